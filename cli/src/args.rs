@@ -1,4 +1,5 @@
-//! What may be typed: the global options and the tree of commands. The options of a command stand in its own file.
+//! What may be typed: the global options and the tree of commands. The options of a command stand
+//! in its own file.
 
 use crate::Context;
 use crate::commands::{
@@ -88,7 +89,7 @@ fn template() -> String {
     text
 }
 
-/// Places virtual machines, and gives idle capacity to preemptible ones until somebody needs it.
+/// Places virtual machines, and gives idle capacity to preemptible ones until it is needed.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide", version, after_help = AFTER_HELP, max_term_width = 100, help_template = template())]
 pub struct Cli {
@@ -237,7 +238,8 @@ pub enum Command {
     /// Measure how fast the engine is, and check what it answers; needs no region
     #[command(subcommand)]
     Bench(bench::BenchCommand),
-    /// Whole regions in virtual worlds where everything goes wrong; jobs in recorded spot markets; needs no region
+    /// Whole regions in virtual worlds where everything goes wrong; jobs in recorded spot markets;
+    /// needs no region
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
     /// Models of how long preemptible instances live: fit, check; needs no region
@@ -249,10 +251,12 @@ pub enum Command {
     /// Bags of tasks with a deadline, run by Slurm on preemptible nodes
     #[command(subcommand)]
     Bag(bag::BagCommand),
-    /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after them
+    /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after
+    /// them
     #[command(subcommand)]
     Burst(burst::BurstCommand),
-    /// Run a command on preemptible instances: saved by schedule and on notice, gone on with elsewhere
+    /// Run a command on preemptible instances: saved by schedule and on notice, gone on with
+    /// elsewhere
     #[command(after_help = run::HELP)]
     Run(Box<run::RunArgs>),
     /// Print a completion script for a shell

@@ -39,8 +39,8 @@ impl Region {
     /// Connects.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if the endpoint is not an address or the credentials cannot be used, [`CliError::Unreachable`] if nobody
-    /// answers.
+    /// [`CliError::Usage`] if the endpoint is not an address or the credentials cannot be used,
+    /// [`CliError::Unreachable`] if the region does not answer.
     pub async fn connect(endpoint: &str, credentials: &Credentials) -> Result<Self, CliError> {
         let mut way = Endpoint::from_shared(endpoint.to_owned())
             .map_err(|error| CliError::Usage(format!("{endpoint:?} is not an endpoint: {error}")))?

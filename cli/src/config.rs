@@ -8,12 +8,12 @@ use ebbtide_model::toml_text;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Where a region listens if nothing else is said.
+/// Default address of the region.
 pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7470";
-/// The project of somebody who does not say which.
+/// The project of a caller that names none.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// What the file may say.
+/// Contents of the configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

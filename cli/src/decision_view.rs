@@ -151,7 +151,7 @@ fn placements(context: &mut Context, placements: &[v1::Placement]) -> Result<(),
             Cell::new(&p.server_id),
             Cell::new(&p.host).tone(Tone::Strong),
             if p.victims.is_empty() {
-                Cell::new("nobody").tone(Tone::Good)
+                Cell::new("no server").tone(Tone::Good)
             } else {
                 Cell::new(victims(&p.victims)).tone(Tone::Warn)
             },
@@ -351,7 +351,7 @@ fn ranked(host: &v1::RankedHost, weighers: &[String]) -> Vec<Cell> {
             |cost| Cell::new(decimal(cost)),
         ),
         match (host.victims.is_empty(), host.eviction_cost) {
-            (true, Some(_)) => Cell::new("nobody").tone(Tone::Good),
+            (true, Some(_)) => Cell::new("no server").tone(Tone::Good),
             (true, None) => optional(""),
             (false, _) => Cell::new(victims(&host.victims)),
         },

@@ -50,7 +50,7 @@ pub enum CliError {
         /// What is wrong.
         problem: String,
     },
-    /// Nobody answers at the endpoint, or the connection broke.
+    /// The endpoint does not answer, or the connection broke.
     #[error("cannot reach the region: {cause}")]
     Unreachable {
         /// What the network said.
@@ -120,7 +120,7 @@ pub enum CliError {
         /// How long was waited, in seconds.
         seconds: u64,
     },
-    /// The watch stream ended although nobody asked for that.
+    /// The region closed the watch stream although the command did not ask for it.
     #[error("the region closed the event stream{0}")]
     StreamEnded(String),
     /// Trace, report or offline replay.
@@ -209,7 +209,8 @@ pub enum CliError {
     /// A run that cannot begin or go on.
     #[error(transparent)]
     Run(#[from] crate::commands::run::RunFault),
-    /// The command of `run` ended with another exit code than 0, which is passed on. Nothing is said.
+    /// The command of `run` ended with an exit code other than 0, which `ebbtide` returns. It
+    /// prints no error.
     #[error("the command ended with exit code {code}")]
     Ended {
         /// Its exit code.
@@ -221,7 +222,8 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The stable code; the region's own where the region refused. `docs/errors.md` has a paragraph for each.
+    /// The stable code; the region's own where the region refused. `docs/errors.md` has a paragraph
+    /// for each.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {

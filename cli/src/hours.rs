@@ -1,4 +1,5 @@
-//! Times of tenants' plans: read as `5h`, `90s`, `1h30m`, shown as `1 h 30 min`. Inside they are hours, as in `ebbtide-lifetime`.
+//! Times of tenants' plans: read as `5h`, `90s`, `1h30m`, shown as `1 h 30 min`. Inside they are
+//! hours, as in `ebbtide-lifetime`.
 
 use std::str::FromStr;
 

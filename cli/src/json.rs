@@ -1,9 +1,9 @@
 //! Messages of the API as JSON, by reflection over the contract.
 //!
-//! The keys are the contract's field names, in the order of the field numbers, all of them on every object: a script can rely on
-//! a key being there. Numbers are numbers (64-bit ones too), maps are sorted by key, messages that are not set are
-//! `null`; of a `oneof` only the member that is set is written. Nothing here knows any single message, so the JSON cannot drift from the
-//! contract.
+//! The keys are the contract's field names, in the order of the field numbers, all of them on every
+//! object: a script can rely on a key being there. Numbers are numbers (64-bit ones too), maps are
+//! sorted by key, messages that are not set are `null`; of a `oneof` only the member that is set is
+//! written. Nothing here knows any single message, so the JSON cannot drift from the contract.
 
 use ebbtide_proto::v1;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MapKey, Value};

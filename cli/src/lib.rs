@@ -1,11 +1,13 @@
 //! The `ebbtide` command for operators and tenants, after the habits of the `openstack` client.
 //!
-//! - `args` says what may be typed, `config` what stands in files, `commands/*` does it, one file a noun.
+//! - `args` says what may be typed, `config` what stands in files, `commands/*` does it, one file a
+//!   noun.
 //! - `output`, `layout` and `render` say how answers look, `json` turns messages of the contract
 //!   into JSON, `errors` has every way to fail with its code, next step and exit code.
 //!
-//! Invariants: standard output carries data only, standard error talk only. No command reads a clock but by `clock`, makes an id
-//! but by `ids`, starts a task but by `task`, or a process but by `process`.
+//! Invariants: standard output carries data only, standard error talk only. No command reads a
+//! clock but by `clock`, makes an id but by `ids`, starts a task but by `task`, or a process but by
+//! `process`.
 
 pub mod args;
 mod bag;
@@ -60,7 +62,7 @@ impl Context {
     /// Connects to the region.
     ///
     /// # Errors
-    /// [`CliError::Unreachable`] if nobody answers.
+    /// [`CliError::Unreachable`] if the region does not answer.
     pub async fn region(&self) -> Result<Region, CliError> {
         Region::connect(&self.endpoint, &self.credentials).await
     }
@@ -158,7 +160,7 @@ pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
     match done {
         Ok(()) => errors::OK,
         Err(error) if error.is_broken_pipe() => errors::OK,
-        // Somebody else's end, which is no failure of ours.
+        // The exit code of the command that `run` started, not an error of this program.
         Err(CliError::Ended { code }) => code,
         Err(error) => {
             context.output.fail(&error, &context.endpoint);

@@ -1,7 +1,9 @@
 //! Where the answers go: data to standard output, talk to standard error.
 //!
-//! Three formats, as the `openstack` client has them: `table` for people, `json` for programs (keys of the contract), `value` for
-//! shells (bare values, one row a line, one blank between); and `markdown`, the same tables for documents and tickets. Colour only in tables, only on a terminal, never with `NO_COLOR`.
+//! Three formats, as the `openstack` client has them: `table` for people, `json` for programs (keys
+//! of the contract), `value` for shells (bare values, one row a line, one blank between); and
+//! `markdown`, the same tables for documents and tickets. Colour only in tables, only on a
+//! terminal, never with `NO_COLOR`.
 
 use crate::drawn::{Look, drawn, records};
 use crate::errors::CliError;
@@ -61,7 +63,8 @@ pub struct Io {
     pub in_checkout: bool,
     /// Sees every table before it is drawn: tests draw it at other widths.
     pub see_table: Option<SeeTable>,
-    /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a process.
+    /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a
+    /// process.
     pub token: Option<String>,
 }
 

@@ -1,7 +1,8 @@
-//! The only place of this crate that starts, ends and waits for other processes.
+//! The only module of this crate that starts, ends and waits for other processes.
 //!
-//! A process that is started here leads a group of its own, so that it can be ended with all that it started. Who leaves the group is
-//! found all the same: this program adopts its descendants' orphans ([`adopt`]) and ends them with the rest.
+//! Each process that this module starts leads its own process group, so that it can be ended with
+//! all its descendants. Descendants that leave the group are found too: this program adopts the
+//! orphans of its descendants ([`adopt`]) and ends them with the rest.
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
@@ -19,9 +20,9 @@ use tokio::process::{Child, Command};
 pub struct Program<'a> {
     /// Program and arguments.
     pub words: &'a [String],
-    /// What its environment has beside ours.
+    /// Environment variables in addition to those of this program.
     pub env: &'a [(&'static str, String)],
-    /// Where its output goes, and where its errors.
+    /// Destinations of its output and its errors.
     pub output: (File, File),
 }
 
@@ -36,25 +37,28 @@ pub struct Tree {
 #[derive(Debug)]
 enum Kind {
     Child(Child),
-    /// Started by somebody else, and adopted.
+    /// Another program has started the process, and this one has adopted it.
     Adopted,
 }
 
-/// Which process that was, for whoever comes later: an id alone is given to a stranger some day.
+/// Identifies a process for a later program. The process id alone is not enough, because the kernel
+/// reuses ids.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
     /// Its process id.
     pub pid: i32,
-    /// When it was started, in ticks since the machine was.
+    /// Start time, in ticks since the machine booted.
     pub birth: u64,
-    /// Which start of the machine that was.
+    /// Which boot of the machine that was.
     pub boot: String,
 }
 
-/// Who was a child of this process before it started anybody: a shell that replaced itself by this program may leave it some.
+/// Children that this process had before it started any process: a shell that replaced itself by
+/// this program may leave some.
 static STRANGERS: OnceLock<Vec<i32>> = OnceLock::new();
 
-/// Makes orphans of descendants children of this process. To be called before anything is started.
+/// Makes this process the parent of its descendants' orphans. Call it before any process is
+/// started.
 ///
 /// # Errors
 /// The kernel's.
@@ -140,31 +144,34 @@ impl Tree {
         }
     }
 
-    /// Ends it and all its descendants, and waits until they are gone. `spare` are other processes that were started here.
+    /// Ends it and all its descendants, and waits until they are gone. `spare` are other processes
+    /// that were started here.
     pub async fn kill(self, spare: &[i32]) {
         self.kill_alone().await;
         end_orphans(spare);
     }
 
-    /// The same, but what its descendants have left to this process is not looked for: it cannot be told from what others have left.
+    /// As [`Tree::kill`], but leaves orphans of the descendants alone: they cannot be told from
+    /// those of other processes.
     pub async fn kill_alone(mut self) {
         for pid in descendants(self.pid()) {
             end(pid);
         }
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
-        // The status is nobody's business any more.
+        // The exit status is not needed.
         let _ = self.ended().await;
     }
 }
 
-/// Ends what processes that are gone have left, once it was [adopted](adopt): all children but those that are spared and those that were there
-/// before.
+/// Ends the remains of ended processes, once this process has [adopted](adopt) them: all children
+/// except those in `spare` and those that existed before.
 pub fn end_orphans(spare: &[i32]) {
     let strangers = STRANGERS.get().into_iter().flatten();
     let mut known: BTreeSet<i32> = spare.iter().chain(strangers).copied().collect();
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    // Ending some may make orphans of others; a tree that is deeper than this has no purpose but to be deep.
+    // Ending some may make orphans of others; a tree that is deeper than this has no purpose but to
+    // be deep.
     for _ in 0..16 {
         let orphans: Vec<i32> = children(own).filter(|pid| known.insert(*pid)).collect();
         if orphans.is_empty() {
@@ -179,7 +186,8 @@ pub fn end_orphans(spare: &[i32]) {
     }
 }
 
-/// Takes leave of children that have ended, but for those that somebody waits for: orphans that were [adopted](adopt).
+/// Reaps children that have ended, orphans that this process has [adopted](adopt). It leaves the
+/// children in `spare`, for which other code waits.
 pub fn reap(spare: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     for pid in children(own).filter(|pid| !spare.contains(pid)) {
@@ -205,7 +213,8 @@ pub fn go_on(pid: i32) {
     }
 }
 
-/// Ends a process of an earlier run, with its descendants, if it is still the same one. True if it was.
+/// Ends a process of an earlier run, with its descendants, if it is still the same one. True if it
+/// was.
 pub fn end_left_over(left: &Identity) -> bool {
     if identity(left.pid).as_ref() != Some(left) {
         return false;
@@ -333,8 +342,8 @@ pub async fn run_to_end(tree: &mut Tree, said: &Said) -> Result<(), String> {
     })
 }
 
-/// Whether a signal ended it that others send to make a process go, as a machine does that is shut down or has no memory left. Signals by which a
-/// process fails of itself are not among them.
+/// Whether a signal ended it that others send to make a process go, as a machine does that is shut
+/// down or has no memory left. Signals by which a process fails of itself are not among them.
 #[must_use]
 pub fn ended_from_outside(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;

@@ -110,7 +110,8 @@ pub fn span_f64(seconds: f64) -> String {
     }
 }
 
-/// A point of time as seen from now: `3m12s ago`, `in 25s`. Something else than RFC 3339 is shown as it is.
+/// A point of time as seen from now: `3m12s ago`, `in 25s`. Something else than RFC 3339 is shown
+/// as it is.
 #[must_use]
 pub fn relative(rfc3339: &str, now: OffsetDateTime) -> String {
     match OffsetDateTime::parse(rfc3339, &Rfc3339) {
@@ -180,8 +181,8 @@ pub fn plural(count: usize, one: &str) -> String {
     }
 }
 
-/// A bar of `width` characters over `capacity`: each part takes its share, the rest is dotted. A part that is not nothing gets at least
-/// one character, so that nothing is invisible.
+/// A bar of `width` characters over `capacity`: each part takes its share, the rest is dotted. A
+/// part that is not nothing gets at least one character, so that nothing is invisible.
 #[must_use]
 pub fn bar(parts: &[(u64, char, Tone)], capacity: u64, width: usize) -> Vec<(String, Tone)> {
     let mut left = width;

@@ -22,8 +22,8 @@ pub fn is_id(text: &str) -> bool {
     Uuid::try_parse(text).is_ok()
 }
 
-/// The server with this id, or with this name in the project. One that is gone is found only if none that is there has the name, and only
-/// if `also_gone`; then it is the newest.
+/// The server with this id, or with this name in the project. One that is gone is found only if
+/// none that is there has the name, and only if `also_gone`; then it is the newest.
 ///
 /// # Errors
 /// [`CliError::NotFound`], [`CliError::Ambiguous`], or what the region says.

@@ -1,6 +1,8 @@
-//! Slurm's own programs, as a person would start them: `squeue`, `sinfo`, `scontrol`, `scancel`, `sbatch`.
+//! Slurm's own programs, as a person would start them: `squeue`, `sinfo`, `scontrol`, `scancel`,
+//! `sbatch`.
 //!
-//! Slurm has no stable library and its REST service is a daemon that few sites run; its programs are there wherever Slurm is.
+//! Slurm has no stable library and its REST service is a daemon that few sites run; its programs
+//! are there wherever Slurm is.
 
 use ebbtide_burst::BurstError;
 use ebbtide_burst::slurm::{Job, Node, jobs, nodes};
@@ -67,7 +69,8 @@ impl Slurm {
         }
         let printed = String::from_utf8(output.stdout);
         let printed = printed.map_err(|_| silent("what it printed is no UTF-8".to_owned()))?;
-        // Slurm 22.05's squeue and sinfo end well without having said anything if slurmctld is away.
+        // Slurm 22.05's squeue and sinfo end well without having said anything if slurmctld is
+        // away.
         if printed.trim().is_empty() && arguments.contains(&"--json") {
             return Err(silent(format!("it printed nothing: {said}")));
         }

@@ -1,4 +1,5 @@
-//! The only place of this crate that starts background tasks. A task ends when its handle is dropped, so none outlives its command.
+//! The only place of this crate that starts background tasks. A task ends when its handle is
+//! dropped, so none outlives its command.
 
 use std::future::Future;
 use tokio::task::JoinHandle;

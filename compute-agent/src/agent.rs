@@ -1,8 +1,10 @@
-//! The shell around the pure protocol: takes commands from the bus, calls the driver, writes the journal, sends reports.
+//! The shell around the pure protocol: takes commands from the bus, calls the driver, writes the
+//! journal, sends reports.
 //!
-//! One task owns the protocol's state and does one thing after the other (`session.rs`); a second one publishes in order
-//! (`publisher.rs`); calls of the driver run beside them. A journal that cannot be written ends the session like a crash
-//! would: all deliveries go back to their queue, and the agent begins anew from what is durable.
+//! One task owns the protocol's state and does one thing after the other (`session.rs`); a second
+//! one publishes in order (`publisher.rs`); calls of the driver run beside them. A journal that
+//! cannot be written ends the session like a crash would: all deliveries go back to their queue,
+//! and the agent begins anew from what is durable.
 
 mod drive;
 mod fail_points;
@@ -27,19 +29,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long the agent waits before it tries again to write its journal.
+/// Pause before the agent tries again to write its journal.
 const JOURNAL_RETRY: Duration = Duration::from_secs(5);
 
-/// What an agent needs to know. Start from [`AgentConfig::new`] and change what differs.
+/// Settings of an agent. Start from [`AgentConfig::new`] and change what differs.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// The host for which it speaks; see [`ebbtide_model::names::check_host_name`].
     pub host: String,
-    /// Where journal and lock are; made if it does not exist.
+    /// Directory of journal and lock; created if it does not exist.
     pub state_dir: PathBuf,
     /// The first part of all queue names; the same as the scheduler's.
     pub queue_prefix: QueuePrefix,
-    /// Commands in hand at the same time. A notice is in hand until its victim has ended.
+    /// Maximum number of unsettled commands. A notice is unsettled until its victim has ended.
     pub prefetch: u16,
     /// Time between two heartbeats if nothing changes.
     pub heartbeat_interval: Duration,
@@ -47,11 +49,11 @@ pub struct AgentConfig {
     pub poll_interval: Duration,
     /// A call of the driver that takes longer counts as failed.
     pub action_timeout: Duration,
-    /// How long calls under way and reports may take at shutdown.
+    /// Time limit for running calls and reports at shutdown.
     pub shutdown_grace: Duration,
-    /// How patient it is. Its `fence_tries` say how often `fence` is tried.
+    /// Numbers of tries and time limits. Its `fence_tries` applies to `fence`.
     pub policy: Policy,
-    /// What ends a victim that the driver cannot end, if there is something.
+    /// The operator's fence, if there is one: it ends a victim that the driver cannot end.
     pub fence: Option<Fence>,
 }
 
@@ -113,7 +115,8 @@ impl Agent {
         self
     }
 
-    /// With its journal elsewhere than in a file; the function is given the path that the file would have.
+    /// With its journal elsewhere than in a file; the function is given the path that the file
+    /// would have.
     #[must_use]
     pub fn with_storage(
         mut self,
@@ -136,14 +139,17 @@ impl Agent {
         Self::new(config, bus, driver).serve(shutdown).await
     }
 
-    /// Works until `shutdown` is cancelled, then stops taking commands, lets what is under way end (within
-    /// `shutdown_grace`) and closes the bus. Evacuations go on when an agent is started on the same state again.
+    /// Works until `shutdown` is cancelled, then stops taking commands, lets what is under way end
+    /// (within `shutdown_grace`) and closes the bus. Evacuations go on when an agent is started on
+    /// the same state again.
     ///
-    /// A broker that is away, at the start or later, is waited for; meanwhile evacuations that have begun go on.
+    /// A broker that is away, at the start or later, is waited for; meanwhile evacuations that have
+    /// begun go on.
     ///
     /// # Errors
-    /// What waiting does not heal: [`AgentError::Config`], [`AgentError::AlreadyRunning`], [`AgentError::Io`],
-    /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`], [`AgentError::Bus`].
+    /// What waiting does not heal: [`AgentError::Config`], [`AgentError::AlreadyRunning`],
+    /// [`AgentError::Io`], [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`],
+    /// [`AgentError::Bus`].
     pub async fn serve(self, shutdown: CancellationToken) -> Result<(), AgentError> {
         let served = Box::pin(self.serve_locked(shutdown)).await;
         self.bus.close().await;
@@ -170,7 +176,7 @@ impl Agent {
             let session = Session::open(self, storage, identity.clone());
             let end = match Box::pin(session).await {
                 Ok(session) => Box::pin(session.run(&shutdown)).await?,
-                // At the start, a person has to look.
+                // Waiting does not resolve an error at the start; the operator has to act.
                 Err(error) => return Err(error),
             };
             match end {

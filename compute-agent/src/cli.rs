@@ -9,7 +9,8 @@ use crate::error::AgentError;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// The compute agent: one for each host. It takes notices from the scheduler, warns guests, evacuates them, and reports.
+/// The compute agent: one for each host. It takes notices from the scheduler, warns guests,
+/// evacuates them, and reports.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide-agent", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {

@@ -1,7 +1,8 @@
 //! The one place of this crate that reads a clock.
 //!
-//! Ends of grace periods are wall-clock times, because they go on while the agent is down; when the clock is set, they move with it (see
-//! `agent/steps.rs`). Waiting is tokio's business and relative; see `task.rs`.
+//! Ends of grace periods are wall-clock times, because they go on while the agent is down; when the
+//! clock is set, they move with it (see `agent/steps.rs`). Waiting is tokio's business and
+//! relative; see `task.rs`.
 
 use ebbtide_model::Timestamp;
 use std::fmt::Debug;
@@ -12,7 +13,7 @@ pub trait Clock: Send + Sync + Debug {
     /// The time now, in UTC.
     fn now(&self) -> Timestamp;
 
-    /// The time since this host was started, by a clock that nobody can set.
+    /// The time since this host was started, from a monotonic clock.
     fn steady(&self) -> Duration;
 }
 
@@ -37,7 +38,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that follows tokio's timer from a given time on, so that a test whose timer is paused has no need to wait.
+/// A clock that follows tokio's timer from a given time on, so that a test whose timer is paused
+/// has no need to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct TimerClock {
     start: Timestamp,

@@ -1,6 +1,6 @@
-//! Configuration: a TOML file, then the environment (`EBBTIDE_AGENT__BUS__PREFIX` is `bus.prefix`), then flags; the later
-//! wins. Everything is checked before anything is started, and unknown keys are errors, because a typing error would
-//! otherwise be a silent default.
+//! Configuration: a TOML file, then the environment (`EBBTIDE_AGENT__BUS__PREFIX` is `bus.prefix`),
+//! then flags; the later wins. Everything is checked before anything is started, and unknown keys
+//! are errors, because a typing error would otherwise be a silent default.
 
 use crate::driver::registry;
 use crate::error::AgentError;
@@ -31,24 +31,24 @@ const TEXT_KEYS: &[&str] = &[
     "driver.nova.auth.application_credential_secret",
 ];
 
-/// Everything that can be configured.
+/// The agent's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The host for which this agent speaks; `host`.
+    /// The agent's host; `host`.
     pub host: String,
-    /// Where journal, lock and the simulated hypervisor are; `state_dir`.
+    /// Directory of journal, lock and the simulated hypervisor; `state_dir`.
     pub state_dir: PathBuf,
-    /// How the scheduler is reached; table `bus`.
+    /// The connection to the scheduler; table `bus`.
     pub bus: BusSettings,
-    /// The agent's own habits; table `agent`.
+    /// Intervals and limits of the agent; table `agent`.
     pub agent: AgentSettings,
-    /// How patient it is; table `evacuation`.
+    /// Numbers of tries and time limits of evacuations; table `evacuation`.
     pub evacuation: Policy,
-    /// What ends a victim that the hypervisor does not end; table `fence`.
+    /// The operator's fence, which ends a victim that the hypervisor does not end; table `fence`.
     pub fence: FenceSettings,
-    /// Which hypervisor it drives; table `driver`.
+    /// The driver; table `driver`.
     pub driver: DriverSettings,
-    /// What it tells about itself; table `log`.
+    /// Logging; table `log`.
     pub log: LogSettings,
 }
 
@@ -62,16 +62,18 @@ pub struct BusSettings {
     pub prefix: String,
     /// `classic` or `quorum`; the same as the scheduler's.
     pub queue_type: String,
-    /// `user-id` to prove with every message which user of the broker sends it, as the scheduler's `bus.agent_identity` wants it; `none`
-    /// otherwise.
+    /// `user-id` to prove with every message which user of the broker sends it, as the scheduler's
+    /// `bus.agent_identity` wants it; `none` otherwise.
     pub identity: AgentIdentity,
-    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
+    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
+    /// system.
     pub ca: Option<PathBuf>,
-    /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
+    /// For `amqps://`: the agent's certificate in a PEM file, if the broker asks for one; with
+    /// `key`.
     pub certificate: Option<PathBuf>,
     /// Its private key.
     pub key: Option<PathBuf>,
-    /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
+    /// Allow `amqp://` (plain text, passwords included) to a broker on another machine.
     pub insecure: bool,
 }
 
@@ -79,9 +81,9 @@ pub struct BusSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentIdentity {
-    /// Anybody on the broker is believed.
+    /// The sender of a message is not verified.
     None,
-    /// The broker vouches for the user.
+    /// The broker verifies the user that sends a message.
     UserId,
 }
 
@@ -120,16 +122,18 @@ impl std::fmt::Debug for BusSettings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentSettings {
-    /// Time between two heartbeats if nothing changes. 0.1 to 3600; well below the scheduler's service down time.
+    /// Time between two heartbeats if nothing changes. 0.1 to 3600; well below the scheduler's
+    /// service down time.
     pub heartbeat_seconds: f64,
-    /// Time between two looks at the servers, for those that end by themselves and guests that release. 0.05 to 60.
+    /// Time between two looks at the servers, for those that end by themselves and guests that
+    /// release. 0.05 to 60.
     pub poll_seconds: f64,
     /// A call of the hypervisor that takes longer counts as failed. 1 to 1800.
     pub action_timeout_seconds: f64,
     /// How long calls under way and reports may take at shutdown. 0 to 600.
     pub shutdown_seconds: f64,
-    /// Commands in hand at the same time. A notice is in hand until its victim has ended, so this limits the evacuations
-    /// at one time. 16 to 65535.
+    /// Commands in hand at the same time. A notice is in hand until its victim has ended, so this
+    /// limits the evacuations at one time. 16 to 65535.
     pub prefetch: u16,
 }
 
@@ -142,9 +146,9 @@ impl Default for AgentSettings {
             poll_seconds: 1.0,
             // Writing the memory of a large guest to disk takes a minute.
             action_timeout_seconds: 120.0,
-            // Below the 90 s after which systemd kills.
+            // Below the 90 s after which systemd kills the process.
             shutdown_seconds: 10.0,
-            // More servers than any host runs.
+            // More than the number of servers of any host.
             prefetch: 4_096,
         }
     }
@@ -197,7 +201,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// One setting from outside the file: its key with dots, its value, and what to call it in an error.
+/// One setting from outside the file: its key with dots, its value, and what to call it in an
+/// error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
     /// For example `bus.prefix`.
@@ -302,7 +307,8 @@ impl Config {
         for (key, value, low, high) in [
             ("heartbeat_seconds", agent.heartbeat_seconds, 0.1, 3_600.0),
             ("poll_seconds", agent.poll_seconds, 0.05, 60.0),
-            // Above, a delivery could be older than RabbitMQ's consumer_timeout of 30 minutes.
+            // With a higher value a delivery could be older than RabbitMQ's consumer_timeout of 30
+            // minutes.
             (
                 "action_timeout_seconds",
                 agent.action_timeout_seconds,
@@ -375,7 +381,7 @@ impl Config {
             certificate: self.bus.certificate.clone(),
             key: self.bus.key.clone(),
         };
-        // Read now so that a mistake is told at once; read again for every connection.
+        // Read now so that an error is reported at once; read again for every connection.
         amqp.tls_files
             .read()
             .map_err(|error| refused("bus", error))?;
@@ -479,7 +485,8 @@ fn driver(table: &mut Table) -> Result<DriverSettings, AgentError> {
     Ok(DriverSettings { kind, settings })
 }
 
-/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists, inline tables), else as text.
+/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists, inline tables),
+/// else as text.
 fn set(table: &mut Table, setting: &Override) -> Result<(), AgentError> {
     let refused = |problem: &str| {
         let problem = format!("{problem} ({})", setting.origin);

@@ -1,4 +1,4 @@
-//! Everything that can keep the agent from working.
+//! Errors that keep the agent from working.
 
 use crate::driver::DriverError;
 use ebbtide_bus::BusError;
@@ -39,14 +39,15 @@ pub enum AgentError {
     /// A file or directory that cannot be used.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's error text.
         source: std::io::Error,
     },
-    /// The journal could not be written: the disk is full, or worse. Nothing is lost: what was not written was not done.
+    /// The journal could not be written: the disk is full, or worse. Nothing is lost: what was not
+    /// written was not done.
     #[error(
         "cannot write the journal {path}: {source}; no command is followed until it can be written again: \
          free space on that file system, or look at the disk"
@@ -54,10 +55,10 @@ pub enum AgentError {
     JournalWrite {
         /// The journal.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's error text.
         source: std::io::Error,
     },
-    /// The journal holds something in its middle that the agent did not write.
+    /// The journal contains data in its middle that the agent did not write.
     #[error(
         "journal {path} is corrupt in line {line}: {problem}; the evacuations under way cannot be known. Look at the disk; \
          to begin anew, move the file away (the scheduler repeats what matters; a victim may get its notice a second time)"
@@ -70,7 +71,7 @@ pub enum AgentError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The journal belongs to somebody else.
+    /// The journal belongs to another agent.
     #[error(
         "journal {path} belongs to {found}, this agent is {expected}; set host and state_dir so that they fit together"
     )]
@@ -85,7 +86,7 @@ pub enum AgentError {
     /// The bus cannot be used, and waiting does not help.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The hypervisor did not do what a person asked for.
+    /// The hypervisor did not execute an operator's command.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
@@ -107,7 +108,8 @@ impl AgentError {
         }
     }
 
-    /// What the process exits with: 2 for what a change of the configuration heals, 3 if another agent runs, 1 for the rest.
+    /// What the process exits with: 2 for what a change of the configuration heals, 3 if another
+    /// agent runs, 1 for the rest.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -119,7 +121,7 @@ impl AgentError {
 
     /// An [`AgentError::Config`].
     pub(crate) fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        // What is refused is quoted, and may be the URL of a broker.
+        // The error quotes the refused value, which may be the URL of a broker.
         Self::Config {
             key: names::hide_logins(&key.into()),
             problem: names::hide_logins(&problem.into()),

@@ -1,9 +1,12 @@
-//! The operator's fence: a program that ends a victim which the hypervisor does not end (its QEMU hangs in the kernel, libvirt does not
-//! answer). Without one such a victim stays, and whoever needed its room goes elsewhere.
+//! The operator's fence: a program that ends a victim which the hypervisor does not end (its QEMU
+//! hangs in the kernel, libvirt does not answer). Without a fence such a victim stays, and the
+//! preemptor gets another host.
 //!
-//! The program is spoken to as Pacemaker speaks to its fence agents: lines of `name=value` on standard input, among them `action=off` and
-//! `plug=` with the server's identifier, and exit code 0 once that server certainly does not run any more. So `fence_virsh` and others of
-//! Debian's `fence-agents` can be used as well as a few lines of shell. It may be called again for a server that it has ended already.
+//! The agent calls the program as Pacemaker calls its fence agents: lines of `name=value` on
+//! standard input, among them `action=off` and `plug=` with the server's identifier. Exit code 0
+//! means that the server certainly does not run any more. So `fence_virsh` and others of Debian's
+//! `fence-agents` can be used as well as a few lines of shell. The agent may call it again for a
+//! server that it has already ended.
 
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;

@@ -1,4 +1,5 @@
-//! One process that is the agent of many hosts: each has its own queue, journal and lock, as if it had a process of its own.
+//! One process that is the agent of many hosts. Each host has its own queue, journal and lock, as
+//! if it had its own process.
 
 use crate::agent::Agent;
 use crate::clock::Clock;
@@ -17,22 +18,26 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// How many hosts share a connection to the broker. Each reads on a channel of its own, and RabbitMQ allows 2047 of them.
+/// Number of hosts that share a connection to the broker. Each uses its own channel, and RabbitMQ
+/// allows 2047 of them.
 const HOSTS_A_CONNECTION: usize = 256;
-/// Time between two agents that start, so that a thousand hosts do not all beat at the same moment.
+/// Time between the starts of two agents, so that a thousand hosts do not send heartbeats at the
+/// same moment.
 const STAGGER: Duration = Duration::from_millis(5);
-/// Pause before the hosts are asked for again if that failed.
+/// Pause before a failed list of hosts is retried.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Looks for hosts in vain that are no error yet: two minutes in which the cloud itself may be
-/// starting.
+/// Number of failed lists of hosts that are not an error yet: for two minutes the cloud itself may
+/// be starting.
 const START_ATTEMPTS: u32 = 24;
 
-/// Runs an agent for each host until `shutdown`. A host that comes later gets its agent within the fleet's interval; an agent that
-/// had to end is started again then; one whose host is gone goes on, because there may be something left to do.
+/// Runs an agent for each host until `shutdown`. A new host gets its agent within the fleet's
+/// interval, and an agent that ended is started again then. The agent of a host that is gone keeps
+/// running, because it may have unfinished work.
 ///
 /// # Errors
-/// Only if there can be no connection to a broker at all: the agents' own errors are logged, one host does not stop the others.
+/// Only if no connection to a broker is possible at all. Errors of single agents are logged, and
+/// the other hosts continue.
 pub async fn serve(
     config: &Config,
     fleet: Arc<dyn Fleet>,
@@ -90,7 +95,7 @@ pub async fn serve(
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 () = &mut pause => break,
-                // Not started again before the pause is over: whatever ended it may do so again.
+                // The restart waits for the pause: the cause may still exist.
                 ended = agents.next() => forget(&mut running, ended),
             }
         }
@@ -108,7 +113,7 @@ pub async fn serve(
 /// Whether the cloud may still be starting.
 #[derive(Debug)]
 enum Starting {
-    /// It has never named its hosts, and was asked so often in vain.
+    /// No list of hosts has succeeded yet; the number of failed ones.
     Since(u32),
     Over,
 }
@@ -120,8 +125,7 @@ impl Default for Starting {
 }
 
 impl Starting {
-    /// Says that the hosts could not be looked up: an error only when the cloud should have been
-    /// there.
+    /// Logs a failed list of hosts: as an error only once the cloud should be available.
     fn say(&mut self, error: &DriverError) {
         let code = error.code();
         match self {
@@ -176,7 +180,7 @@ fn make(state_dir: &Path) -> Result<(), AgentError> {
     })
 }
 
-/// A bus of which nobody is the only owner: an agent that ends leaves it open for the others.
+/// A bus with several users: an agent that ends leaves it open for the others.
 #[derive(Debug)]
 struct Shared(Arc<dyn Bus>);
 

@@ -1,4 +1,5 @@
-//! The agent's own small durable file: evacuations under way, what is remembered, reports that may not have arrived.
+//! The agent's own small durable file: evacuations under way, what is remembered, reports that may
+//! not have arrived.
 //!
 //! Format (version 2): a header line that names version, host and the bytes that were written
 //! together with it; then one line for each record: a CRC-32 in eight hex digits, a blank, the
@@ -7,15 +8,15 @@
 //! records are durable. When much of it is outdated, it is replaced by what is still true (write,
 //! fsync, rename, fsync of the directory).
 //!
-//! What may be dropped (`read.rs`): the last append, and nothing else. It may hold several records,
-//! and after a power loss any of its blocks may be missing while later ones are there. As long as
-//! no later append follows, [`Journal::append`] may not have returned for it, so it was not acted
-//! upon. Every line says where its append began: a damaged line before the beginning of a later
-//! append, or in what was written with the header, was durable once. Then the disk or another
-//! program has changed the file, and the agent does not guess.
+//! What may be dropped (`read.rs`): only the last append. It may contain several records, and after
+//! a power loss any of its blocks may be missing while later ones are there. As long as no later
+//! append follows, [`Journal::append`] may not have returned for it, so the agent has not acted
+//! upon it. Every line contains the position where its append began. A damaged line before the
+//! beginning of a later append, or in what was written with the header, was durable once. Then the
+//! disk or another program has changed the file, and the agent refuses it.
 //!
-//! Version 1 had no positions. It is read, and replaced by version 2 at once; there, only the last
-//! line may be dropped.
+//! Version 1 had no positions. The agent reads it and replaces it by version 2 at once; only its
+//! last line may be dropped.
 
 mod read;
 mod storage;
@@ -30,20 +31,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The version of the format that is written.
+/// The format version that the agent writes.
 const VERSION: u32 = 2;
 /// Up to this many lines, replacing the file is not worth an fsync of the directory.
 const MIN_LINES: usize = 1_024;
-/// The file is replaced when it has this many times more lines than true records: on average each record is written again
-/// once for every three that are appended.
+/// The file is replaced when it has this many times more lines than true records: on average each
+/// record is written again once for every three that are appended.
 const GARBAGE_FACTOR: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     ebbtide_agent_journal: u32,
     host: String,
-    /// Bytes behind the header that were written in one with it, all or nothing. Version 1 did not
-    /// say.
+    /// Number of bytes behind the header that were written together with it, all or nothing.
+    /// Version 1 did not store it.
     #[serde(default)]
     whole_bytes: u64,
 }
@@ -55,9 +56,9 @@ pub struct Journal {
     host: String,
     /// Lines in the file, header not counted.
     lines: usize,
-    /// Bytes of the file that are known to be good.
+    /// Number of bytes of the file that are known to be valid.
     good_bytes: u64,
-    /// The file may hold half a record behind the good bytes.
+    /// The file may contain an incomplete record behind the valid bytes.
     dirty: bool,
 }
 
@@ -65,8 +66,8 @@ impl Journal {
     /// Opens the journal of `host`, or begins a new one, and reads what is remembered.
     ///
     /// # Errors
-    /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`], [`AgentError::Io`] if it cannot be read,
-    /// [`AgentError::JournalWrite`] if it cannot be begun or mended.
+    /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`], [`AgentError::Io`] if it
+    /// cannot be read, [`AgentError::JournalWrite`] if it cannot be begun or mended.
     pub fn open(
         mut storage: Box<dyn Storage>,
         host: &str,
@@ -123,7 +124,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts off what a failed write may have left, so that it does not end up in the middle.
+    /// Removes what a failed write may have left, so that the next append does not follow it.
     fn mend(&mut self) -> std::io::Result<()> {
         if self.dirty {
             self.storage.truncate(self.good_bytes)?;
@@ -168,7 +169,7 @@ fn line(begins: u64, json: &str) -> String {
     summed(&format!("{begins} {json}"))
 }
 
-/// Text behind its checksum.
+/// Text with its checksum in front.
 fn summed(text: &str) -> String {
     format!("{:08x} {text}\n", crc32(text.as_bytes()))
 }
@@ -180,7 +181,8 @@ fn to_json<T: Serialize>(path: &std::path::Path, value: &T) -> Result<String, Ag
     })
 }
 
-/// CRC-32 as in zlib and Ethernet (IEEE 802.3, reflected, polynomial 0xEDB88320). Records are short: no table.
+/// CRC-32 as in zlib and Ethernet (IEEE 802.3, reflected, polynomial 0xEDB88320). Records are
+/// short: no table.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -193,12 +195,12 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// True for the point of no return.
+/// True for a record of the point of no return.
 fn is_ending(record: &Record) -> bool {
     matches!(record, Record::Evacuation(e) if matches!(e.phase, Phase::Acting { .. }))
 }
 
-/// The last record about each key is the truth.
+/// Keeps the last record of each key.
 fn last_of_each(records: Vec<Record>) -> Vec<Record> {
     let mut evacuations: BTreeMap<EvacuationId, Record> = BTreeMap::new();
     let mut servers: BTreeMap<ServerId, Record> = BTreeMap::new();
@@ -216,7 +218,7 @@ fn last_of_each(records: Vec<Record>) -> Vec<Record> {
         .collect()
 }
 
-/// Where the journal of a state directory is.
+/// Path of the journal in a state directory.
 #[must_use]
 pub fn path_in(state_dir: &std::path::Path) -> PathBuf {
     state_dir.join("journal")

@@ -1,4 +1,5 @@
-//! The compute agent: notices in, guests warned, instances evacuated, reports out. One agent runs for each host.
+//! The compute agent: notices in, guests warned, instances evacuated, reports out. One agent runs
+//! for each host.
 //!
 //! ```text
 //!  scheduler ── commands ──▶ agent (shell) ──▶ protocol (pure) ──▶ agent (shell) ──▶ driver ──▶ hypervisor
@@ -10,8 +11,8 @@
 //! - [`driver`] is the contract with hypervisors, its conformance suite, and the drivers.
 //! - [`journal`] is what survives a crash of the agent.
 //!
-//! The program `ebbtide-agent` is a thin edge around [`Agent::run`]; the scheduler's embedded mode calls it in its own
-//! process.
+//! The program `ebbtide-agent` is a thin edge around [`Agent::run`]; the scheduler's embedded mode
+//! calls it in its own process.
 
 pub mod agent;
 pub mod cli;
@@ -31,6 +32,7 @@ mod testing;
 
 pub use agent::{Agent, AgentConfig};
 pub use config::Config;
-/// What the agent decides: a crate of its own, so that the region's tests and the simulator run the real thing.
+/// What the agent decides: a crate of its own, so that the region's tests and the simulator run the
+/// real thing.
 pub use ebbtide_agent_protocol as protocol;
 pub use error::AgentError;

@@ -43,8 +43,9 @@ fn say(text: &str) {
 fn run(args: &ConfigArgs) -> Result<(), AgentError> {
     let config = args.read(std::env::vars())?;
     logging::init(&config.log)?;
-    // One host's agent waits nearly all of its time, and what blocks has threads of its own. With more than one worker it would mostly hand
-    // its work from one to the other, on a host whose processors belong to the guests.
+    // One host's agent waits nearly all of its time, and what blocks has threads of its own. With
+    // more than one worker it would mostly hand its work from one to the other, on a host whose
+    // processors belong to the guests.
     let mut runtime = match registry::may_be_fleet(&config.driver.kind) {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),

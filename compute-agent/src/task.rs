@@ -6,7 +6,7 @@ use std::future::Future;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-/// Tasks of one kind, whose results somebody waits for.
+/// Tasks of one kind, whose results the owner awaits.
 #[derive(Debug)]
 pub(crate) struct Tasks<T> {
     name: &'static str,
@@ -28,13 +28,14 @@ impl<T: Send + 'static> Tasks<T> {
         self.set.is_empty()
     }
 
-    /// The next result; waits for ever while there are no tasks, which is what a `select!` wants. Safe to cancel.
+    /// The next result; waits for ever while there are no tasks, which is what a `select!` wants.
+    /// Safe to cancel.
     pub(crate) async fn next(&mut self) -> T {
         loop {
             match self.set.join_next().await {
                 Some(Ok(result)) => return result,
-                // A panic is a defect; it has been printed by the panic hook. Whoever waits for this very result has a
-                // time limit of its own.
+                // A panic is a defect; the panic hook has printed it. The caller that waits for
+                // this result has a time limit of its own.
                 Some(Err(error)) => tracing::error!(task = self.name, %error, "a task failed"),
                 None => std::future::pending().await,
             }

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// A storage in memory that outlives its users and can run full, leaving half of what was to be written.
+/// A storage in memory that outlives its users and can run full, leaving half of what was to be
+/// written.
 #[derive(Debug, Clone)]
 pub(crate) struct SmallDisk {
     inner: Arc<Mutex<Disk>>,

@@ -1,4 +1,5 @@
-//! The program `ebbtide-agent` as a process: against a real RabbitMQ, killed and restarted; and what it says to people.
+//! The program `ebbtide-agent` as a process: against a real RabbitMQ, killed and restarted; and
+//! what it says to people.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of it is a test, its helpers too.
 
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix, Subscription};

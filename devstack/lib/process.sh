@@ -7,7 +7,7 @@ process_birth() {
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
     # The second field is the name in parentheses and may hold spaces; the birth is the 20th field after it.
     set -- ${stat##*) }
-    # A zombie has ended: nobody has asked for its status yet.
+    # A zombie has ended: its parent has not asked for its status yet.
     [ "$1" != Z ] || return 1
     printf '%s' "${20}"
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # A Slurm cluster on one machine, for tests and the demonstration: munged, slurmctld, nodes that stay, and nodes of the cloud that are there when
-# somebody says so. Root only. Debian's packages (`ensure_packages slurm`).
+# a line says so. Root only. Debian's packages (`ensure_packages slurm`).
 #
 #   bash devstack/lib/slurm.sh serve DIR PORT STAYING CLOUD [LINE...]   in the foreground, until it is killed
 #
 # - DIR gets everything: slurm.conf, logs, `ready` once the nodes that stay answer. PORT and those behind it are used on 127.0.0.1.
 # - STAYING nodes s1, s2 ... and CLOUD nodes c1, c2 ... of two processors each. LINEs go to the end of slurm.conf; NodeName lines of the cloud may be among them.
-# - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. Whoever follows a region writes it, as a whole (by rename). A node is started when its line
+# - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. The follower of a region writes it, as a whole (by rename). A node is started when its line
 #   comes, and killed without warning, with all that runs on it, when it goes: that is what a preemption looks like from inside.
 # - All of it lives in a process namespace of its own and ends with the process that was started.
 set -eu

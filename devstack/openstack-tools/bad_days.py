@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak, nobody may be dead for nothing.
+"""Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak, and no server may be evicted for nothing.
 
 Usage: bad_days.py [DAY…|busy|waiting]   busy: those that keep the machine at work, waiting: those that mostly wait
 
@@ -79,7 +79,7 @@ def outcome(stage, uuids, seconds=150):
             active.append(uuid)
         elif server['status'] == 'ERROR':
             fault = (server.get('fault') or {}).get('message')
-            must(fault, 'server %s is in ERROR and nobody says why' % server['name'])
+            must(fault, 'server %s is in ERROR without a reason' % server['name'])
             failed[uuid] = fault
     if lost or failed:
         again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost, *failed) or True)
@@ -250,14 +250,14 @@ def two_schedulers_race_for_the_same_victims(stage):
 
 @day
 def the_scheduler_was_down_for_two_minutes(stage):
-    """Requests that nobody waits for any more are answered by nobody's death."""
+    """Requests whose caller has left are answered without an eviction."""
     ages = stage.fill()
     processes.kill(OURS, signal.SIGTERM)
     began = time.monotonic()
     uuids = [stage.cloud.create('stale-%d' % n, 'large') for n in range(3)]
     for uuid in uuids:
         server = stage.cloud.settled(uuid, ('ERROR',), seconds=150)
-        must(server['fault']['message'], 'a server that nobody answered has no fault')
+        must(server['fault']['message'], 'a server without an answer has no fault')
     left = 120 - (time.monotonic() - began)
     time.sleep(max(left, 0))
     processes.start(OURS)
@@ -268,7 +268,7 @@ def the_scheduler_was_down_for_two_minutes(stage):
     time.sleep(3)
     stage.cloud.delete(*uuids)
     gone = nobody_for_nothing(stage, ages, [late['id']] if late['status'] == 'ACTIVE' else [], 'down for two minutes')
-    must(len(gone) <= 1, 'down for two minutes: %d victims for requests that nobody waited for' % len(gone))
+    must(len(gone) <= 1, 'down for two minutes: %d victims for requests without a caller' % len(gone))
     audit()
 
 
@@ -308,7 +308,7 @@ def beside_the_original(stage):
 @day
 def rolled_back_in_haste(stage):
     """The operator ends ours in the middle of a preemption and starts nova-scheduler, without waiting as the documents ask. What is under way
-    ends as they say: warned victims leave, newcomers that nobody answers get NoValidHost, and nothing is leaked when those are deleted."""
+    ends as they say: warned victims leave, newcomers without an answer get NoValidHost, and nothing is leaked when those are deleted."""
     other = 'nova-scheduler-2'
     ages = stage.fill()
     log = Log()

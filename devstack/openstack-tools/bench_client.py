@@ -57,7 +57,7 @@ def spec(uuid, flavor):
 
 
 def wanted(uuid):
-    """The row by which a scheduler sees that somebody still waits for this server: nobody is evicted for a request without one."""
+    """The row by which a scheduler sees that a caller still waits for this server: no server is evicted for a request without one."""
     with connect('nova_api') as connection, connection.cursor() as cursor:
         cursor.execute("insert into build_requests (created_at, project_id, instance_uuid, instance) values (utc_timestamp(), %s, %s, '{}')",
                        (cloud.project, uuid))

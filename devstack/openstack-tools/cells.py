@@ -52,7 +52,7 @@ def both(stage, log):
 
 
 def disabled(stage, log):
-    """The cell takes no boots and loses nobody while it is disabled; then it does again."""
+    """The cell takes no boots and loses no server while it is disabled; then it does again."""
     stack('stack_cell2', '--disable')
     reload(log)
     run("update nova_cell2.instances set launched_at = utc_timestamp() - interval 2 minute, updated_at = utc_timestamp() where deleted = 0")

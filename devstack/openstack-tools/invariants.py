@@ -61,7 +61,7 @@ def problems():
         if holds is None:
             holds = server['host'] is not None
             if server['vm_state'] == 'error' and not server['fault']:
-                wrong.append('%s is in ERROR and nobody says why' % label)
+                wrong.append('%s is in ERROR without a reason' % label)
         expected = {(server['host'], 'VCPU'): server['vcpus'], (server['host'], 'MEMORY_MB'): server['memory_mb'],
                     (server['host'], 'DISK_GB'): server['disk']} if holds and server['host'] else {}
         expected = {k: v for k, v in expected.items() if v}

@@ -1,7 +1,7 @@
 """A race of two schedulers for the same victims, without a boot for each.
 
 Victims and newcomers are rows, copied from living servers; everything else is real: three computes that have grown, Placement, RabbitMQ, the
-agent, Nova's API. The newcomers are shelved servers that ask for a host, so that a scheduler sees that somebody waits for them.
+agent, Nova's API. The newcomers are shelved servers that ask for a host, so that a scheduler sees that a caller waits for them.
 """
 import os
 
@@ -55,7 +55,7 @@ class Race:
 
     def __init__(self, stage, heats, rounds):
         self.stage, self.heats, self.rounds, self.ended = stage, heats, rounds, 0
-        # In the last round of a heat there is still somebody to choose from.
+        # In the last round of a heat there are still victims to choose from.
         self.each = (2 * rounds + 4) // len(HOSTS)
         old, new = stage.cloud.create('old', 'medium.preemptible'), stage.cloud.create('new', 'small')
         must(stage.cloud.settled(old)['status'] == stage.cloud.settled(new)['status'] == 'ACTIVE', 'the servers to copy are not there')

@@ -72,7 +72,7 @@ def one_normal_server(stage):
 
 @chapter
 def a_small_server(stage):
-    """A newcomer that needs a quarter of its victim: the victim holds the rest until it is gone, so that nobody else is placed over it."""
+    """A newcomer that needs a quarter of its victim: the victim holds the rest until it is gone, so that no other server is placed over it."""
     ages = stage.fill()
     (victim,) = stage.cheapest(ages)
     had = allocations()[victim]
@@ -306,7 +306,7 @@ def a_compute_that_nobody_mapped(stage):
             must(server['status'] == 'ACTIVE', 'mapped-%d is %s' % (n, server['status']))
             hosts.add(server['OS-EXT-SRV-ATTR:host'])
         must('compute3' in hosts, 'no server came to compute3, only to %s' % hosts)
-        check('a compute that nobody mapped')
+        check('a compute without a mapping')
     finally:
         processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
         stack('stack_start_scheduler', 'ebbtide', '1')
@@ -423,7 +423,7 @@ def a_ledger_that_comes_later(stage):
         ages = stage.fill()
         server = stage.cloud.boot('no-room', 'large')
         must(server['status'] == 'ERROR', 'without a ledger a server that has no room is %s' % server['status'])
-        must(len(stage.left(ages)) == 6, 'somebody was evicted without a ledger')
+        must(len(stage.left(ages)) == 6, 'a server was evicted without a ledger')
         stage.cloud.delete(server['id'])
         listener = relay(port, int(os.environ['STACK_PORT_MYSQL']))
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 listen, target, out = int(sys.argv[1]), int(sys.argv[2]), open(sys.argv[3], 'a', encoding='utf-8')
 lock = threading.Lock()
-# Headers that belong to one connection, and what nobody should find in a file.
+# Headers that belong to one connection, and secrets.
 PRIVATE = {'connection', 'keep-alive', 'transfer-encoding', 'content-length', 'x-auth-token', 'x-service-token', 'x-subject-token'}
 HOP = {'connection', 'keep-alive', 'transfer-encoding', 'content-length'}
 

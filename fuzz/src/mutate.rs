@@ -1,4 +1,5 @@
-//! Changing seeds at random, as fuzzers do, but with a seed of one's own and without looking at what is reached.
+//! Changing seeds at random, as fuzzers do, but with a seed of one's own and without looking at
+//! what is reached.
 
 use rand::{Rng, RngExt};
 
@@ -109,7 +110,8 @@ fn number(random: &mut impl Rng, bytes: &mut Vec<u8>, from: usize) {
     bytes.splice(begin..end, value.to_string().into_bytes());
 }
 
-/// Inputs of the largest size on which a parser that is not linear, or that calls itself for each bracket, would show it.
+/// Inputs of the largest size on which a parser that is not linear, or that calls itself for each
+/// bracket, would show it.
 #[must_use]
 pub fn long_inputs() -> Vec<Vec<u8>> {
     let units: [&[u8]; 18] = [

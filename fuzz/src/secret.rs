@@ -1,6 +1,7 @@
 //! What may not be shown.
 
-/// The part of a text that looks like a login in a URL, if one is there: `://user:password@` within what could be one URL.
+/// The part of a text that looks like a login in a URL, if one is there: `://user:password@` within
+/// what could be one URL.
 pub(crate) fn login_in(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("://") {
@@ -29,7 +30,8 @@ pub(crate) fn said(finding: &ebbtide_config_check::Finding) -> String {
 /// A word that no input holds by chance.
 pub(crate) const MARK: &str = "gEhEiM0815";
 
-/// The URL with [`MARK`] at the end of its password, if it has one that ends where everybody would say so.
+/// The URL with [`MARK`] at the end of its password, if it has one that ends where everybody would
+/// say so.
 pub(crate) fn marked(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (login, place) = rest.split_once('@')?;

@@ -1,5 +1,6 @@
-//! The targets in every run of the tests: their seeds, what was found once, changed seeds, and inputs that are as long as they can be.
-//! libFuzzer finds more, with more time; this keeps what it found from coming back, and the targets from rotting.
+//! The targets in every run of the tests: their seeds, what was found once, changed seeds, and
+//! inputs that are as long as they can be. libFuzzer finds more, with more time; this keeps what it
+//! found from coming back, and the targets from rotting.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,7 +4,7 @@
     /path/to/venv/bin/python integration/nova/declared_options.py > scheduler/nova/src/options/declared.tsv
 
 Columns: group, name, kind, least, most, choices. Kinds: bool, int, float, str, words (a list of text), ints (a list of whole
-numbers), names (several values, each text), any (checked by nobody here: none of those shapes a decision).
+numbers), names (several values, each text), any (not checked here: none of those shapes a decision).
 """
 import os
 import sys

@@ -1,4 +1,5 @@
-//! Host aggregates. An availability zone is an aggregate with the metadata key `availability_zone`, as in Nova.
+//! Host aggregates. An availability zone is an aggregate with the metadata key `availability_zone`,
+//! as in Nova.
 
 use crate::{AggregateId, ModelError, names};
 use serde::{Deserialize, Serialize};

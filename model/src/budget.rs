@@ -1,10 +1,11 @@
-//! Disruption budgets: how much preemption a project or a server group has to bear. A constraint, never a score.
+//! Disruption budgets: limits of the preemption of a project or a server group. A budget is a
+//! constraint, never a score.
 
 use crate::{GroupId, Seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who is protected by a budget.
+/// The scope of a budget.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
@@ -25,13 +26,13 @@ impl fmt::Display for BudgetScope {
 
 /// At most `max_victims` servers of the scope are chosen as victims within any `window`.
 ///
-/// Evacuations that are still under way always count, those that were spared never do.
+/// Running evacuations always count, spared ones never do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisruptionBudget {
-    /// Who is protected.
+    /// The scope.
     pub scope: BudgetScope,
     /// How many may be chosen.
     pub max_victims: u32,
-    /// Within which time.
+    /// Length of the window.
     pub window: Seconds,
 }

@@ -1,9 +1,10 @@
-//! The way back of a server that was evacuated and kept: stopped or hibernated, it waits for room and goes on by itself.
+//! The return of a server that was evacuated and kept: stopped or hibernated, it waits for capacity
+//! and resumes by itself.
 
 use crate::{ServerStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// How a server was kept that had to leave.
+/// How an evacuated server was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
@@ -34,28 +35,29 @@ impl Kept {
     }
 }
 
-/// What is known of a server that has been evacuated and kept at least once. It stays with the server when it runs again, because how
-/// long the server stays away the next time depends on it.
+/// The record of a server that has been evacuated and kept at least once. The server keeps it when
+/// it runs again, because the next waiting time depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comeback {
-    /// How it was kept the last time; an attempt that fails goes back to this.
+    /// How it was last kept; a failed attempt returns it to this.
     pub kept: Kept,
-    /// Since when it waits, or when it was evacuated last.
+    /// When it began to wait, or was last evacuated.
     pub since: Timestamp,
-    /// It is not tried (again) before.
+    /// The scheduler does not try (again) before this time.
     pub not_before: Timestamp,
-    /// How often in a row it was evacuated without having run for the whole window in between; at least 1.
+    /// Number of consecutive evacuations without a run of the whole window in between; at least 1.
     pub preempted: u32,
-    /// Attempts that have failed since it was evacuated.
+    /// Failed attempts since the last evacuation.
     #[serde(default)]
     pub tries: u32,
-    /// Why the last attempt failed, fit for the owner: names no other tenant.
+    /// Why the last attempt failed, for the owner: names no other tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When its agent was last told to let it go on.
+    /// When its agent was last told to resume it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_at: Option<Timestamp>,
-    /// The storage in which it was kept the last time, if several hosts share it: any of them can let it go on. `None`: only its own host.
+    /// The storage in which it was last kept, if several hosts share it: any of them can resume it.
+    /// `None`: only its own host can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }

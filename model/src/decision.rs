@@ -1,7 +1,8 @@
-//! What the engine answers, and why.
+//! The engine's decision, with its explanation.
 //!
-//! An explanation is data, complete enough to draw a table from and small enough to keep for every decision: lists are cut
-//! at the number of hosts that the engine's configuration says, the counts beside them are of all.
+//! An explanation is data. It is complete enough to draw a table from and small enough to keep for
+//! every decision: lists are cut at the number of hosts that the engine's configuration sets, and
+//! the counts beside them cover all hosts.
 
 use crate::{DecisionId, PlacementRequest, Resources, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -25,22 +26,23 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Room for every instance, in the order of the request.
+    /// Every instance has a host, in the order of the request.
     Placed(Vec<Placement>),
-    /// No room for all of them; nothing was taken.
+    /// Not all instances have a host; nothing was claimed.
     NoValidHost(NoValidHost),
 }
 
-/// One instance's place.
+/// The host of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The instance.
     pub server_id: ServerId,
     /// Its host.
     pub host: String,
-    /// Who has to leave for it. Empty if there is room.
+    /// Its victims. Empty if the host has enough free capacity.
     pub victims: Vec<Victim>,
-    /// True if it has to wait for instances to leave: the victims above, or others that are already leaving.
+    /// True if it has to wait for instances to leave: the victims above, or others that are already
+    /// leaving.
     pub waits_for_room: bool,
     /// Hosts that could take it instead without preemption, best first.
     pub alternates: Vec<String>,
@@ -63,7 +65,7 @@ pub struct Victim {
     pub cost: f64,
 }
 
-/// Why there is no place.
+/// Why no host was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NoValidHost {
     /// In words.
@@ -85,7 +87,7 @@ pub struct FilterCount {
     pub dropped: u32,
 }
 
-/// Why the answer is as it is.
+/// The reasons for the answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The ranking policy: `tiered`, `nova` or `first-fit`.
@@ -94,19 +96,20 @@ pub struct Explanation {
     pub cost_module: String,
     /// Which state the filters saw: `normal` (h_n) or `full` (h_f).
     pub filtered_on: String,
-    /// The seed of whatever chance the policy allows.
+    /// The seed of the random choices that the policy allows.
     pub seed: u64,
-    /// One for each instance of the request, up to and with the one that failed.
+    /// One for each instance of the request, up to and including the one that failed.
     pub instances: Vec<InstanceExplanation>,
     /// False if a limit cut the search for victims.
     pub optimal: bool,
-    /// How far the victims' cost can be above the optimum, in the cost module's unit. Zero if optimal.
+    /// How far the victims' cost can be above the optimum, in the cost module's unit. Zero if
+    /// optimal.
     pub gap: f64,
-    /// What all victims together cost beyond the sum of what each costs, in the cost module's unit: zero unless the module charges
-    /// for sets, like `fairness`.
+    /// What all victims together cost beyond the sum of their costs, in the cost module's unit:
+    /// zero unless the module charges for sets, like `fairness`.
     #[serde(default)]
     pub surcharge: f64,
-    /// Plugins that misbehaved and were left out, with what they did.
+    /// Plugins that failed and were ignored, with the failure.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -116,7 +119,7 @@ pub struct Explanation {
 pub struct InstanceExplanation {
     /// What each filter left, in order.
     pub filters: Vec<FilterStep>,
-    /// The best hosts, best first; the first is the one taken unless `chosen` says otherwise.
+    /// The best hosts, best first; the first is the chosen one unless `chosen` says otherwise.
     pub ranking: Vec<RankedHost>,
     /// How many hosts were ranked in all.
     pub ranked: u32,
@@ -149,10 +152,11 @@ pub struct DroppedHost {
 pub struct RankedHost {
     /// The host.
     pub host: String,
-    /// True for the one taken.
+    /// True for the chosen host.
     pub chosen: bool,
-    /// The cost of its cheapest sufficient victim set, the surcharge for the set included; zero if nobody has to leave; `None` if it
-    /// was not needed to decide. Where several instances were placed together, for the one taken: what this instance's victims cost.
+    /// The cost of the host's cheapest sufficient victim set, the surcharge for the set included;
+    /// zero if no instance has to leave; `None` if the decision did not need it. If several
+    /// instances were placed together, for the chosen host: the cost of this instance's victims.
     pub eviction_cost: Option<f64>,
     /// That victim set.
     pub victims: Vec<Victim>,
@@ -187,9 +191,10 @@ impl Decision {
             .flat_map(|p| p.victims.iter().map(move |v| (p, v)))
     }
 
-    /// The decision as the tenant `project_id` may see it. Servers of other projects keep neither id, name, owner, age nor
-    /// cost; what counts or prices them is taken out too: the reasons of dropped hosts, weights, plugin warnings, and the
-    /// cost of a victim set that is not all the tenant's own. Which hosts there are, and how many each filter dropped, stays.
+    /// The decision as the tenant `project_id` may see it. Servers of other projects lose id, name,
+    /// owner, age and cost. What counts or prices them is removed, too: the reasons of dropped
+    /// hosts, weights, plugin warnings, and the cost of a victim set that does not belong to the
+    /// tenant alone. The hosts, and how many each filter dropped, stay.
     #[must_use]
     pub fn for_tenant(&self, project_id: &str) -> Self {
         let mut seen = self.clone();
@@ -223,7 +228,8 @@ impl Decision {
     }
 }
 
-/// Stands where a tenant may not read why a host was dropped: such reasons say how much others use there.
+/// Replaces the reason why a host was dropped, if the tenant may not see it: such reasons reveal
+/// how much others use there.
 pub const FOR_OPERATORS: &str = "the operator can see why";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Evacuations: the whole way of one victim from claim to gone.
+//! Evacuations: the course of one victim from the claim to its end.
 
 use crate::{
     DecisionId, EvacuationId, GroupId, InterruptionBehaviour, ModelError, Seconds, ServerId,
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Where an evacuation is.
+/// The state of an evacuation.
 ///
 /// ```text
 /// Claimed ─▶ Notified ─▶ Draining ─▶ Evacuated
@@ -17,21 +17,21 @@ use std::str::FromStr;
 ///    └──────────┴───────────┴─▶ Failed   (the agent could not, or did not answer)
 /// ```
 ///
-/// *Planned* is not stored: a plan is a decision of which nothing has been written (what-if).
+/// *Planned* is not stored: a plan is a decision without any write (what-if).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EvacuationState {
-    /// The preemptor's claim on the room is durable; the notice is in the outbox.
+    /// The preemptor's claim on the capacity is durable; the notice is in the outbox.
     Claimed,
     /// The broker has confirmed the notice.
     Notified,
     /// The agent has given the guest its notice; the grace period runs.
     Draining,
-    /// The victim is gone and its room is free, checked by the agent.
+    /// The victim is gone and its capacity is free, checked by the agent.
     Evacuated,
     /// The victim lives on.
     Spared,
-    /// It could not be done; the reason says why.
+    /// The evacuation failed for the stored reason.
     Failed,
 }
 
@@ -87,16 +87,18 @@ impl FromStr for EvacuationState {
     }
 }
 
-/// Why somebody has to leave.
+/// Why a victim has to leave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvacuationCause {
-    /// A normal server needs the room.
+    /// A normal server needs the capacity.
     #[default]
     Preemption,
-    /// The victim has lived as long as its flavor allows ([`crate::flavor::MAX_LIFETIME_SECONDS`]).
+    /// The victim has reached the maximum lifetime of its flavor
+    /// ([`crate::flavor::MAX_LIFETIME_SECONDS`]).
     MaxLifetime,
-    /// The price rose above the most that the victim's owner pays ([`Server::max_price`](crate::Server::max_price)).
+    /// The price rose above the maximum of the victim's owner
+    /// ([`Server::max_price`](crate::Server::max_price)).
     OutOfBid,
 }
 
@@ -117,22 +119,25 @@ impl EvacuationCause {
 pub struct Evacuation {
     /// Its identifier; also the key that makes every step of it safe to repeat.
     pub id: EvacuationId,
-    /// Who has to leave.
+    /// The victim.
     pub victim_id: ServerId,
     /// The victim's owner.
     pub victim_project_id: String,
     /// The victim's server group, for its disruption budget.
     #[serde(default)]
     pub victim_group_id: Option<GroupId>,
-    /// How often the victim had been told to start when it was chosen ([`Server::starts`](crate::Server::starts)): of a later life of it this says nothing.
+    /// How often the victim had been started when it was chosen
+    /// ([`Server::starts`](crate::Server::starts)). This evacuation does not apply to a later life
+    /// of it.
     #[serde(default)]
     pub victim_starts: u32,
-    /// From where.
+    /// The victim's host.
     pub host: String,
-    /// Why.
+    /// The cause.
     #[serde(default)]
     pub cause: EvacuationCause,
-    /// For whom. Where the cause is no preemption: who was promised the room meanwhile, if anybody was.
+    /// The preemptor. If the cause is no preemption: the server that was promised the capacity
+    /// meanwhile, if any.
     #[serde(default)]
     pub preemptor_id: Option<ServerId>,
     /// The decision that chose the victim, if one did.
@@ -142,15 +147,16 @@ pub struct Evacuation {
     pub behaviour: InterruptionBehaviour,
     /// Time between notice and end.
     pub grace: Seconds,
-    /// What the cost module said the loss costs.
+    /// The cost of the loss, from the cost module.
     pub cost: f64,
     /// Where it is.
     pub state: EvacuationState,
     /// How often the notice has been sent.
     pub attempts: u32,
-    /// When the scheduler gives up on the present attempt or stage.
+    /// When the scheduler stops waiting for the present attempt or stage.
     pub give_up_at: Timestamp,
-    /// True once the agent has been asked to let the victim live: the preemptor went away. Its answer decides.
+    /// True once the scheduler has asked the agent to spare the victim, because the preemptor does
+    /// not exist any more. The agent's answer decides.
     #[serde(default)]
     pub spare_requested: bool,
     /// Why it failed, or why the victim was spared.

@@ -1,14 +1,15 @@
-//! What only some clouds know about their hosts, asked for by name.
+//! Optional facts about hosts, requested by name.
 //!
-//! A column of the weigher contract is a number that every scheduler has for every host. A fact is what operators say themselves: traits of hosts and metadata of
-//! the aggregates that they are in (rack, power price, licence). A weigher, or a cost module, names the facts that it reads; who has none of the sort gets the
-//! neutral value, never an error, because metadata comes and goes while the cloud runs.
+//! A column of the weigher contract is a number that every scheduler has for every host. A fact
+//! comes from the operator: traits of hosts, and metadata of their aggregates (rack, power price,
+//! licence). A weigher or a cost module names the facts that it reads. A host without the fact gets
+//! the neutral value, never an error, because metadata changes while the cloud runs.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A name that is not one of a fact, in words.
+/// A name that is not the name of a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct FactError(pub String);
@@ -18,22 +19,23 @@ pub struct FactError(pub String);
 pub enum Fact {
     /// `trait:NAME`: 1 for hosts that have the trait, else 0.
     Trait(String),
-    /// `number:KEY`: the number under this key in the metadata of the host's aggregates, the smallest if several say one, as with
-    /// multipliers; 0 if none does.
+    /// `number:KEY`: the number under this key in the metadata of the host's aggregates, the
+    /// smallest if several say one, as with multipliers; 0 if none does.
     Number(String),
     /// `has:KEY`: 1 if an aggregate of the host has a number under this key, else 0.
     Has(String),
-    /// `text:KEY`: what is under this key in the metadata of the host's aggregates; several different ones in ascending order with commas
-    /// between; empty if there is none.
+    /// `text:KEY`: what is under this key in the metadata of the host's aggregates; several
+    /// different ones in ascending order with commas between; empty if there is none.
     Text(String),
-    /// `total:CLASS`: the inventory's total of a resource class, for example `total:VCPU`; 0 for hosts that have none. Not multiplied with the
-    /// allocation ratio.
+    /// `total:CLASS`: the inventory's total of a resource class, for example `total:VCPU`; 0 for
+    /// hosts that have none. Not multiplied with the allocation ratio.
     Total(String),
     /// `used:CLASS`: how much of it all instances use, claims and leaving ones included.
     Used(String),
     /// `allocation_ratio:CLASS`: the allocation ratio of it; 0 for hosts that have none.
     AllocationRatio(String),
-    /// `aggregates`: the host's aggregates as text, a JSON list of objects with `name` and `metadata`, by name.
+    /// `aggregates`: the host's aggregates as text, a JSON list of objects with `name` and
+    /// `metadata`, by name.
     Aggregates,
     /// `host_name`: the host's name, as text.
     HostName,
@@ -81,7 +83,7 @@ impl Fact {
         )
     }
 
-    /// The column of `len` hosts of which nothing is known.
+    /// The column of `len` hosts without any known value.
     #[must_use]
     pub fn unknown(&self, len: usize) -> FactColumn {
         match self.is_text() {

@@ -1,7 +1,7 @@
 //! Flavors, and what their extra specs mean to Ebbtide.
 //!
-//! Preemptible is a property of the flavor (`ebbtide:preemptible=true`). A server keeps a copy of its flavor as it was at
-//! creation, so nothing that is done to the flavor later changes what a running server is.
+//! Preemptible is a property of the flavor (`ebbtide:preemptible=true`). A server keeps a copy of
+//! its flavor as it was at creation, so later changes of the flavor do not affect a running server.
 
 use crate::resource::MAX_AMOUNT;
 use crate::{FlavorId, ModelError, Money, ResourceClass, Resources, Seconds, Trait, names};
@@ -22,17 +22,20 @@ pub const PROTECTED_SECONDS: &str = "ebbtide:protected_seconds";
 pub const PRICE_PER_HOUR: &str = "ebbtide:price_per_hour";
 /// Priority class 0 (goes first, default) to [`MAX_PRIORITY`].
 pub const PRIORITY: &str = "ebbtide:priority";
-/// Seconds after launch at which a preemptible instance ends, whoever needs its room; default never. Its notice comes a grace period before.
+/// Seconds after launch at which a preemptible instance ends, even if no other server needs its
+/// capacity; default never. Its notice comes a grace period before.
 pub const MAX_LIFETIME_SECONDS: &str = "ebbtide:max_lifetime_seconds";
-/// Seconds that the work of such an instance usually takes, for the weigher `interruption_risk`; default is the scheduler's horizon.
+/// Seconds that the work of such an instance usually takes, for the weigher `interruption_risk`;
+/// default: the scheduler's horizon.
 pub const EXPECTED_SECONDS: &str = "ebbtide:expected_seconds";
 
 /// Longest maximum lifetime: a year.
 pub const MAX_LIFETIME: Seconds = Seconds(365 * 24 * 3600);
 /// Shortest maximum lifetime: a minute.
 pub const MIN_LIFETIME: Seconds = Seconds(60);
-/// Longest grace period. The notice stays unacknowledged on the broker meanwhile, and RabbitMQ closes channels on
-/// deliveries older than 30 minutes (`consumer_timeout`); half of that leaves room for the interruption itself.
+/// Longest grace period. The notice stays unacknowledged on the broker meanwhile, and RabbitMQ
+/// closes channels on deliveries older than 30 minutes (`consumer_timeout`); half of that leaves
+/// room for the interruption itself.
 pub const MAX_GRACE: Seconds = Seconds(900);
 /// Longest protection: a week. Longer is not preemptible but normal.
 pub const MAX_PROTECTED: Seconds = Seconds(7 * 24 * 3600);
@@ -48,10 +51,10 @@ pub enum InterruptionBehaviour {
     Terminate,
     /// Shut down; the disk stays, CPU and memory are freed.
     Stop,
-    /// Memory is written to disk; can go on later.
+    /// Memory is written to disk; the instance can resume later.
     Hibernate,
-    /// Moved, running, to another host that has room; where none has, it ends as the agent's `evacuation.live_migrate_fallback`
-    /// says.
+    /// The running instance moves to another host with enough free capacity. If there is none, it
+    /// ends as the agent's `evacuation.live_migrate_fallback` says.
     #[serde(rename = "live-migrate")]
     LiveMigrate,
 }
@@ -111,7 +114,7 @@ pub struct Flavor {
     pub extra_specs: BTreeMap<String, String>,
 }
 
-/// What the extra specs of a flavor say, understood and checked.
+/// The extra specs of a flavor, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlavorProperties {
     /// What one instance takes, by resource class.
@@ -141,18 +144,21 @@ pub struct FlavorProperties {
     pub aggregate_specs: BTreeMap<String, String>,
 }
 
-/// The scope of extra specs that speak about aggregates (Nova, `aggregate_instance_extra_specs.py`).
+/// The scope of extra specs that speak about aggregates (Nova,
+/// `aggregate_instance_extra_specs.py`).
 const AGGREGATE_SCOPE: &str = "aggregate_instance_extra_specs:";
 
 impl Flavor {
     /// Reads the extra specs.
     ///
-    /// `resources:CLASS=N` overrides or adds a class (0 removes it), `trait:NAME=required|forbidden`, and
-    /// `hw:cpu_policy=dedicated` turns VCPU into PCPU, all as Nova does (`nova/scheduler/utils.py`).
+    /// `resources:CLASS=N` overrides or adds a class (0 removes it),
+    /// `trait:NAME=required|forbidden`, and `hw:cpu_policy=dedicated` turns VCPU into PCPU, all as
+    /// Nova does (`nova/scheduler/utils.py`).
     ///
     /// # Errors
-    /// The first thing that cannot be understood, with its key. An unknown key in the scope `ebbtide:` is refused: a typing
-    /// error there would silently make a normal instance of a preemptible one.
+    /// The first thing that cannot be understood, with its key. An unknown key in the scope
+    /// `ebbtide:` is refused: a typing error there would silently make a normal instance of a
+    /// preemptible one.
     pub fn properties(&self) -> Result<FlavorProperties, ModelError> {
         names::check_name("flavor", &self.name)?;
         let mut p = FlavorProperties {
@@ -236,8 +242,9 @@ impl Flavor {
 }
 
 impl FlavorProperties {
-    /// What an instance goes on taking after its evacuation, until its owner deletes it: the local disk of a preemptible one that
-    /// is stopped or hibernated. Whoever needs that room gets it from no such victim.
+    /// What an instance keeps after its evacuation, until its owner deletes it: the local disk of a
+    /// preemptible one that is stopped or hibernated. A preemptor does not get this from such a
+    /// victim.
     #[must_use]
     pub fn retained(&self) -> Resources {
         let keeps = match self.interruption {

@@ -67,7 +67,8 @@ pub struct ServerGroup {
     pub project_id: String,
     /// What it asks for.
     pub policy: GroupPolicy,
-    /// With anti-affinity: how many members one host may have (Nova's rule `max_server_per_host`), at least 1.
+    /// With anti-affinity: how many members one host may have (Nova's rule `max_server_per_host`),
+    /// at least 1.
     #[serde(default = "one")]
     pub max_server_per_host: u32,
 }

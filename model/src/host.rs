@@ -4,7 +4,8 @@ use crate::{Inventory, ModelError, ResourceClass, Timestamp, Trait, names};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most classes in one host's inventory: a typing loop ends here, no real host comes near.
+/// Maximum number of classes in one host's inventory. A real host has far fewer; the limit stops
+/// faulty input.
 pub const MAX_CLASSES: usize = 256;
 /// Most traits of one host.
 pub const MAX_TRAITS: usize = 4096;
@@ -19,19 +20,21 @@ pub struct Host {
     /// What it is.
     #[serde(default)]
     pub traits: BTreeSet<Trait>,
-    /// Why an operator disabled it; `None` if it is enabled.
+    /// The operator's reason for disabling it; `None` if it is enabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
-    /// Which run of the agent speaks for the host: a new session means that the agent restarted.
+    /// The current run of the host's agent: a new session means that the agent restarted.
     #[serde(default)]
     pub agent_session: Option<uuid::Uuid>,
-    /// When the agent was heard last.
+    /// When the last message of the agent arrived.
     #[serde(default)]
     pub last_seen: Option<Timestamp>,
-    /// The storage that it shares with other hosts, by its name: what one of them keeps there another one can let go on.
+    /// The name of the storage that it shares with other hosts: any of them can resume what one of
+    /// them keeps there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// When it was registered first. Hosts registered earlier come first where everything else is equal.
+    /// When it was first registered. With everything else equal, hosts registered earlier come
+    /// first.
     pub created_at: Timestamp,
 }
 
@@ -95,7 +98,8 @@ impl Host {
         self.inventory.get(class).map_or(0, Inventory::capacity)
     }
 
-    /// Up, down or disabled, given the service down time in milliseconds (Nova: `service_down_time`; exactly that old is up).
+    /// Up, down or disabled, given the service down time in milliseconds (Nova:
+    /// `service_down_time`; exactly that old is up).
     #[must_use]
     pub fn health(&self, now: Timestamp, down_after_millis: i64) -> HostHealth {
         if self.disabled_reason.is_some() {

@@ -1,6 +1,7 @@
-//! Identifiers: UUIDs that cannot be mistaken for one another.
+//! Identifiers: UUIDs of distinct types.
 //!
-//! None is made here. The edge crates make them (module `ids`), so that the core stays deterministic.
+//! This crate creates none. The edge crates create them (module `ids`), so that the core stays
+//! deterministic.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -45,7 +46,7 @@ id!(
     DecisionId
 );
 id!(
-    /// The whole way of one victim, from claim to gone.
+    /// An evacuation: the course of one victim from the claim to its end.
     EvacuationId
 );
 id!(

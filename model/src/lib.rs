@@ -1,8 +1,9 @@
 //! The plain data of Ebbtide.
 //!
-//! What every other crate speaks about: resources, flavors, hosts, servers, requests, decisions, evacuations, and the
-//! messages between the scheduler and its agents. Nothing here does I/O, reads a clock or makes a decision; what is here
-//! checks itself (a [`ResourceClass`] that exists is well-formed) so that the crates above need not.
+//! What every other crate speaks about: resources, flavors, hosts, servers, requests, decisions,
+//! evacuations, and the messages between the scheduler and its agents. Nothing here does I/O, reads
+//! a clock or makes a decision; what is here checks itself (a [`ResourceClass`] that exists is
+//! well-formed) so that the crates above need not.
 
 pub mod aggregate;
 pub mod budget;

@@ -1,30 +1,31 @@
-//! The life of a server as its owner sees it: one word, since when, until when, and why. Made from what is written, and nothing else.
+//! The state of a server for its owner: one word, its begin, its end, and the reason. Derived from
+//! stored records only.
 
 use crate::{Evacuation, EvacuationCause, EvacuationState, Server, ServerStatus, Timestamp};
 use std::fmt;
 
-/// What a server's owner wants to know at a glance.
+/// A server's state as its owner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LifeState {
-    /// It waits for room: for the first time, or to go on.
+    /// It waits for capacity: for the first time, or to resume.
     Waiting,
     /// Its host is starting it.
     Starting,
-    /// Its host is letting it go on with what was kept.
+    /// Its host is resuming it from its kept state.
     Returning,
-    /// A place for a program that starts its servers itself.
+    /// A claim for a program that starts its servers itself.
     Reserved,
     /// It runs.
     Active,
-    /// It runs and has to leave; its guest is about to hear of that.
+    /// It runs and has to leave; its guest is about to get the notice.
     Warned,
-    /// Its guest knows; the grace period runs.
+    /// Its guest has the notice; the grace period runs.
     Draining,
     /// It had to leave, its disk is kept, and it stays away for now.
     Stopped,
     /// It had to leave, its memory is kept, and it stays away for now.
     Hibernated,
-    /// Its owner wants it gone.
+    /// Its owner has requested its deletion.
     Deleting,
     /// It is gone for good.
     Gone,
@@ -59,7 +60,7 @@ impl fmt::Display for LifeState {
     }
 }
 
-/// One moment of a server's life.
+/// One state of a server's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// The word.
@@ -68,12 +69,12 @@ pub struct Life {
     pub since: Option<Timestamp>,
     /// Until when at least: the end of the grace period, or of the time for which it stays away.
     pub until: Option<Timestamp>,
-    /// Why, fit for the owner: names no other tenant. Empty where there is nothing to say.
+    /// The reason, for the owner: names no other tenant. Empty if there is none.
     pub reason: String,
 }
 
 impl Life {
-    /// How a server is at this time. `leaving`: its evacuation, if that is known.
+    /// The state of a server at this time. `leaving`: its evacuation, if known.
     #[must_use]
     pub fn of(server: &Server, leaving: Option<&Evacuation>, now: Timestamp) -> Self {
         let plain = |state, since| Self {

@@ -1,34 +1,37 @@
-//! How long instances live, as tables that a decision can look up.
+//! Lifetime distributions as tables that a decision can look up.
 //!
-//! Lifetime models (`ebbtide-lifetime`) know formulas, quantiles and integrals. A decision over a hundred thousand candidates needs two numbers of
-//! them, fast and the same on every machine: the chance to live so much longer, and the time that is still to be expected. A table has both, made
-//! once from a model when a configuration is read. Ages and times are seconds here.
+//! Lifetime models (`ebbtide-lifetime`) provide formulas, quantiles and integrals. A decision over
+//! a hundred thousand candidates needs two numbers of them, fast and the same on every machine: the
+//! probability to live a given time longer, and the expected remaining time. A table has both. It
+//! is made once from a model when a configuration is read. Ages and times are in seconds.
 
 use std::sync::Arc;
 
-/// One model as a table: at ages that rise, the share that lives longer.
+/// A lifetime model as a table: the share of instances that live longer than each age.
 ///
-/// Between two ages the share falls in a straight line. Beyond the last one the hazard is constant, or nobody is left.
-/// Invariants: ages rise from 0; shares fall and lie in 0…1; the first share is above 0.
+/// Between two ages the share falls linearly. Beyond the last age the hazard is constant, or no
+/// instance is left. Invariants: ages rise from 0; shares fall and lie in 0…1; the first share is
+/// above 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LifeTable {
     ages: Vec<f64>,
     alive: Vec<f64>,
-    /// The integral of the share from each age to the end of all, in seconds.
+    /// The integral of the share from each age to infinity, in seconds.
     ahead: Vec<f64>,
-    /// The mean life beyond the last age, in seconds; 0 if nobody gets older.
+    /// The mean life beyond the last age, in seconds; 0 if no instance gets older.
     tail: f64,
 }
 
-/// Shares below this are nobody: doubles cannot tell what becomes of so few.
+/// Shares below this count as zero: double precision is not enough for conditional shares of so
+/// few.
 const NOBODY: f64 = 1e-9;
 
 impl LifeTable {
-    /// A table from `(age, share that lives longer)`, in seconds, and the mean life, in seconds, of those who outlive the last age: 0 where a maximum lifetime
-    /// ends all that are left.
+    /// A table from `(age, share that lives longer)`, in seconds, and the mean remaining life, in
+    /// seconds, of instances beyond the last age: 0 if a maximum lifetime ends all that are left.
     ///
-    /// `None` unless there are two points or more, all numbers are finite, ages rise from 0, shares do not rise and lie in 0…1, the first above 0, and the
-    /// tail is not negative.
+    /// `None` unless there are two points or more, all numbers are finite, ages rise from 0, shares
+    /// do not rise and lie in 0…1, the first is above 0, and the tail is not negative.
     #[must_use]
     pub fn new(points: &[(f64, f64)], tail_seconds: f64) -> Option<Self> {
         let (first, rest) = points.split_first()?;
@@ -58,7 +61,7 @@ impl LifeTable {
         })
     }
 
-    /// The row at or before an age, and how far behind it the age is.
+    /// The row at or before an age, and the distance of the age from it.
     fn place(&self, age: f64) -> (usize, f64) {
         let at = self.ages.partition_point(|known| *known <= age);
         let at = at.saturating_sub(1);
@@ -79,7 +82,7 @@ impl LifeTable {
         self.alive[at] + (self.alive[at + 1] - self.alive[at]) * share
     }
 
-    /// The integral of the share from `age` to the end of all, in seconds.
+    /// The integral of the share from `age` to infinity, in seconds.
     fn ahead(&self, age: f64) -> f64 {
         let (at, beyond) = self.place(age);
         let here = self.survival(age);
@@ -92,7 +95,8 @@ impl LifeTable {
         }
     }
 
-    /// The chance, 0 to 1, that an instance of `age` seconds lives `more` seconds longer; 0 if none gets that old.
+    /// The probability, 0 to 1, that an instance of `age` seconds lives `more` seconds longer; 0 if
+    /// no instance gets that old.
     #[must_use]
     pub fn lives_on(&self, age: f64, more: f64) -> f64 {
         let age = age.max(0.0);
@@ -103,7 +107,7 @@ impl LifeTable {
         (self.survival(age + more.max(0.0)) / here).clamp(0.0, 1.0)
     }
 
-    /// Of those that are older than anybody: the tail, whose hazard is constant.
+    /// The same beyond the table's ages: in the tail, whose hazard is constant.
     fn lives_on_at_the_end(&self, more: f64) -> f64 {
         match self.tail > 0.0 {
             true => (-more.max(0.0) / self.tail).exp(),
@@ -111,8 +115,9 @@ impl LifeTable {
         }
     }
 
-    /// The time, in seconds, that an instance of `age` seconds may still expect, of which only the next `at_most` seconds count; 0 if none gets that
-    /// old. Finite and not negative for every finite age.
+    /// The expected remaining time of an instance of `age` seconds, in seconds, of which only the
+    /// next `at_most` seconds count; 0 if no instance gets that old. Finite and not negative for
+    /// every finite age.
     #[must_use]
     pub fn remaining(&self, age: f64, at_most: Option<f64>) -> f64 {
         let age = age.max(0.0);
@@ -127,7 +132,7 @@ impl LifeTable {
     }
 }
 
-/// Whom a table is about. What is `None` may be anything.
+/// The instances that a table describes. `None` matches any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LifeGroup {
     /// Instances of this flavor, by name.
@@ -136,7 +141,7 @@ pub struct LifeGroup {
     pub zone: Option<String>,
 }
 
-/// A table for everybody, and better ones for some flavors and zones. Cheap to clone.
+/// A table for all instances, and better ones for some flavors and zones. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LifeTables {
     all: Arc<LifeTable>,
@@ -144,7 +149,7 @@ pub struct LifeTables {
 }
 
 impl LifeTables {
-    /// `all` is for everybody who is in none of the groups.
+    /// `all` is for instances in none of the groups.
     #[must_use]
     pub fn new(all: LifeTable, groups: Vec<(LifeGroup, LifeTable)>) -> Self {
         Self {
@@ -153,7 +158,8 @@ impl LifeTables {
         }
     }
 
-    /// The table of a flavor in a zone: that of both, else that of the flavor, else that of the zone, else that of everybody. An empty name is unknown.
+    /// The table of a flavor in a zone: that of both, else that of the flavor, else that of the
+    /// zone, else that of all instances. An empty name is unknown.
     #[must_use]
     pub fn find(&self, flavor: &str, zone: &str) -> &LifeTable {
         let of = |flavor: Option<&str>, zone: Option<&str>| {
@@ -171,7 +177,7 @@ impl LifeTables {
             .unwrap_or(&self.all)
     }
 
-    /// True if some table is about one zone only.
+    /// True if any table is about one zone only.
     #[must_use]
     pub fn knows_zones(&self) -> bool {
         self.groups.iter().any(|(group, _)| group.zone.is_some())
@@ -185,7 +191,7 @@ mod tests {
 
     const HOUR: f64 = 3600.0;
 
-    /// Everybody ends between 0 and 10 hours, evenly.
+    /// All instances end between 0 and 10 hours, evenly.
     fn even() -> LifeTable {
         LifeTable::new(&[(0.0, 1.0), (10.0 * HOUR, 0.0)], 0.0).unwrap()
     }

@@ -1,7 +1,9 @@
-//! The messages between the scheduler and its agents: CloudEvents 1.0 in JSON (structured content mode).
+//! The messages between the scheduler and its agents: CloudEvents 1.0 in JSON (structured content
+//! mode).
 //!
-//! Every message may arrive twice, late, or never. The identifiers inside (`evacuation_id`, `server_id`) make each of them
-//! safe to repeat; [`Message::id`] lets a receiver drop plain duplicates early.
+//! Every message may arrive twice, late, or never. The identifiers inside (`evacuation_id`,
+//! `server_id`) make each of them safe to repeat; [`Message::id`] lets a receiver drop plain
+//! duplicates early.
 
 use crate::names::{self, shorten};
 use crate::{
@@ -15,7 +17,8 @@ use uuid::Uuid;
 
 /// The media type of a message.
 pub const CONTENT_TYPE: &str = "application/cloudevents+json";
-/// Largest message that is looked at. The largest real one is the heartbeat of a host with thousands of servers.
+/// Maximum size of a message. The largest real one is the heartbeat of a host with thousands of
+/// servers.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Most servers in one heartbeat.
 pub const MAX_HOSTED: usize = 100_000;
@@ -25,17 +28,17 @@ pub const MAX_HOSTED: usize = 100_000;
 pub struct Message {
     /// Unique; a repeated send has the same.
     pub id: MessageId,
-    /// Who says it: `/ebbtide/scheduler` or `/ebbtide/agent/HOST`.
+    /// The sender: `/ebbtide/scheduler` or `/ebbtide/agent/HOST`.
     pub source: String,
-    /// When it was said, by the sender's clock.
+    /// When it was sent, by the sender's clock.
     pub time: Timestamp,
-    /// What is said.
+    /// The content.
     pub body: Body,
 }
 
 macro_rules! bodies {
     ($($(#[$doc:meta])* $variant:ident($payload:ident) = $type:literal,)+) => {
-        /// What a message says.
+        /// The content of a message.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Body {
             $($(#[$doc])* $variant($payload),)+
@@ -76,21 +79,22 @@ macro_rules! bodies {
 bodies! {
     /// To the agent: this server has to leave.
     Notice(Notice) = "org.ebbtide.evacuation.notice.v1",
-    /// To the agent: this server may stay after all.
+    /// To the agent: this server may stay; its notice is withdrawn.
     Spare(Spare) = "org.ebbtide.evacuation.spare.v1",
     /// To the agent: the tenant does not need the rest of the grace period.
     Release(Release) = "org.ebbtide.evacuation.release.v1",
     /// To the agent: start this server.
     Start(Start) = "org.ebbtide.server.start.v1",
-    /// To the agent: the owner wants this server gone.
+    /// To the agent: delete this server for its owner.
     Delete(Delete) = "org.ebbtide.server.delete.v1",
-    /// From the agent: I am here, and this is what I have.
+    /// From the agent: it runs, and this is the state of its host.
     Heartbeat(Heartbeat) = "org.ebbtide.agent.heartbeat.v1",
     /// From the agent: the guest has its notice.
     Draining(Draining) = "org.ebbtide.evacuation.draining.v1",
-    /// From the agent: the victim is gone and its room is free.
+    /// From the agent: the victim is gone and its capacity is free.
     Evacuated(Evacuated) = "org.ebbtide.evacuation.evacuated.v1",
-    /// From the agent: the victim could not be evacuated, or the notice came too late to be followed.
+    /// From the agent: the victim could not be evacuated, or the notice came too late to be
+    /// followed.
     EvacuationFailed(EvacuationFailed) = "org.ebbtide.evacuation.failed.v1",
     /// From the agent: the victim was spared.
     Spared(Spared) = "org.ebbtide.evacuation.spared.v1",
@@ -98,7 +102,7 @@ bodies! {
     Started(Started) = "org.ebbtide.server.started.v1",
     /// From the agent: the server could not be started.
     StartFailed(StartFailed) = "org.ebbtide.server.start-failed.v1",
-    /// From the agent: the server is gone, as its owner wished.
+    /// From the agent: the server was deleted for its owner.
     Deleted(Deleted) = "org.ebbtide.server.deleted.v1",
 }
 
@@ -107,24 +111,25 @@ bodies! {
 pub struct Notice {
     /// The evacuation, the same on every repetition.
     pub evacuation_id: EvacuationId,
-    /// Who has to leave.
+    /// The victim.
     pub server_id: ServerId,
-    /// How.
+    /// The interruption behaviour.
     pub behaviour: InterruptionBehaviour,
     /// Time between the guest's notice and its end.
     pub grace_seconds: Seconds,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-    /// An agent that has not begun by then must not begin: the scheduler has given up on it.
+    /// An agent that has not begun by then must not begin: the scheduler has stopped counting on
+    /// it.
     pub begin_before: Timestamp,
 }
 
 /// See [`Body::Spare`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spare {
-    /// The evacuation that is called off.
+    /// The withdrawn evacuation.
     pub evacuation_id: EvacuationId,
-    /// Who may stay.
+    /// The server that may stay.
     pub server_id: ServerId,
 }
 
@@ -133,7 +138,7 @@ pub struct Spare {
 pub struct Release {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// Who is ready to go.
+    /// The server that releases the rest of its time.
     pub server_id: ServerId,
 }
 
@@ -152,14 +157,16 @@ pub struct Start {
     pub resources: Resources,
     /// True if it may be evacuated later.
     pub preemptible: bool,
-    /// Which start of this server it is, from 1; the answer says it again. 0 from schedulers that do not count.
+    /// The number of this start of the server, from 1; the answer repeats it. 0 from schedulers
+    /// that do not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// True if it was stopped or hibernated here and is to go on: without what was kept of it there is nothing to start.
+    /// True if the server was stopped or hibernated here and is to resume: without its kept state
+    /// there is nothing to start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resume: bool,
-    /// The storage in which it was kept, if several hosts share it: then any of them may let it go on, once it has its token. Whoever does not
-    /// have this storage has nothing of the server.
+    /// The storage in which it was kept, if several hosts share it: then any of them may resume it,
+    /// once it holds its token. A host without this storage has nothing of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }
@@ -179,13 +186,14 @@ fn is_false(flag: &bool) -> bool {
 pub struct Delete {
     /// The server.
     pub server_id: ServerId,
-    /// The storage in which the server itself was kept, which goes, too. `None` for a server that was never kept in one, and for what an
-    /// attempt may have left on a host: that must not touch what is kept of the server.
+    /// The storage in which the server itself was kept; its kept state is deleted, too. `None` for
+    /// a server that was never kept in one. `None` also for what an attempt may have left on a
+    /// host: that deletion must not touch the kept state of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }
 
-/// What a server on a host is doing, as the hypervisor sees it.
+/// The state of a server on a host, as the hypervisor sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostedState {
@@ -213,16 +221,16 @@ pub struct Heartbeat {
     pub host: String,
     /// This run of the agent.
     pub session: Uuid,
-    /// Counts up within the session; an older one that arrives later is ignored.
+    /// Increases within the session; an older heartbeat that arrives later is ignored.
     pub sequence: u64,
-    /// What the host has.
+    /// The host's inventory.
     pub inventory: BTreeMap<ResourceClass, Inventory>,
-    /// What the host is.
+    /// The host's traits.
     #[serde(default)]
     pub traits: BTreeSet<Trait>,
     /// Every server that the hypervisor has.
     pub servers: Vec<Hosted>,
-    /// The storage that this host shares with others, by its name.
+    /// The name of the storage that this host shares with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }
@@ -232,13 +240,13 @@ pub struct Heartbeat {
 pub struct Draining {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// The victim.
     pub server_id: ServerId,
     /// When the guest had its notice.
     pub notified_at: Timestamp,
-    /// When its time is over.
+    /// End of the grace period.
     pub deadline_at: Timestamp,
 }
 
@@ -265,7 +273,7 @@ pub enum EvacuatedHow {
 pub struct Evacuated {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// The victim.
     pub server_id: ServerId,
@@ -273,11 +281,11 @@ pub struct Evacuated {
     pub how: EvacuatedHow,
     /// When.
     pub at: Timestamp,
-    /// The last, partial hour of its running time, which its owner is not to be billed for. `None` if the agent does not know
-    /// since when it ran, or if it goes on running.
+    /// The last, partial hour of its running time, for which its owner is not billed. `None` if the
+    /// agent does not know the start time, or if the server keeps running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unbilled_seconds: Option<Seconds>,
-    /// The storage in which it is kept, if it is kept where other hosts can let it go on.
+    /// The storage in which it is kept, if other hosts can resume it from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }
@@ -287,7 +295,7 @@ pub struct Evacuated {
 pub struct EvacuationFailed {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// The victim.
     pub server_id: ServerId,
@@ -295,8 +303,8 @@ pub struct EvacuationFailed {
     pub reason: String,
     /// True if the victim still runs.
     pub still_running: bool,
-    /// The attempt of the notice that came after its time, or so short before that the guest could not be told, if that is why: a newer one may
-    /// be on its way.
+    /// The attempt of the notice, if the failure is that the notice arrived too late, or so shortly
+    /// before that the guest could not be told: a newer notice may be on its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_attempt: Option<u32>,
 }
@@ -306,7 +314,7 @@ pub struct EvacuationFailed {
 pub struct Spared {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// The server that lives on.
     pub server_id: ServerId,
@@ -317,7 +325,7 @@ pub struct Spared {
 pub struct Started {
     /// The server.
     pub server_id: ServerId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// When it began to run.
     pub at: Timestamp,
@@ -331,14 +339,14 @@ pub struct Started {
 pub struct StartFailed {
     /// The server.
     pub server_id: ServerId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
     /// Why.
     pub reason: String,
     /// The [`Start::attempt`] that this answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// True if nobody could tell whether it runs all the same.
+    /// True if it is unknown whether the server runs all the same.
     #[serde(default, skip_serializing_if = "is_false")]
     pub may_run: bool,
 }
@@ -348,7 +356,7 @@ pub struct StartFailed {
 pub struct Deleted {
     /// The server.
     pub server_id: ServerId,
-    /// The host that says so.
+    /// The reporting host.
     pub host: String,
 }
 
@@ -373,7 +381,7 @@ impl Body {
         }
     }
 
-    /// The host that a report comes from; `None` for what the scheduler says.
+    /// The host that sent a report; `None` for messages of the scheduler.
     #[must_use]
     pub fn reporting_host(&self) -> Option<&str> {
         match self {
@@ -444,7 +452,8 @@ impl Message {
         serde_json::to_vec(&event).map_err(wrong)
     }
 
-    /// Reads and checks a message. Unknown attributes are ignored (CloudEvents allows extensions), unknown types are not.
+    /// Reads and checks a message. Unknown attributes are ignored (CloudEvents allows extensions),
+    /// unknown types are not.
     ///
     /// # Errors
     /// What is wrong and where, in words fit for the dead-letter queue.

@@ -1,4 +1,4 @@
-//! What a name may look like. One rule for each kind, used wherever a name comes in.
+//! Rules for names. One rule for each kind, applied to all input.
 
 use crate::ModelError;
 
@@ -11,9 +11,9 @@ pub const MAX_NAME: usize = 255;
 /// Longest host name: it becomes part of a queue name, and AMQP allows 255 bytes for all of it.
 pub const MAX_HOST_NAME: usize = 200;
 
-/// Checks a host name: letters, digits, `.`, `-` and `_`, as host names and queue names allow. A name
-/// becomes a part of paths and an argument of commands: it begins with none of `.` and `-`, and no
-/// label between its dots is empty.
+/// Checks a host name: letters, digits, `.`, `-` and `_`, as host names and queue names allow. A
+/// name becomes a part of paths and an argument of commands: it begins with none of `.` and `-`,
+/// and no label between its dots is empty.
 ///
 /// # Errors
 /// [`ModelError::Name`] with what is allowed.
@@ -59,7 +59,7 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), ModelError> {
     }
 }
 
-/// A refused value as it is shown: never a megabyte of it.
+/// A refused value for display, shortened if it is long.
 #[must_use]
 pub fn shorten(value: &str) -> String {
     if value.chars().count() <= 80 {
@@ -69,7 +69,7 @@ pub fn shorten(value: &str) -> String {
     format!("{head}...")
 }
 
-/// The words of somebody else's parser as they are shown: it may quote what it was given, whole.
+/// Shortens the message of a foreign parser for display: it may quote its whole input.
 #[must_use]
 pub fn brief(words: impl std::fmt::Display) -> String {
     let words = words.to_string();

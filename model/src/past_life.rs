@@ -1,6 +1,7 @@
-//! Lives that are over: what models of lifetimes are fitted to, and what bills are written from.
+//! Past lives of servers: the data that lifetime models are fitted to and bills are made from.
 //!
-//! A server that is kept and comes back has several lives: each from when it began to run until it had to stop.
+//! A server that is kept and comes back has several lives. Each lasts from the time when it began
+//! to run until it had to stop.
 
 use crate::{EvacuationCause, ModelError, Money, Seconds, ServerId, Timestamp, names};
 use serde::{Deserialize, Serialize};
@@ -11,15 +12,15 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifeEnd {
-    /// A normal server needed the room.
+    /// A normal server needed the capacity.
     Preempted,
-    /// It had lived as long as its flavor allows.
+    /// It reached the maximum lifetime of its flavor.
     MaxLifetime,
-    /// The price rose above the most that its owner pays.
+    /// The price rose above its owner's maximum price.
     OutOfBid,
-    /// Its owner wanted it gone, before anybody else did.
+    /// Its owner deleted it, before any other end was requested.
     Deleted,
-    /// It stopped to run and nobody had asked for that: its guest shut itself down, or its host failed.
+    /// It stopped running without a request: its guest shut itself down, or its host failed.
     Lost,
 }
 
@@ -80,9 +81,10 @@ impl FromStr for LifeEnd {
 /// One life of a server that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastLife {
-    /// Whose.
+    /// The server.
     pub server_id: ServerId,
-    /// Which of its lives: how often an agent had been told to start it ([`Server::starts`](crate::Server::starts)).
+    /// The number of the life: how often the scheduler had told an agent to start the server
+    /// ([`Server::starts`](crate::Server::starts)).
     pub starts: u32,
     /// The server's name.
     pub name: String,
@@ -95,7 +97,7 @@ pub struct PastLife {
     /// What its flavor costs an hour.
     #[serde(default)]
     pub price_per_hour: Money,
-    /// How long its flavor let it live at most, if it said so.
+    /// The maximum lifetime of its flavor, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<Seconds>,
     /// Where it ran.
@@ -104,14 +106,14 @@ pub struct PastLife {
     pub zone: String,
     /// When it began to run.
     pub launched_at: Timestamp,
-    /// When it ended, or its owner wanted it gone. Never before it began.
+    /// When it ended, or its owner requested the deletion. Never before it began.
     pub ended_at: Timestamp,
     /// How.
     pub end: LifeEnd,
 }
 
 impl PastLife {
-    /// What tells it from all others, up to 47 characters.
+    /// A key that is unique among all lives, up to 47 characters.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}.{}", self.server_id, self.starts)

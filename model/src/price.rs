@@ -3,7 +3,7 @@
 use crate::{FlavorId, Money, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What an instance-hour of a flavor costs from a moment on, until the next such record.
+/// The price of an instance-hour of a flavor, valid until the next such record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PricePoint {
     /// The flavor.
@@ -14,14 +14,15 @@ pub struct PricePoint {
     pub at: Timestamp,
     /// The price of an hour.
     pub price: Money,
-    /// How many instances of the flavor had room at that moment in what normal instances leave.
+    /// How many instances of the flavor fitted at that time beside the normal instances.
     pub supply: u64,
-    /// How many of those places were taken by preemptible instances of any flavor, and how many instances of this one waited for a place.
+    /// How many of those places preemptible instances of any flavor took, and how many instances of
+    /// this flavor waited for one.
     pub demand: u64,
 }
 
 impl PricePoint {
-    /// What tells it from all others, up to 57 characters.
+    /// A key that is unique among all records, up to 57 characters.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}.{}", self.flavor_id, self.at.as_millis())

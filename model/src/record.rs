@@ -1,6 +1,8 @@
-//! Changes to the durable state: what the region's state machine decides and the store writes, all or nothing.
+//! Changes of the durable state: the region's state machine decides them, and the store writes them
+//! atomically.
 //!
-//! Each change sets one record as a whole, so that applying a list twice is the same as applying it once.
+//! Each change sets one record as a whole, so that applying a list twice is the same as applying it
+//! once.
 
 use crate::{
     Aggregate, AggregateId, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, FlavorId,
@@ -9,10 +11,12 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How long a server that is gone is remembered, so that a repeated request does not make it anew: nobody repeats a request for longer.
+/// How long a deleted server is remembered, so that a repeated request does not create it again.
+/// Clients repeat a request for less than this time.
 pub const REMEMBER_GONE: Seconds = Seconds(600);
 
-/// A message that has to be sent once the change that it belongs to is durable (transactional outbox).
+/// A message that has to be sent once the change that it belongs to is durable (transactional
+/// outbox).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutboxMessage {
     /// The message's id; the same on every repetition.
@@ -22,7 +26,7 @@ pub struct OutboxMessage {
     /// The message, as it goes over the bus.
     #[serde(with = "text")]
     pub body: Vec<u8>,
-    /// The evacuation that the region wants to hear about when the broker has confirmed the message.
+    /// The evacuation to report to the region when the broker has confirmed the message.
     pub evacuation_id: Option<crate::EvacuationId>,
     /// When it was written.
     pub created_at: Timestamp,
@@ -68,8 +72,8 @@ pub enum Change {
     Dequeue(MessageId),
 }
 
-/// Everything that a region needs to go on after a restart. Servers, evacuations: only those to which something can still happen, and
-/// evacuations within the longest budget window.
+/// The state that a region needs after a restart. Servers: those that can still change.
+/// Evacuations: those that can still change, and those within the longest budget window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// All hosts, in the order of their registration.
@@ -84,8 +88,8 @@ pub struct Snapshot {
     pub budgets: Vec<DisruptionBudget>,
     /// Servers that are not gone (`ServerStatus::is_gone` is false).
     pub servers: Vec<Server>,
-    /// Servers that went within the last [`REMEMBER_GONE`] before the last of them, and when, the earliest first: a request that is
-    /// repeated must not make them anew.
+    /// Servers that were deleted within [`REMEMBER_GONE`] before the last of them, with the time,
+    /// the earliest first: a repeated request must not create them again.
     pub gone: Vec<(ServerId, Timestamp)>,
     /// Evacuations that are not final, or were claimed after the time asked for.
     pub evacuations: Vec<Evacuation>,

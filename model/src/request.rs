@@ -1,4 +1,4 @@
-//! What the engine is asked: room for one or more equal instances.
+//! Requests to the engine: capacity for one or more equal instances.
 
 use crate::{Flavor, GroupId, ModelError, ServerId, names};
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ pub const MAX_INSTANCES: usize = 1000;
 /// Most hosts named in one request.
 pub const MAX_HOST_LIST: usize = 10_000;
 
-/// A request for room, all or nothing.
+/// A request for capacity, all or nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacementRequest {
-    /// The servers that need room, in the order in which they are placed. Not empty, no duplicates.
+    /// The servers to place, in order. Not empty, no duplicates.
     pub server_ids: Vec<ServerId>,
-    /// Who asks.
+    /// The requesting project.
     pub project_id: String,
-    /// What each of them is.
+    /// The flavor of each server.
     pub flavor: Flavor,
     /// Only hosts of this zone.
     #[serde(default)]
@@ -26,8 +26,8 @@ pub struct PlacementRequest {
     /// Hosts that must not be used. Compared without case, as Nova does.
     #[serde(default)]
     pub ignore_hosts: Vec<String>,
-    /// The only hosts that may be used. All other filters but capacity are skipped for them, as Nova does for an
-    /// administrator's forced host. Compared without case.
+    /// The only hosts that may be used. All other filters but capacity are skipped for them, as
+    /// Nova does for an administrator's forced host. Compared without case.
     #[serde(default)]
     pub force_hosts: Vec<String>,
     /// How many alternates to name for each instance.
@@ -36,7 +36,8 @@ pub struct PlacementRequest {
 }
 
 impl PlacementRequest {
-    /// Checks sizes, names and duplicates. Does not check the flavor's extra specs: see [`Flavor::properties`].
+    /// Checks sizes, names and duplicates. Does not check the flavor's extra specs: see
+    /// [`Flavor::properties`].
     ///
     /// # Errors
     /// What is wrong, named.

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest amount of one class in one inventory or request: Placement's columns are signed 32-bit.
+/// The maximum amount of one class in one inventory or request: Placement's columns are signed
+/// 32-bit.
 pub const MAX_AMOUNT: u64 = i32::MAX as u64;
 
-/// The standard classes that Ebbtide knows by name. Any other standard name of Placement (`os_resource_classes`) and any
-/// `CUSTOM_*` is a class like these: the engine treats all alike.
+/// The standard classes that Ebbtide knows by name. Any other standard name of Placement
+/// (`os_resource_classes`) and any `CUSTOM_*` is a class like these: the engine treats all alike.
 pub const STANDARD: &[&str] = &[
     "VCPU",
     "MEMORY_MB",
@@ -35,7 +36,8 @@ pub const STANDARD: &[&str] = &[
     "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
 ];
 
-/// The name of a resource class: one of [`STANDARD`], or `CUSTOM_` and 1 to 248 of `A-Z`, `0-9`, `_`.
+/// The name of a resource class: one of [`STANDARD`], or `CUSTOM_` and 1 to 248 of `A-Z`, `0-9`,
+/// `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ResourceClass(String);
@@ -116,7 +118,8 @@ impl fmt::Display for ResourceClass {
     }
 }
 
-/// Amounts by class, in the unit that the class names. Classes with zero are not kept: asking for none is not asking.
+/// Amounts by class, in the class's unit. Classes with zero are omitted: a request for zero is no
+/// request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(
     try_from = "BTreeMap<ResourceClass, u64>",
@@ -177,7 +180,7 @@ impl Resources {
         self.0.is_empty()
     }
 
-    /// This of one class, nothing of any other.
+    /// The amount of one class, without all others.
     #[must_use]
     pub fn only(&self, class: &ResourceClass) -> Self {
         let one = self.0.get_key_value(class);
@@ -194,7 +197,7 @@ impl Resources {
         Self(self.0.iter().filter_map(smaller).collect())
     }
 
-    /// What is left once `part` is taken away; nothing of a class of which `part` has more.
+    /// The rest after subtracting `part`; zero for a class of which `part` has more.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let left = |(class, amount): (&ResourceClass, &u64)| {
@@ -241,7 +244,7 @@ pub struct Inventory {
     /// Kept back for the host itself; never given to instances.
     #[serde(default)]
     pub reserved: u64,
-    /// How often what is left is sold: capacity = (total − reserved) × ratio, rounded down.
+    /// The overcommit factor: capacity = (total − reserved) × ratio, rounded down.
     #[serde(default = "one")]
     pub allocation_ratio: f64,
 }
@@ -250,7 +253,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// Above this ratio a typing error is likelier than a plan.
+/// A ratio above this is probably a typing error.
 pub const MAX_ALLOCATION_RATIO: f64 = 10_000.0;
 
 impl Inventory {
@@ -264,7 +267,8 @@ impl Inventory {
         }
     }
 
-    /// Checks the ranges: total within [`MAX_AMOUNT`], reserved not above total, ratio finite and positive.
+    /// Checks the ranges: total within [`MAX_AMOUNT`], reserved not above total, ratio finite and
+    /// positive.
     ///
     /// # Errors
     /// [`ModelError::Range`] that names the class and the field.
@@ -301,7 +305,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// What instances may use in all: (total − reserved) × ratio, rounded down as Placement does.
+    /// The capacity for instances: (total − reserved) × ratio, rounded down as Placement does.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,

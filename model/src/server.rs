@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a server is in its life.
+/// The state of a server.
 ///
 /// ```text
 /// Waiting ─▶ Building ─▶ Active ─▶ Evacuating ─▶ Preempted | Stopped | Hibernated
@@ -26,7 +26,7 @@ pub enum ServerStatus {
     Waiting,
     /// Its agent was told to start it.
     Building,
-    /// It has its claim and its room, and whoever asked starts it (select-destinations).
+    /// It has its claim, and the caller starts it (select-destinations).
     Reserved,
     /// It runs.
     Active,
@@ -38,9 +38,9 @@ pub enum ServerStatus {
     Hibernated,
     /// It was a victim and is gone.
     Preempted,
-    /// Its owner wants it gone; the agent was told.
+    /// Its owner has requested its deletion; the agent has the command.
     Deleting,
-    /// Its owner wanted it gone, and it is.
+    /// It was deleted for its owner.
     Deleted,
     /// It could not be placed or started, or it was lost; the fault says why.
     Error,
@@ -80,8 +80,10 @@ impl ServerStatus {
         }
     }
 
-    /// True while the server takes all its room on its host: it runs there, or nobody else may. A stopped or hibernated one holds
-    /// only what [`FlavorProperties::retained`](crate::FlavorProperties::retained) says, and for that this is false.
+    /// True while the server occupies all its capacity on its host: it runs there, or the capacity
+    /// is kept for it. A stopped or hibernated one holds only what
+    /// [`FlavorProperties::retained`](crate::FlavorProperties::retained) says, and for that this is
+    /// false.
     #[must_use]
     pub fn holds_room(self) -> bool {
         matches!(
@@ -95,7 +97,7 @@ impl ServerStatus {
         )
     }
 
-    /// True once nothing will ever happen to the server again.
+    /// True if the server cannot change any more.
     #[must_use]
     pub fn is_gone(self) -> bool {
         matches!(self, Self::Preempted | Self::Deleted)
@@ -120,12 +122,12 @@ impl FromStr for ServerStatus {
     }
 }
 
-/// Why a server is in error, or is gone although its owner did not ask for that.
+/// Why a server is in error, or is gone without a request of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// A stable code.
     pub code: String,
-    /// In words, fit for the owner: names no other tenant.
+    /// In words, for the owner: names no other tenant.
     pub message: String,
     /// When.
     pub at: Timestamp,
@@ -148,12 +150,12 @@ pub struct Server {
     /// The zone that was asked for, if any.
     #[serde(default)]
     pub availability_zone: Option<String>,
-    /// Where it is, or was last, or is going to be.
+    /// Its current, last or future host.
     #[serde(default)]
     pub host: Option<String>,
     /// Where it is in its life.
     pub status: ServerStatus,
-    /// True if whoever asked starts it, not our agent (select-destinations).
+    /// True if the caller starts it, not an agent (select-destinations).
     #[serde(default)]
     pub external: bool,
     /// The decision that put it where it is.
@@ -167,7 +169,8 @@ pub struct Server {
     /// When it began to run; hours are counted from here.
     #[serde(default)]
     pub launched_at: Option<Timestamp>,
-    /// When its agent said that it runs, by the agent's clock: what the agent said before that knows nothing of it.
+    /// When its agent reported that it runs, by the agent's clock: reports that the agent sent
+    /// before that are outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_at: Option<Timestamp>,
     /// When it ended.
@@ -176,7 +179,7 @@ pub struct Server {
     /// What went wrong.
     #[serde(default)]
     pub fault: Option<Fault>,
-    /// The most that its owner pays for an hour; none: whatever the market takes.
+    /// The most that its owner pays for an hour; `None`: any market price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_price: Option<Money>,
     /// Hosts that its owner did not want.
@@ -188,18 +191,21 @@ pub struct Server {
     /// Hosts that could not take it; they are not tried again for this server.
     #[serde(default)]
     pub refused_hosts: Vec<String>,
-    /// By host of these: when it said, by its own clock, that nothing of a start which was given up is left there. What it said before that,
-    /// and what comes late or twice, is no news.
+    /// For each of these hosts: when it reported, by its own clock, that nothing of an abandoned
+    /// start is left there. Reports that it sent earlier, and late or repeated ones, are ignored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_hosts: BTreeMap<String, Timestamp>,
-    /// The time of the last start or first notice that was said about it to an agent. Agents know by the times of words which is the later
-    /// one, so whatever is said next is said later, also by a scheduler whose clock is behind or was set back.
+    /// The `time` of the last start or first notice that the scheduler sent to an agent about it.
+    /// Agents order messages by this time, so every further message gets a later one, also from a
+    /// scheduler whose clock is behind or was set back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Timestamp>,
-    /// How often an agent was told to start it. A report about an earlier start says nothing about this one.
+    /// How often the scheduler told an agent to start it. A report about an earlier start says
+    /// nothing about the current one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub starts: u32,
-    /// Its way back, once it has been evacuated and kept. While it is stopped or hibernated with this, it waits for room.
+    /// The plan for its return, once it was evacuated and kept. While it is stopped or hibernated
+    /// with this, it waits for capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comeback: Option<Comeback>,
 }
@@ -210,25 +216,27 @@ fn is_zero(n: &u32) -> bool {
 }
 
 impl Server {
-    /// True if it may be evacuated for a normal request. Fixed at creation by its copy of the flavor.
+    /// True if it may be evacuated for a normal request. Fixed at creation by its copy of the
+    /// flavor.
     #[must_use]
     pub fn is_preemptible(&self) -> bool {
         self.flavor.is_preemptible()
     }
 
-    /// True while it waits for room to go on: it was evacuated and kept, and its agent is the one to start it.
+    /// True while it waits for capacity to resume: it was evacuated and kept, and its agent starts
+    /// it.
     #[must_use]
     pub fn waits_to_come_back(&self) -> bool {
         self.comeback.is_some() && !self.external && Kept::of(self.status).is_some()
     }
 
-    /// True if its present start, or the last one, lets it go on with what was kept of it.
+    /// True if its current or last start resumes it from its kept state.
     #[must_use]
     pub fn resumes(&self) -> bool {
         self.comeback.is_some()
     }
 
-    /// The storage in which it was kept the last time, if several hosts share it.
+    /// The storage in which it was last kept, if several hosts share it.
     #[must_use]
     pub fn kept_in(&self) -> Option<String> {
         self.comeback.as_ref().and_then(|c| c.storage.clone())

@@ -1,7 +1,7 @@
 //! Points and spans of time.
 //!
-//! A [`Timestamp`] counts milliseconds since the Unix epoch, in UTC. It is an integer so that ages, deadlines and ties are
-//! exact, and so that every database stores it alike.
+//! A [`Timestamp`] counts milliseconds since the Unix epoch, in UTC. It is an integer so that ages,
+//! deadlines and ties are exact, and so that every database stores it alike.
 
 use crate::ModelError;
 use ::time::OffsetDateTime;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Milliseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 for people and in messages, as an integer in tables.
+/// Milliseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 for people and in messages, as an
+/// integer in tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -30,7 +31,8 @@ impl Timestamp {
         self.0
     }
 
-    /// Milliseconds from `earlier` to `self`; zero if `earlier` is in fact later (clocks of two machines differ).
+    /// Milliseconds from `earlier` to `self`; zero if `earlier` is in fact later (clocks of two
+    /// machines differ).
     #[must_use]
     pub fn millis_since(self, earlier: Self) -> i64 {
         (self.0 - earlier.0).max(0)

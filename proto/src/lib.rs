@@ -1,7 +1,7 @@
 //! The gRPC contracts of Ebbtide and the Rust generated from them.
 //!
-//! The contracts are `proto/ebbtide/v1/*.proto`; their comments are the reference for every call and field.
-//! Only additive changes are made within `v1`.
+//! The contracts are `proto/ebbtide/v1/*.proto`; their comments are the reference for every call
+//! and field. Only additive changes are made within `v1`.
 
 /// Version 1 of the API.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
@@ -22,5 +22,6 @@ pub mod plugin {
     }
 }
 
-/// Highest size of one gRPC message in either direction: a decision over a thousand instances with its explanation.
+/// Highest size of one gRPC message in either direction: a decision over a thousand instances with
+/// its explanation.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;

@@ -1,11 +1,12 @@
-//! Reading files that may be compressed. The first bytes decide, not the name: a renamed file is read all the same.
+//! Reading files that may be compressed. The first bytes decide, not the name: a renamed file is
+//! read all the same.
 
 use crate::SimError;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest file after decompression, in bytes. A trace of 30 days of a whole region has 10 MB; what is larger than this is a mistake or an
-/// attack.
+/// Largest file after decompression, in bytes. A trace of 30 days of a whole region has 10 MB; what
+/// is larger than this is a mistake or an attack.
 const MAX_BYTES: u64 = 1 << 30;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];

@@ -7,7 +7,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct Latencies(Vec<Duration>);
 
-/// What is said about them, in milliseconds. Percentiles by the nearest rank, so each is a duration that was seen.
+/// What is said about them, in milliseconds. Percentiles by the nearest rank, so each is a duration
+/// that was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct LatencySummary {
     /// How many.

@@ -1,8 +1,10 @@
 //! Trace replays and their reports.
 //!
-//! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed against the engine alone
-//! ([`offline`]), or by the `ebbtide` command against a running region; both fill the same [`Report`], which is written as JSON and as a
-//! plot of both states h_f and h_n over time. [`RecordedPlacements`] is somebody else's answer to the same trace, to compare ours with.
+//! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed
+//! against the engine alone ([`offline`]), or by the `ebbtide` command against a running region.
+//! Both fill the same [`Report`], which is written as JSON and as a plot of both states h_f and h_n
+//! over time. [`RecordedPlacements`] holds another scheduler's answers to the same trace, for
+//! comparison.
 //!
 //! Nothing here reads a clock: trace time comes from the trace, real time from a closure.
 

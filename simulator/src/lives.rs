@@ -1,7 +1,8 @@
-//! What became of the preemptible VMs of a replay: how long each ran, who ended it, and what it would still have run.
+//! What became of the preemptible VMs of a replay: how long each ran, who ended it, and what it
+//! would still have run.
 //!
-//! The trace says when its user would have deleted a VM. So what an interruption has cost is known afterwards, and cost modules and weighers, which
-//! cannot know it, can be measured by it.
+//! The trace says when its user would have deleted a VM. So what an interruption has cost is known
+//! afterwards, and cost modules and weighers, which cannot know it, can be measured by it.
 
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -27,14 +28,16 @@ pub struct Lived {
     pub seconds: f64,
     /// Who ended it.
     pub ended: Ended,
-    /// How much longer its user would have let it run, in seconds; up to the end of the trace if that says no end. 0 for the stopped.
+    /// How much longer its user would have let it run, in seconds; up to the end of the trace if
+    /// that says no end. 0 for the stopped.
     pub lost_seconds: f64,
 }
 
 /// All of them, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Lives {
-    /// VMs that count as short work: those that their users would have run for so many seconds at most.
+    /// VMs that count as short work: those that their users would have run for so many seconds at
+    /// most.
     pub short_seconds: f64,
     /// Short ones that ended.
     pub short: u64,

@@ -1,7 +1,8 @@
 //! A replay against the engine alone: no region, no network, no waiting.
 //!
-//! Time is the trace's. A victim leaves a fixed grace period after the decision, and its preemptor runs from then on. Nobody is spared: a
-//! preemptor that is deleted while it waits leaves its victims to their end (the region does better; see its evacuations).
+//! Time is the trace's. A victim leaves a fixed grace period after the decision, and its preemptor
+//! runs from then on. No victim is spared: if a preemptor is deleted while it waits, its victims
+//! still leave (the region does better; see its evacuations).
 
 use crate::{
     ClassSample, Ended, EventKind, Latencies, Lived, Lives, PreemptibleShare, RecordedPlacements,
@@ -18,11 +19,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Zero of the trace's time, in milliseconds since the epoch. Any fixed moment does; a year after the hosts' registration looks sane.
+/// Zero of the trace's time, in milliseconds since the epoch. Any fixed moment does; a year after
+/// the hosts' registration looks sane.
 const ZERO_MILLIS: i64 = 365 * 24 * 3_600_000;
 /// Whose VMs they are.
 const PROJECT: &str = "replay";
-/// Namespace of the identifiers of servers, decisions and flavors: fixed, so that a replay is repeatable bit for bit.
+/// Namespace of the identifiers of servers, decisions and flavors: fixed, so that a replay is
+/// repeatable bit for bit.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6562_6274_6964_6500_7265_706c_6179_0000);
 
 /// What to replay on.
@@ -46,11 +49,12 @@ pub struct OfflineOptions {
     pub short_seconds: f64,
 }
 
-/// Replays a trace. `clock` is a monotonic clock, for the decision latencies; `progress` hears the number of events done and may stop the
-/// replay.
+/// Replays a trace. `clock` is a monotonic clock, for the decision latencies; `progress` hears the
+/// number of events done and may stop the replay.
 ///
 /// # Errors
-/// [`SimError::Engine`] if the configuration or a request is refused, [`SimError::Option`] for hosts that cannot be.
+/// [`SimError::Engine`] if the configuration or a request is refused, [`SimError::Option`] for
+/// hosts that cannot be.
 pub fn replay(
     trace: &Trace,
     options: &OfflineOptions,
@@ -113,7 +117,8 @@ pub fn replay(
     Ok(report)
 }
 
-/// When the user deletes the VM that each event creates, in trace time: at the end of the trace if never. For deletes it means nothing.
+/// When the user deletes the VM that each event creates, in trace time: at the end of the trace if
+/// never. For deletes it means nothing.
 fn ends(trace: &Trace) -> Vec<f64> {
     let last = trace.span().1;
     let mut ends = vec![last; trace.events.len()];
@@ -372,7 +377,7 @@ impl<'a> Cloud<'a> {
             },
         })?;
         if waits {
-            // Whoever is leaving its host leaves within one grace period from now.
+            // Every leaving instance of the host leaves within one grace period from now.
             self.plan(end, placement.server_id, false);
         }
         self.servers.insert(&event.vm, placement.server_id);

@@ -1,7 +1,8 @@
 //! The plot of both states over time, as SVG without fonts, scripts or links.
 //!
-//! One panel for each resource class that anybody has: below, what normal instances use (h_n); on top of it, what preemptible ones use, and what is
-//! on its way out. The upper edge is h_f; the line at 100 % is the capacity.
+//! One panel for each resource class that anybody has: below, what normal instances use (h_n); on
+//! top of it, what preemptible ones use, and what is on its way out. The upper edge is h_f; the
+//! line at 100 % is the capacity.
 
 use crate::{ClassSample, Sample, SimError};
 use plotters::prelude::*;
@@ -11,7 +12,8 @@ const WIDTH: u32 = 1000;
 const TITLE_HEIGHT: u32 = 40;
 const PANEL_HEIGHT: u32 = 300;
 
-/// Blue for normal, green for preemptible, orange for leaving: told apart with any kind of colour vision, and in grey.
+/// Blue for normal, green for preemptible, orange for leaving: told apart with any kind of colour
+/// vision, and in grey.
 const NORMAL: RGBColor = RGBColor(0, 90, 160);
 const PREEMPTIBLE: RGBColor = RGBColor(110, 190, 120);
 const LEAVING: RGBColor = RGBColor(230, 130, 20);
@@ -51,7 +53,7 @@ fn panels(samples: &[Sample]) -> BTreeMap<String, Vec<Point>> {
                 .push(point(class, (sample.at_seconds - start) / 3600.0));
         }
     }
-    // A class that nobody ever used says nothing (disk, in traces that know none).
+    // Omit classes without any usage (disk, in traces without disk).
     panels.retain(|_, points| points.iter().any(|point| point.full > 0.0));
     panels
 }

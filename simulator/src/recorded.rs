@@ -1,13 +1,15 @@
-//! Recorded placements of somebody else's scheduler, to compare ours with.
+//! Recorded placements of another scheduler, for comparison with Ebbtide's.
 //!
-//! The format is that of the VMAgent recordings: a CSV with the columns `event`, `vm` and `action`, one line for each event of the trace, in
-//! its order. The action of a create is a host, written as `server * 2 + numa`: each NUMA node of a server is a host of its own.
+//! The format is that of the VMAgent recordings: a CSV with the columns `event`, `vm` and `action`,
+//! one line for each event of the trace, in its order. The action of a create is a host, written as
+//! `server * 2 + numa`: each NUMA node of a server is a host of its own.
 
 use crate::{EventKind, SimError, Trace, file};
 use serde::Serialize;
 use std::path::Path;
 
-/// How the recording's hosts are named here: `{server}` and `{numa}` stand for the parts of the action, `{host}` for the action itself.
+/// How the recording's hosts are named here: `{server}` and `{numa}` stand for the parts of the
+/// action, `{host}` for the action itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern(String);
 
@@ -37,7 +39,8 @@ impl HostPattern {
     }
 }
 
-/// The recorded hosts of the creates of a trace, in their order. A recording may end before the trace does.
+/// The recorded hosts of the creates of a trace, in their order. A recording may end before the
+/// trace does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedPlacements(Vec<String>);
 
@@ -143,7 +146,8 @@ impl RecordedPlacements {
         }
     }
 
-    /// Compares the place of the create number `index`, counted from 0 over the creates of the trace. `None`: it was refused.
+    /// Compares the place of the create number `index`, counted from 0 over the creates of the
+    /// trace. `None`: it was refused.
     pub fn compare(
         &self,
         comparison: &mut Comparison,

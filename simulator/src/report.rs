@@ -4,7 +4,7 @@ use crate::{Comparison, Irregularities, LatencySummary, Lives, SimError, plot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Samples of a replay if nobody says how many: more than a plot has pixels helps nobody.
+/// Default number of samples of a replay. A plot has not many more pixels.
 const DEFAULT_SAMPLES: f64 = 400.0;
 
 /// When to look at the region, in trace time.
@@ -120,7 +120,8 @@ pub struct Report {
     pub deletes_without_server: u64,
     /// Preemptible VMs that were evacuated.
     pub preempted: u64,
-    /// What became of the preemptible ones; only of a replay without a region, which knows when each would have ended.
+    /// What became of the preemptible ones; only of a replay without a region, which knows when
+    /// each would have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lives: Option<Lives>,
     /// Time from the question to the answer of each create.
@@ -132,7 +133,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Writes `report.json`, `utilisation.svg` and, if lives are known, `lifetimes.csv` into a directory, which is made if it is not there. Answers with the files.
+    /// Writes `report.json`, `utilisation.svg` and, if lives are known, `lifetimes.csv` into a
+    /// directory, which is made if it is not there. Answers with the files.
     ///
     /// # Errors
     /// [`SimError::Write`], [`SimError::Plot`].

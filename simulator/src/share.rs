@@ -2,8 +2,8 @@
 
 use crate::SimError;
 
-/// A share of the VMs, chosen by a hash of name and seed: the same for the same trace on every machine, and a larger share contains every
-/// smaller one of the same seed.
+/// A share of the VMs, chosen by a hash of name and seed: the same for the same trace on every
+/// machine, and a larger share contains every smaller one of the same seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PreemptibleShare {
     share: f64,
@@ -46,8 +46,8 @@ impl PreemptibleShare {
     }
 }
 
-/// FNV-1a over the name, then SplitMix64's finish: FNV alone leaves the high bits of short names alike. Both are fixed for ever, unlike the
-/// standard library's hasher.
+/// FNV-1a over the name, then SplitMix64's finish: FNV alone leaves the high bits of short names
+/// alike. Both are fixed for ever, unlike the standard library's hasher.
 fn hash(vm: &str, seed: u64) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for byte in vm.bytes() {

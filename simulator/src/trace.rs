@@ -1,9 +1,11 @@
 //! VM request traces: creates and deletes in order of time, as CSV.
 //!
-//! The header names the columns; `event` (create or delete), `vm`, `cpu`, `mem_gb` and `time_s` are needed, others are ignored. `mem_gb` counts
-//! GiB. Every line is checked before anything is replayed, and a line that cannot be understood is always an error with its number. Lines
-//! that are well-formed but contradict those before them (a delete before its create, a second create, time that runs backwards) are
-//! errors too, unless the reader is lenient: then they are counted and skipped, or, for time, held at the time before.
+//! The header names the columns; `event` (create or delete), `vm`, `cpu`, `mem_gb` and `time_s` are
+//! needed, others are ignored. `mem_gb` counts GiB. Every line is checked before anything is
+//! replayed, and a line that cannot be understood is always an error with its number. Lines that
+//! are well-formed but contradict those before them (a delete before its create, a second create,
+//! time that runs backwards) are errors too, unless the reader is lenient: then they are counted
+//! and skipped, or, for time, held at the time before.
 
 use crate::{SimError, file};
 use serde::Serialize;
@@ -25,9 +27,9 @@ const MAX_EVENTS: usize = 20_000_000;
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// Somebody asks for a VM.
+    /// A tenant requests a VM.
     Create,
-    /// Somebody does not need a VM any more.
+    /// A tenant deletes a VM.
     Delete,
 }
 

@@ -1,5 +1,5 @@
-//! What the two modules that use lifetime models gain, measured by what a trace says about how long each VM would have run: models are fitted to one
-//! replay, and used in replays of other traces.
+//! What the two modules that use lifetime models gain, measured by what a trace says about how long
+//! each VM would have run: models are fitted to one replay, and used in replays of other traces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 #![allow(
@@ -41,7 +41,8 @@ impl Chance {
     }
 }
 
-/// A cloud in which half of the VMs are short work, with days and nights, and a load that is this share of its CPUs on the average.
+/// A cloud in which half of the VMs are short work, with days and nights, and a load that is this
+/// share of its CPUs on the average.
 fn busy(seed: u64, load: f64) -> Trace {
     let mut chance = Chance(seed);
     // Mean life and share of each kind: minutes, hours, days.

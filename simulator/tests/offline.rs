@@ -1,4 +1,5 @@
-//! The engine alone against traces: the recorded first-fit placements, and a tiny trace whose outcome can be told by hand.
+//! The engine alone against traces: the recorded first-fit placements, and a tiny trace whose
+//! outcome can be told by hand.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
@@ -75,7 +76,8 @@ fn first_fit_places_the_huawei_trace_as_recorded() {
         return;
     }
     assert_eq!(comparison.to_string(), "3111 of 3111 placements equal");
-    // After the recording ends the region is full for a while: a plain first-fit refuses 13 of the rest as well.
+    // After the recording ends the region is full for a while: a plain first-fit refuses 13 of the
+    // rest as well.
     assert_eq!(
         (report.creates, report.refused, report.preempted),
         (3155, 13, 0)

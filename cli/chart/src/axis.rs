@@ -81,7 +81,8 @@ impl Axis {
     /// The axis with its range settled, where the data reach from `data.0` to `data.1`.
     ///
     /// # Errors
-    /// [`ChartError::Range`] for a given range that is empty, infinite, or not above zero on a logarithmic scale.
+    /// [`ChartError::Range`] for a given range that is empty, infinite, or not above zero on a
+    /// logarithmic scale.
     pub(crate) fn settle(&self, data: Option<(f64, f64)>) -> Result<Settled, ChartError> {
         let (low, high) = match &self.scale {
             Scale::Categories(names) => (-0.5, names.len().max(1) as f64 - 0.5),
@@ -173,7 +174,8 @@ impl Settled {
         }
     }
 
-    /// Powers of ten, and 2 and 5 times those where there are few; even ticks where there is not even one.
+    /// Powers of ten, and 2 and 5 times those where there are few; even ticks where there is not
+    /// even one.
     fn decades(&self, most: usize) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
         let inside = |factors: &[f64]| -> Vec<f64> {
@@ -258,7 +260,8 @@ fn date_step(span: f64, most: usize) -> f64 {
         .unwrap_or_else(|| (raw / (360.0 * DAY)).ceil() * 360.0 * DAY)
 }
 
-/// The multiples of `step` from `low` to `high`. Reckoned by whole numbers, so 0.1 + 0.2 does not become 0.30000000000000004.
+/// The multiples of `step` from `low` to `high`. Reckoned by whole numbers, so 0.1 + 0.2 does not
+/// become 0.30000000000000004.
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;

@@ -35,7 +35,8 @@ impl Colour {
             .unwrap_or(Self::BLACK)
     }
 
-    /// True if black letters are easier to read on it than white ones (relative luminance by ITU-R BT.601).
+    /// True if black letters are easier to read on it than white ones (relative luminance by ITU-R
+    /// BT.601).
     #[must_use]
     pub fn is_light(self) -> bool {
         let Self(red, green, blue) = self;
@@ -43,8 +44,8 @@ impl Colour {
     }
 }
 
-/// The colours of Okabe and Ito (*Color Universal Design*, 2008), the strong ones on white first. They stay apart for readers
-/// who see red and green alike, and in print.
+/// The colours of Okabe and Ito (*Color Universal Design*, 2008), the strong ones on white first.
+/// They stay apart for readers who see red and green alike, and in print.
 pub const PALETTE: [Colour; 8] = [
     Colour::BLUE,
     Colour::VERMILION,

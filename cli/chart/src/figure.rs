@@ -30,7 +30,8 @@ impl Figure {
         }
     }
 
-    /// The same with a description for those who cannot see it: what the figure shows, in a sentence.
+    /// The same with a description for those who cannot see it: what the figure shows, in a
+    /// sentence.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();

@@ -49,8 +49,8 @@ pub struct Row {
     pub(crate) spans: Vec<(usize, Span)>,
 }
 
-/// A chart of rows (machines, slots) with rectangles (tasks) over time. Each kind of rectangle has a name and a colour, which the
-/// legend shows. The first row is at the top.
+/// A chart of rows (machines, slots) with rectangles (tasks) over time. Each kind of rectangle has
+/// a name and a colour, which the legend shows. The first row is at the top.
 ///
 /// ```
 /// use ebbtide_chart::{Axis, Figure, Gantt, Span};

@@ -56,7 +56,8 @@ impl Line {
         }
     }
 
-    /// The same as steps: a value holds until the next point, as prices and empirical distributions do.
+    /// The same as steps: a value holds until the next point, as prices and empirical distributions
+    /// do.
     #[must_use]
     pub fn steps(mut self) -> Self {
         self.steps = true;
@@ -158,7 +159,8 @@ impl Bars {
         }
     }
 
-    /// The same where all bars at one x together are `width` wide, in units of the x axis; 0.8 if nothing is said.
+    /// The same where all bars at one x together are `width` wide, in units of the x axis; 0.8 if
+    /// nothing is said.
     #[must_use]
     pub fn width(mut self, width: f64) -> Self {
         self.width = width;
@@ -232,7 +234,8 @@ impl Rule {
         }
     }
 
-    /// The same, and the axis reaches at least to it. Without this a limit far away is left out and does not make the data small.
+    /// The same, and the axis reaches at least to it. Without this a limit far away is left out and
+    /// does not make the data small.
     #[must_use]
     pub fn reached(mut self) -> Self {
         self.reached = true;
@@ -296,7 +299,8 @@ impl Layer {
         }
     }
 
-    /// The colour that was asked for. Rules have one always, so that they take none of the palette's.
+    /// The colour that was asked for. Rules have one always, so that they take none of the
+    /// palette's.
     pub(crate) fn colour(&self) -> Option<Colour> {
         match self {
             Self::Line(layer) => layer.colour,

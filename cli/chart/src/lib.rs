@@ -1,8 +1,9 @@
 //! Charts as SVG text, for `--plot` and `--svg` of the commands.
 //!
-//! A [`Figure`] holds panels; a [`Panel`] has two axes and layers on them: [`Line`], [`Points`], [`Bars`], [`Band`], [`Rule`]; a
-//! [`Gantt`] makes a panel of rows of rectangles. Everything is plain data until [`Figure::svg`], which gives a `String` and
-//! touches neither clock nor disk: the same figure is the same text, byte for byte, on every machine.
+//! A [`Figure`] holds panels; a [`Panel`] has two axes and layers on them: [`Line`], [`Points`],
+//! [`Bars`], [`Band`], [`Rule`]; a [`Gantt`] makes a panel of rows of rectangles. Everything is
+//! plain data until [`Figure::svg`], which gives a `String` and touches neither clock nor disk: the
+//! same figure is the same text, byte for byte, on every machine.
 //!
 //! ```
 //! use ebbtide_chart::{Axis, Band, Dash, Figure, Line, Panel, Rule};
@@ -18,8 +19,9 @@
 //! # Ok::<(), ebbtide_chart::ChartError>(())
 //! ```
 //!
-//! Layers with a name appear in the legend, which stands above the plot and never hides data. A layer without a colour takes the
-//! next of [`PALETTE`] that no other asked for, which colour-blind readers can tell apart. Points that are no numbers interrupt a line; what lies outside of a
+//! Layers with a name appear in the legend, which stands above the plot and never hides data. A
+//! layer without a colour takes the next of [`PALETTE`] that no other asked for, which colour-blind
+//! readers can tell apart. Points that are no numbers interrupt a line; what lies outside of a
 //! given range is cut off at its border.
 
 mod axis;

@@ -16,7 +16,8 @@ pub struct Panel {
     pub(crate) upside_down: bool,
 }
 
-/// The height of a panel if nothing else is said, in pixels. With the width of 640 it is the shape of a page's half.
+/// The height of a panel if nothing else is said, in pixels. With the width of 640 it is the shape
+/// of a page's half.
 const HEIGHT: u32 = 380;
 
 impl Panel {

@@ -97,7 +97,8 @@ fn everything() -> Figure {
         .panel(gantt.panel().title("Gantt"))
 }
 
-/// The coordinates of everything drawn, as far as they are attributes of their own. What is no number is NaN.
+/// The coordinates of everything drawn, as far as they are attributes of their own. What is no
+/// number is NaN.
 fn coordinates(svg: &str) -> Vec<f64> {
     [" x=\"", " y=\"", " cx=\"", " cy=\"", " points=\""]
         .into_iter()

@@ -136,7 +136,7 @@ fn sense(file: &TomlFile, config: &Config) -> Vec<Finding> {
             "bus.insecure",
             "bus.insecure has no effect".to_owned(),
             "all brokers are on this machine or reached by TLS",
-            "remove it, or it opens the bus when somebody changes bus.urls",
+            "remove it, or it opens the bus when an operator changes bus.urls",
         );
     }
     if urls.iter().all(plain) {

@@ -119,7 +119,8 @@ impl Finding {
         self
     }
 
-    // Any value that is quoted may be a URL with a password in the wrong place, so logins are hidden in all that is said.
+    // Any value that is quoted may be a URL with a password in the wrong place, so logins are
+    // hidden in all that is said.
 
     pub(crate) fn what(mut self, what: impl Into<String>) -> Self {
         self.what = names::hide_logins(&what.into());
@@ -146,7 +147,8 @@ pub struct Share {
     pub multiplier: f64,
     /// Where that comes from.
     pub from: &'static str,
-    /// Among which weighers it has its say: `ordinary`, and above them `cost`, `preemption`, `emergency`.
+    /// Among which weighers it has its say: `ordinary`, and above them `cost`, `preemption`,
+    /// `emergency`.
     pub layer: &'static str,
     /// Its part of the magnitudes of all multipliers of its layer, 0 to 1.
     pub share: f64,

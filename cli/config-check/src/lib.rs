@@ -1,10 +1,13 @@
-//! Every key of the scheduler's and the agent's configuration and of nova.conf: explained, and files of them judged.
+//! Every key of the scheduler's and the agent's configuration and of nova.conf: explained, and
+//! files of them judged.
 //!
-//! - [`registry`] says of each key what it is; a test holds it against what [`schema`] learns from serde.
-//! - [`check`] reads a file as its program would, tells all that the program would refuse, and then what is legal and probably not meant.
+//! - [`registry`] says of each key what it is; a test holds it against what [`schema`] learns from
+//!   serde.
+//! - [`check`] reads a file as its program would, tells all that the program would refuse, and then
+//!   what is legal and probably not meant.
 //!
-//! Invariants: what is an error is so because the program's own code says so, never because of a copy of it; any text has an answer; no answer
-//! shows a password.
+//! Invariants: what is an error is so because the program's own code says so, never because of a
+//! copy of it; any text has an answer; no answer shows a password.
 
 mod agent;
 mod explain;

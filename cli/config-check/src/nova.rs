@@ -80,7 +80,7 @@ pub(crate) fn check(
     found.extend(weights::findings(Order::NovaScheduler, &weighers));
     let module = conf.ebbtide.cost_module.as_deref();
     let cost = if !conf.ebbtide.preemption || conf.ebbtide.connection.is_none() {
-        "nothing: nobody is preempted"
+        "nothing: no server is preempted"
     } else {
         module.unwrap_or(ebbtide_cost_modules::DEFAULT)
     };

@@ -1,4 +1,4 @@
-//! Names in nova.conf that nobody knows, that have no effect, or that are known by other names now.
+//! Names in nova.conf that are unknown, that have no effect, or that have been renamed.
 
 use crate::finding::{Finding, Level, Position, code};
 use crate::nearest;
@@ -7,7 +7,7 @@ use crate::registry::{self, Applies, Kind};
 use oslo_config::{Config, Given};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sections whose options shape a decision: one that does nothing there is worth a warning.
+/// Sections whose options affect a decision: an option without effect there is worth a warning.
 const DECIDING: [&str; 3] = ["filter_scheduler", "scheduler", "metrics"];
 
 /// Options under older names that Ebbtide reads: section, name, and where it is now.
@@ -98,11 +98,12 @@ const GONE: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// What Nova 26, the oldest supported one, and its libraries declare and the newest does not: group and name, one option a
-/// line. Written by `integration/nova/older_options.py`.
+/// What Nova 26, the oldest supported one, and its libraries declare and the newest does not: group
+/// and name, one option a line. Written by `integration/nova/older_options.py`.
 const OLDER_OPTIONS: &str = include_str!("older_options.tsv");
 
-/// Sections of libraries and of other programs that a nova.conf may have, besides those that Nova declares.
+/// Sections of libraries and of other programs that a nova.conf may have, besides those that Nova
+/// declares.
 const OTHER_SECTIONS: [&str; 9] = [
     "keystone_authtoken",
     "oslo_messaging_amqp",
@@ -136,7 +137,7 @@ const CREDENTIALS: [&str; 17] = [
     "endpoint_type",
 ];
 
-/// Options that nobody knows, that have no effect, or that are known by other names now.
+/// Findings on options that are unknown, that have no effect, or that have been renamed.
 pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
     let asked = config.asked();
     let keys = registry::keys(Kind::Nova);
@@ -252,7 +253,7 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
                     "[{group}] with {} is no section that Ebbtide or Nova's scheduler knows",
                     options(count)
                 ))
-                .why("oslo.config ignores what nobody asks for, without a word")
+                .why("oslo.config ignores unknown options without a warning")
                 .next(next),
         );
     }
@@ -329,7 +330,7 @@ fn unknown(
         ),
         (None, None) => (
             Level::Note,
-            "neither Nova's newest release nor the oldest supported one has it; oslo.config ignores what nobody asks for, without a word",
+            "neither Nova's newest release nor the oldest supported one has it; oslo.config ignores unknown options without a warning",
             "nothing, if it is an option of a release between, or of another service; else remove it"
                 .to_owned(),
         ),
@@ -341,4 +342,4 @@ fn unknown(
         .next(next)
 }
 
-const SILENT: &str = "oslo.config ignores what nobody asks for, without a word: the default counts";
+const SILENT: &str = "oslo.config ignores unknown options without a warning: the default counts";

@@ -50,7 +50,7 @@ pub(crate) fn findings(
             Finding::new(Level::Warning, code::OPEN, "[placement] insecure")
                 .at(place("placement", "insecure"))
                 .what("the certificates of Keystone and Placement are not looked at")
-                .why("whoever answers gets the password")
+                .why("any server that answers gets the password")
                 .next("name the roots with cafile"),
         );
     }
@@ -208,7 +208,7 @@ fn times(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Vec
                     "room_timeout ({} s) is not shorter than long_rpc_timeout ({} s)",
                     conf.ebbtide.room_timeout, general.long_rpc_timeout
                 ))
-                .why("the conductor gives up before the room is called off: victims leave for a server that nobody waits for")
+                .why("the conductor gives up before the room is called off: servers are evicted for a request that the conductor has given up")
                 .next(format!("use at most {}", general.long_rpc_timeout / 2)),
         );
     }
@@ -226,7 +226,7 @@ fn preemption(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -
     found.push(
         Finding::new(Level::Note, code::NO_EFFECT, "[ebbtide] preemption")
             .at(place("ebbtide", "preemption"))
-            .what("nobody is preempted")
+            .what("no server is preempted")
             .why(why)
             .next("nothing, if that is meant; else name a database in [ebbtide] connection"),
     );
@@ -246,7 +246,7 @@ fn preemption(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -
             found.push(
                 Finding::new(Level::Warning, code::NO_EFFECT, key.clone())
                     .at(Some(at))
-                    .what(format!("{key} has no effect: nobody is preempted"))
+                    .what(format!("{key} has no effect: no server is preempted"))
                     .why(why)
                     .next("remove it, or switch preemption on"),
             );

@@ -285,7 +285,7 @@ fn listeners(file: &TomlFile, config: &Config) -> Vec<Finding> {
         if !listen.ip().is_loopback() && !config.auth.is_configured() {
             open(
                 "auth.allow_unauthenticated",
-                format!("{section} listens on {listen}, and nobody is asked who they are"),
+                format!("{section} listens on {listen} without authentication"),
                 "everybody who can connect is an operator and may evict everything",
                 "set auth.tokens; `ebbtide token create` makes the file",
             );
@@ -309,7 +309,7 @@ fn listeners(file: &TomlFile, config: &Config) -> Vec<Finding> {
         open(
             "bus.agent_identity",
             "agents on other machines are believed whatever they say".to_owned(),
-            "whoever has a login to the broker can report any host as empty, dead or evacuated",
+            "every client with a broker login can report any host as empty, dead or evacuated",
             "give every agent a login of its own and write agent_identity = \"user-id\" (docs/security.md)",
         );
     }
@@ -446,7 +446,7 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
         (
             "auth.open_metrics",
             config.auth.open_metrics && !config.auth.is_configured(),
-            "nobody is asked who they are, so /metrics is open anyway",
+            "there is no authentication, so /metrics is open anyway",
             "remove it, or set auth.tokens",
         ),
         (
@@ -458,7 +458,7 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
                     .iter()
                     .all(|url| secrets::is_local(url) || url.starts_with("amqps://")),
             "all brokers are on this machine or reached by TLS",
-            "remove it, or it opens the bus when somebody changes bus.urls",
+            "remove it, or it opens the bus when an operator changes bus.urls",
         ),
     ];
     let mut found = Vec::new();
@@ -501,7 +501,7 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
                 found.push(no_effect(
                     file,
                     &key,
-                    "region.comeback.enabled is false: nobody comes back",
+                    "region.comeback.enabled is false: no server comes back",
                     "remove it, or switch comebacks on",
                 ));
             }

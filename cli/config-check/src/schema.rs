@@ -1,7 +1,8 @@
 //! Which keys a type reads, asked of serde itself: nothing here can be behind the code.
 //!
-//! A value is read from a source that has nothing to give but a path. On the way down it offers one key at a time; at the end of the path it
-//! writes down what was asked for (a struct with its fields, a number, words to choose from) and breaks off. So no valid value is needed, and a
+//! A value is read from a source that has nothing to give but a path. On the way down it offers one
+//! key at a time; at the end of the path it writes down what was asked for (a struct with its
+//! fields, a number, words to choose from) and breaks off. So no valid value is needed, and a
 //! struct with required fields is looked into like any other.
 
 use serde::de::value::StrDeserializer;

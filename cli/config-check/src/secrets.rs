@@ -60,7 +60,7 @@ pub(crate) fn readable(mode: u32, why: &str, key: String, at: Option<Position>) 
                 "{why}, and everybody on the machine can read it (mode {:o})",
                 mode & 0o777
             ))
-            .why("whoever has the secret is the service")
+            .why("every client with the secret acts as the service")
             .next("chmod o= on the file, and chgrp to the group of the service")
     })
 }

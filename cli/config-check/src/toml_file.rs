@@ -214,7 +214,8 @@ pub(crate) fn join(prefix: &str, name: &str) -> String {
     }
 }
 
-/// What the program itself says against a table, all of it: whatever it names is put back to its default, and it is asked again.
+/// What the program itself says against a table, all of it: whatever it names is put back to its
+/// default, and it is asked again.
 ///
 /// `ask` answers with the program's code and words, without a login in them.
 pub(crate) fn refusals(
@@ -251,7 +252,8 @@ pub(crate) fn refusals(
     findings
 }
 
-/// What can be taken out so that the rest still makes sense: of rows that need the key the whole list.
+/// What can be taken out so that the rest still makes sense: of rows that need the key the whole
+/// list.
 fn removable(kind: Kind, key: &str) -> &str {
     let known = |known: &&&registry::Key| without_numbers(known.path) == without_numbers(key);
     let keys = registry::keys(kind);
@@ -274,11 +276,13 @@ fn explained(key: &str) -> String {
     plain
 }
 
-/// The key of the table that the words name: by its whole name rather than by its last part, early rather than late.
+/// The key of the table that the words name: by its whole name rather than by its last part, early
+/// rather than late.
 fn blamed(file: &TomlFile, table: &Table, words: &str) -> Option<String> {
     let mut named: Vec<(usize, usize, &String)> = Vec::new();
     for key in file.places.keys().filter(|key| is_there(table, key)) {
-        // The engine's and the plugins' own errors leave names of tables out; short names are everyday words.
+        // The engine's and the plugins' own errors leave names of tables out; short names are
+        // everyday words.
         let ends = std::iter::successors(Some(key.as_str()), |end| Some(end.split_once('.')?.1));
         let mut ends = ends
             .enumerate()

@@ -36,7 +36,8 @@ pub(crate) struct InUse {
     pub(crate) given: bool,
     /// True if the file names the weigher.
     pub(crate) named: bool,
-    /// True if it is a plugin, of which nothing is known here; it may have the name of a built-in one, whose place it takes.
+    /// True if it is a plugin, of which nothing is known here; it may have the name of a built-in
+    /// one, whose place it takes.
     pub(crate) plugin: bool,
 }
 
@@ -123,7 +124,7 @@ fn twice(weighers: &[InUse]) -> Vec<Finding> {
 }
 
 fn inverted(weighers: &[InUse]) -> Vec<Finding> {
-    // Whoever turns all free amounts round packs, and means it.
+    // If all weighers of free amounts pack, the operator has chosen packing.
     let free = weighers
         .iter()
         .filter(|weigher| weigher.meaning().is_some_and(|meaning| meaning.packs));
@@ -373,7 +374,7 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
         (
             needed,
             Layer::Preemption,
-            "a host where somebody has to leave can win over one with room",
+            "a host that has to evict can win over one with free capacity",
         ),
         (
             cost,
@@ -459,7 +460,7 @@ pub(crate) fn shares(weighers: &[InUse]) -> Vec<Share> {
 pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> Effective {
     let lines: &[&str] = match order {
         Order::Tiered => &[
-            "1. hosts with room, where nobody has to leave",
+            "1. hosts with free capacity, without evictions",
             "2. then hosts whose room is becoming free",
             "3. then the host where the cheapest sufficient victims cost least, then where they are fewest",
             "4. among equals the host with the largest sum of weights, below",

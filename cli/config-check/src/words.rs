@@ -21,14 +21,14 @@ pub(crate) struct Meaning {
     pub(crate) nova_only: bool,
 }
 
-/// Weighers that are meant to outweigh those below them.
+/// Groups of weighers, each of which is meant to outweigh those below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layer {
-    /// Nova's everyday weighers, of which each should have a say.
+    /// Nova's everyday weighers, each of which should influence the result.
     Ordinary,
-    /// What an eviction costs.
+    /// The cost of an eviction.
     Cost,
-    /// Whether somebody has to leave.
+    /// Whether the host needs victims.
     Preemption,
     /// Broken hosts and forbidden cells.
     Emergency,
@@ -162,7 +162,7 @@ pub(crate) const MEANINGS: [Meaning; 18] = [
         "pci",
         "PCIWeigher",
         "hosts with fewer free PCI devices, so that devices stay for those who need them",
-        "hosts with more free PCI devices, whoever needs them",
+        "hosts with more free PCI devices, for every request",
         1.0,
     )
     .nova_only(),
@@ -170,8 +170,8 @@ pub(crate) const MEANINGS: [Meaning; 18] = [
     ordinary(
         "preemption_needed",
         "",
-        "hosts with room, where nobody has to leave",
-        "hosts where somebody has to leave: servers are evicted although there is room",
+        "hosts with free capacity, without evictions",
+        "hosts that have to evict: servers are evicted although there is free capacity",
         1.0,
     )
     .layer(Layer::Preemption),
@@ -250,7 +250,8 @@ mod tests {
         }
     }
 
-    /// Whether the weigher's raw number, times its sign, rises with its first column, as the engine would ask it.
+    /// Whether the weigher's raw number, times its sign, rises with its first column, as the engine
+    /// would ask it.
     fn rises(name: &str) -> Option<bool> {
         let weigher = ebbtide_weighers::all()
             .into_iter()
@@ -283,7 +284,8 @@ mod tests {
         (less != more).then_some((more > less) == (weigher.multiplier_sign() > 0.0))
     }
 
-    /// The words hang on the arithmetic: what is said of a positive multiplier is what the weigher does with one.
+    /// The words hang on the arithmetic: what is said of a positive multiplier is what the weigher
+    /// does with one.
     #[test]
     fn the_words_say_which_way_a_weigher_pulls() {
         for (name, more_is_preferred) in [
@@ -304,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(rises(name), Some(more_is_preferred), "{name}");
             let words = meaning(name).unwrap().positive;
-            let fewer = ["fewer", "less", "nobody"]
+            let fewer = ["fewer", "less", "without evictions"]
                 .iter()
                 .any(|word| words.contains(word));
             assert_eq!(!fewer, more_is_preferred, "{name}: {words}");

@@ -9,7 +9,8 @@ use std::path::Path;
 /// Reads a bag: JSON if the name ends so, TOML otherwise.
 ///
 /// # Errors
-/// [`CliError::BagFile`] for a file that is none, [`CliError::Bag`] for a bag that cannot be planned.
+/// [`CliError::BagFile`] for a file that is none, [`CliError::Bag`] for a bag that cannot be
+/// planned.
 pub(crate) fn bag(path: &Path, instead: Instead) -> Result<Bag, CliError> {
     let json = path
         .extension()

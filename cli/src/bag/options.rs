@@ -70,7 +70,8 @@ impl BagOptions {
     /// Reads the bag and plans it.
     ///
     /// # Errors
-    /// [`CliError::BagFile`], [`CliError::Bag`]; [`CliError::Usage`] for options that make no sense.
+    /// [`CliError::BagFile`], [`CliError::Bag`]; [`CliError::Usage`] for options that make no
+    /// sense.
     pub(crate) fn planned(&self) -> Result<Planned, CliError> {
         let best = self.share.as_deref() == Some("best");
         let share = match self.share.as_deref() {

@@ -99,7 +99,7 @@ pub async fn run(context: &mut Context, command: AggregateCommand) -> Result<(),
     let mut region = context.region().await?;
     match command {
         AggregateCommand::Create(args) => {
-            // The call replaces; "create" must not silently empty what somebody else made.
+            // The call replaces an aggregate; "create" must not silently empty an existing one.
             if find(&mut region, &args.name).await?.is_some() {
                 return Err(CliError::Refused {
                     problem: format!("aggregate {:?} is there already", args.name),

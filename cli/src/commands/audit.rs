@@ -1,4 +1,5 @@
-//! `ebbtide audit`: what database, memory and agents say, or Placement, Nova and the ledger, held against each other.
+//! `ebbtide audit`: what database, memory and agents say, or Placement, Nova and the ledger, held
+//! against each other.
 
 use crate::Context;
 use crate::commands::region_audit;
@@ -44,7 +45,8 @@ pub struct AuditArgs {
 /// Asks, looks and shows.
 ///
 /// # Errors
-/// What the region says; [`CliError::NovaService`] if one of them cannot be read, [`CliError::Disagrees`] if something is found.
+/// What the region says; [`CliError::NovaService`] if one of them cannot be read,
+/// [`CliError::Disagrees`] if something is found.
 pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError> {
     if args.config_file.is_empty() {
         return region_audit::run(context).await;

@@ -96,7 +96,8 @@ pub struct SubmitArgs {
     /// slurm.conf, if it is not where Slurm looks for it
     #[arg(long, env = "SLURM_CONF", value_name = "FILE")]
     pub slurm_conf: Option<PathBuf>,
-    /// Send the command the signal when its node has notice: it saves its work, and its task begins again
+    /// Send the command the signal when its node has notice: it saves its work, and its task begins
+    /// again
     #[arg(long)]
     pub pass_notice: bool,
     /// The signal by which batch scripts hear of a notice: slurm.checkpoint_signal of burst.toml
@@ -122,7 +123,8 @@ struct Array {
 /// Does it.
 ///
 /// # Errors
-/// [`CliError::Bag`], [`CliError::BagFile`] for bags that cannot be planned, [`CliError::Burst`] for those that cannot be submitted.
+/// [`CliError::Bag`], [`CliError::BagFile`] for bags that cannot be planned, [`CliError::Burst`]
+/// for those that cannot be submitted.
 pub async fn run(context: &mut Context, command: &BagCommand) -> Result<(), CliError> {
     let BagCommand::Submit(args) = command;
     let Planned { bag, plan, .. } = args.bag.planned()?;

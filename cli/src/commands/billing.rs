@@ -1,7 +1,8 @@
 //! `ebbtide billing`: what each instance-hour was charged.
 //!
-//! Worked out from the lives and prices that the region has written down, by the rule of `ebbtide-market`: the price is fixed when an hour
-//! begins, the last partial hour is free if the provider ends a preemptible instance, and charged in full if its owner does.
+//! Worked out from the lives and prices that the region has written down, by the rule of
+//! `ebbtide-market`: the price is fixed when an hour begins, the last partial hour is free if the
+//! provider ends a preemptible instance, and charged in full if its owner does.
 
 use crate::Context;
 use crate::args::Scope;
@@ -133,7 +134,8 @@ fn millis(at: OffsetDateTime) -> Timestamp {
     Timestamp::from_millis(i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX))
 }
 
-/// Prices over time, by flavor. What was published before the time counts, too: an hour has the last price before it.
+/// Prices over time, by flavor. What was published before the time counts, too: an hour has the
+/// last price before it.
 async fn lines(
     region: &mut Region,
     to: Option<OffsetDateTime>,

@@ -1,4 +1,4 @@
-//! `ebbtide budget`: how many victims somebody may have in a time.
+//! `ebbtide budget`: the most victims of a project or server group within a time window.
 
 use crate::Context;
 use crate::errors::CliError;

@@ -1,4 +1,5 @@
-//! `ebbtide burst`: what preemptible nodes of a Slurm cluster were good for. The controller itself is `ebbtide-burst`.
+//! `ebbtide burst`: what preemptible nodes of a Slurm cluster were good for. The controller itself
+//! is `ebbtide-burst`.
 
 use crate::Context;
 use crate::errors::CliError;
@@ -122,7 +123,7 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
             || "nothing to compare".to_owned(),
             |times| match times.is_finite() {
                 true => format!("mean delay {times:.2} times shorter"),
-                false => "nobody waits any more".to_owned(),
+                false => "no job waits any more".to_owned(),
             },
         );
         context.output.line(&format!(

@@ -1,4 +1,5 @@
-//! `ebbtide conform`: anyone can see that the engine decides as the papers say, and as Nova does. No region is needed.
+//! `ebbtide conform`: anyone can see that the engine decides as the papers say, and as Nova does.
+//! No region is needed.
 
 mod nova;
 
@@ -35,8 +36,8 @@ pub enum ConformCommand {
 /// Runs and shows.
 ///
 /// # Errors
-/// [`CliError::Disagrees`] if a table or a case does not agree, [`CliError::Sim`] if the engine refuses,
-/// [`CliError::Corpus`] for a file that is none.
+/// [`CliError::Disagrees`] if a table or a case does not agree, [`CliError::Sim`] if the engine
+/// refuses, [`CliError::Corpus`] for a file that is none.
 pub fn run(context: &mut Context, command: ConformCommand) -> Result<(), CliError> {
     match command {
         ConformCommand::Papers => papers(context),

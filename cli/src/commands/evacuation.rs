@@ -76,7 +76,8 @@ pub async fn run(context: &mut Context, command: EvacuationCommand) -> Result<()
                 Some(text) => resolve::server(&mut region, context, text, true).await?.id,
                 None => String::new(),
             };
-            // Somebody who names a server wants its evacuations, whoever the other party is.
+            // If a server is given, its evacuations are listed whatever the project of the other
+            // server is.
             let project_id = if args.server.is_some() {
                 String::new()
             } else {
@@ -169,7 +170,7 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> Cell {
     }
 }
 
-/// Causes of evacuations for which nobody asked.
+/// Causes of evacuations without a preemptor.
 pub(super) const MAX_LIFETIME: &str = "max-lifetime";
 pub(super) const OUT_OF_BID: &str = "out-of-bid";
 

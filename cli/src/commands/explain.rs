@@ -27,7 +27,8 @@ pub struct ExplainArgs {
     pub as_project: Option<String>,
 }
 
-/// Asks and shows. A decision that there is no place is a good answer to this question: exit code 0.
+/// Asks and shows. A decision that there is no place is a good answer to this question: exit code
+/// 0.
 ///
 /// # Errors
 /// What the region says.

@@ -32,14 +32,15 @@ Examples:
   ebbtide server delete web-1 web-2
   ebbtide server delete --wait web-1";
 const RELEASE: &str = "\
-The server ends now instead of at the end of its grace period: whoever waits for the room is glad.
+The server ends now instead of at the end of its grace period, which frees its capacity early.
 
 Examples:
   ebbtide server release worker-1";
 
 /// Rows of one page of `server list`: the most that the region gives at once.
 const PAGE: u32 = 1000;
-/// How long `server delete --wait` waits for one server. The agent's grace period does not apply to deletions by the owner.
+/// How long `server delete --wait` waits for one server. The agent's grace period does not apply to
+/// deletions by the owner.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What can be done with servers.

@@ -78,7 +78,8 @@ pub struct CreateArgs {
     /// What
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The most that you pay for an hour of a preemptible flavor; above it they leave with notice [default: whatever the market takes]
+    /// The most that you pay for an hour of a preemptible flavor; above it they leave with notice
+    /// [default: whatever the market takes]
     #[arg(long, value_name = "PRICE")]
     pub max_price: Option<Money>,
     /// Follow them until they are active or have failed
@@ -99,7 +100,8 @@ pub struct CreateArgs {
 /// Asks, follows, shows.
 ///
 /// # Errors
-/// What the region says; [`CliError::NoValidHost`]; with `--wait`, [`CliError::NotActive`] and [`CliError::WaitTimeout`].
+/// What the region says; [`CliError::NoValidHost`]; with `--wait`, [`CliError::NotActive`] and
+/// [`CliError::WaitTimeout`].
 pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError> {
     let mut region = context.region().await?;
     // The stream is opened first, so that nothing is missed between the answer and the first event.

@@ -1,5 +1,5 @@
-//! `ebbtide token`: who may talk to a region. Works on the token file alone; no region is needed, and the scheduler reads the file
-//! again by itself.
+//! `ebbtide token`: who may talk to a region. Works on the token file alone; no region is needed,
+//! and the scheduler reads the file again by itself.
 
 use crate::errors::CliError;
 use crate::json::Json;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 const CREATE: &str = "\
 The token is printed once and cannot be shown again: the file holds its hash only. Its owner
-puts it into EBBTIDE_TOKEN, or into a file (--token-file) that nobody else can read.
+puts it into EBBTIDE_TOKEN, or into a file (--token-file) that no other account can read.
 
 Examples:
   ebbtide token create --role operator --name ops --file /etc/ebbtide/tokens.toml
@@ -145,7 +145,7 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
                 columns,
                 rows: tokens.rows().map(rows).collect(),
                 json: Json::List(tokens.rows().map(json).collect()),
-                none: "no tokens: nobody can come in with one",
+                none: "no tokens: no client can authenticate with one",
             })
         }
         TokenCommand::Revoke { id, file } => {
@@ -181,7 +181,7 @@ fn fields(row: &TokenRow) -> Vec<(&'static str, Cell)> {
     ]
 }
 
-/// Everything but the hash, which helps nobody.
+/// All fields except the hash, which is of no use to the reader.
 fn json(row: &TokenRow) -> Json {
     let time = |at: Option<Timestamp>| at.map_or(Json::Null, |at| Json::from(at.to_string()));
     Json::object([

@@ -1,7 +1,8 @@
 //! Following servers until they have arrived somewhere.
 //!
-//! The event stream makes it quick, asking the region now and then makes it sure: a stream may break, lag, or hide what happens to other
-//! tenants' victims. The stream is never believed alone for the end: what is shown at the end was asked for.
+//! The event stream makes it quick, asking the region now and then makes it sure: a stream may
+//! break, lag, or hide what happens to other tenants' victims. The stream is never believed alone
+//! for the end: what is shown at the end was asked for.
 
 use crate::Context;
 use crate::client::Region;
@@ -115,7 +116,8 @@ fn is_over(status: &str) -> bool {
 /// Follows new servers until each is active or has failed, and tells the progress.
 ///
 /// # Errors
-/// [`CliError::NotActive`] for the first that failed, [`CliError::WaitTimeout`], or what the region says.
+/// [`CliError::NotActive`] for the first that failed, [`CliError::WaitTimeout`], or what the region
+/// says.
 pub async fn until_active(
     context: &mut Context,
     region: &mut Region,
@@ -230,8 +232,8 @@ fn take(
         Event::Server(changed) => {
             let ours = servers.iter_mut().find(|server| server.id == changed.id);
             let Some(server) = ours else { return false };
-            // Asked for again before it counts as the end: the answer has every field. Also if it goes back: events that are older than the
-            // last answer come after it.
+            // Asked for again before it counts as the end: the answer has every field. Also if it
+            // goes back: events that are older than the last answer come after it.
             let ask = is_over(&changed.status) || way(&changed.status) < way(&server.status);
             if !ask {
                 *server = changed;

@@ -50,7 +50,8 @@ pub async fn run(context: &mut Context, args: WatchArgs) -> Result<(), CliError>
         String::new()
     };
     let mut stream = open(context, &project_id).await?;
-    // Heard from now on and kept until it is asked for: a listener made anew for every event would miss what comes while one is printed.
+    // Heard from now on and kept until it is asked for: a listener made anew for every event would
+    // miss what comes while one is printed.
     let mut stop = signal(SignalKind::interrupt())?;
     context.output.say("watching; Ctrl-C ends it");
     let mut names = HashMap::new();

@@ -8,7 +8,7 @@ use clap::Args;
 use ebbtide_proto::v1;
 
 const EXAMPLES: &str = "\
-Says where servers would go now and who would have to leave. Nothing is claimed and nobody is
+Says where servers would go now and who would have to leave. Nothing is claimed and no server is
 notified; a moment later the answer may be another. No valid host: exit code 1.
 
 Examples:

@@ -128,7 +128,8 @@ async fn a_missed_deadline_is_said_and_ends_with_1() {
     let kept = typed(line).await;
     assert_eq!(kept.code, 0, "{}", kept.err);
     assert_eq!(kept.json()["scenarios"][0]["deadline_met"], true);
-    // As in the paper nobody is there when an instance hibernates after the latest start of its backup.
+    // With the paper's conduct only hibernating instances get backups. An instance that hibernates
+    // after the latest start of its backup therefore misses the deadline.
     let missed = typed(&format!("{line} --conduct paper")).await;
     assert_eq!(missed.code, 1);
     assert!(

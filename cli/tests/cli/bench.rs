@@ -1,4 +1,5 @@
-//! `ebbtide bench`: small clouds; what the figures are does not matter here, that they are there and checked does.
+//! `ebbtide bench`: small clouds; what the figures are does not matter here, that they are there
+//! and checked does.
 
 use crate::run::alone;
 

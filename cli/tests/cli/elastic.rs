@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Bursts of short jobs every minute beside long ones that fill a cluster of 20 servers, for a few hours.
+/// Bursts of short jobs every minute beside long ones that fill a cluster of 20 servers, for a few
+/// hours.
 fn bursts() -> String {
     let mut lines = String::new();
     for minute in 0..240 {
@@ -111,7 +112,8 @@ async fn sweeps_show_where_it_pays_and_where_it_does_not() {
             .collect()
     };
     assert_eq!(sweeps[0]["setting"], "threshold");
-    // Above a ratio of 1 nobody is ever added: half of the partition was given up for nothing. Likewise if they come after the last job.
+    // Above a ratio of 1 the controller never adds a server, so giving up half of the partition
+    // only makes delays longer. The same holds if the servers come after the last job.
     assert_eq!(waits(0), ["shorter", "longer"]);
     assert_eq!(waits(1), ["shorter", "longer"]);
     let points = &sweeps[2]["points"];
@@ -129,7 +131,8 @@ async fn a_notice_saves_tasks_from_being_lost() {
         let json = json(&trace, &format!("--ratio 4 {life} --notice {notice}")).await;
         json["elastic"][0]["tasks_lost"].as_f64().unwrap()
     };
-    // No task takes longer than twenty seconds, and a server has one at a time; what is queued behind it may come too late.
+    // No task takes longer than twenty seconds, and a server has one at a time; what is queued
+    // behind it may come too late.
     let (without, with) = (lost("0").await, lost("5m").await);
     assert!(without > 20.0 && with < without / 4.0, "{without} {with}");
 }

@@ -13,7 +13,7 @@ fn ebbtide() -> Command {
     command
 }
 
-/// A port at which nobody listens.
+/// A port without a listener.
 fn nowhere() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())

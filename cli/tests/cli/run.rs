@@ -1,4 +1,5 @@
-//! Running the command inside the test, with streams that can be read and a clock that stands still.
+//! Running the command inside the test, with streams that can be read and a clock that stands
+//! still.
 
 use crate::fake::Fake;
 use ebbtide_cli::output::Io;

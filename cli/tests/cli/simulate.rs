@@ -40,7 +40,7 @@ async fn a_broken_rule_is_told_as_a_story_that_can_be_played_again() {
     .await;
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
-        ran.out.contains("BROKEN: nobody dies for nothing"),
+        ran.out.contains("BROKEN: no server ends for nothing"),
         "{}",
         ran.out
     );
@@ -54,7 +54,7 @@ async fn a_broken_rule_is_told_as_a_story_that_can_be_played_again() {
     assert_eq!(played.code, 1, "{}", played.err);
     let last = played.out.lines().last().unwrap_or_default();
     assert!(
-        last.starts_with("violations: 1 (nobody dies for nothing"),
+        last.starts_with("violations: 1 (no server ends for nothing"),
         "{last}"
     );
 }

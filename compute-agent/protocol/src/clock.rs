@@ -1,4 +1,4 @@
-//! What is to be done when the host's clock is set: nobody loses time that it was given, and nobody gets more.
+//! Handles a change of the host's clock: no guest loses or gains time.
 
 use super::core::Transition;
 use super::objection::Announced;
@@ -6,7 +6,8 @@ use super::{AgentCore, Phase, Record};
 use ebbtide_model::{EvacuationId, Timestamp};
 
 impl AgentCore {
-    /// Moves everything that is waited for by as much as the clock was set. Times that the scheduler has named stay: they are by its clock.
+    /// Moves all waiting times by the amount by which the clock was set. Times that the scheduler
+    /// has set stay: they refer to the scheduler's clock.
     pub(super) fn clock_set(&mut self, transition: &mut Transition, by_ms: i64) {
         let ids: Vec<EvacuationId> = self.evacuations.keys().copied().collect();
         for id in ids {
@@ -25,7 +26,7 @@ impl AgentCore {
                 e.save(transition);
             }
             if let Phase::Draining(drain) = e.record.phase {
-                // The scheduler shows people when the time is over.
+                // The scheduler shows users when the grace period ends.
                 self.publish_draining(transition, &mut e, drain);
             }
             self.evacuations.insert(id, e);
@@ -36,7 +37,7 @@ impl AgentCore {
     }
 }
 
-/// Moves a time at which something is to be tried again; the beginning of time means "at once" and stays.
+/// Moves the time of a retry. Zero means "at once" and stays.
 pub(super) fn set(at: &mut Timestamp, by_ms: i64) {
     if *at > Timestamp::default() {
         *at = Timestamp::from_millis(at.as_millis().saturating_add(by_ms));

@@ -1,4 +1,4 @@
-//! The state of the protocol, and where inputs are handed on.
+//! The state of the protocol, and the routing of inputs.
 
 use super::dispatch::Job;
 use super::evacuation::Evacuation;
@@ -11,7 +11,7 @@ use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;
 
-/// The agent's mind. See the module.
+/// The agent's state machine. See the module.
 #[derive(Debug, Clone)]
 pub struct AgentCore {
     pub(super) host: String,
@@ -19,9 +19,9 @@ pub struct AgentCore {
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     /// Starts and deletions under way.
     pub(super) work: BTreeMap<ServerId, ServerWork>,
-    /// What was done to each server last; see [`ServerRecord`].
+    /// The last action on each server; see [`ServerRecord`].
     pub(super) notes: BTreeMap<ServerId, ServerRecord>,
-    /// Servers about which the driver is being asked.
+    /// Servers with a running call of the driver.
     pub(super) busy: BTreeMap<ServerId, ActionId>,
     pub(super) jobs: BTreeMap<ActionId, Job>,
     pub(super) reports: BTreeMap<ReportId, PendingReport>,
@@ -30,7 +30,7 @@ pub struct AgentCore {
     pub(super) next_order: u64,
 }
 
-/// One input being handled: the time, and the answer as it grows.
+/// The processing of one input: the time, and the effects so far.
 #[derive(Debug)]
 pub(super) struct Transition {
     pub(super) now: Timestamp,
@@ -55,8 +55,9 @@ impl Transition {
 }
 
 impl AgentCore {
-    /// The agent of `host` as its journal left it, and what it has to do first: unfinished work goes on, reports that may not
-    /// have arrived are sent again. An empty journal makes a new agent.
+    /// Restores the agent of `host` from its journal and returns the first effects: unfinished work
+    /// continues, and reports that may not have arrived are sent again. An empty journal makes a
+    /// new agent.
     #[must_use]
     pub fn restore(
         host: &str,
@@ -110,7 +111,7 @@ impl AgentCore {
         }
     }
 
-    /// Takes in what has happened and says what has to be done, in this order.
+    /// Processes an input and returns what to do, in this order.
     pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
         let mut transition = Transition::at(now);
         match input {
@@ -171,8 +172,8 @@ impl AgentCore {
         evacuations.chain(work).min()
     }
 
-    /// True while guests have their notice: the shell then looks at the servers more often, so that a guest that
-    /// releases its time or powers itself off is noticed soon.
+    /// True while guests have their notice. The shell then looks at the servers more often, to
+    /// detect soon that a guest releases its time or powers itself off.
     #[must_use]
     pub fn is_watching(&self) -> bool {
         self.evacuations
@@ -180,7 +181,7 @@ impl AgentCore {
             .any(|e| matches!(e.record.phase, Phase::Draining(_)))
     }
 
-    /// Everything that has to be remembered: what the journal is compacted to.
+    /// All records that must be kept: the content of a compacted journal.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let evacuations = self.evacuations.values().map(|e| e.record.clone());
@@ -197,7 +198,7 @@ impl AgentCore {
         self.evacuations.len() + self.notes.len()
     }
 
-    /// True if nothing is under way but finished work that is remembered.
+    /// True if only finished work is left, which is kept for late messages.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()
@@ -215,7 +216,8 @@ impl AgentCore {
         order
     }
 
-    /// Forgets the oldest of what is only remembered, an eighth at a time, so that it does not happen at every input.
+    /// Forgets the oldest finished entries, an eighth of the limit at a time, so that this does not
+    /// happen at every input.
     fn forget_surplus(&mut self, transition: &mut Transition) {
         let keep = self.policy.remember as usize;
         let limit = keep + keep / 8;
@@ -231,7 +233,8 @@ impl AgentCore {
                 transition.journal(Record::ForgetEvacuation { evacuation_id });
             }
         }
-        // A note about a running server is needed as long as it runs; the hypervisor limits their number.
+        // A note about a running server is needed while it runs; the hypervisor limits their
+        // number.
         let ended = self.notes.values().filter(|n| n.is_ended());
         let mut oldest: Vec<_> = ended.map(|n| (n.order, n.server_id)).collect();
         if oldest.len() > limit {

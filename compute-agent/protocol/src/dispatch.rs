@@ -1,8 +1,9 @@
-//! Asking the driver: one call at a time for each server, and what its answers mean.
+//! Calls the driver, with one call at a time for each server, and interprets its answers.
 //!
-//! Nothing is queued. Whenever something has happened, `pump` looks at each server that nobody is asking about and chooses
-//! the most urgent thing that is due: a deletion that the owner wishes, then its evacuations, then a start. An answer that
-//! comes when its question does not matter any more (the victim was spared meanwhile) only frees the lane.
+//! There is no queue. After every event `pump` looks at each server without a running call and
+//! chooses the most urgent action that is due: a deletion that the owner wishes, then its
+//! evacuations, then a start. An answer that arrives when it does not matter any more (the victim
+//! was spared meanwhile) only allows the next call.
 
 use super::core::Transition;
 use super::evacuation::{Evacuation, Step};
@@ -14,7 +15,7 @@ use ebbtide_model::message::{EvacuatedHow, HostedState};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
 use std::collections::BTreeSet;
 
-/// A question to the driver, and for whom it is asked.
+/// A call of the driver, and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     server_id: ServerId,
@@ -36,7 +37,7 @@ pub(super) enum JobKind {
 type Answer = Result<Done, DriverError>;
 
 impl AgentCore {
-    /// Asks the driver whatever is due.
+    /// Starts every driver call that is due.
     pub(super) fn pump(&mut self, transition: &mut Transition) {
         let waiting: BTreeSet<ServerId> = self
             .evacuations
@@ -94,7 +95,8 @@ impl AgentCore {
         self.choose_start(server_id, transition.now)
     }
 
-    /// The next question that an evacuation has to ask, which is due; it may also end without asking.
+    /// The next driver call of an evacuation that is due. The evacuation may also end without a
+    /// call.
     fn advance(
         &mut self,
         transition: &mut Transition,
@@ -112,7 +114,7 @@ impl AgentCore {
                 let terms = e.record.terms?;
                 if transition.now > terms.begin_before {
                     self.too_late(transition, e, terms);
-                    // If the guest may know already, it has to be told that it may stay.
+                    // If the guest may have its notice already, the agent has to withdraw it.
                     return match e.record.phase {
                         Phase::Withdrawing { .. } => self.advance(transition, e),
                         _ => None,
@@ -131,12 +133,13 @@ impl AgentCore {
             Phase::Draining(drain) => {
                 let behaviour = e.record.terms?.behaviour;
                 if e.is_late(transition.now, &drain, &self.policy) {
-                    // A notice that only comes once more, or a clock that is set, takes nothing back of what the broker has confirmed.
+                    // A repeated notice or a change of the clock does not undo what the broker has
+                    // confirmed.
                     e.announced = Announced::No;
                     self.publish_draining(transition, e, drain);
                     return None;
                 }
-                // The point of no return: journaled before the driver is asked.
+                // The point of no return: it is in the journal before the driver call begins.
                 e.acted = false;
                 e.enter(transition, Phase::Acting { drain, behaviour });
                 Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
@@ -191,7 +194,7 @@ impl AgentCore {
                     (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
                         self.looked(transition, &mut e, &phase, how, failure, answer);
                     }
-                    // The question does not matter any more.
+                    // The answer does not matter any more.
                     _ => {}
                 }
                 self.evacuations.insert(id, e);
@@ -237,7 +240,8 @@ impl AgentCore {
             Err(error) => error,
         };
         if matches!(error, DriverError::NotBegun { .. }) {
-            // Whoever sent the notice tries again or plans without it. The guest has nothing to be told, unless an earlier try reached it.
+            // The scheduler sends the notice again or plans without this victim. The guest needs no
+            // withdrawal, unless an earlier try reached it.
             e.told = e.tries > 0;
             return self.no_time(transition, e, format!("the guest was not told: {error}"));
         }
@@ -246,14 +250,15 @@ impl AgentCore {
             let reason = format!("the guest could not be given its notice: {error}");
             self.fail(transition, e, reason);
         } else if matches!(error, DriverError::NotFound { .. }) {
-            // The tries go on counting: a driver that contradicts itself is not asked for ever.
+            // The count of tries continues: a driver that contradicts itself is not called forever.
             e.step = Step::gone();
         } else {
             self.retry_later(transition, e);
         }
     }
 
-    /// Telling a guest that it may stay is a courtesy: if it cannot be told, it stays all the same.
+    /// The withdrawal of a notice is only information for the guest: if it fails, the guest stays
+    /// all the same.
     fn withdrawn(
         &mut self,
         transition: &mut Transition,
@@ -263,7 +268,7 @@ impl AgentCore {
     ) {
         match answer {
             Ok(_) => self.finish(transition, e, then),
-            // Gone, or kept by an evacuation before this one.
+            // The server is gone, or an earlier evacuation has kept it.
             Err(DriverError::NotFound { .. }) => e.step = Step::gone(),
             Err(error) => {
                 e.tries += 1;
@@ -308,7 +313,7 @@ impl AgentCore {
             e.acted = false;
             return e.enter(transition, Phase::Acting { drain, behaviour });
         }
-        // It may have taken effect all the same, so one last look decides.
+        // The call may have taken effect all the same, so one last look decides.
         let failure = Some(format!(
             "after {} {}: {error}",
             e.tries,
@@ -347,7 +352,8 @@ impl AgentCore {
                     && storage.is_some()
                     && let Some(how) = kept(&occupancy)
                 {
-                    // By an evacuation before this one, whose report may come after ours.
+                    // An earlier evacuation ended it; the report of that one may arrive later than
+                    // this one.
                     return self.finish(transition, e, left(how, storage));
                 }
                 match (acting, &occupancy) {
@@ -357,13 +363,15 @@ impl AgentCore {
                     ) => {
                         return self.finish(transition, e, left(how, None));
                     }
-                    // Its owner had it put away before we came; what does not hold anything here is nobody's victim.
+                    // Its owner stopped it before the evacuation. A server that holds nothing here
+                    // is no victim.
                     (Some(_), occupancy)
                         if how == EvacuatedHow::AlreadyGone && occupancy.holds_nothing() =>
                     {
                         return self.finish(transition, e, Verdict::already_gone(at));
                     }
-                    // It was to be kept, or nobody had begun: it left by itself.
+                    // The server should have been kept, or the agent had not begun: it ended by
+                    // itself.
                     (_, Occupancy::Absent) => {
                         return self.finish(transition, e, Verdict::already_gone(at));
                     }
@@ -371,10 +379,12 @@ impl AgentCore {
                         return self.finish(transition, e, left(how, storage));
                     }
                     (Some(_), _) if failure.is_some() => {
-                        // Also if it does not run: "not running" would be taken for a free room, and this one is not.
+                        // Also if the server does not run: the scheduler would take "not running"
+                        // for free capacity, and this capacity is not free.
                         return self.not_ended(transition, e, failure.unwrap_or_default());
                     }
-                    // Still there: it was not to be seen for a moment. Whoever asks too often has to wait.
+                    // The server is still there; the driver had missed it for a moment. The pause
+                    // limits how often this repeats.
                     (None, _) => {
                         e.step = Step::Forward;
                         return self.retry_later(transition, e);
@@ -399,7 +409,7 @@ impl AgentCore {
                 });
                 self.not_ended(transition, e, reason);
             }
-            // Nobody can tell whether it is gone: go on as if it were not.
+            // It is unknown whether the server is gone: continue as if it were not.
             None => e.go(Step::Forward),
         }
     }
@@ -414,7 +424,7 @@ fn how(behaviour: InterruptionBehaviour) -> EvacuatedHow {
     }
 }
 
-/// How a server was kept that does not run.
+/// How a server that does not run was kept.
 fn kept(occupancy: &Occupancy) -> Option<EvacuatedHow> {
     match occupancy {
         Occupancy::Present {
@@ -429,12 +439,13 @@ fn kept(occupancy: &Occupancy) -> Option<EvacuatedHow> {
     }
 }
 
-/// True if the same question will get the same answer.
+/// True if a retry would fail in the same way.
 pub(super) fn is_final(error: &DriverError) -> bool {
     !error.is_worth_a_retry() && !matches!(error, DriverError::NotFound { .. })
 }
 
-/// A shell that answers another question than the one that was asked is defective; it is treated as a failure of the driver.
+/// The error for an answer that does not fit its call. This is a defect of the shell; the core
+/// treats it as a failure of the driver.
 pub(super) fn wrong_answer(done: &Done) -> DriverError {
     DriverError::Failed {
         what: "answer the question",

@@ -1,11 +1,11 @@
-//! What goes into the protocol and what comes out of it.
+//! Inputs and outputs of the protocol.
 
 use super::Record;
 use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Message, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 
-/// A delivery of the bus that waits to be settled. The shell knows which one it is.
+/// A delivery of the bus that is not settled yet. The shell maps it to the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
@@ -36,19 +36,20 @@ pub enum Input {
     },
     /// The broker has confirmed a report.
     Published(ReportId),
-    /// A report that can never be sent (a defect; it would block everything behind it for ever).
+    /// A report that can never be sent. This is a defect, and the report would block all later
+    /// ones.
     Unpublishable {
         /// Which one.
         report: ReportId,
         /// Why.
         reason: String,
     },
-    /// All servers that the hypervisor has, just now.
+    /// The current list of all servers of the hypervisor.
     Observed(Vec<ServerView>),
     /// Time has passed.
     Tick,
-    /// The clock was set: it shows this many milliseconds more than it would otherwise, or fewer. Said before anything else is said at the
-    /// new time.
+    /// The clock was set: it shows this many milliseconds more, or fewer, than it would otherwise.
+    /// The shell sends this before any other input with the new time.
     ClockSet {
         /// Forward is positive.
         by_ms: i64,
@@ -64,7 +65,7 @@ pub enum Done {
     Withdrawn,
     /// Of [`Action::Interrupt`].
     Interrupted,
-    /// Of [`Action::Fence`]: whoever fences says that the server does not run any more.
+    /// Of [`Action::Fence`]: the operator's fence reports that the server does not run any more.
     Fenced,
     /// Of [`Action::Look`].
     Seen {
@@ -72,27 +73,28 @@ pub enum Done {
         occupancy: Occupancy,
         /// The part of its running time that is not to be billed, if the driver ended it and knows.
         unbilled: Option<Seconds>,
-        /// The storage in which it is kept for any host that shares it, if it is.
+        /// The storage in which it is kept for any host that shares the storage, if it is.
         storage: Option<String>,
     },
-    /// Of [`Action::Start`]: since when the server runs.
+    /// Of [`Action::Start`]: the start time of the server.
     Started(Timestamp),
     /// Of [`Action::Delete`].
     Deleted,
 }
 
-/// Something that the shell has to do.
+/// An action for the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Write this to the journal. It must be durable before any later effect of the same answer begins.
+    /// Write this to the journal. It must be durable before any later effect of the same list
+    /// begins.
     Journal(Record),
     /// Call the driver, and answer with [`Input::ActionDone`].
     Drive {
         /// Names the call.
         action: ActionId,
-        /// About whom. There is never more than one call under way for a server.
+        /// Its server. There is never more than one call under way for a server.
         server_id: ServerId,
-        /// What.
+        /// The action.
         what: Action,
     },
     /// Send this to the scheduler until the broker has confirmed it, in the order of these effects.
@@ -104,7 +106,7 @@ pub enum Effect {
     },
     /// Acknowledge a delivery.
     Ack(Token),
-    /// Put a delivery aside for people to look at.
+    /// Move a delivery to the dead-letter queue, for an operator to look at.
     DeadLetter(Token, String),
     /// The servers of this host have changed: send a heartbeat now.
     ServersChanged,
@@ -113,24 +115,24 @@ pub enum Effect {
 /// A call of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Tell the guest that its end is near.
+    /// Give the guest its notice.
     GiveNotice(GuestNotice),
-    /// Tell the guest that it may stay.
+    /// Withdraw the guest's notice.
     WithdrawNotice(EvacuationId),
-    /// End it.
+    /// End or move the server.
     Interrupt(InterruptionBehaviour),
-    /// End it without the driver, which could not: by the operator's own means.
+    /// End the server with the operator's fence, because the driver could not.
     Fence,
-    /// See what it still holds.
+    /// Look what the server still holds.
     Look,
     /// Start it.
     Start(Start),
-    /// Remove it with all it has, and what is kept of it in this storage.
+    /// Remove the server with everything that it has, and what is kept of it in this storage.
     Delete(Option<String>),
 }
 
 impl Done {
-    /// A look at a server without anything to say about its bill.
+    /// The result of a look, without billing data.
     #[must_use]
     pub fn seen(occupancy: Occupancy) -> Self {
         Self::Seen {

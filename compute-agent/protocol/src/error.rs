@@ -1,21 +1,22 @@
-//! What a driver can answer instead of doing what it was asked.
+//! Errors of drivers.
 //!
-//! The kinds matter: the protocol retries [`DriverError::Failed`] and [`DriverError::TimedOut`], takes
-//! [`DriverError::NotFound`] as the fact that there is nothing to do, and gives up at once on the others.
+//! The kinds matter: the protocol retries [`DriverError::Failed`] and [`DriverError::TimedOut`],
+//! takes [`DriverError::NotFound`] as the fact that there is nothing to do, and gives up at once on
+//! the others.
 
 use ebbtide_model::ServerId;
 use thiserror::Error;
 
-/// Why a driver did not do what it was asked to do.
+/// Why a driver did not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DriverError {
-    /// The hypervisor does not have this server. For whoever wanted it gone, this is good news.
+    /// The hypervisor does not have this server. For a caller that wants it gone, this is success.
     #[error("the hypervisor does not have server {server_id}")]
     NotFound {
         /// The server that was asked for.
         server_id: ServerId,
     },
-    /// The hypervisor has not enough of something; repeating will not help until something leaves.
+    /// The hypervisor lacks a resource; a retry does not help until another server leaves.
     #[error("not enough room on the hypervisor: {detail}")]
     NoRoom {
         /// Which resource class, how much is asked and how much is free.
@@ -31,7 +32,7 @@ pub enum DriverError {
         /// Why not, and what would work.
         detail: String,
     },
-    /// It went wrong this time; repeating may help.
+    /// The call failed this time; a retry may help.
     #[error("the hypervisor could not {what}: {detail}")]
     Failed {
         /// What it was asked to do.
@@ -47,29 +48,30 @@ pub enum DriverError {
     TimedOut {
         /// What it was asked to do.
         what: &'static str,
-        /// How long it was waited for, in seconds.
+        /// The time limit, in seconds.
         seconds: u64,
     },
-    /// It was not even begun, because so much else was to be done that there was no time left for it. Nothing has happened.
+    /// The call did not begin, because other calls left no time for it. Nothing has happened.
     #[error(
         "the hypervisor was not asked to {what}: {left_ms} ms were left when its transition came, and it takes {takes_ms} ms"
     )]
     NotBegun {
-        /// What it was to be asked to do.
+        /// The action that the driver was to execute.
         what: &'static str,
-        /// Time that was left for it, in milliseconds; negative: it was over.
+        /// Remaining time in milliseconds; negative if the time was over.
         left_ms: i64,
-        /// What it has taken lately, in milliseconds.
+        /// The recent duration of such a call, in milliseconds.
         takes_ms: i64,
     },
-    /// What is kept of the server lies on shared storage, and another host has its token: that one alone may run it or delete it.
+    /// The server is kept on shared storage, and another host has its token: only that host may run
+    /// or delete it.
     #[error(
         "host {host} has the token of server {server_id}; that host alone may start or delete it"
     )]
     HeldElsewhere {
         /// The server that was asked for.
         server_id: ServerId,
-        /// Who has it.
+        /// The host that has the token.
         host: String,
     },
 }

@@ -1,7 +1,7 @@
-//! Evacuations: what notices, spares, releases and looks at the servers do to them.
+//! Evacuations: the effects of notices, spares, releases and looks at the servers.
 //!
-//! What the driver answered is in `dispatch.rs`. The pattern throughout: take the evacuation out of the map, work on it, put it
-//! back; so that reports and notes can be written meanwhile.
+//! `dispatch.rs` handles the driver's answers. Every function takes the evacuation out of the map,
+//! works on it and puts it back, so that it can write reports and notes meanwhile.
 
 use super::core::Transition;
 use super::objection::Announced;
@@ -14,11 +14,11 @@ use ebbtide_model::message::{EvacuatedHow, HostedState, Notice, Release, Spare};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;
 
-/// One evacuation: what is durable of it, and what is not.
+/// One evacuation: its durable record, and its state in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Evacuation {
     pub(super) record: EvacuationRecord,
-    /// The newest delivery of its notice; held until the end is reported.
+    /// The newest delivery of its notice; unsettled until the end is reported.
     pub(super) token: Option<Token>,
     /// Older deliveries of its notice; settled with the next report of any kind.
     pub(super) superseded: Vec<Token>,
@@ -29,35 +29,35 @@ pub(super) struct Evacuation {
     pub(super) tries: u32,
     /// When the present step may be tried (again).
     pub(super) not_before: Timestamp,
-    /// The guest may have been told of its end.
+    /// The guest may have its notice.
     pub(super) told: bool,
     /// The driver may have been asked to end it.
     pub(super) acted: bool,
-    /// Why the driver could not end it, if it was fenced after that.
+    /// The driver's failure before the fence was called, if it was.
     pub(super) fenced: Option<String>,
     /// The final report, while it is under way.
     pub(super) final_report: Option<ReportId>,
     /// The report that the grace period runs, while it is under way.
     pub(super) draining_report: Option<ReportId>,
-    /// Whether the broker has confirmed the newest such report of this life.
+    /// Whether the broker has confirmed the newest such report of this process.
     pub(super) announced: Announced,
 }
 
-/// What is to be done in the present phase.
+/// The next step in the present phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// What the phase is there for.
+    /// The regular action of the phase.
     Forward,
-    /// Look whether the room is free.
+    /// Look whether the capacity is free.
     Look {
-        /// How the victim ended, if it is.
+        /// How the victim ended, if the capacity is free.
         how: EvacuatedHow,
-        /// Why the interruption failed, if it did; said if the room is not free.
+        /// Why the interruption failed, if it did; reported if the capacity is not free.
         failure: Option<String>,
     },
-    /// Have the victim ended by the operator's own means: the driver could not.
+    /// End the victim with the operator's fence, because the driver could not.
     Fence {
-        /// Why not.
+        /// Why the driver could not.
         failure: String,
     },
 }
@@ -81,10 +81,11 @@ impl Evacuation {
         }
     }
 
-    /// As the journal has it. What cannot be known is taken to have happened.
+    /// Restores an evacuation from the journal. Actions with unknown outcome count as done.
     pub(super) fn restored(mut record: EvacuationRecord, now: Timestamp) -> Self {
         if let (Phase::Draining(drain), Some(terms)) = (&mut record.phase, record.terms) {
-            // Nobody has more time left than it was given: the clock may have been set back while nobody was there to see it.
+            // No victim gets more time than its grace period: the clock may have been set back
+            // while no agent ran.
             drain.deadline_at = drain.deadline_at.min(now.plus(terms.grace));
         }
         let acted = matches!(record.phase, Phase::Acting { .. });
@@ -96,7 +97,7 @@ impl Evacuation {
         }
     }
 
-    /// When the driver is to be asked next, if nothing else happens.
+    /// When the next driver call is due, if nothing else happens.
     pub(super) fn due_at(&self, policy: &Policy) -> Option<Timestamp> {
         match (&self.record.phase, &self.step) {
             (Phase::Done { .. } | Phase::ReleasedEarly, _) => None,
@@ -108,7 +109,7 @@ impl Evacuation {
         }
     }
 
-    /// True if it is only kept to answer what comes late.
+    /// True if it is kept only to answer late messages.
     pub(super) fn is_forgettable(&self) -> bool {
         match self.record.phase {
             Phase::Done { .. } => self.record.settled && self.final_report.is_none(),
@@ -138,9 +139,9 @@ impl Evacuation {
         self.superseded.extend(self.token.replace(token));
     }
 
-    /// True if the notice says something that has not been said before.
+    /// True if the notice is newer than all earlier ones.
     fn is_newer(&self, terms: &Terms) -> bool {
-        // An attempt that was replaced before it was sent may have been sent all the same.
+        // An attempt that the scheduler replaced before sending may have been sent all the same.
         let order = |terms: &Terms| (terms.attempt, terms.begin_before);
         self.record
             .terms
@@ -168,7 +169,7 @@ impl AgentCore {
         })
     }
 
-    /// Refuses a message that contradicts what is known.
+    /// Rejects a message that contradicts the known state.
     fn contradicts(
         transition: &mut Transition,
         e: &Evacuation,
@@ -204,7 +205,7 @@ impl AgentCore {
         let mut e = known.unwrap_or_else(|| {
             let phase = Phase::ReleasedEarly;
             let mut e = self.new_evacuation(id, notice.server_id, command, None, phase);
-            // Not early at all: the ordinary first notice.
+            // This is an ordinary first notice: no release arrived before it.
             e.record.phase = Phase::Accepted { released: false };
             e
         });
@@ -218,7 +219,8 @@ impl AgentCore {
             e.record.terms = Some(terms);
         }
         e.record.command = command;
-        // The scheduler has let the server go on since it said this, so what this was about is over.
+        // The scheduler has ordered a start of this server after it sent this notice, so the
+        // evacuation is over.
         if self
             .last_start(notice.server_id)
             .is_some_and(|start| command.time < start)
@@ -249,7 +251,7 @@ impl AgentCore {
         self.evacuations.insert(id, e);
     }
 
-    /// Begins to follow a notice. Whether it is too late for it is looked at when the guest is about to be told.
+    /// Starts to follow a notice. Whether it is too late is checked just before the guest is told.
     fn accept(transition: &mut Transition, e: &mut Evacuation, released: bool) {
         e.announced = Announced::No;
         e.record.settled = false;
@@ -273,7 +275,7 @@ impl AgentCore {
         self.no_time(transition, e, reason);
     }
 
-    /// There was no time left to tell the guest. Whoever sent the notice may have sent another one since.
+    /// There was no time left to tell the guest. The scheduler may have sent another notice since.
     pub(super) fn no_time(
         &mut self,
         transition: &mut Transition,
@@ -297,7 +299,8 @@ impl AgentCore {
         self.conclude(transition, e, verdict);
     }
 
-    /// Ends an evacuation whose victim stays: a guest that was told of its end is told that it may stay, then it is reported.
+    /// Ends an evacuation whose victim stays: withdraws the guest's notice if it may have one, then
+    /// reports.
     pub(super) fn conclude(
         &mut self,
         transition: &mut Transition,
@@ -318,7 +321,8 @@ impl AgentCore {
         verdict: Verdict,
     ) {
         if matches!(verdict, Verdict::Evacuated { .. }) {
-            // First: an evacuation that is over must not leave a late start unanswered, if the journal ends in between.
+            // This comes first: if the journal ends in between, a finished evacuation must not
+            // leave a late start unanswered.
             self.note_ended(transition, e.record.server_id, e.record.command);
             transition.effects.push(Effect::ServersChanged);
         }
@@ -350,8 +354,9 @@ impl AgentCore {
                     e.record.command = command;
                     self.conclude(transition, &mut e, Verdict::Spared);
                 }
-                // An attempt has failed, and a later one may be on its way: it must not be followed any more. "Failed" would not say
-                // that, because it may be the answer to the earlier attempt.
+                // An attempt has failed, and a later one may be on its way: the agent must not
+                // follow it any more. The report "failed" would not say that, because it may answer
+                // the earlier attempt.
                 Phase::Done {
                     verdict:
                         Verdict::Failed {
@@ -375,7 +380,7 @@ impl AgentCore {
                     };
                     e.save(transition);
                 }
-                // Too late to be spared, or decided already: it is answered with the end.
+                // Too late to be spared, or already decided: the final report answers the spare.
                 Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
                 Phase::Done { verdict } => {
                     e.record.command = command;
@@ -411,13 +416,13 @@ impl AgentCore {
                 Phase::Draining(drain) => e.end_grace(transition, drain),
                 _ => {}
             }
-            // Its effect, a shorter grace period, is durable now; nothing is reported about it.
+            // The effect, a shorter grace period, is durable now. There is no report about it.
             transition.ack(token);
         }
         self.evacuations.insert(id, e);
     }
 
-    /// Looks for victims that left by themselves, and for guests that need no more time.
+    /// Detects victims that left by themselves and guests that released their time.
     pub(super) fn observed(&mut self, transition: &mut Transition, views: &[ServerView]) {
         let views: BTreeMap<ServerId, &ServerView> =
             views.iter().map(|view| (view.server_id, view)).collect();
@@ -440,8 +445,8 @@ impl AgentCore {
         }
     }
 
-    /// A server that is to go on was seen evacuated by the scheduler. Whatever older notice is still open about it is of a life that
-    /// is over, and must not end this one.
+    /// The scheduler resumes a server, so it knows that the server was evacuated. An older open
+    /// notice is about an earlier run of the server and must not end this one.
     pub(super) fn close_older(
         &mut self,
         transition: &mut Transition,
@@ -465,13 +470,14 @@ impl AgentCore {
         }
     }
 
-    /// Ends what is open of an evacuation whose victim goes on, or has gone on since; what is decided is said again.
+    /// Closes an open evacuation whose victim goes on, or has gone on since. Repeats the report of
+    /// a decided one.
     fn close(&mut self, transition: &mut Transition, e: &mut Evacuation) {
         match e.record.phase.clone() {
             Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
                 self.conclude(transition, e, Verdict::Spared);
             }
-            // The start waits for it; it is answered with the end.
+            // The start waits for the end of this evacuation, whose final report is the answer.
             Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
             Phase::Done {
                 verdict:
@@ -484,7 +490,7 @@ impl AgentCore {
         }
     }
 
-    /// The server was removed by somebody else than its evacuation.
+    /// The server was removed, but not by its evacuation.
     pub(super) fn victim_vanished(&mut self, server_id: ServerId) {
         for e in self.evacuations.values_mut() {
             let waiting = matches!(e.record.phase, Phase::Accepted { .. } | Phase::Draining(_));
@@ -496,7 +502,7 @@ impl AgentCore {
 }
 
 impl Step {
-    /// Make sure that a victim that is not to be seen any more is really gone.
+    /// Check that a victim that is not visible any more is really gone.
     pub(super) fn gone() -> Self {
         Self::Look {
             how: EvacuatedHow::AlreadyGone,

@@ -1,7 +1,9 @@
-//! The last resort for a victim that does not end: the operator's fence (`fence.command` of the agent), where there is one.
+//! The last resort for a victim that does not end: the operator's fence (`fence.command` of the
+//! agent), if there is one.
 //!
-//! It ends a victim that was to be terminated and only that; what the driver could not hibernate or stop is the tenant's work, and stays.
-//! The fence's word is not enough to give the room away: the hypervisor has to say that it is free, as after any other end.
+//! The agent fences only victims that were to be terminated. A victim that the driver could not
+//! hibernate or stop contains the tenant's work, and stays. The fence's success is not enough to
+//! call the capacity free: the hypervisor has to confirm it, as after any other end.
 
 use super::core::Transition;
 use super::dispatch::{is_final, wrong_answer};
@@ -12,7 +14,7 @@ use ebbtide_model::InterruptionBehaviour;
 use ebbtide_model::message::EvacuatedHow;
 
 impl AgentCore {
-    /// The driver could not end a victim, or its room does not get free.
+    /// Handles a victim that the driver could not end, or whose capacity does not become free.
     pub(super) fn not_ended(
         &mut self,
         transition: &mut Transition,
@@ -37,7 +39,7 @@ impl AgentCore {
         }
     }
 
-    /// What came of fencing.
+    /// Handles the result of fencing.
     pub(super) fn fenced(
         &mut self,
         transition: &mut Transition,

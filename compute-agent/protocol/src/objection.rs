@@ -1,25 +1,27 @@
-//! Whoever is about to end a victim gives the scheduler the chance to object.
+//! Before the agent ends a victim, it gives the scheduler the chance to object.
 //!
-//! A victim is ended only after the broker has confirmed the report that its grace period runs. The scheduler then either knows of it, or answers
-//! with a spare because it has given up meanwhile. So an agent that hears the broker but is not heard by it ends nobody for a preemptor that went
-//! elsewhere.
+//! The agent ends a victim only after the broker has confirmed the report that its grace period
+//! runs. The scheduler then either knows of it or answers with a spare, because it has withdrawn
+//! the preemption meanwhile. So an agent that receives messages from the broker but cannot send any
+//! ends no victim for a preemptor that got another host.
 //!
-//! An agent that comes late, because it was down, stood still or was cut off, says once more that the grace period runs, and waits for a moment after that
-//! is confirmed: what the scheduler has had to say in the meantime is in its queue, and is read first.
+//! An agent that is late, because it was down, suspended or cut off, reports once more that the
+//! grace period runs, and waits for a moment after the broker has confirmed that. The scheduler's
+//! messages from the meantime are in the agent's queue, and the agent reads them first.
 
 use super::core::Transition;
 use super::evacuation::Evacuation;
 use super::{AgentCore, Drain, Phase, Policy, ReportId};
 use ebbtide_model::{EvacuationId, Timestamp};
 
-/// Whether the broker has the report that a grace period runs.
+/// Whether the broker has confirmed the report that a grace period runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Announced {
-    /// Not that anybody knew.
+    /// Not as far as this process knows.
     No,
-    /// Since a time at which the end was not late yet.
+    /// Confirmed at a time at which the end was not late yet.
     InTime,
-    /// Since this moment, at which it was.
+    /// Confirmed at this time, at which the end was late.
     Late(Timestamp),
 }
 
@@ -28,7 +30,8 @@ fn later(at: Timestamp, millis: u32) -> Timestamp {
 }
 
 impl Evacuation {
-    /// When the victim may be ended; `None` until the broker has confirmed that its grace period runs.
+    /// When the victim may be ended; `None` until the broker has confirmed that its grace period
+    /// runs.
     pub(super) fn may_act_at(&self, drain: &Drain, policy: &Policy) -> Option<Timestamp> {
         match self.announced {
             Announced::No => None,
@@ -37,14 +40,15 @@ impl Evacuation {
         }
     }
 
-    /// True if the victim should have been ended a while ago, and the scheduler was last told of it when there was still time.
+    /// True if the victim should have been ended a while ago, and the last confirmed report was in
+    /// time.
     pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &Policy) -> bool {
         self.announced == Announced::InTime && now > later(drain.deadline_at, policy.late_ms)
     }
 }
 
 impl AgentCore {
-    /// The broker has the report that a grace period runs.
+    /// Handles the broker's confirmation of the report that a grace period runs.
     pub(super) fn announced(
         &mut self,
         transition: &Transition,

@@ -1,64 +1,72 @@
-//! How patient the agent is. Every number has its reason here and nowhere else.
+//! Numbers of tries and time limits of the agent, with the reason for each default.
 
 use ebbtide_model::InterruptionBehaviour;
 use serde::{Deserialize, Serialize};
 
-/// How often and how long things are tried.
+/// Numbers of tries and time limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// How often the guest is told of its end, or that it may stay, before that is given up. 1 to 100.
+    /// Maximum number of tries to give or withdraw a guest's notice. 1 to 100.
     pub notice_tries: u32,
-    /// How often an interruption is tried. 1 to 100.
+    /// Maximum number of tries of an interruption. 1 to 100.
     pub act_tries: u32,
-    /// How often it is looked whether the room is free: a hypervisor may need a moment to give memory back. 1 to 1000.
+    /// Maximum number of looks whether the capacity is free: a hypervisor may need a moment to
+    /// release memory. 1 to 1000.
     pub verify_tries: u32,
-    /// How often a start is tried. 1 to 100.
+    /// Maximum number of tries of a start. 1 to 100.
     pub start_tries: u32,
     /// Wait before the second try, in milliseconds; doubles with each further one. 1 to 60000.
     pub backoff_first_ms: u32,
     /// The wait never exceeds this, in milliseconds. At least `backoff_first_ms`, at most 600000.
     pub backoff_cap_ms: u32,
-    /// When a victim can neither be stopped nor hibernated: true ends it all the same (its memory, and with it the
-    /// tenant's work, is lost), false lets it live and reports the failure.
+    /// If a victim can neither be stopped nor hibernated: true terminates it all the same (its
+    /// memory, and with it the tenant's work, is lost), false lets it live and reports the failure.
     pub escalate_to_terminate: bool,
-    /// How often the operator's fence is tried on a victim that could not be terminated, or whose room does not get free. 0: there is no fence.
-    /// Set by the shell, which knows whether there is one.
+    /// Maximum number of tries of the operator's fence on a victim that could not be terminated, or
+    /// whose capacity does not become free. 0: there is no fence. The shell sets this, because it
+    /// knows whether there is one.
     #[serde(skip)]
     pub fence_tries: u32,
-    /// How a victim ends that was to be moved to another host but cannot: `terminate`, `stop` or `hibernate`.
+    /// How a victim ends that should move to another host but cannot: `terminate`, `stop` or
+    /// `hibernate`.
     pub live_migrate_fallback: InterruptionBehaviour,
-    /// An interruption that begins later than this after the end of the grace period is late: the scheduler may have given up. Milliseconds, 100
-    /// to 60000.
+    /// An interruption that begins later than this after the end of the grace period is late: the
+    /// scheduler may have withdrawn it. Milliseconds, 100 to 60000.
     pub late_ms: u32,
-    /// Before a late interruption the scheduler is told once more, and has so long to object. Milliseconds, 0 to 60000.
+    /// Before a late interruption the agent reports to the scheduler once more and waits this long
+    /// for an objection. Milliseconds, 0 to 60000.
     pub objection_ms: u32,
-    /// How many finished evacuations and removed servers are remembered, so that a message about one of them that comes
-    /// late or again is answered and not followed. 16 to 1000000.
+    /// How many finished evacuations and removed servers the agent remembers. A late or repeated
+    /// message about one of them gets an answer and has no other effect. 16 to 1000000.
     pub remember: u32,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            // Three tries with waits of 1 s and 2 s: gets over a busy hypervisor, and the preemptor does not wait long.
+            // Three tries with waits of 1 s and 2 s: enough for a busy hypervisor, and the
+            // preemptor does not wait long.
             notice_tries: 3,
             act_tries: 3,
             start_tries: 3,
-            // Ten looks over about two minutes: the pages of a large guest take time to come back.
+            // Ten looks over about two minutes: releasing the pages of a large guest takes time.
             verify_tries: 10,
             backoff_first_ms: 1_000,
             backoff_cap_ms: 30_000,
-            // The tenant asked for hibernation; losing its memory instead is the operator's decision, not ours.
+            // The tenant chose hibernation; losing the memory instead is the operator's decision.
             escalate_to_terminate: false,
             fence_tries: 0,
-            // The only one that frees all of the room and always works.
+            // The only behaviour that frees all of the capacity and always works.
             live_migrate_fallback: InterruptionBehaviour::Terminate,
-            // Longer than a busy host needs to wake up, well within the minute that schedulers wait for the report of the end.
+            // Longer than a busy host needs to resume, and well within the minute for which
+            // schedulers wait for the report of the end.
             late_ms: 2_000,
-            // A spare waits in the agent's queue; reading it takes milliseconds, connecting to a broker a second or two.
+            // A spare waits in the agent's queue; reading it takes milliseconds, connecting to a
+            // broker a second or two.
             objection_ms: 5_000,
-            // A few hundred bytes each. The broker repeats messages within minutes; a busy host ends a few servers a minute.
+            // A few hundred bytes each. The broker repeats messages within minutes; a busy host
+            // ends a few servers a minute.
             remember: 4_096,
         }
     }
@@ -101,7 +109,7 @@ impl Policy {
         within("remember", self.remember, 16, 1_000_000)
     }
 
-    /// How a victim is to end that could not be interrupted in this way; `None` if it is left alone.
+    /// How a victim ends that could not be interrupted in this way; `None` if it is left running.
     #[must_use]
     pub fn instead_of(&self, behaviour: InterruptionBehaviour) -> Option<InterruptionBehaviour> {
         match behaviour {

@@ -1,7 +1,7 @@
-//! What the agent remembers across restarts: the records of its journal.
+//! The records of the agent's journal, which survive restarts.
 //!
-//! A record is the whole present state of one evacuation or one server, not a change of it: the last record about a key is
-//! the truth, so replaying is trivial and compaction is "keep the last".
+//! A record is the whole present state of one evacuation or one server, not a change of it. The
+//! last record of a key is valid, so replaying is trivial and compaction is "keep the last".
 
 use ebbtide_model::message::EvacuatedHow;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp};
@@ -13,27 +13,28 @@ use serde::{Deserialize, Serialize};
 pub enum Record {
     /// The state of an evacuation.
     Evacuation(EvacuationRecord),
-    /// An evacuation that need not be remembered any more.
+    /// An evacuation that the agent may forget.
     ForgetEvacuation {
         /// Which one.
         evacuation_id: EvacuationId,
     },
-    /// What was done to a server last.
+    /// The last action on a server.
     Server(ServerRecord),
-    /// A server that need not be remembered any more.
+    /// A server that the agent may forget.
     ForgetServer {
         /// Which one.
         server_id: ServerId,
     },
 }
 
-/// The message that asked for something.
+/// Reference to a command message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRef {
-    /// Its identifier. Reports about the command get identifiers derived from it, so that a repeated report is
-    /// recognised and the report about a new command is not mistaken for a repetition.
+    /// Its identifier. The identifiers of reports about the command are derived from it, so that
+    /// the scheduler recognises a repeated report and does not mistake the report about a new
+    /// command for a repetition.
     pub id: MessageId,
-    /// When the scheduler said it, by the scheduler's clock.
+    /// When the scheduler sent it, by the scheduler's clock.
     pub time: Timestamp,
 }
 
@@ -44,20 +45,20 @@ pub struct EvacuationRecord {
     pub evacuation_id: EvacuationId,
     /// Its victim.
     pub server_id: ServerId,
-    /// Counts up over all records of this agent: what is forgotten first.
+    /// Increases over all records of this agent; the agent forgets the lowest first.
     pub order: u64,
-    /// The newest message about it that asked for something.
+    /// The newest command about it.
     pub command: CommandRef,
-    /// What the notice says; `None` while only a spare or a release has arrived.
+    /// The content of the notice; `None` while only a spare or a release has arrived.
     pub terms: Option<Terms>,
-    /// Where it is.
+    /// Its state.
     pub phase: Phase,
     /// True once the broker has confirmed the final report.
     #[serde(default)]
     pub settled: bool,
 }
 
-/// What a notice says.
+/// The content of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// How the victim is to end.
@@ -70,17 +71,17 @@ pub struct Terms {
     pub begin_before: Timestamp,
 }
 
-/// When the guest was told, and until when it has time.
+/// Begin and end of a grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
     /// When the guest had its notice.
     pub notified_at: Timestamp,
-    /// When its time is over; moved forward by a release.
+    /// End of the grace period; a release moves it forward.
     pub deadline_at: Timestamp,
 }
 
 impl Drain {
-    /// The same stretch of time by a clock that was set by this many milliseconds.
+    /// The same period after the clock was set by this many milliseconds.
     #[must_use]
     pub fn by_clock_set(self, by_ms: i64) -> Self {
         let set = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
@@ -92,8 +93,7 @@ impl Drain {
 }
 
 impl Record {
-    /// What this record would say if the clock had been right, or wrong, from the start: the clock was set by this many milliseconds
-    /// after it was written.
+    /// The record's content after the clock was set by this many milliseconds since it was written.
     #[must_use]
     pub fn by_clock_set(mut self, by_ms: i64) -> Self {
         if let Self::Evacuation(record) = &mut self {
@@ -120,56 +120,57 @@ impl Record {
 pub enum Phase {
     /// A release has arrived before its notice.
     ReleasedEarly,
-    /// The notice is here; the guest has not been told for certain.
+    /// The notice has arrived; it is uncertain whether the guest has it.
     Accepted {
         /// A release has arrived meanwhile.
         released: bool,
     },
-    /// The guest has been told; its time runs.
+    /// The guest has its notice; the grace period runs.
     Draining(Drain),
-    /// The point of no return: the driver is being asked, or has been asked, to end it. Written before it is asked.
+    /// The point of no return: the driver call that ends the victim is running or may have run.
+    /// Written before the call.
     Acting {
-        /// The time that the guest had.
+        /// The grace period of the guest.
         drain: Drain,
-        /// How it is being ended.
+        /// The interruption behaviour.
         behaviour: InterruptionBehaviour,
     },
-    /// It will stay; the guest is being told so.
+    /// The victim will stay; the agent withdraws the guest's notice.
     Withdrawing {
-        /// What will be reported after that.
+        /// The report after that.
         then: Verdict,
     },
-    /// Nothing more will happen, but the report may be under way.
+    /// Finished, but the report may not be confirmed yet.
     Done {
-        /// What is reported.
+        /// The reported outcome.
         verdict: Verdict,
     },
 }
 
-/// How an evacuation ended.
+/// Outcome of an evacuation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// The victim lives on because the scheduler wished so.
+    /// The victim lives on because the scheduler spared it.
     Spared,
-    /// The victim is gone and its room is free.
+    /// The victim is gone and its capacity is free.
     Evacuated {
         /// How it ended.
         how: EvacuatedHow,
-        /// When that was certain.
+        /// When the agent was certain of that.
         at: Timestamp,
         /// The part of its running time that is not to be billed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unbilled: Option<Seconds>,
-        /// The storage in which it is kept for any host that shares it.
+        /// The storage in which it is kept for any host that shares the storage.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         storage: Option<String>,
     },
-    /// It could not be done.
+    /// The evacuation failed.
     Failed {
         /// Why.
         reason: String,
-        /// True if the victim still runs, if its room is not free, or if nobody can tell.
+        /// True if the victim still runs, if its capacity is not free, or if the agent cannot tell.
         still_running: bool,
         /// True if there was no time left to begin.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -178,7 +179,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// It was not there any more when it was to end.
+    /// The verdict for a victim that was gone before its end.
     #[must_use]
     pub fn already_gone(at: Timestamp) -> Self {
         Self::Evacuated {
@@ -190,25 +191,25 @@ impl Verdict {
     }
 }
 
-/// What was done to a server last.
+/// The last action on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
     /// The server.
     pub server_id: ServerId,
-    /// Counts up over all records of this agent: what is forgotten first.
+    /// Increases over all records of this agent; the agent forgets the lowest first.
     pub order: u64,
-    /// The start that was followed last.
+    /// The last start that the agent followed.
     pub started: Option<CommandRef>,
-    /// The deletion or notice that removed or stopped it last.
+    /// The last deletion or notice that removed or stopped it.
     pub ended: Option<CommandRef>,
-    /// The newest start of which the scheduler was told that it failed, or that a server that was to go on does not run: the scheduler gives the room to
-    /// others, or tells another host.
+    /// The newest start that the agent reported as failed, including the report that a server to be
+    /// resumed does not run. The scheduler then gives the capacity to others or tries another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<CommandRef>,
 }
 
 impl ServerRecord {
-    /// True if the last thing done to it was to end it.
+    /// True if the last action ended it.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         match (self.started, self.ended) {

@@ -1,4 +1,5 @@
-//! Reports to the scheduler: what they say, how they are recognised, and what waits for their confirmation.
+//! Reports to the scheduler: their content, their identifiers, and the deliveries that wait for
+//! their confirmation.
 
 use super::core::Transition;
 use super::evacuation::Evacuation;
@@ -29,7 +30,8 @@ impl AgentCore {
     ) -> ReportId {
         let report = ReportId(self.next_report);
         self.next_report += 1;
-        // The same words about the same command get the same identifier, also from an agent that has restarted in between.
+        // The same report about the same command gets the same identifier, also from an agent that
+        // has restarted in between.
         let words = format!("{} {} {body:?}", self.host, body.event_type());
         let message = Message {
             id: MessageId(Uuid::new_v5(&command.id.0, words.as_bytes())),
@@ -68,7 +70,7 @@ impl AgentCore {
         e.draining_report = Some(report);
     }
 
-    /// Says how the evacuation ended, and lets go of all deliveries that waited for its end.
+    /// Reports how the evacuation ended, and settles all deliveries that waited for its end.
     pub(super) fn publish_verdict(
         &mut self,
         transition: &mut Transition,
@@ -125,7 +127,7 @@ impl AgentCore {
         e.final_report = Some(report);
     }
 
-    /// What may not have arrived before the restart is said again.
+    /// Repeats reports that may not have arrived before the restart.
     pub(super) fn report_after_restart(&mut self, transition: &mut Transition, id: EvacuationId) {
         let Some(mut e) = self.evacuations.remove(&id) else {
             return;
@@ -172,7 +174,7 @@ impl AgentCore {
         }
     }
 
-    /// Notes that a final report need not be repeated after a restart.
+    /// Records that a final report need not be repeated after a restart.
     fn settle(
         &mut self,
         transition: &mut Transition,
@@ -182,7 +184,8 @@ impl AgentCore {
         let Some(e) = settles.and_then(|id| self.evacuations.get_mut(&id)) else {
             return;
         };
-        // A later attempt may have begun meanwhile, or the report may have been asked for again.
+        // A later attempt may have begun meanwhile, or the scheduler may have asked for the report
+        // again.
         if e.final_report == Some(report) && !e.record.settled {
             e.final_report = None;
             e.record.settled = true;

@@ -1,8 +1,9 @@
-//! Starting servers, and deleting them for their owners.
+//! Starts servers, and deletes them for their owners.
 //!
-//! The owner's will is known by when the scheduler spoke (the messages' `time`), not by when a message arrived: a start that
-//! comes after a later deletion or evacuation is not followed, nor is one that failed before and comes again: its room may be another's by now. A
-//! deletion is always followed.
+//! The order of commands is the order in which the scheduler sent them (the messages' `time`), not
+//! that of their arrival. The agent does not follow a start that arrives after a later deletion or
+//! evacuation. It does not follow a repeated start that failed before, either: the scheduler may
+//! have given the capacity to another server. It always follows a deletion.
 
 use super::clock;
 use super::core::Transition;
@@ -13,7 +14,7 @@ use crate::{DriverError, Occupancy};
 use ebbtide_model::message::{Body, Delete, Deleted, HostedState, Start, StartFailed, Started};
 use ebbtide_model::{ServerId, Timestamp};
 
-/// What is under way for one server.
+/// The running start and deletion of one server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ServerWork {
     start: Option<StartWork>,
@@ -33,7 +34,7 @@ struct StartWork {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StartStep {
     Start,
-    /// See whether it runs: the start was followed before, or has failed for this reason.
+    /// Look whether it runs: the agent followed the start before, or it failed for this reason.
     Look(Option<String>),
 }
 
@@ -46,7 +47,7 @@ struct DeleteWork {
     not_before: Timestamp,
 }
 
-/// What came of trying to start, or of looking whether it runs.
+/// Result of a start, or of a look whether the server runs.
 pub(super) enum StartAnswer {
     Runs(Timestamp),
     RunsAlready(Timestamp),
@@ -83,7 +84,7 @@ impl StartAnswer {
 }
 
 impl ServerWork {
-    /// The clock was set by this many milliseconds.
+    /// Moves waiting times after the clock was set by this many milliseconds.
     pub(super) fn clock_set(&mut self, by_ms: i64) {
         if let Some(start) = &mut self.start {
             clock::set(&mut start.not_before, by_ms);
@@ -93,7 +94,7 @@ impl ServerWork {
         }
     }
 
-    /// When the driver is to be asked next.
+    /// When the next driver call is due.
     pub(super) fn due_at(&self, start_must_wait: bool) -> Option<Timestamp> {
         match (&self.delete, &self.start) {
             (Some(delete), _) => Some(delete.not_before),
@@ -148,8 +149,8 @@ impl AgentCore {
         let Delete { server_id, storage } = delete;
         let followed = self.notes.get(&server_id).and_then(|note| note.ended);
         if followed.is_some_and(|c| c.id == command.id) {
-            // If the server has been started anew since, this word is not about that one. It is said again that it was
-            // followed, because the report may have got lost in a crash.
+            // If the server was started again since, this deletion is about the earlier run. The
+            // agent repeats the report, which may have been lost in a crash.
             self.publish_deleted(transition, server_id, command, vec![token]);
             return;
         }
@@ -179,14 +180,15 @@ impl AgentCore {
         delete.is_some_and(|d| d.not_before <= now)
     }
 
-    /// The storage of which the deletion that is under way is to clear the server, too.
+    /// The storage from which the running deletion has to remove the server, too.
     pub(super) fn kept_in(&self, server_id: ServerId) -> Option<String> {
         let delete = self.work.get(&server_id).and_then(|w| w.delete.as_ref());
         delete.and_then(|d| d.storage.clone())
     }
 
-    /// A start during the act of an evacuation would make its victim run again before anybody has seen the free room. One between the notice of a
-    /// victim that does not run, which has no time to be given, and its end would bring up a guest that is ended at once.
+    /// A start during the interruption of an evacuation would run the victim again before the agent
+    /// has verified the free capacity. A start between the notice and the end of a victim that does
+    /// not run, which gets no grace period, would boot a guest that is ended at once.
     pub(super) fn start_must_wait(&self, server_id: ServerId) -> bool {
         let its = |e: &&Evacuation| e.record.server_id == server_id;
         let mut its = self.evacuations.values().filter(its);
@@ -197,7 +199,7 @@ impl AgentCore {
         })
     }
 
-    /// When the scheduler said the newest start that is known here, followed or not.
+    /// The time of the newest known start, followed or not, by the scheduler's clock.
     pub(super) fn last_start(&self, server_id: ServerId) -> Option<Timestamp> {
         let followed = self.notes.get(&server_id).and_then(|n| n.started);
         let pending = self.work.get(&server_id).and_then(|w| w.start.as_ref());
@@ -252,7 +254,7 @@ impl AgentCore {
             }
             StartAnswer::RunsAlready(at) => {
                 if matches!(start.step, StartStep::Look(Some(_))) {
-                    // The start that seemed to fail took effect.
+                    // The start took effect although the driver reported a failure.
                     self.note_started(transition, server_id, start.command);
                     transition.effects.push(Effect::ServersChanged);
                 }
@@ -260,7 +262,7 @@ impl AgentCore {
                 return self.tidy(server_id);
             }
             StartAnswer::DoesNotRun => match start.step.clone() {
-                // A newer word came while it was looked.
+                // A newer command arrived during the look.
                 StartStep::Start => {}
                 StartStep::Look(failure) => {
                     self.start_failed(transition, start, failure, false);
@@ -278,7 +280,8 @@ impl AgentCore {
                     self.start_failed(transition, start, Some(reason), false);
                     return self.tidy(server_id);
                 } else {
-                    // An earlier try, perhaps in an earlier life of the agent, may have taken effect too late for anybody to hear of it.
+                    // An earlier try, perhaps of an earlier process of the agent, may have taken
+                    // effect too late for its answer.
                     let reason = match is_final(&error) {
                         true => error.to_string(),
                         false => format!("after {} tries: {error}", start.tries),
@@ -294,7 +297,7 @@ impl AgentCore {
                 } else {
                     let seen = match start.step.clone() {
                         StartStep::Look(Some(failure)) => failure,
-                        _ => format!("nobody can tell whether it runs: {error}"),
+                        _ => format!("whether it runs is unknown: {error}"),
                     };
                     self.start_failed(transition, start, Some(seen), true);
                     return self.tidy(server_id);
@@ -322,7 +325,8 @@ impl AgentCore {
                 self.tidy(server_id);
             }
             Err(_) => {
-                // There is no way to report that a deletion failed, and the owner's wish does not end: try for ever.
+                // There is no report for a failed deletion, and the owner's wish stands: retry
+                // forever.
                 delete.tries = delete.tries.saturating_add(1);
                 let wait = self.policy.backoff_ms(delete.tries);
                 delete.not_before =
@@ -355,11 +359,12 @@ impl AgentCore {
         let followed = note.is_some_and(|n| is_this(n.started));
         let failed = note.is_some_and(|n| is_this(n.failed));
         if (failure.is_some() || start.start.resume) && !may_run {
-            // Known before it is said: the scheduler gives the room away or tells another host, and the message may come once more.
+            // Recorded before the report: after the report the scheduler gives the capacity away or
+            // tries another host, and the start message may be repeated.
             self.note_failed(transition, server_id, start.command);
         }
         let reason = failure.unwrap_or_else(|| {
-            // Said even if it was reported before: that report may have got lost in a crash.
+            // Repeated even if it was reported before: that report may have been lost in a crash.
             let why = if followed {
                 "it was started and has ended since"
             } else if failed {
@@ -430,7 +435,7 @@ impl AgentCore {
         self.note(transition, server_id, |note| note.started = Some(command));
     }
 
-    /// Never goes back: a word that has been overtaken says nothing about a newer one.
+    /// Never goes back: an older command says nothing about a newer one.
     fn note_failed(
         &mut self,
         transition: &mut Transition,
@@ -443,7 +448,8 @@ impl AgentCore {
         }
     }
 
-    /// A deletion counts as said after the last start even if the clocks of two schedulers disagree: it was followed.
+    /// A deletion counts as sent after the last start even if the clocks of two schedulers
+    /// disagree, because the agent followed it.
     pub(super) fn note_ended(
         &mut self,
         transition: &mut Transition,

@@ -1,4 +1,4 @@
-//! What a driver tells about its hypervisor: plain data, shared by the drivers and the pure protocol.
+//! A driver's data about its hypervisor: plain data, shared by the drivers and the pure protocol.
 
 use ebbtide_model::message::HostedState;
 use ebbtide_model::{
@@ -7,14 +7,14 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the host has and is.
+/// Properties of the host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostFacts {
     /// Total, reserved and allocation ratio of each resource class.
     pub inventory: BTreeMap<ResourceClass, Inventory>,
     /// The host's traits.
     pub traits: BTreeSet<Trait>,
-    /// The storage that the host shares with others, by its name.
+    /// The name of the storage that the host shares with others.
     pub storage: Option<String>,
 }
 
@@ -23,10 +23,10 @@ pub struct HostFacts {
 pub struct ServerView {
     /// The server.
     pub server_id: ServerId,
-    /// What it is doing.
+    /// Its state.
     pub state: HostedState,
-    /// The evacuation for which the guest has said that it needs no more time. Naming it keeps a word that was said
-    /// about an earlier notice from shortening a later one.
+    /// The evacuation for which the guest has released the rest of its time. With the identifier, a
+    /// release of an earlier notice does not shorten a later one.
     pub released: Option<EvacuationId>,
 }
 
@@ -37,17 +37,17 @@ pub enum Occupancy {
     Absent,
     /// It is there.
     Present {
-        /// What it is doing.
+        /// Its state.
         state: HostedState,
-        /// What nobody else can have because of it.
+        /// The resources that it keeps from others.
         holds: Resources,
-        /// Since when it runs, or ran last.
+        /// Start time of its current or last run.
         since: Timestamp,
     },
 }
 
 impl Occupancy {
-    /// True if nothing on this host is held by it.
+    /// True if the server holds nothing on this host.
     #[must_use]
     pub fn holds_nothing(&self) -> bool {
         match self {
@@ -58,8 +58,9 @@ impl Occupancy {
         }
     }
 
-    /// True if the room that this interruption is to free is free: after terminate and live-migrate the server holds nothing at
-    /// all, after stop and hibernate it does not run and holds at most its disk.
+    /// True if this interruption has freed its capacity: after terminate and live-migrate the
+    /// server holds nothing at all, after stop and hibernate it does not run and holds at most its
+    /// disk.
     #[must_use]
     pub fn is_free_after(&self, behaviour: InterruptionBehaviour) -> bool {
         match self {
@@ -77,26 +78,28 @@ impl Occupancy {
     }
 }
 
-/// What the guest is told.
+/// The notice for the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestNotice {
-    /// The evacuation, so that the guest's answer can be told from an answer to another one.
+    /// The evacuation, to match the guest's answer with it.
     pub evacuation_id: EvacuationId,
-    /// What will happen to it.
+    /// How it will end.
     pub behaviour: InterruptionBehaviour,
-    /// How long it has from now.
+    /// Time until its end, from now.
     pub grace: Seconds,
-    /// The earliest moment of its end. Counted from before the notice was given: it may live a little longer.
+    /// The earliest time of its end. Counted from before the notice was given, so the guest may
+    /// live a little longer.
     pub not_before: Timestamp,
-    /// After that nobody may be told any more: whoever wanted the room has planned without it by then.
+    /// The notice must not be given after this time: by then the scheduler has planned without this
+    /// victim.
     pub begin_before: Timestamp,
 }
 
-/// What came of a notice.
+/// Outcome of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeOutcome {
-    /// The guest has been told.
+    /// The guest has its notice.
     Delivered,
-    /// There is no running guest that could be told, so there is nothing to wait for.
+    /// There is no running guest that could get a notice, so there is nothing to wait for.
     NotRunning,
 }

@@ -1,4 +1,5 @@
-//! One call of the driver: bounded in time once it is its turn, and a panic in a driver is an answer like any other.
+//! One call of the driver: bounded in time once it is its turn, and a panic in a driver is an
+//! answer like any other.
 
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError};
@@ -10,7 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) action: ActionId,
@@ -19,7 +20,7 @@ pub(super) struct Answer {
     pub(super) result: Result<Done, DriverError>,
 }
 
-/// `fence`: the operator's, and for which host.
+/// `fence`: the operator's fence, and the host for which it is called.
 pub(super) async fn drive(
     driver: Arc<dyn Driver>,
     action: ActionId,
@@ -31,7 +32,8 @@ pub(super) async fn drive(
 ) -> Answer {
     let words = what.words();
     if what == Action::Fence {
-        // Not by the driver, which may have all its turns in calls that hang; the fence has a limit of its own.
+        // Not by the driver, which may have all its turns in calls that hang; the fence has a limit
+        // of its own.
         let result = match fence {
             Some((fence, host)) => fence.fence(&host, server_id).await.map(|()| Done::Fenced),
             None => Err(DriverError::Unsupported {
@@ -52,7 +54,8 @@ pub(super) async fn drive(
         let left_ms = notice.begin_before.millis_since(clock.now());
         let takes_ms = i64::try_from(driver.notice_takes().as_millis()).unwrap_or(i64::MAX);
         if left_ms < takes_ms {
-            // To ask all the same would only keep others waiting until their time is over, too.
+            // A call without enough time left would only delay others until their time is over,
+            // too.
             let result = Err(DriverError::NotBegun {
                 what: words,
                 left_ms,
@@ -103,7 +106,7 @@ async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<
             InterruptionBehaviour::LiveMigrate => driver.live_migrate(server_id).await,
         }
         .map(|()| Done::Interrupted),
-        // Answered above.
+        // Handled above.
         Action::Fence => Err(DriverError::Unsupported {
             driver: driver.name(),
             what: "fence the server",

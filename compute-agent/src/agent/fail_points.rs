@@ -1,4 +1,5 @@
-//! Where this agent can be asked to die; see `ebbtide-fail-points`. In release builds nothing of this is left.
+//! Where this agent can be asked to die; see `ebbtide-fail-points`. In release builds nothing of
+//! this is left.
 
 use crate::driver::DriverError;
 use crate::protocol::{Done, EvacuationRecord, Phase, Record, Verdict};
@@ -6,14 +7,14 @@ use ebbtide_bus::Delivery;
 use ebbtide_fail_points::{Point, is_armed, reach_if};
 use ebbtide_model::message::{Body, Message};
 
-/// A command has come, and nothing of it is written.
+/// A command has arrived, and nothing of it is written.
 pub(super) fn read(body: &Body) {
     reach_if(Point::NoticeRead, || matches!(body, Body::Notice(_)));
     reach_if(Point::StartRead, || matches!(body, Body::Start(_)));
     reach_if(Point::SpareRead, || matches!(body, Body::Spare(_)));
 }
 
-/// Records are durable, and nothing that follows from them is done.
+/// Records are durable, and their effects have not begun.
 pub(super) fn journaled(records: &[Record]) {
     let has = |is: fn(&EvacuationRecord) -> bool| {
         records
@@ -37,7 +38,7 @@ fn gone(e: &EvacuationRecord) -> bool {
     matches!(&e.phase, Phase::Done { verdict: v } if matches!(v, Verdict::Evacuated { .. }))
 }
 
-/// The hypervisor has answered, and that is not written.
+/// The hypervisor has answered, and the answer is not written.
 pub(super) fn answered(result: &Result<Done, DriverError>) {
     reach_if(Point::GuestTold, || matches!(result, Ok(Done::Noticed(_))));
     reach_if(Point::GuestSpared, || matches!(result, Ok(Done::Withdrawn)));
@@ -49,7 +50,7 @@ pub(super) fn answered(result: &Result<Done, DriverError>) {
     });
 }
 
-/// The broker has a report, and that is not noted.
+/// The broker has a report, and that is not recorded.
 pub(super) fn reported(body: &Body) {
     reach_if(Point::DrainingReported, || {
         matches!(body, Body::Draining(_))

@@ -1,7 +1,8 @@
-//! Reports and heartbeats to the scheduler, one after the other.
+//! Sends reports and heartbeats to the scheduler, one after the other.
 //!
-//! One task sends everything, and a heartbeat's list is taken at the moment of sending. So a heartbeat never contradicts a
-//! report that was sent before it: whoever was reported as started is in the next heartbeat, unless it has ended since.
+//! One task sends everything, and it reads a heartbeat's list at the moment of sending. So a
+//! heartbeat never contradicts a report that was sent before it: a server that was reported as
+//! started is in the next heartbeat, unless it has ended since.
 
 use super::fail_points;
 use crate::clock::Clock;
@@ -18,18 +19,19 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, Sleep};
 use uuid::Uuid;
 
-/// How long the hypervisor may take to tell what it has, for a heartbeat.
+/// Time limit for listing the hypervisor's servers for a heartbeat.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
-/// Pause after a failed attempt, on top of the time that the bus itself has tried.
+/// Pause after a failed attempt, in addition to the bus's own retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Pause when a person has to change something at the broker.
+/// Pause if the operator has to change something at the broker.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
-/// The least time between two heartbeats that are sent because servers have changed. The first is sent at once; reports have told the
-/// scheduler of everything that it asked for anyway, and a host that ends ten servers a second need not list all it has ten times.
+/// Minimum time between two heartbeats about changed servers. The first is sent at once. Reports
+/// have already answered every command, and a host that ends ten servers a second need not list all
+/// its servers ten times.
 const BETWEEN_NEWS: Duration = Duration::from_millis(500);
 
-/// Who speaks.
+/// Identity of the sender.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) host: String,
@@ -47,17 +49,17 @@ impl Identity {
     }
 }
 
-/// What the hypervisor has, in short.
+/// Short form of the hypervisor's servers.
 pub(super) type Servers = Vec<(ServerId, HostedState)>;
 
-/// In short, and in an order that can be compared.
+/// The short form, in an order that can be compared.
 pub(super) fn in_short(views: &[ServerView]) -> Servers {
     let mut servers: Servers = views.iter().map(|v| (v.server_id, v.state)).collect();
     servers.sort_unstable_by_key(|(server_id, _)| *server_id);
     servers
 }
 
-/// What became of a report.
+/// Outcome of a report.
 #[derive(Debug)]
 pub(super) enum Sent {
     Confirmed(ReportId),
@@ -74,7 +76,7 @@ pub(super) struct Publisher {
     under_way: usize,
 }
 
-/// The part that runs in a task of its own.
+/// The part that runs in its own task.
 pub(super) struct Worker {
     pub(super) bus: Arc<dyn Bus>,
     pub(super) driver: Arc<dyn Driver>,
@@ -82,17 +84,18 @@ pub(super) struct Worker {
     pub(super) identity: Identity,
     pub(super) queue: QueueName,
     pub(super) heartbeat_interval: Duration,
-    /// Whether this agent speaks for its host: not before its queue was its own, and not while
-    /// another has it.
+    /// Whether this agent may report for its host: only while it is the consumer of the host's
+    /// queue.
     pub(super) may_speak: watch::Receiver<bool>,
-    /// What the last heartbeat said; nothing before the first.
+    /// The content of the last heartbeat; `None` before the first.
     pub(super) told: Arc<Mutex<Option<Servers>>>,
 }
 
 impl Publisher {
     /// The publisher, and its work to be spawned.
     pub(super) fn new(worker: Worker) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        // Unbounded, but never longer than the evacuations and commands in hand: the protocol reports on what it was told.
+        // Unbounded, but limited by the running evacuations and commands, because the protocol only
+        // reports on commands.
         let (reports, to_send) = mpsc::unbounded_channel();
         let (done, sent) = mpsc::unbounded_channel();
         let heartbeat = Arc::new(Notify::new());
@@ -109,7 +112,8 @@ impl Publisher {
     }
 
     pub(super) fn send(&mut self, report: ReportId, message: Message) {
-        // It fails only when the worker is gone, at the end of the session; then the journal has the report.
+        // This fails only if the worker has ended, at the end of the session. The journal has the
+        // report then.
         if self.reports.send((report, message)).is_ok() {
             self.under_way += 1;
         }
@@ -120,7 +124,7 @@ impl Publisher {
         self.heartbeat.notify_one();
     }
 
-    /// A heartbeat as soon as possible, if the last one said something else.
+    /// Sends a heartbeat as soon as possible, if the last one had other content.
     pub(super) fn beat_if_news(&self, servers: &Servers) {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.as_ref().is_some_and(|told| told != servers) {
@@ -159,7 +163,7 @@ impl Worker {
         done: mpsc::UnboundedSender<Sent>,
         heartbeat: Arc<Notify>,
     ) {
-        // A library user may ask for none at all.
+        // A caller of the library may set an interval of zero.
         let period = self.heartbeat_interval.max(Duration::from_millis(1));
         let mut interval = tokio::time::interval(period);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -181,7 +185,7 @@ impl Worker {
                         return;
                     }
                 }
-                // The first tick is at once: it registers the host.
+                // The first tick fires at once: the heartbeat registers the host.
                 _ = interval.tick(), if speaks => self.beat().await,
                 () = heartbeat.notified(), if quiet.is_none() && speaks => {
                     interval.reset();
@@ -218,7 +222,7 @@ impl Worker {
                     tracing::error!(code = error.code(), "a report cannot be sent: {error}");
                     return Err(error.to_string());
                 }
-                // The session ends soon; what was not confirmed is said again by the next one.
+                // The session ends soon; the next one repeats unconfirmed reports.
                 BusError::Closed => std::future::pending().await,
                 error => {
                     tracing::warn!(
@@ -238,7 +242,8 @@ impl Worker {
         }
     }
 
-    /// Publishes, and makes the scheduler's queue if nobody has made it yet: the agent may be the first to come.
+    /// Publishes a message. Declares the scheduler's queue if it does not exist: the agent may
+    /// start before the scheduler.
     async fn publish(&self, outgoing: &Outgoing) -> Result<(), BusError> {
         match self.bus.publish(&self.queue, outgoing).await {
             Err(BusError::Unroutable { .. }) => {
@@ -259,7 +264,8 @@ impl Worker {
     }
 
     async fn beat(&self) {
-        // Before looking: whoever is reported as started later than this may be missing in the list.
+        // Read before the list: a server that is reported as started later than this may be missing
+        // in the list.
         let time = self.clock.now();
         let list = tokio::time::timeout(LIST_LIMIT, self.heartbeat()).await;
         let (heartbeat, servers) = match list {
@@ -275,7 +281,7 @@ impl Worker {
                 return;
             }
         };
-        // Each heartbeat is a message of its own; host, session and sequence name it.
+        // Each heartbeat has its own identifier, made from host, session and sequence.
         let words = format!("{} heartbeat {}", heartbeat.host, heartbeat.sequence);
         let message = Message {
             id: MessageId(Uuid::new_v5(&heartbeat.session, words.as_bytes())),
@@ -298,7 +304,7 @@ impl Worker {
                 tracing::debug!(message_id = %message.id, "heartbeat");
                 *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
             }
-            // Not repeated: the next one says more.
+            // No retry: the next heartbeat is newer.
             Err(error) => tracing::warn!(code = error.code(), "a heartbeat was not sent: {error}"),
         }
     }

@@ -1,6 +1,7 @@
-//! One life of the protocol: from reading the journal until shutdown, or until the journal cannot be written.
+//! One run of the protocol: from reading the journal until shutdown, or until the journal cannot be
+//! written.
 //!
-//! Everything that happens becomes an [`Input`]; every [`Effect`] is done here, the journal first.
+//! Every event becomes an [`Input`]. The session executes every [`Effect`], the journal first.
 
 use super::drive::{Answer, drive};
 use super::fail_points;
@@ -22,12 +23,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Longest time between two looks at the clock while something waits for it: if the clock is set forward, deadlines are
-/// seen this much late at most.
+/// Maximum time between two reads of the clock while a deadline is pending: if the clock is set
+/// forward, the agent notices deadlines at most this late.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
 /// How long the hypervisor may take to list its servers.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
-/// Pause before reading from the queue is tried again.
+/// Pause before the agent subscribes to its queue again.
 const CONSUME_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
@@ -45,12 +46,12 @@ pub(super) struct Session {
     driver: Arc<dyn Driver>,
     clock: Arc<dyn Clock>,
     steps: ClockWatch,
-    /// How the connections to the broker are.
+    /// State of the connections to the broker.
     status: watch::Receiver<BusStatus>,
     queue: QueueName,
     journal: Arc<Mutex<Journal>>,
     core: AgentCore,
-    /// What the restored protocol wants first.
+    /// The first effects of the restored protocol.
     first: Vec<Effect>,
     deliveries: HashMap<Token, Delivery>,
     next_token: u64,
@@ -62,11 +63,12 @@ pub(super) struct Session {
     dead_letters: Tasks<()>,
     subscribing: Tasks<Result<Subscription, BusError>>,
     subscription: Option<Subscription>,
-    /// How the claim on the queue stands.
+    /// State of the claim on the queue.
     hold: Option<watch::Receiver<Hold>>,
-    /// Tells the publisher whether it may speak for the host: only the reader of its queue does.
+    /// Tells the publisher whether it may report for the host: only the consumer of the host's
+    /// queue may.
     speaks: watch::Sender<bool>,
-    /// Nothing new is begun.
+    /// The agent is stopping and begins nothing new.
     stopping: bool,
 }
 
@@ -139,7 +141,7 @@ impl Session {
     /// Works until `shutdown`, or until the journal cannot be written.
     ///
     /// # Errors
-    /// What waiting does not heal.
+    /// Errors that waiting does not resolve.
     pub(super) async fn run(mut self, shutdown: &CancellationToken) -> Result<End, AgentError> {
         self.subscribe(Duration::ZERO);
         let period = self.config.poll_interval.max(Duration::from_millis(1));
@@ -156,13 +158,14 @@ impl Session {
                 return Ok(End::Shutdown);
             }
             let sleep = self.sleep();
-            // What the broker has is believed only while commands can be heard: a spare may be waiting for whoever was just heard.
+            // The core acts on confirmations of the broker only while commands can arrive: a spare
+            // may be waiting for the report that was just confirmed.
             let listens = self.stopping || listens(&self.status.borrow());
             let input = tokio::select! {
                 () = shutdown.cancelled(), if !self.stopping => {
                     tracing::info!("asked to end: taking no more commands");
                     self.stopping = true;
-                    // What is not settled goes back to its queue when the session ends.
+                    // Unsettled deliveries return to the queue when the session ends.
                     self.subscription = None;
                     give_up = Some(self.patience_ends());
                     continue;
@@ -178,7 +181,7 @@ impl Session {
                 delivery = next_delivery(&mut self.subscription) => match delivery {
                     Some(delivery) => self.receive(delivery),
                     None => {
-                        // The bus was closed by whoever owns it.
+                        // The owner of the bus has closed it.
                         self.subscription = None;
                         self.subscribe(CONSUME_PAUSE);
                         continue;
@@ -217,7 +220,7 @@ impl Session {
                 let effects = self.core.handle(now, input);
                 broken = self.perform(effects).await.err();
             }
-            // What the journal could not be told is noticed once more by the next session.
+            // If the journal failed, the next session detects the step again.
             if set.is_some() && broken.is_none() {
                 self.steps.note();
             }
@@ -241,15 +244,14 @@ impl Session {
     fn subscribe(&mut self, pause: Duration) {
         let (bus, queue) = (Arc::clone(&self.bus), self.queue.clone());
         let prefetch = self.config.prefetch;
-        // Beside the rest, because it takes long when the broker is away.
+        // In its own task, because it takes long while the broker is unavailable.
         self.subscribing.spawn(async move {
             tokio::time::sleep(pause).await;
             bus.consume_alone(&queue, prefetch).await
         });
     }
 
-    /// An agent that does not read the commands of its host does not know what to do, and reports
-    /// nothing.
+    /// An agent that does not consume the commands of its host must not report for it.
     fn look_at_hold(&mut self) {
         let hold = self.hold.as_mut().map(|hold| *hold.borrow_and_update());
         if hold == Some(Hold::Taken) && *self.speaks.borrow() {
@@ -309,7 +311,7 @@ impl Session {
 
     fn dead_letter(&mut self, delivery: Delivery, reason: String) {
         self.dead_letters.spawn(async move {
-            // The bus says in its log that it was moved, and why.
+            // The bus logs the dead letter and the reason.
             if let Err(error) = delivery.dead_letter(&reason).await {
                 tracing::warn!(
                     code = error.code(),
@@ -366,7 +368,8 @@ impl Session {
 
     // ---- what goes out ----
 
-    /// Does what the protocol wants. `Err` if the journal could not be written; then nothing of it was done.
+    /// Executes the protocol's effects. `Err` if the journal could not be written; then none was
+    /// executed.
     async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), AgentError> {
         let (records, effects): (Vec<Effect>, Vec<Effect>) = effects
             .into_iter()
@@ -380,7 +383,7 @@ impl Session {
             match effect {
                 // Written above.
                 Effect::Journal(_) => {}
-                // The next agent asks anew; the journal says what for.
+                // The next agent repeats the call; the journal contains its purpose.
                 Effect::Drive { .. } if self.stopping => {}
                 Effect::Drive {
                     action,
@@ -424,12 +427,13 @@ impl Session {
             return Ok(());
         }
         let journal = Arc::clone(&self.journal);
-        // A panic while it was locked leaves the journal as a failed write does, and the next write mends it.
+        // A panic under the lock leaves the journal as a failed write does; the next write repairs
+        // it.
         let replace = journal
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .is_mostly_garbage(self.core.remembered());
-        // What the protocol remembers includes what is to be written now.
+        // The protocol's records include the ones to be written now.
         let records = if replace {
             self.core.records()
         } else {
@@ -454,7 +458,7 @@ fn listens(status: &BusStatus) -> bool {
 
 async fn changed(status: &mut watch::Receiver<BusStatus>) {
     if status.changed().await.is_err() {
-        // The bus is gone, and this session soon.
+        // The bus is closed, and this session ends soon.
         std::future::pending::<()>().await;
     }
 }
@@ -465,7 +469,7 @@ async fn changed_hold(hold: &mut Option<watch::Receiver<Hold>>) {
         None => true,
     };
     if gone {
-        // Nothing changes any more.
+        // The value does not change any more.
         std::future::pending::<()>().await;
     }
 }
@@ -491,7 +495,7 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// Runs something that waits for the disk beside the async threads.
+/// Runs blocking disk work outside the async threads.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {

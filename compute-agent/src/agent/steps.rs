@@ -1,8 +1,9 @@
-//! Notices when somebody sets the host's clock, so that nobody loses its grace period by that.
+//! Detects when the host's clock is set, so that no guest loses part of its grace period.
 //!
-//! The wall clock is compared with one that nobody can set. What was between the two last is also in a file of the state directory: a clock that is
-//! set while the agent is down is noticed by the next one, unless the host was started anew in between. Then no guest is left whose time could
-//! run.
+//! The agent compares the wall clock with a monotonic clock, which cannot be set. It also stores
+//! their last difference in a file of the state directory. Thus the next agent detects a clock that
+//! was set while no agent ran, unless the host was rebooted in between. After a reboot no guest is
+//! left whose grace period could run.
 
 use crate::clock::Clock;
 use ebbtide_model::Timestamp;
@@ -10,28 +11,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is less is how clocks are kept right, and how two clocks are read one after the other.
+/// Minimum difference that counts as a clock step. Smaller differences are NTP slew or the delay
+/// between two clock reads.
 const STEP_MS: i64 = 1_000;
-/// Reading both clocks takes microseconds; if it took longer, this process stood still meanwhile.
+/// Reading both clocks takes microseconds. If it took longer than this, the process was suspended
+/// in between.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// Two clocks that cannot be read together are read apart in the end.
+/// Maximum number of tries to read both clocks within `TOGETHER`; the last reading is used in any
+/// case.
 const TRIES: u32 = 20;
 
-/// Where the kernel says which start of the host this is.
+/// The kernel's identifier of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Both clocks, and what was between them.
+/// Watches the difference between the wall clock and the monotonic clock.
 #[derive(Debug)]
 pub(super) struct ClockWatch {
     clock: Arc<dyn Clock>,
-    /// The wall clock minus the steady one, in milliseconds, when they were read last.
+    /// The wall clock minus the monotonic clock at the last read, in milliseconds.
     between_ms: i64,
     file: PathBuf,
 }
 
 impl ClockWatch {
-    /// Begins to watch. Also says by how many milliseconds the clock was set since the agent of this state directory watched last; to be
-    /// [noted](Self::note) when that is dealt with.
+    /// Starts to watch. Also returns by how many milliseconds the clock was set since the last
+    /// agent of this state directory watched it; the caller calls [`Self::note`] after handling
+    /// that.
     pub(super) fn open(clock: Arc<dyn Clock>, state_dir: &Path) -> (Self, Option<i64>) {
         let file = state_dir.join("clock");
         let (_, between_ms) = read(&*clock);
@@ -44,7 +49,8 @@ impl ClockWatch {
         (watch, before.and_then(|before| step(before, between_ms)))
     }
 
-    /// The time, and by how many milliseconds the clock was set since this was asked last, if it was; to be [noted](Self::note) then.
+    /// The time, and by how many milliseconds the clock was set since the last call, if it was; the
+    /// caller calls [`Self::note`] after handling that.
     pub(super) fn look(&mut self) -> (Timestamp, Option<i64>) {
         let (now, between_ms) = read(&*self.clock);
         let by_ms = step(self.between_ms, between_ms);
@@ -58,16 +64,18 @@ impl ClockWatch {
         (now, by_ms)
     }
 
-    /// To be called before the journal gets its new times, as [`Self::note`] afterwards: a crash between the two must not take time from anybody.
-    /// Whose end is moved back a second time would lose its time, so a clock that was set back is noted before. Whose end is moved forward a second time, or
-    /// is not moved back, gets its whole grace period anew at most; see `Evacuation::restored`.
+    /// The caller calls this before it writes the new times to the journal, and [`Self::note`]
+    /// afterwards, so that a crash in between takes no time from a guest. An end that is moved back
+    /// twice would lose time, so a clock that was set back is noted before. An end that is moved
+    /// forward twice, or is not moved back, restarts its grace period at most; see
+    /// `Evacuation::restored`.
     pub(super) fn note_before(&self, by_ms: i64) {
         if by_ms < 0 {
             self.note();
         }
     }
 
-    /// Writes down what is between the clocks.
+    /// Writes the current difference to the file.
     pub(super) fn note(&self) {
         let Some(boot) = boot() else { return };
         let draft = self.file.with_extension("new");
@@ -75,7 +83,7 @@ impl ClockWatch {
             .and_then(|()| std::fs::rename(&draft, &self.file));
         if let Err(error) = written {
             let file = self.file.display();
-            tracing::warn!(%file, "if the clock is set while the agent is down, nobody will notice: {error}");
+            tracing::warn!(%file, "a clock step while the agent is down will not be detected: {error}");
         }
     }
 }
@@ -85,7 +93,7 @@ fn step(before_ms: i64, now_ms: i64) -> Option<i64> {
     (by_ms.abs() >= STEP_MS).then_some(by_ms)
 }
 
-/// The time, and what is between the clocks.
+/// The time, and the difference between the clocks.
 fn read(clock: &dyn Clock) -> (Timestamp, i64) {
     let mut tries = 0;
     loop {
@@ -105,7 +113,7 @@ fn boot() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-/// What was between the clocks, if that was since the host was started.
+/// The difference in the file, if it was written since the host booted.
 fn recall(file: &Path) -> Option<i64> {
     let text = std::fs::read_to_string(file).ok()?;
     let (id, between_ms) = text.trim().split_once(' ')?;

@@ -105,7 +105,8 @@ impl SimulateArgs {
     /// Does it, and says what was done.
     ///
     /// # Errors
-    /// [`AgentError::Io`], [`AgentError::Driver`] if there is no such server, [`AgentError::Config`] if it cannot be done.
+    /// [`AgentError::Io`], [`AgentError::Driver`] if there is no such server,
+    /// [`AgentError::Config`] if it cannot be done.
     pub fn run(&self) -> Result<String, AgentError> {
         let store = SimulatedStore::open(&self.state_dir)?;
         let failed = |source| AgentError::Io {

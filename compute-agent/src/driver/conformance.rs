@@ -1,7 +1,9 @@
-//! The contract of drivers, as checks that any driver can be run through. See the module above for the contract in words.
+//! The contract of drivers, as checks that any driver can be run through. See the module above for
+//! the contract in words.
 //!
-//! A driver's author implements [`Bench`] (how to come by a fresh hypervisor) and calls [`run`]; the answer lists every check
-//! with what was wrong. The checks use public operations only, and take a hypervisor of their own each.
+//! A driver's author implements [`Bench`] (how to come by a fresh hypervisor) and calls [`run`];
+//! the answer lists every check with what was wrong. The checks use public operations only, and
+//! take a hypervisor of their own each.
 
 mod sharing;
 
@@ -22,7 +24,8 @@ pub trait Bench: Send + Sync {
     /// Another driver on the hypervisor of this one, as after a restart of the agent.
     async fn reopened(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver>;
 
-    /// Two empty hosts that share a storage, on hypervisors of their own; `None` for drivers that share none.
+    /// Two empty hosts that share a storage, on hypervisors of their own; `None` for drivers that
+    /// share none.
     async fn sharing(&self) -> Option<(Arc<dyn Driver>, Arc<dyn Driver>)>;
 
     /// What a small server takes; the hypervisor has room for exactly two of them.

@@ -2,28 +2,34 @@
 //!
 //! The contract that every driver keeps, and that [`conformance`] checks:
 //!
-//! **State.** The hypervisor, not the driver, knows which servers exist; a driver that is opened anew (the agent restarted)
-//! sees the same servers. A server is [running, stopped or hibernated](ebbtide_model::message::HostedState). A running
-//! server holds all its resources, another one at most its disk.
+//! **State.** The hypervisor, not the driver, knows which servers exist; a driver that is opened
+//! again (the agent restarted) sees the same servers. A server is [running, stopped or
+//! hibernated](ebbtide_model::message::HostedState). A running server holds all its resources,
+//! another one at most its disk.
 //!
-//! **Idempotent.** Every call may be repeated, because an answer may have got lost. Starting a server that runs changes
-//! nothing and tells since when it runs; stopping one that is stopped changes nothing. Acting on a server that is not
-//! there is [`DriverError::NotFound`], which the agent takes for an answer, not for a failure.
+//! **Idempotent.** The agent may repeat every call, because an answer may have been lost. Starting
+//! a running server changes nothing and returns its start time; stopping a stopped one changes
+//! nothing. A call for a server that does not exist returns [`DriverError::NotFound`], which the
+//! agent treats as an answer, not as a failure.
 //!
-//! **Complete.** A call returns `Ok` when its effect is there, not when it was asked for: after [`Driver::terminate`] has
-//! returned, [`Driver::occupancy`] says that nothing is held (a hypervisor that frees memory later says so there).
-//! A call that returns an error other than [`DriverError::TimedOut`] has had no effect, as far as the driver can know.
+//! **Complete.** A call returns `Ok` when its effect is complete, not when it was requested: after
+//! [`Driver::terminate`] has returned, [`Driver::occupancy`] says that the server holds nothing (a
+//! hypervisor that frees memory later says so there). A call that returns an error other than
+//! [`DriverError::TimedOut`] has had no effect, as far as the driver can know.
 //!
-//! **Cancellable.** The agent drops the future of a call that takes too long. The call may then take effect or not, but
-//! repeating it must work.
+//! **Cancellable.** The agent drops the future of a call that takes too long. The call may then
+//! take effect or not, but repeating it must work.
 //!
-//! **Concurrent.** Calls about different servers run at the same time; the agent never makes two at a time about one server,
-//! except for [`Driver::list`] and [`Driver::inventory`], which may come at any time and must not block for long.
+//! **Concurrent.** Calls about different servers run at the same time. The agent never makes two
+//! concurrent calls about one server, except for [`Driver::list`] and [`Driver::inventory`], which
+//! may come at any time and must not block for long.
 //!
-//! **Physical.** What is not free cannot be given: [`Driver::start`] answers [`DriverError::NoRoom`] rather than
-//! overcommitting beyond the inventory that it reports, and leaves nothing behind.
+//! **Physical.** A driver gives only free capacity: [`Driver::start`] returns
+//! [`DriverError::NoRoom`] rather than overcommitting beyond the inventory that it reports, and
+//! leaves nothing behind.
 //!
-//! A new driver is one module, one line in [`registry`], and a test that runs it through [`conformance`].
+//! A new driver is one module, one line in [`registry`], and a test that runs it through
+//! [`conformance`].
 
 pub mod conformance;
 pub mod libvirt;
@@ -42,14 +48,14 @@ use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The right to ask a hypervisor for one thing, until it is dropped. The default is for hypervisors that take whatever comes.
+/// The permit for one hypervisor call, until it is dropped. The default is unlimited.
 #[derive(Debug, Default)]
 pub struct HypervisorPermit {
     _permit: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
 impl HypervisorPermit {
-    /// One of a limited number.
+    /// One of a limited number of permits.
     #[must_use]
     pub fn of(permit: tokio::sync::OwnedSemaphorePermit) -> Self {
         Self {
@@ -58,20 +64,20 @@ impl HypervisorPermit {
     }
 }
 
-/// A hypervisor, as the agent needs it. The contract is in the module's text.
+/// A hypervisor. The contract is in the module's text.
 #[async_trait]
 pub trait Driver: Send + Sync + Debug {
     /// Its name in the registry.
     fn name(&self) -> &'static str;
 
-    /// Whether the hypervisor answers at all. While it does not, the agent sends no heartbeats, so that nothing new is
-    /// placed on the host.
+    /// Whether the hypervisor answers at all. While it does not, the agent sends no heartbeats, so
+    /// that the scheduler places nothing new on the host.
     ///
     /// # Errors
     /// [`DriverError::Failed`] with what is wrong and what to look at.
     async fn health(&self) -> Result<(), DriverError>;
 
-    /// What the host has and is.
+    /// The properties of the host.
     ///
     /// # Errors
     /// [`DriverError::Failed`].
@@ -83,34 +89,37 @@ pub trait Driver: Send + Sync + Debug {
     /// [`DriverError::Failed`].
     async fn list(&self) -> Result<Vec<ServerView>, DriverError>;
 
-    /// What one server still holds. [`Occupancy::Absent`] if it is not there.
+    /// What one server still holds. [`Occupancy::Absent`] if the server does not exist.
     ///
     /// # Errors
     /// [`DriverError::Failed`].
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError>;
 
-    /// Waits until the hypervisor can be asked for one thing more. The agent's time limit for a call begins then, so that calls
-    /// which stand in line behind others do not fail for that. The turn ends when what is returned is dropped.
+    /// Waits until the hypervisor can take another call. The agent's time limit for a call begins
+    /// then, so that a waiting call does not time out. Dropping the returned permit ends the turn.
     async fn permit(&self, _for: &Action) -> HypervisorPermit {
         HypervisorPermit::default()
     }
 
-    /// How long it has lately taken to give a notice. One for which less time is left is not begun.
+    /// The recent duration of giving a notice. The agent does not begin a notice with less time
+    /// left.
     fn notice_takes(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs. One that is to go on
-    /// ([`Start::resume`]) and is not there is not made anew: its owner would find an empty machine under its name. One that is kept on shared
-    /// storage ([`Start::storage`]) goes on once its token is taken, whichever host has put it there; if the start fails, the token is
-    /// put down before that is said.
+    /// Starts a server, or resumes a stopped or hibernated one. Returns its start time. A server to
+    /// be resumed ([`Start::resume`]) that does not exist is not created again: its owner would
+    /// find an empty machine under its name. A server that is kept on shared storage
+    /// ([`Start::storage`]) resumes once this host has taken its token, whichever host released it;
+    /// if the start fails, the driver releases the token before it returns.
     ///
     /// # Errors
-    /// [`DriverError::NotFound`] only for one that is to go on, [`DriverError::HeldElsewhere`], [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    /// [`DriverError::NotFound`] only for a server to be resumed, [`DriverError::HeldElsewhere`],
+    /// [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError>;
 
-    /// Tells the guest that its end is near (ACPI, guest agent, metadata: whatever reaches it). Telling it again about the
-    /// same evacuation changes nothing.
+    /// Gives the guest its notice (by ACPI, guest agent, metadata, or whatever the guest supports).
+    /// Repeating it for the same evacuation changes nothing.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
@@ -120,7 +129,7 @@ pub trait Driver: Send + Sync + Debug {
         notice: &GuestNotice,
     ) -> Result<NoticeOutcome, DriverError>;
 
-    /// Tells the guest that it may stay. Without effect if it has no notice of this evacuation.
+    /// Withdraws the guest's notice. Without effect if it has no notice of this evacuation.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
@@ -130,7 +139,7 @@ pub trait Driver: Send + Sync + Debug {
         evacuation_id: EvacuationId,
     ) -> Result<(), DriverError>;
 
-    /// Ends the server; its local disk is gone.
+    /// Ends the server and removes its local disk.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Failed`].
@@ -142,18 +151,19 @@ pub trait Driver: Send + Sync + Debug {
     /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError>;
 
-    /// Writes the server's memory to disk and frees the rest. A server that is stopped stays stopped.
+    /// Writes the server's memory to disk and frees the rest. A stopped server stays stopped.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError>;
 
-    /// Moves the server, running, to another host that has room, of the hypervisor's own choice; without effect if it is not here
-    /// any more. A driver that cannot, or finds no room, says so, and the server ends otherwise.
+    /// Moves the running server to another host with enough free capacity, which the hypervisor
+    /// chooses; without effect if the server is not here any more. A driver that cannot, or finds
+    /// no host, returns an error, and the agent ends the server otherwise.
     ///
     /// # Errors
-    /// [`DriverError::NotFound`] if it is nowhere, [`DriverError::NoRoom`], [`DriverError::Unsupported`],
-    /// [`DriverError::Failed`].
+    /// [`DriverError::NotFound`] if it is nowhere, [`DriverError::NoRoom`],
+    /// [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
         Err(DriverError::Unsupported {
             driver: self.name(),
@@ -162,19 +172,20 @@ pub trait Driver: Send + Sync + Debug {
         })
     }
 
-    /// The part of a server's running time that is not to be billed because this driver ended it in the middle of an hour. `None`
-    /// if it does not know, or if the server ended otherwise.
+    /// The part of a server's running time that is not to be billed because this driver ended it in
+    /// the middle of an hour. `None` if the driver does not know, or if the server ended otherwise.
     async fn unbilled(&self, _server_id: ServerId) -> Option<Seconds> {
         None
     }
 
-    /// The storage in which a server is kept that does not run, if several hosts share it: any of them can let it go on. `None` for a server that
-    /// can only go on here.
+    /// The shared storage in which a server that does not run is kept; any host of the storage can
+    /// resume it. `None` for a server that only this host can resume.
     async fn kept_in(&self, _server_id: ServerId) -> Option<String> {
         None
     }
 
-    /// Like [`Self::delete`], and what is kept of the server on this storage goes, too, whichever host has put it there.
+    /// Like [`Self::delete`], and also removes what any host has kept of the server on this
+    /// storage.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::HeldElsewhere`], [`DriverError::Failed`].
@@ -182,8 +193,8 @@ pub trait Driver: Send + Sync + Debug {
         self.delete(server_id).await
     }
 
-    /// Removes the server with all it has, whatever it is doing. What another host has put down on shared storage stays: this may be about
-    /// the rest of an attempt that was given up here.
+    /// Removes the server with everything that it has, in any state. What another host has kept on
+    /// shared storage stays: this call may be about the rest of an attempt that was given up here.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Failed`].

@@ -1,4 +1,4 @@
-//! The list of drivers. A new one is added here and nowhere else.
+//! The list of drivers. A new driver needs only an entry here.
 
 use super::{Driver, DriverError, libvirt, nova, simulated};
 use crate::clock::Clock;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a driver is made from.
+/// Arguments of a driver.
 #[derive(Clone)]
 pub struct DriverContext {
     /// The host.
     pub host: String,
-    /// Where it may keep files; exists.
+    /// Its directory for files; exists.
     pub state_dir: PathBuf,
     /// Its own settings: the table `driver.NAME` of the configuration.
     pub settings: toml::Table,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Debug for DriverContext {
     }
 }
 
-/// Many hosts that one process speaks for, each with its own queue and journal.
+/// The hosts of a process that is the agent of many hosts, each with its own queue and journal.
 #[async_trait]
 pub trait Fleet: Send + Sync + fmt::Debug {
-    /// The hosts, now.
+    /// The current hosts.
     ///
     /// # Errors
     /// [`DriverError::Failed`].
@@ -48,7 +48,7 @@ pub trait Fleet: Send + Sync + fmt::Debug {
     /// As [`build`].
     fn driver(&self, host: &str, state_dir: &Path) -> Result<Arc<dyn Driver>, AgentError>;
 
-    /// Time between two looks at which hosts there are.
+    /// Interval of listing the hosts.
     fn interval(&self) -> Duration;
 }
 
@@ -108,12 +108,13 @@ fn find(name: &str) -> Result<&'static DriverEntry, AgentError> {
 /// Opens the hypervisor through the driver with this name.
 ///
 /// # Errors
-/// [`AgentError::Config`] that names the key, [`AgentError::Io`] if the hypervisor cannot be opened.
+/// [`AgentError::Config`] that names the key, [`AgentError::Io`] if the hypervisor cannot be
+/// opened.
 pub fn build(name: &str, context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
     (find(name)?.build)(context)
 }
 
-/// Opens the many hosts that the settings name; `None` if they are for the one host.
+/// Opens the hosts that the settings name; `None` if the settings are for one host.
 ///
 /// # Errors
 /// As [`build`].
@@ -124,7 +125,7 @@ pub fn fleet(name: &str, context: &DriverContext) -> Result<Option<Arc<dyn Fleet
     }
 }
 
-/// True if one process with this driver may speak for many hosts.
+/// True if one process with this driver can be the agent of many hosts.
 #[must_use]
 pub fn may_be_fleet(name: &str) -> bool {
     find(name).is_ok_and(|driver| driver.fleet.is_some())

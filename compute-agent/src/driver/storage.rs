@@ -1,11 +1,15 @@
-//! Storage that several hosts mount: what is kept of a server that was stopped or hibernated lies there, and any of them can let it go on.
+//! Storage that several hosts mount. It keeps the data of stopped and hibernated servers, and each
+//! of these hosts can resume them.
 //!
-//! **One token for each server decides who may run it.** It is a file that holds what is to be known of the server. It is in `taken/`, under the name
-//! `SERVER.HOST`, while that host runs the server or is about to, and in `kept/` while nobody does, with the name of the host that put it
-//! down. It moves by `rename(2)`, which has one winner, over NFS too. Whoever does not hold it starts nothing, its own host included; and
-//! before it is put down the host has dropped all that it had of the server beside it.
+//! **One token for each server decides which host may run it.** The token is a file with the data
+//! about the server. It is in `taken/`, under the name `SERVER.HOST`, while that host runs the
+//! server or is about to. It is in `kept/` while no host does, with the name of the host that
+//! released it. It moves by `rename(2)`, of which only one concurrent call succeeds, over NFS too.
+//! A host that does not hold the token starts nothing, even if it was the last one to run the
+//! server. Before a host releases the token, it removes everything else that it has of the server.
 //!
-//! `docs/evacuation.md` says why a server then runs at most once; `ebbtide simulate evacuation` tries to show the contrary.
+//! `docs/evacuation.md` says why a server then runs at most once; `ebbtide simulate evacuation`
+//! searches for counterexamples.
 
 use super::DriverError;
 use crate::error::AgentError;
@@ -15,9 +19,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A token that is moved while it is looked for is looked for again so often.
+/// Maximum number of searches for a token that moves during the search.
 const LOOKS: usize = 8;
-/// A server's identifier in the name of a token.
+/// Length of a server's identifier in the name of a token.
 const ID: usize = 36;
 
 /// The table `driver.KIND.storage`.
@@ -31,7 +35,7 @@ pub struct StorageSettings {
 }
 
 impl StorageSettings {
-    /// Checks what can be checked without looking at the directory.
+    /// Checks the settings without looking at the directory.
     ///
     /// # Errors
     /// [`AgentError::Config`] that names the key below `driver`.
@@ -49,27 +53,28 @@ impl StorageSettings {
     }
 }
 
-/// Where the token of a server is.
+/// Place of a server's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nobody has it; this host has put it down.
+    /// No host holds it; this host has released it.
     Kept(String),
-    /// This host has it.
+    /// This host holds it.
     Taken(String),
 }
 
-/// What came of trying to take a token.
+/// Result of an attempt to take a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grip {
-    /// It is taken by this host.
+    /// This host holds it.
     Ours,
-    /// Another host has it.
+    /// Another host holds it.
     Theirs(String),
-    /// There is none.
+    /// The server has no token.
     Nobodys,
 }
 
-/// One host's end of a storage. Calls block; one host never makes two about one server at a time.
+/// One host's access to a storage. Calls block; one host never makes two concurrent calls about one
+/// server.
 #[derive(Debug)]
 pub struct SharedStorage {
     settings: StorageSettings,
@@ -77,7 +82,7 @@ pub struct SharedStorage {
 }
 
 impl SharedStorage {
-    /// Opens it, and makes the directories that are not there yet.
+    /// Opens the storage, and creates missing directories.
     ///
     /// # Errors
     /// [`AgentError::Io`].
@@ -102,14 +107,15 @@ impl SharedStorage {
         &self.settings.name
     }
 
-    /// Whether a start means this storage.
+    /// Whether a start names this storage.
     #[must_use]
     pub fn is_named(&self, name: Option<&str>) -> bool {
         name == Some(self.name())
     }
 
-    /// Where a server that begins on this host has its files. Another host may be about to begin the same one, which was given up here, so the
-    /// directories of two hosts differ; a server keeps its directory wherever it goes on.
+    /// The directory for a server that begins on this host. Another host may be about to begin the
+    /// same server after an attempt here was given up, so the directories of two hosts differ. A
+    /// server keeps its directory wherever it is resumed.
     #[must_use]
     pub fn dir_of(&self, id: ServerId) -> PathBuf {
         let name = token(id, &self.host);
@@ -124,11 +130,11 @@ impl SharedStorage {
         self.settings.dir.join("taken").join(token(id, &self.host))
     }
 
-    /// Writes what is to be known of a server under the token that this host holds from now on. Only for a server that begins here, or whose
-    /// token is taken here already.
+    /// Writes the data of a server into the token, which this host then holds. Only for a server
+    /// that begins here, or whose token this host already holds.
     ///
     /// # Errors
-    /// If it cannot be written; then nothing has changed.
+    /// The data cannot be written; then nothing has changed.
     pub fn write<T: Serialize>(&self, id: ServerId, known: &T) -> io::Result<()> {
         let new = self.settings.dir.join("new").join(token(id, &self.host));
         let mut file = File::create(&new)?;
@@ -137,15 +143,15 @@ impl SharedStorage {
         self.rename(&new, &self.taken(id))
     }
 
-    /// What is known of a server whose token is taken here; `None` if it is not.
+    /// The data of a server whose token this host holds; `None` if it does not.
     ///
     /// # Errors
-    /// If it cannot be read or understood.
+    /// The data cannot be read or parsed.
     pub fn held<T: DeserializeOwned>(&self, id: ServerId) -> io::Result<Option<T>> {
         read(&self.taken(id))
     }
 
-    /// What is known of a server that this host has put down last, or whose token it holds.
+    /// The data of a server whose token this host holds or was the last to release.
     ///
     /// # Errors
     /// As [`Self::held`].
@@ -156,10 +162,10 @@ impl SharedStorage {
         }
     }
 
-    /// Takes the token, if nobody has it.
+    /// Takes the token, if no host holds it.
     ///
     /// # Errors
-    /// If the storage does not answer.
+    /// The storage does not answer.
     pub fn take(&self, id: ServerId) -> io::Result<Grip> {
         for _ in 0..LOOKS {
             match self.find(id)? {
@@ -168,7 +174,8 @@ impl SharedStorage {
                 None => return Ok(Grip::Nobodys),
                 Some(Place::Kept(host)) => {
                     match self.rename(&self.kept(id, &host), &self.taken(id)) {
-                        // Somebody else was faster, or an answer of the file server was lost: the next look tells.
+                        // Another host was faster, or an answer of the file server was lost: the
+                        // next look decides.
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
                         Err(error) => return Err(error),
                         Ok(()) => return Ok(Grip::Ours),
@@ -180,11 +187,13 @@ impl SharedStorage {
         Err(io::Error::other(problem))
     }
 
-    /// Takes the token if this host has put it down last; true if it holds it then. For deletions that do not say where the server is kept: they were
-    /// sent before it was, or are about an attempt that was given up, and what another host has kept is not meant.
+    /// Takes the token if this host was the last to release it; true if it holds it then. For
+    /// deletions that do not name a storage: the scheduler sent them before the server was kept, or
+    /// they are about an attempt that was given up. They do not apply to what another host has
+    /// kept.
     ///
     /// # Errors
-    /// If the storage does not answer.
+    /// The storage does not answer.
     pub fn take_own(&self, id: ServerId) -> io::Result<bool> {
         match self.rename(&self.kept(id, &self.host), &self.taken(id)) {
             Err(error) if error.kind() == ErrorKind::NotFound => self.taken(id).try_exists(),
@@ -193,10 +202,11 @@ impl SharedStorage {
         }
     }
 
-    /// Puts the token down, so that anybody can take it. Nothing happens if it is not taken here.
+    /// Releases the token, so that any host can take it. Does nothing if this host does not hold
+    /// it.
     ///
     /// # Errors
-    /// If the storage does not answer, or somebody has put down another one of the same server.
+    /// The storage does not answer, or another host has released another token of the same server.
     pub fn put_down(&self, id: ServerId) -> io::Result<()> {
         if !self.taken(id).try_exists()? {
             return Ok(());
@@ -206,16 +216,17 @@ impl SharedStorage {
             return Err(io::Error::other(problem));
         }
         match self.rename(&self.taken(id), &self.kept(id, &self.host)) {
-            // The answer to an earlier try of the file system's was lost.
+            // The answer to an earlier rename by the file system was lost.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             done => done,
         }
     }
 
-    /// Throws away the token that this host holds. Last, after all that belongs to the server.
+    /// Deletes the token that this host holds. The caller does this last, after it has deleted
+    /// everything else of the server.
     ///
     /// # Errors
-    /// If the storage does not answer.
+    /// The storage does not answer.
     pub fn throw_away(&self, id: ServerId) -> io::Result<()> {
         match fs::remove_file(self.taken(id)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -223,10 +234,11 @@ impl SharedStorage {
         }
     }
 
-    /// Where the token of a server is. One that this host holds comes first: what another one may have begun under the same name is not meant then.
+    /// Finds the token of a server. A token that this host holds takes precedence over one that
+    /// another host has under the same name.
     ///
     /// # Errors
-    /// If the storage does not answer.
+    /// The storage does not answer.
     pub fn find(&self, id: ServerId) -> io::Result<Option<Place>> {
         if self.taken(id).try_exists()? {
             return Ok(Some(Place::Taken(self.host.clone())));
@@ -237,13 +249,14 @@ impl SharedStorage {
         Ok(self.look_in("taken", id)?.map(Place::Taken))
     }
 
-    /// Servers whose tokens this host holds or has put down last.
+    /// Servers whose tokens this host holds or was the last to release.
     ///
     /// # Errors
-    /// If the storage does not answer.
+    /// The storage does not answer.
     pub fn ours(&self) -> io::Result<Vec<ServerId>> {
         let mut ours = Vec::new();
-        // In the order in which this host moves them: what is put down meanwhile is seen at least once.
+        // In the order in which this host moves tokens: a token that it releases meanwhile is found
+        // at least once.
         for part in ["taken", "kept"] {
             for (id, host) in self.tokens(part)? {
                 if host == self.host && !ours.contains(&id) {

@@ -1,5 +1,4 @@
-//! Reading a journal after whatever has happened to it; see the module above for the format and the
-//! rule.
+//! Reads a journal after a crash or damage; see the module above for the format and the rule.
 
 use super::{Header, VERSION, crc32};
 use crate::error::AgentError;
@@ -7,37 +6,37 @@ use crate::protocol::Record;
 use ebbtide_model::names;
 use std::path::Path;
 
-/// The version before positions were written.
+/// The format version without positions.
 const WITHOUT_POSITIONS: u32 = 1;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) records: Vec<Record>,
-    /// Everything before this is whole; behind it is what may be dropped.
+    /// End of the valid part; what follows may be dropped.
     pub(super) good_bytes: u64,
-    /// It has to be written anew: it is empty, or of an older version.
+    /// The file must be rewritten: it is empty, or of an older version.
     pub(super) outdated: bool,
 }
 
 /// One line of the file.
 struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     number: usize,
-    /// Where it begins in the file.
+    /// Its position in the file.
     at: u64,
     text: &'a [u8],
-    /// Whether its newline is there.
+    /// Whether it ends with a newline.
     ended: bool,
 }
 
 impl Line<'_> {
-    /// The byte behind it.
+    /// Position of the byte behind it.
     fn end(&self) -> u64 {
         self.at + self.text.len() as u64 + u64::from(self.ended)
     }
 
-    /// The text behind a checksum that is right.
+    /// The text behind the checksum, if the checksum is right.
     fn checked(&self) -> Result<&str, String> {
         if !self.ended {
             return Err("it has no end".to_owned());
@@ -57,7 +56,7 @@ impl Line<'_> {
         }
     }
 
-    /// Where the append of this line began, and its JSON.
+    /// The beginning of this line's append, and its JSON.
     fn placed(&self) -> Result<(u64, &str), String> {
         let text = self.checked()?;
         let (begins, json) =
@@ -72,7 +71,8 @@ impl Line<'_> {
     /// damaged. An append begins at its own first line, so that line names its own place.
     fn swallows_an_append(&self) -> bool {
         (1..self.text.len()).any(|offset| {
-            // A checksum, a blank, a place: anything else is not worth a checksum of its own.
+            // Skips text without checksum, blank and position in front, to avoid computing its
+            // checksum.
             let text = &self.text[offset..];
             let Some(&[b' ', digit]) = text.get(8..10) else {
                 return false;
@@ -103,7 +103,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Reads all that is whole.
+/// Reads all valid records.
 ///
 /// # Errors
 /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`].
@@ -117,7 +117,7 @@ pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, Agent
     let Some(first) = rest.next() else {
         return Ok(found);
     };
-    // The header is never appended, so it is never torn.
+    // The header is never appended, so it cannot be torn.
     let header = first
         .checked()
         .map_err(|problem| corrupt(path, 1, problem))?;
@@ -138,8 +138,8 @@ pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, Agent
             }
             Err(problem) => {
                 let droppable = match found.outdated {
-                    // Blocks of one write may reach the disk in any order, so the end can be torn
-                    // and have its newline.
+                    // Blocks of one write may reach the disk in any order, so a torn end may have
+                    // its newline.
                     true => line.end() == bytes.len() as u64,
                     false => line.at >= whole && is_last_append(&line, before, rest),
                 };
@@ -163,9 +163,9 @@ pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, Agent
     Ok(found)
 }
 
-/// True if a damaged line belongs to the last append: all that is whole behind it says that its
+/// True if a damaged line belongs to the last append: every valid line behind it says that its
 /// append began there, or where that of the line before did. A later append would have begun
-/// elsewhere, and each is begun only when the one before it is durable.
+/// elsewhere, and an append begins only when the one before it is durable.
 fn is_last_append<'a>(
     damaged: &Line<'_>,
     before: Option<u64>,

@@ -1,4 +1,4 @@
-//! The bytes of the journal: a file, or in tests something that can run full.
+//! The storage of the journal: a file, or in tests a memory that can run full.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 /// A sequence of bytes that grows durably.
 pub trait Storage: Send + Debug {
-    /// What people know it as.
+    /// Its name for messages.
     fn path(&self) -> PathBuf;
 
-    /// All of it; nothing if it does not exist yet.
+    /// Reads everything; empty if it does not exist yet.
     ///
     /// # Errors
     /// Those of the system.
     fn read(&mut self) -> io::Result<Vec<u8>>;
 
-    /// Adds bytes at the end; they are durable when it returns.
+    /// Appends bytes; they are durable when it returns.
     ///
     /// # Errors
     /// Those of the system. Then any part of the bytes may have been added.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts it to a length, durably.
+    /// Truncates it, durably.
     ///
     /// # Errors
     /// Those of the system.
@@ -94,7 +94,7 @@ impl Storage for FileStorage {
             .write(true)
             .create(true)
             .truncate(true)
-            // Whatever the umask is: it holds what tenants run here.
+            // Independent of the umask: the file says what tenants run here.
             .mode(0o600)
             .open(&temporary)
             .and_then(|mut file| {
@@ -102,12 +102,12 @@ impl Storage for FileStorage {
                 file.sync_all()
             });
         if let Err(error) = written {
-            // Half a file on a full disk helps nobody.
+            // Removes the incomplete file, which would only take space on a full disk.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
         fs::rename(&temporary, &self.path)?;
-        // The open file is the old one.
+        // The open handle belongs to the old file.
         self.file = None;
         match self.path.parent() {
             Some(directory) => File::open(directory)?.sync_all(),

@@ -1,39 +1,40 @@
-//! Who is asked, and the forms of answers. Pure.
+//! Dispatches requests, and defines the forms of answers. Pure.
 
 use super::{Document, Request, Tokens, azure, ec2, gce, own};
 use ebbtide_model::{EvacuationId, Timestamp};
 use std::time::Duration;
 
-/// What is to be done about a request.
+/// What the listener does with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Say this.
+    /// Send this reply.
     Reply(Reply),
-    /// Ask again until the entity tag is another one or the time is over, then say what it is.
+    /// Repeat the request until the entity tag changes or the time is over, then send the current
+    /// reply.
     Hold(Held),
-    /// Note that the guest needs no more time, then say this.
+    /// Record that the guest releases the rest of its time, then send this reply.
     Release(EvacuationId, Reply),
 }
 
-/// What a guest is told.
+/// A reply to a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// Headers beside those of the transport.
+    /// Headers besides those of the transport.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: String,
 }
 
-/// A reply that is kept back until something changes.
+/// A reply that is held until something changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// The entity tag that the guest knows.
     pub tag: String,
-    /// How long it may be kept.
+    /// Maximum time to hold it.
     pub limit: Duration,
-    /// What it is now.
+    /// The current reply.
     pub now: Reply,
 }
 
@@ -70,7 +71,7 @@ impl Reply {
     }
 }
 
-/// What a guest about which `document` is known hears to `request` at `now`.
+/// The answer to `request` at `now`, for a guest with this `document`.
 pub fn answer(
     request: &Request,
     document: &Document,

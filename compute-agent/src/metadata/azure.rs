@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// The documented versions whose document has this form (`EventSource`, `DurationInSeconds`), and older ones, which lack a field or two.
+/// The documented API versions whose document has this form (`EventSource`, `DurationInSeconds`),
+/// and older ones, which lack some fields.
 const VERSIONS: [&str; 6] = [
     "2017-08-01",
     "2017-11-01",
@@ -20,7 +21,7 @@ const VERSIONS: [&str; 6] = [
     "2020-07-01",
 ];
 
-/// How long a guest stands still while the last of its memory moves, in seconds, rounded up.
+/// Expected downtime of a guest at the end of a live migration, in seconds, rounded up.
 const FREEZE_SECONDS: i64 = 5;
 
 #[derive(Deserialize)]
@@ -68,7 +69,7 @@ fn start(request: &Request, document: &Document) -> Answer {
     let known = document.notice.as_ref().map(|notice| notice.evacuation_id);
     let mut release = None;
     for one in asked.start_requests {
-        // Identifiers are compared, not texts: Azure's tools write them in capitals.
+        // Compares identifiers, not texts: Azure's tools write them in capitals.
         let event = one.event_id.parse().map(EvacuationId).ok();
         if event.is_none() || event != known {
             return bad("Bad request. There is no such event");
@@ -91,7 +92,7 @@ fn events(document: &Document) -> Value {
     json!({ "DocumentIncarnation": incarnation(document.notice.as_ref()), "Events": events })
 }
 
-/// A number that is another one whenever the events are, and that some tools read into 31 bits.
+/// A number that changes with the events. Some tools read it into 31 bits.
 fn incarnation(notice: Option<&Notice>) -> i64 {
     notice.map_or(1, |notice| {
         let seconds = notice.at.as_millis().div_euclid(1_000);
@@ -124,7 +125,7 @@ fn event(document: &Document, notice: &Notice) -> Value {
         "ResourceType": "VirtualMachine",
         "Resources": [document.name],
         "EventStatus": status,
-        // Azure's document says nothing about an event that has begun.
+        // Azure's document contains no event that has begun.
         "NotBefore": if notice.released { String::new() } else { http_date(notice.not_before) },
         "Description": description,
         "EventSource": "Platform",

@@ -1,14 +1,15 @@
-//! EC2's instance metadata, versions 1 and 2 (with a session token), as far as interruptions go.
+//! EC2's instance metadata, versions 1 and 2 (with a session token): the part about interruptions.
 //!
-//! Sources: "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in the EC2 user guide. A guest that is to be moved
-//! alive reads nothing there: EC2's tools would give up work that need not be given up.
+//! Sources: "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in
+//! the EC2 user guide. A guest that will be live-migrated finds no interruption there: EC2's tools
+//! would stop its work without need.
 
 use super::answer::{Answer, Reply};
 use super::{Document, Notice, Request, Tokens};
 use ebbtide_model::{InterruptionBehaviour, Timestamp};
 use serde_json::json;
 
-/// EC2's limit for the life of a token, in seconds.
+/// EC2's maximum lifetime of a token, in seconds.
 const LONGEST_TTL: u32 = 21_600;
 
 const TOKEN: &str = "x-aws-ec2-metadata-token";
@@ -24,7 +25,7 @@ pub(super) fn answer(
     Answer::Reply(match path {
         ["api", "token"] => token(request, now, tokens),
         _ if !request.reads() => Reply::not_allowed(),
-        // Without a token it is version 1, which needs none.
+        // A request without a token uses version 1, which needs none.
         _ if request
             .header(TOKEN)
             .is_some_and(|token| !tokens.is_good(token, now)) =>
@@ -39,7 +40,8 @@ fn token(request: &Request, now: Timestamp, tokens: &mut Tokens) -> Reply {
     if request.method != "PUT" {
         return Reply::not_allowed();
     }
-    // Something in the guest forwards for others: EC2 refuses, so that an open proxy does not give the guest's identity away.
+    // The request was forwarded by a proxy in the guest. As EC2, the listener refuses it, so that
+    // an open proxy does not reveal the guest's identity.
     if request.header("x-forwarded-for").is_some() {
         return Reply::new(403, "text/plain", "403 - Forbidden\n");
     }
@@ -70,7 +72,7 @@ fn read(path: &[&str], document: &Document) -> Reply {
             .to_owned(),
         ),
         ["meta-data", "spot", "instance-action"] => notice.map(action),
-        // The moment of the shutdown signal; a guest that is hibernated gets none.
+        // The time of the shutdown signal; a guest that is hibernated gets none.
         ["meta-data", "spot", "termination-time"] => notice
             .filter(|notice| notice.behaviour != InterruptionBehaviour::Hibernate)
             .map(|notice| seconds(notice.not_before)),
@@ -105,7 +107,8 @@ fn action(notice: &Notice) -> String {
     json!({ "action": notice.behaviour.as_str(), "time": seconds(notice.not_before) }).to_string()
 }
 
-/// EC2's times have whole seconds. Rounded down: better a second too early.
+/// EC2's times have whole seconds. Rounded down, so that the guest is rather a second early than
+/// late.
 fn seconds(at: Timestamp) -> String {
     Timestamp::from_millis(at.as_millis().div_euclid(1_000) * 1_000).to_string()
 }

@@ -1,4 +1,5 @@
-//! GCE's metadata server, as far as preemption goes: `instance/preempted` and `instance/maintenance-event`, also waiting for a change.
+//! GCE's metadata server: `instance/preempted` and `instance/maintenance-event`, with waiting for a
+//! change.
 //!
 //! Source: "View and query VM metadata" and "Preemptible VM instances" in GCE's documentation.
 
@@ -8,11 +9,12 @@ use std::time::Duration;
 
 const FLAVOR: &str = "metadata-flavor";
 
-/// The longest time for which a request is held, whatever the guest asks for.
+/// The maximum time for which a request is held, whatever the guest asks for.
 const LONGEST_WAIT: u64 = 300;
 
 pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> Answer {
-    // Nobody who only follows a link, and nobody behind a proxy, sends this.
+    // Clients that only follow a link do not send this header. A request with `x-forwarded-for`
+    // comes through a proxy.
     if !request.header_is(FLAVOR, "Google") || request.header("x-forwarded-for").is_some() {
         let body = "Missing Metadata-Flavor:Google header.\n";
         return Answer::Reply(marked(Reply::new(403, "text/html", body)));
@@ -29,7 +31,7 @@ pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> A
     if !waits.is_some_and(|waits| waits.eq_ignore_ascii_case("true")) {
         return Answer::Reply(reply);
     }
-    // `last_etag=0` is never a tag: it gives what there is now.
+    // `last_etag=0` never matches a tag, so it returns the current value at once.
     let known = request
         .query
         .get("last_etag")
@@ -75,7 +77,7 @@ fn value(path: &[&str], document: &Document) -> Option<String> {
             .to_owned(),
         ),
         ["instance", "name" | "hostname"] => Some(document.name.clone()),
-        // A number in GCE, and tools want nothing but that it is the same each time.
+        // GCE's identifier is a number. Tools only need that it does not change.
         ["instance", "id"] => Some((document.server_id.0.as_u128() as u64 >> 1).to_string()),
         ["instance", "machine-type"] => Some(document.flavor.clone()),
         ["instance", "scheduling", "preemptible"] => Some(truth(document.preemptible)),

@@ -1,9 +1,13 @@
-//! What a guest can read about itself, in the forms that tools already poll: EC2's, GCE's and Azure's, and our own.
+//! The metadata that a guest can read about itself, in the forms that tools already poll: EC2's,
+//! GCE's and Azure's, and Ebbtide's own.
 //!
-//! - [`answer()`] is pure: one request, what is known of the guest, the time; and what is to be answered.
-//! - [`serve`] is the shell: one listener for each guest, so that a guest reaches its own and nobody else's.
+//! - [`answer()`] is pure: from one request, the data about the guest and the time it makes the
+//!   answer.
+//! - [`serve`] is the shell: one listener for each guest, so that a guest reaches only its own
+//!   metadata.
 //!
-//! Everything that comes in is a guest's and not to be trusted: sizes and numbers of connections are limited for each guest.
+//! All input comes from guests and is untrusted: sizes and numbers of connections are limited for
+//! each guest.
 
 mod answer;
 mod azure;
@@ -20,7 +24,7 @@ pub use tokens::Tokens;
 
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 
-/// What is known of one guest.
+/// The data about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The server.
@@ -31,29 +35,29 @@ pub struct Document {
     pub flavor: String,
     /// True if it may be evacuated.
     pub preemptible: bool,
-    /// What will happen to it; `None` if it may stay.
+    /// Its pending end; `None` if it may stay.
     pub notice: Option<Notice>,
 }
 
-/// What will happen to a guest.
+/// The pending end of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
     /// How it will end.
     pub behaviour: InterruptionBehaviour,
-    /// How long it had when it was told.
+    /// Length of its grace period.
     pub grace: Seconds,
-    /// The earliest moment of its end.
+    /// The earliest time of its end.
     pub not_before: Timestamp,
-    /// When it was told.
+    /// When it got its notice.
     pub at: Timestamp,
-    /// It has said that it needs no more time.
+    /// The guest has released the rest of its time.
     pub released: bool,
 }
 
 impl Notice {
-    /// True if the guest will not run any more here or anywhere else: a live migration is no interruption.
+    /// True if the guest stops running: a live migration is no interruption.
     fn interrupts(&self) -> bool {
         self.behaviour != InterruptionBehaviour::LiveMigrate
     }

@@ -1,4 +1,5 @@
-//! Our own form, for guests that know us: the notice as it is said on the virtio channel, and an early release.
+//! Ebbtide's own form, for guests that support it: the notice as on the virtio channel, and an
+//! early release.
 
 use super::answer::{Answer, Reply};
 use super::{Document, Notice, Request};

@@ -1,4 +1,4 @@
-//! A request of a guest, as far as it matters.
+//! The parts of a guest's request that the answer depends on.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 pub struct Request {
     /// The method, in capitals.
     pub method: String,
-    /// The path, as it came.
+    /// The path as received.
     pub path: String,
-    /// What follows the question mark; of a key that comes twice the last value.
+    /// The query parameters; of a repeated key the last value.
     pub query: BTreeMap<String, String>,
-    /// The headers, names in small letters.
+    /// The headers, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Vec<u8>,
@@ -35,7 +35,7 @@ impl Request {
         }
     }
 
-    /// With one header more.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers
@@ -43,7 +43,7 @@ impl Request {
         self
     }
 
-    /// With a body.
+    /// Sets the body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
@@ -54,13 +54,13 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// True if the header has this value, in whatever letters.
+    /// True if the header has this value, ignoring case.
     pub(super) fn header_is(&self, name: &str, value: &str) -> bool {
         self.header(name)
             .is_some_and(|v| v.eq_ignore_ascii_case(value))
     }
 
-    /// True for what only reads.
+    /// True for methods that only read.
     pub(super) fn reads(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD")
     }

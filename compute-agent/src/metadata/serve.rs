@@ -1,5 +1,5 @@
-//! A listener for each guest: on a socket in the file system, or bound to the guest's own network interface, on which nobody
-//! else's packets arrive.
+//! A listener for each guest: on a socket in the file system, or bound to the guest's own network
+//! interface, on which only this guest's packets arrive.
 
 use super::{Answer, Document, Reply, Request, Tokens, answer};
 use crate::clock::Clock;
@@ -22,46 +22,46 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 
-/// Where clouds have it.
+/// The metadata address of the public clouds.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// Connections of one guest at a time; another one closes the one that has waited longest. Tools
-/// have one or two.
+/// Maximum number of connections of one guest. A further one closes the connection that has been
+/// idle the longest. Tools use one or two.
 const MOST: Most = Most {
     all: 32,
     of_one_address: 32,
     unauthenticated: 32,
 };
 
-/// The largest body of a request, in bytes. The largest that makes sense has some hundred.
+/// Maximum size of a request's body, in bytes. Sensible requests have a few hundred.
 const MAX_BODY: usize = 16 * 1024;
 
-/// Time between two looks for a request that waits for a change.
+/// Interval of checks for a request that waits for a change.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a guest may keep a connection that asks for nothing.
+/// How long a guest may keep a connection without a request.
 const DEADLINES: Deadlines = Deadlines {
     first_bytes: Duration::from_secs(5),
     opening: Duration::from_secs(10),
     unauthenticated_idle: Duration::from_secs(30),
     idle: Duration::from_secs(30),
-    // Longer than the longest request that is held.
+    // Longer than the maximum time for which a request is held.
     longest: Some(Duration::from_secs(600)),
 };
 
-/// Where the documents come from.
+/// Source of the documents.
 #[async_trait]
 pub trait Source: Send + Sync + Debug {
-    /// What is known of a guest; `None` if there is no such guest.
+    /// The data about a guest; `None` if there is no such guest.
     ///
     /// # Errors
-    /// If it cannot be read now.
+    /// The data cannot be read now.
     async fn document(&self, server_id: ServerId) -> io::Result<Option<Document>>;
 
-    /// Notes that a guest needs no more time before the end that was announced to it.
+    /// Records that a guest releases the rest of its time before the announced end.
     ///
     /// # Errors
-    /// If it cannot be noted; then the guest has to ask again.
+    /// The release cannot be recorded; then the guest has to repeat the request.
     async fn release(&self, server_id: ServerId, evacuation_id: EvacuationId) -> io::Result<()>;
 }
 
@@ -74,17 +74,17 @@ struct GuestMetadata {
     tokens: Mutex<Tokens>,
 }
 
-/// A listener for one guest; ends with this value.
+/// A listener for one guest; stops when it is dropped.
 #[derive(Debug)]
 pub struct Open {
     _listening: Attended,
 }
 
 impl Open {
-    /// Listens on a socket in the file system, in place of what was there.
+    /// Listens on a socket in the file system and replaces an existing one.
     ///
     /// # Errors
-    /// If the socket cannot be made.
+    /// The socket cannot be created.
     pub fn on_socket(
         path: &Path,
         server_id: ServerId,
@@ -103,10 +103,12 @@ impl Open {
         ))
     }
 
-    /// Listens on [`ADDRESS`], for what arrives on this network interface only. The interface must have the address.
+    /// Listens on [`ADDRESS`], only for packets that arrive on this network interface. The
+    /// interface must have the address.
     ///
     /// # Errors
-    /// If there is no such interface, or this process may not bind to it (it needs CAP_NET_BIND_SERVICE for ports below 1024).
+    /// There is no such interface, or this process may not bind to it (it needs
+    /// CAP_NET_BIND_SERVICE for ports below 1024).
     pub fn on_interface(
         interface: &str,
         port: u16,
@@ -115,7 +117,8 @@ impl Open {
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
-        // Other guests' listeners have the same address on other interfaces, and a guest that has just gone may have left a connection.
+        // Other guests' listeners use the same address on other interfaces, and a guest that has
+        // just gone may have left a connection.
         socket.set_reuseaddr(true)?;
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.bind(SocketAddr::from((ADDRESS, port)))?;
@@ -226,7 +229,7 @@ fn response(reply: Reply, head: bool) -> Response<Body> {
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in reply.headers {
-        // Values are ours; names of servers stand in bodies only.
+        // The values come from this program; names of servers appear only in bodies.
         if let Ok(value) = value.parse() {
             response.headers_mut().insert(name, value);
         }
@@ -234,8 +237,9 @@ fn response(reply: Reply, head: bool) -> Response<Body> {
     response
 }
 
-/// Hangs up on the host's own programs: what they send to an interface's address seems to arrive on it, and their own address is
-/// the same one, which no guest can send from.
+/// Closes connections from the host's own programs. Their packets to an interface's address seem to
+/// arrive on that interface, and their source address is that same address, from which no guest can
+/// send.
 struct FromGuest(TcpListener);
 
 impl Listener for FromGuest {

@@ -1,10 +1,11 @@
-//! The session tokens of EC2's metadata, version 2. They prove that who asks can do more than follow a link; they are of one
-//! guest, and gone when its listener is.
+//! The session tokens of EC2's metadata, version 2. A token proves that the client can do more than
+//! follow a link. It belongs to one guest and expires with the guest's listener.
 
 use ebbtide_model::{Seconds, Timestamp};
 use std::collections::VecDeque;
 
-/// How many tokens of one guest are remembered; the oldest go first. A tool that runs for each poll asks for one each time.
+/// Maximum number of remembered tokens of one guest; the oldest are dropped. A tool that is started
+/// for each poll requests a token each time.
 const MOST: usize = 256;
 
 /// The tokens of one guest.
@@ -15,7 +16,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// None yet. `fresh` makes texts that nobody can guess.
+    /// An empty store. `fresh` makes unguessable texts.
     #[must_use]
     pub fn new(fresh: fn() -> String) -> Self {
         Self {

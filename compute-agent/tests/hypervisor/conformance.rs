@@ -22,7 +22,7 @@ struct Real {
 
 impl Real {
     fn open(&self) -> Arc<dyn Driver> {
-        // Nobody is asked to shut down: most of these guests have not even booted.
+        // No guest gets time to shut down: most of these guests have not even booted.
         let settings = kit::settings(&self.node, "shutdown_seconds = 0.0");
         Arc::new(LibvirtDriver::open(settings, "host-a", Arc::new(SystemClock)).unwrap())
     }

@@ -1,4 +1,5 @@
-//! What the tests on real virtual machines share: a private hypervisor, the driver on it, and a look at its guests.
+//! What the tests on real virtual machines share: a private hypervisor, the driver on it, and a
+//! look at its guests.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A guest boots in two seconds alone, and in twenty by software emulation on a machine that tests many things.
+/// A guest boots in two seconds alone, and in twenty by software emulation on a machine that tests
+/// many things.
 pub(crate) const BOOT: Duration = Duration::from_secs(120);
 
 /// A guest's answer.
@@ -121,7 +123,8 @@ impl Scene {
         order.server_id
     }
 
-    /// Runs a program of busybox in the guest, through its guest agent: its exit code and what it printed.
+    /// Runs a program of busybox in the guest, through its guest agent: its exit code and what it
+    /// printed.
     pub(crate) async fn run_in(&self, id: ServerId, words: &[&str]) -> (i64, String) {
         let exec = json!({ "execute": "guest-exec", "arguments": {
             "path": "/bin/busybox", "arg": words, "env": ["PATH=/bin:/sbin"], "capture-output": true,

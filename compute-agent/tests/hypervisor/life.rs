@@ -1,4 +1,4 @@
-//! From notice to gone, and what nobody ordered, on real virtual machines.
+//! From notice to gone, and unexpected changes from outside, on real virtual machines.
 
 use crate::kit::{ANSWER, BOOT, Scene, domain, notice};
 use ebbtide_agent::driver::{Driver, DriverError, NoticeOutcome, Occupancy};
@@ -97,7 +97,7 @@ async fn a_hibernated_guest_gives_its_room_back_and_goes_on_counting_where_it_wa
         occupancy.is_free_after(InterruptionBehaviour::Hibernate),
         "{occupancy:?}"
     );
-    // Its room is somebody else's meanwhile.
+    // Other servers use its capacity meanwhile.
     for n in [2, 3] {
         let other = scene.order(n, "normal");
         match scene.driver.start(&other).await {

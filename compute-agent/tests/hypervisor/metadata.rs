@@ -1,4 +1,5 @@
-//! Metadata as guests read it: inside of real guests, with the tools and the words that clouds have taught them.
+//! Metadata as guests read it: inside of real guests, with the tools and the words that clouds have
+//! taught them.
 
 use crate::kit::{ANSWER, Scene, notice};
 use ebbtide_agent::driver::Driver;
@@ -53,7 +54,7 @@ async fn guests_read_their_own_notice_and_nobody_elses_as_in_ec2_gce_and_azure()
         None,
         "without the header"
     );
-    // Whoever is on the host, and not in the guest, is not served.
+    // A process on the host, outside the guest, is not served.
     let outside = tokio::net::TcpStream::connect("169.254.169.254:80").await;
     let (mut outside, mut said) = (outside.unwrap(), Vec::new());
     let request =
@@ -86,7 +87,8 @@ async fn guests_read_their_own_notice_and_nobody_elses_as_in_ec2_gce_and_azure()
     let waits = format!("{PREEMPTED}?wait_for_change=true&timeout_sec=60&last_etag={tag}");
     let given = notice(1, InterruptionBehaviour::Stop);
     let (preempted, ()) = tokio::join!(finds(&scene, victim, GOOGLE, &waits), async {
-        // The request is on its way once the guest runs it; if it comes later, it is answered at once all the same.
+        // The request is on its way once the guest runs it; if it comes later, it is answered at
+        // once all the same.
         eventually(ANSWER, async || {
             let (_, tasks) = scene.run_in(victim, &["ps"]).await;
             if tasks.contains("wait_for_change") {
@@ -119,7 +121,8 @@ async fn guests_read_their_own_notice_and_nobody_elses_as_in_ec2_gce_and_azure()
     // EC2's version 2: a token first.
     let put = "printf 'PUT /latest/api/token HTTP/1.1\\r\\nHost: x\\r\\nX-aws-ec2-metadata-token-ttl-seconds: 60\\r\\n\
                Connection: close\\r\\n\\r\\n' | nc 169.254.169.254 80 | tail -n 1";
-    // Busybox' nc closes its side at once, and on a busy machine the server sees that before it has answered. No tool for this does so.
+    // Busybox' nc closes its side at once, and on a busy machine the server sees that before it has
+    // answered. No tool for this does so.
     let token = eventually(ANSWER, async || {
         let (code, token) = scene.run_in(victim, &["sh", "-c", put]).await;
         if code == 0 && token.trim().len() == 64 {

@@ -40,7 +40,7 @@ async fn a_guest_moves_to_a_host_with_room_and_goes_on_counting_there() {
     scene.counts_beyond(id, before).await;
     let boots = scene.console(id).matches("READY").count();
     assert_eq!(boots, 1, "it has booted anew");
-    // Whoever asks again hears that it is done.
+    // A repeated call succeeds at once.
     scene.driver.live_migrate(id).await.unwrap();
 
     // The agent over there finds it, and can reach it.

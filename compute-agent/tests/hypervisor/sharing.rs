@@ -1,4 +1,5 @@
-//! Two hosts with hypervisors of their own and one storage: a guest that was kept goes on on the other one.
+//! Two hosts with hypervisors of their own and one storage: a guest that was kept goes on on the
+//! other one.
 
 use crate::kit::{ANSWER, BOOT, Scene, domain, notice, settings};
 use ebbtide_agent::clock::SystemClock;
@@ -107,7 +108,7 @@ async fn a_host_that_could_not_start_it_gives_it_back_and_a_stopped_one_boots_el
     let id = both.here.guest(1, "mover").await;
     both.here.driver.hibernate(id).await.unwrap();
     let before = both.here.count(id);
-    // Somebody else's domain has its name over there: libvirt refuses to define it.
+    // A foreign domain with its name exists on the other host: libvirt refuses to define it.
     let xml = format!(
         "<domain type='{}'><name>{}</name><memory>1024</memory><os><type>hvm</type></os></domain>",
         both.other.guest().accelerator(),

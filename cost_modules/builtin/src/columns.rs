@@ -1,4 +1,4 @@
-//! What every cost module does: one number a candidate out, held within the range of costs.
+//! Shared code of the cost modules: one number for each candidate, held within the range of costs.
 
 use ebbtide_cost_api::{CostError, MAX_COST, VictimBatch};
 
@@ -36,7 +36,8 @@ pub(crate) fn check(victims: &VictimBatch<'_>, name: &str, len: usize) -> Result
     }
 }
 
-/// How much of the period that it is in an instance has used up, in seconds. Exactly one period gives 0: it is paid and over.
+/// The used part of an instance's current period, in seconds. At exactly one period it is 0: the
+/// period is paid and over.
 pub(crate) fn used_of_period(age_seconds: f64, period_seconds: f64) -> f64 {
     age_seconds.max(0.0) % period_seconds
 }

@@ -1,10 +1,13 @@
-//! Partial hours, and more for each further victim of the same project: the loss is spread over projects.
+//! Partial hours, and more for each further victim of the same project: the loss is spread over
+//! projects.
 //!
 //! - Cost of one victim: as [`partial_hour`](crate::partial_hour), `age mod period`, in seconds.
-//! - Surcharge of a set: the *n*-th victim that one decision takes of a project costs `(n − 1) × fairness_seconds` more. With the
-//!   default of 600 four victims of one project cost 0 + 600 + 1200 + 1800 seconds more than one each of four projects.
-//! - Chooses: instances that have just been paid for, unless that would hit one project several times and others cost little
-//!   more. Two victims of one project are preferred to one each of two as long as that saves more than `fairness_seconds`.
+//! - Surcharge of a set: the *n*-th victim that one decision takes of a project costs `(n − 1) ×
+//!   fairness_seconds` more. With the default of 600 four victims of one project cost 0 + 600 +
+//!   1200 + 1800 seconds more than one each of four projects.
+//! - Chooses: instances that have just been paid for, unless that would hit one project several
+//!   times and others cost little more. Two victims of one project are preferred to one each of two
+//!   as long as that saves more than `fairness_seconds`.
 //! - Options: `period_seconds`, default 3600; `fairness_seconds`, default 600.
 //! - What a project has lost in earlier decisions plays no role; disruption budgets limit that.
 //!
@@ -21,7 +24,8 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// With the billing period and the surcharge in seconds, which [`CostModuleOptions`](crate::CostModuleOptions) has checked.
+    /// With the billing period and the surcharge in seconds, which
+    /// [`CostModuleOptions`](crate::CostModuleOptions) has checked.
     pub(crate) fn new(period_seconds: u32, fairness_seconds: u32) -> Self {
         Self {
             period_seconds,

@@ -1,10 +1,11 @@
 //! The built-in cost modules, one file each, and the list of them ([`registry`]).
 //!
-//! A cost module says what the loss of one victim costs the provider. The engine chooses the sufficient set of victims with
-//! the smallest sum of costs. The contract is in `ebbtide-cost-api`.
+//! A cost module says what the loss of one victim costs the provider. The engine chooses the
+//! sufficient set of victims with the smallest sum of costs. The contract is in `ebbtide-cost-api`.
 //!
-//! Invariants: a cost depends on that one candidate only; it is finite, from 0 to [`MAX_COST`](ebbtide_cost_api::MAX_COST), whatever
-//! finite numbers the columns hold; modules keep no state.
+//! Invariants: a cost depends on that one candidate only; it is finite, from 0 to
+//! [`MAX_COST`](ebbtide_cost_api::MAX_COST), whatever finite numbers the columns hold; modules keep
+//! no state.
 
 mod columns;
 pub mod options;

@@ -1,11 +1,12 @@
-//! Those go first whose owners pay least.
+//! The instances whose owners pay least leave first.
 //!
-//! - Cost: the most that the owner pays for an hour (`ebbtide server create --max-price`), in the operator's currency unit; for those who
-//!   did not say so the most that the market takes, and without a market the flavor's price.
+//! - Cost: the most that the owner pays for an hour (`ebbtide server create --max-price`), in the
+//!   operator's currency unit; without such a limit the maximum price of the market, and without a
+//!   market the flavor's price.
 //! - Chooses: the set of victims with the smallest sum of bids, so few and low ones.
 //!
-//! Source: the auction of spot instances, in which the lowest bids are ended first when capacity is wanted back (Khatua & Mukherjee,
-//! section I); EC2 did so until 2017.
+//! Source: the auction of spot instances, in which the lowest bids are ended first when capacity is
+//! wanted back (Khatua & Mukherjee, section I); EC2 did so until 2017.
 
 use crate::columns::map;
 use ebbtide_cost_api::{CostError, CostModule, VictimBatch};

@@ -1,8 +1,9 @@
 //! The youngest first: as little finished work as possible is lost.
 //!
 //! - Cost: the age in seconds, at most [`MAX_COST`](ebbtide_cost_api::MAX_COST) (31 years).
-//! - Chooses: the set whose instances have together run for the shortest time. Several young victims may be cheaper than one
-//!   old one; that is meant, the sum is the work that may have to be done again.
+//! - Chooses: the set whose instances have together run for the shortest time. Several young
+//!   victims may be cheaper than one old one; that is meant, the sum is the work that may have to
+//!   be done again.
 //!
 //! Source: our own; the work that tenants without checkpoints lose.
 

@@ -1,7 +1,8 @@
 //! Every victim costs the same: as few instances as possible have to leave.
 //!
 //! - Cost: 1 each.
-//! - Chooses: few large instances rather than many small ones. Among sets of the same number the engine's rule for ties decides.
+//! - Chooses: few large instances rather than many small ones. Among sets of the same number the
+//!   engine's rule for ties decides.
 //!
 //! Source: the obvious count; also what the engine falls back to when another module fails.
 

@@ -6,25 +6,29 @@ use thiserror::Error;
 
 /// Longest billing period: a leap year. A longer one is a typing error.
 pub const MAX_PERIOD_SECONDS: u32 = 366 * 24 * 3600;
-/// Longest horizon, 31 years: the largest cost that the engine accepts ([`MAX_COST`](ebbtide_cost_api::MAX_COST)).
+/// Longest horizon, 31 years: the largest cost that the engine accepts
+/// ([`MAX_COST`](ebbtide_cost_api::MAX_COST)).
 pub const MAX_HORIZON_SECONDS: u32 = 1_000_000_000;
-/// Largest surcharge of the second victim of a project, eleven days: a larger one means the same, as no sum of partial hours
-/// comes near it, and this leaves the costs of 1,000 victims of one project within the range of costs.
+/// Largest surcharge of the second victim of a project, eleven days: a larger one means the same,
+/// as no sum of partial hours comes near it, and this leaves the costs of 1,000 victims of one
+/// project within the range of costs.
 pub const MAX_FAIRNESS_SECONDS: u32 = 1_000_000;
 
-/// Options of the built-in cost modules, as they stand in the configuration. Unknown keys are refused.
+/// Options of the built-in cost modules, as they stand in the configuration. Unknown keys are
+/// refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostModuleOptions {
     /// Billing period in seconds, 1 to [`MAX_PERIOD_SECONDS`]; for `partial_hour` and `revenue`.
     pub period_seconds: u32,
-    /// Age in seconds from which on instances are all equally old, 1 to [`MAX_HORIZON_SECONDS`]; for `oldest_first`.
+    /// Age in seconds from which on instances are all equally old, 1 to [`MAX_HORIZON_SECONDS`];
+    /// for `oldest_first`.
     pub horizon_seconds: u32,
-    /// What each further victim of the same project costs more than the one before it, in seconds, 1 to [`MAX_FAIRNESS_SECONDS`];
-    /// for `fairness`.
+    /// What each further victim of the same project costs more than the one before it, in seconds,
+    /// 1 to [`MAX_FAIRNESS_SECONDS`]; for `fairness`.
     pub fairness_seconds: u32,
-    /// How long instances live; for `remaining_lifetime`, which cannot do without. No key of its own: whoever reads the configuration makes it of a
-    /// model.
+    /// How long instances live; `remaining_lifetime` requires it. It has no key of its own: the
+    /// reader of the configuration makes it from a model.
     #[serde(skip)]
     pub lifetimes: Option<LifeTables>,
 }
@@ -102,7 +106,7 @@ pub enum ConfigError {
         /// What is allowed, in words.
         allowed: String,
     },
-    /// A module that needs to know how long instances live, and nobody has said it.
+    /// A module requires a model of lifetimes, and the configuration has none.
     #[error(
         "the cost module {name} needs to know how long instances live: write `ebbtide model fit … --output json` to a file and name it in engine.lifetime_model"
     )]

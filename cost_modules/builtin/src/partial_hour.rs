@@ -1,14 +1,15 @@
-//! The part of the started billing period that the provider cannot charge for. **The default**, and the paper's cost.
+//! The part of the started billing period that the provider cannot charge for. **The default**, and
+//! the paper's cost.
 //!
-//! - Cost: `age mod period`, in seconds. An instance that is evicted 11 minutes into its second hour costs 660; one of exactly one
-//!   hour costs 0.
+//! - Cost: `age mod period`, in seconds. An instance that is evicted 11 minutes into its second
+//!   hour costs 660; one of exactly one hour costs 0.
 //! - Chooses: instances that have just been paid for. Ages beyond the period play no role.
 //! - Option: `period_seconds`, the billing period, default 3600.
 //! - Sums: two victims of 10 minutes each are as dear as one of 20.
 //!
-//! Source: López García et al. 2019, section 4.4.2. The paper's text also speaks of the time *until* the
-//! next complete period; that reading gives other victims in each of its four tables, the used-up part gives exactly the
-//! marked ones.
+//! Source: López García et al. 2019, section 4.4.2. The paper's text also speaks of the time
+//! *until* the next complete period; that reading gives other victims in each of its four tables,
+//! the used-up part gives exactly the marked ones.
 
 use crate::columns::{map, used_of_period};
 use ebbtide_cost_api::{CostError, CostForm, CostModule, VictimBatch};
@@ -20,7 +21,8 @@ pub struct PartialHour {
 }
 
 impl PartialHour {
-    /// With the billing period in seconds, which [`CostModuleOptions`](crate::CostModuleOptions) has checked.
+    /// With the billing period in seconds, which [`CostModuleOptions`](crate::CostModuleOptions)
+    /// has checked.
     pub(crate) fn new(period_seconds: u32) -> Self {
         Self { period_seconds }
     }

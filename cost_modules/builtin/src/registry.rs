@@ -1,4 +1,5 @@
-//! The one list of built-in cost modules. A new cost module is a file, a line in `build`, and nothing else.
+//! The one list of built-in cost modules. A new cost module is a file, a line in `build`, and
+//! nothing else.
 //!
 //! Invariant: names are unique and snake_case.
 
@@ -33,7 +34,8 @@ fn build(options: &CostModuleOptions) -> Vec<Arc<dyn CostModule>> {
     ]
 }
 
-/// Every built-in cost module, with default options: `remaining_lifetime` has no model then, and all cost the same.
+/// Every built-in cost module, with default options: `remaining_lifetime` has no model then, and
+/// all cost the same.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn CostModule>> {
     build(&CostModuleOptions::default())
@@ -51,7 +53,8 @@ pub fn names() -> Vec<String> {
 /// The cost module of that name. `partial-hour` is the same as `partial_hour`.
 ///
 /// # Errors
-/// [`ConfigError::UnknownCostModule`], which lists the names, an option that is out of range, or [`ConfigError::NoLifetimes`].
+/// [`ConfigError::UnknownCostModule`], which lists the names, an option that is out of range, or
+/// [`ConfigError::NoLifetimes`].
 pub fn by_name(
     name: &str,
     options: &CostModuleOptions,

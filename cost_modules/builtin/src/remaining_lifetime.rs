@@ -1,19 +1,28 @@
-//! What the victim would still have lived, by a model of how long instances live. Who is near its end goes first.
+//! The expected remaining lifetime of the victim, by a lifetime model. Instances near their end
+//! leave first.
 //!
-//! - Cost: the expected remaining lifetime at the victim's age, `E[T − s | T > s] = ∫ (1 − F(t)) dt / (1 − F(s))` from its age s on, in hours, times its
-//!   CPUs (virtual and physical ones together; at least 1). An instance whose flavor has a maximum lifetime expects no more than is left of that.
-//! - Chooses: instances near their end, be it the maximum lifetime or an age at which many end. A bathtub model spares those that have survived the
-//!   early ends; a hazard that rises takes the oldest first, one that falls the youngest.
-//! - Needs `engine.lifetime_model`: models by flavor, by zone, by both, or one for all, as `ebbtide model fit --output json` writes them. An
-//!   instance goes by the nearest group: its flavor in its zone, its flavor, its zone, all.
-//! - Why CPU-hours: what is lost is work that would have been done, and eight CPUs would have done eight times as much. So one instance of
-//!   eight CPUs is as dear as eight of one, and no size is preferred as such; without the factor large ones would go first.
-//! - Without a model (`all()` for lists and tests; the configuration refuses it) all cost 0, and the engine's ties decide.
+//! - Cost: the expected remaining lifetime at the victim's age, `E[T − s | T > s] = ∫ (1 − F(t)) dt
+//!   / (1 − F(s))` from its age s on, in hours, times its CPUs (virtual and physical ones together;
+//!   at least 1). An instance whose flavor has a maximum lifetime expects no more than is left of
+//!   that.
+//! - Chooses: instances near their end, be it the maximum lifetime or an age at which many end. A
+//!   bathtub model spares those that have survived the early ends; a hazard that rises takes the
+//!   oldest first, one that falls the youngest.
+//! - Needs `engine.lifetime_model`: models by flavor, by zone, by both, or one for all, as `ebbtide
+//!   model fit --output json` writes them. An instance goes by the nearest group: its flavor in its
+//!   zone, its flavor, its zone, all.
+//! - Why CPU-hours: what is lost is work that would have been done, and eight CPUs would have done
+//!   eight times as much. So one instance of eight CPUs is as dear as eight of one, and no size is
+//!   preferred as such; without the factor large ones would go first.
+//! - Without a model (`all()` for lists and tests; the configuration refuses it) all cost 0, and
+//!   the engine's ties decide.
 //!
-//! Invariants: no more life is lost for a longer remaining life; a cost is finite and not negative whatever the age.
+//! Invariants: no more life is lost for a longer remaining life; a cost is finite and not negative
+//! whatever the age.
 //!
-//! Source: the remaining lifetime is that of Kadupitiya et al., HPDC 2020, equation 3 with its lower limit at the age, and with the atom at the
-//! maximum that the paper leaves out. That the provider goes by it is our own.
+//! Source: the remaining lifetime is that of Kadupitiya et al., HPDC 2020, equation 3 with its
+//! lower limit at the age, and with the atom at the maximum that the paper leaves out. That the
+//! provider goes by it is our own.
 
 use crate::columns::check;
 use ebbtide_cost_api::{
@@ -40,7 +49,7 @@ impl RemainingLifetime {
         let zones = lifetimes.as_ref().is_some_and(LifeTables::knows_zones);
         Self {
             lifetimes,
-            // Most models know no zones, and then nobody has to be asked for them.
+            // Most models have no zones, and then the caller need not supply them.
             facts: zones
                 .then_some(Fact::AvailabilityZone)
                 .into_iter()
@@ -48,7 +57,7 @@ impl RemainingLifetime {
         }
     }
 
-    /// Where each candidate is, if that matters.
+    /// The zone of each candidate, if the models need it.
     fn zones<'a>(&self, victims: &VictimBatch<'a>) -> Result<Option<&'a Texts>, CostError> {
         let Some(fact) = self.facts.first() else {
             return Ok(None);

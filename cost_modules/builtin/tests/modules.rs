@@ -141,7 +141,8 @@ fn the_table_of_single_costs_holds() {
 
 #[test]
 fn the_remainders_of_the_paper_s_tables_are_the_partial_hours() {
-    // López García et al. 2019, tables 3 to 6: minutes of the preemptible instances, and minutes of the started hour.
+    // López García et al. 2019, tables 3 to 6: minutes of the preemptible instances, and minutes of
+    // the started hour.
     let tables: [(&[u32], &[u32]); 4] = [
         (
             &[96, 207, 71, 91, 210, 215, 85, 199, 152],

@@ -1,4 +1,5 @@
-//! What `remaining_lifetime` gives: by which model, in which order, and that it never goes out of bounds.
+//! What `remaining_lifetime` gives: by which model, in which order, and that it never goes out of
+//! bounds.
 
 #![allow(
     clippy::unwrap_used,
@@ -92,7 +93,8 @@ fn even(hours: f64) -> LifeTable {
     LifeTable::new(&[(0.0, 1.0), (hours * HOUR, 0.0)], 0.0).unwrap()
 }
 
-/// Many end within the first hour, nobody for 22 hours, the others before 24: the shape of the paper's bathtub.
+/// Many instances end within the first hour, none for 22 hours, the others before 24: the shape of
+/// the paper's bathtub.
 fn bathtub() -> LifeTable {
     let points = [
         (0.0, 1.0),
@@ -218,7 +220,8 @@ fn flavors_that_were_not_handed_over_are_an_error_and_not_a_panic() {
     assert_eq!(result, Err(CostError::MissingFlavors));
 }
 
-/// A table whose hazard rises: between ages of equal distance ever larger shares of those that are left end.
+/// A table whose hazard rises: between ages of equal distance ever larger shares of those that are
+/// left end.
 fn rising() -> impl Strategy<Value = LifeTable> {
     prop::collection::vec(0.01_f64..0.2, 2..12).prop_map(|mut steps| {
         steps.sort_unstable_by(f64::total_cmp);

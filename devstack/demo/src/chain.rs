@@ -1,5 +1,5 @@
-//! Work that keeps a processor busy and whose result can be checked: SHA-256 of SHA-256 of …, so many rounds. No round can be left out, and
-//! every round is needed for the result.
+//! Work that keeps a processor busy and whose result can be checked: SHA-256 of SHA-256 of …, so
+//! many rounds. No round can be left out, and every round is needed for the result.
 //!
 //! On SIGUSR1 it writes where it is to a file and goes on; it can begin from such a file.
 

@@ -1,7 +1,9 @@
-//! A whole region in one process: the scheduler on SQLite, four agents with simulated hypervisors, and the in-process bus.
+//! A whole region in one process: the scheduler on SQLite, four agents with simulated hypervisors,
+//! and the in-process bus.
 //!
-//! Nothing but RabbitMQ is replaced: database, API, protocol and agents are the real ones. What the in-process bus cannot do is
-//! outlive the process; the outbox and the agents' journals make up for that at the next start.
+//! Nothing but RabbitMQ is replaced: database, API, protocol and agents are the real ones. What the
+//! in-process bus cannot do is outlive the process; the outbox and the agents' journals make up for
+//! that at the next start.
 
 use anyhow::{Context, Result};
 use ebbtide_agent::clock::SystemClock;

@@ -1,7 +1,8 @@
-//! `ebbtide-demo`: tells the story on a running region (`story`), runs a whole region in this process (`embedded`), or
-//! does work that can be checked (`chain`).
+//! `ebbtide-demo`: tells the story on a running region (`story`), runs a whole region in this
+//! process (`embedded`), or does work that can be checked (`chain`).
 
-/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error:
+/// `println!` would panic.
 macro_rules! say {
     ($($words:tt)*) => {{
         let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
@@ -62,7 +63,8 @@ enum What {
         #[arg(long)]
         ready_file: PathBuf,
     },
-    /// Keep a processor busy with work whose result can be checked: SHA-256 of SHA-256 of … (a job for `ebbtide run`).
+    /// Keep a processor busy with work whose result can be checked: SHA-256 of SHA-256 of … (a job
+    /// for `ebbtide run`).
     Chain {
         /// How many rounds.
         #[arg(long, required_unless_present = "rate", default_value_t = 0)]

@@ -55,7 +55,7 @@ stack_choose_ports() {
 stack_settings() {
     local pair
     for pair in $_stack_ports; do printf -v "port_${pair%%:*}" '%d' $((${pair#*:} + STACK_OFFSET)); done
-    # A child of ours must find Debian's Python and programs, not somebody's virtual environment.
+    # A child of ours must find Debian's Python and programs, not the user's virtual environment.
     export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
     unset PYTHONPATH VIRTUAL_ENV
     export ERL_EPMD_PORT=$port_epmd ERL_EPMD_ADDRESS=127.0.0.1

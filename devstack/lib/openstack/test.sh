@@ -50,7 +50,7 @@ stack_command_test() {
     echo
     printf '%s\n' "${stack_test_times[@]}"
     if [ ${#stack_test_failed[@]} -gt 0 ]; then
-        # Last, so that whoever sees only the end of a long log sees why.
+        # Last, so that the end of a long log says why.
         for report in "$stack_home/differences.txt" "$stack_home-2/differences.txt"; do
             [ ! -s "$report" ] || tail -n 30 -- "$report"
         done
@@ -65,7 +65,7 @@ _stack_test_second_begins() {
     EBBTIDE_OPENSTACK_HOME=$stack_home-2 EBBTIDE_BIN_DIR=${EBBTIDE_BIN_DIR:-$stack_target/debug} \
         ./devstack/openstack test --release "$stack_test_release" "$@" > "$stack_home-2.log" 2>&1 &
     stack_test_second=$!
-    # An interrupted test leaves no second cloud behind that nobody knows of.
+    # An interrupted test leaves no second cloud behind.
     trap 'if [ -n "$stack_test_second" ]; then
         kill "$stack_test_second" 2>/dev/null || true
         EBBTIDE_OPENSTACK_HOME=$stack_home-2 ./devstack/openstack down

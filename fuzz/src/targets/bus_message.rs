@@ -1,4 +1,5 @@
-//! Bus messages (CloudEvents in JSON) from agents and from the scheduler: what is taken is written as it is read.
+//! Bus messages (CloudEvents in JSON) from agents and from the scheduler: what is taken is written
+//! as it is read.
 
 use ebbtide_model::message::Message;
 

@@ -1,5 +1,5 @@
-//! Flavors as operators write them: `VCPUS RAM DISK` in the first line, then an extra spec a line, `KEY=VALUE`. What is understood is
-//! within its limits.
+//! Flavors as operators write them: `VCPUS RAM DISK` in the first line, then an extra spec a line,
+//! `KEY=VALUE`. What is understood is within its limits.
 
 use ebbtide_model::flavor::{MAX_GRACE, MAX_PRIORITY, MAX_PROTECTED};
 use ebbtide_model::{Flavor, FlavorId};

@@ -1,4 +1,5 @@
-//! Requests of the API off the wire: the first byte says which, the message follows. What is read is written as it is read.
+//! Requests of the API off the wire: the first byte says which, the message follows. What is read
+//! is written as it is read.
 
 use ebbtide_proto::v1;
 use prost::Message;

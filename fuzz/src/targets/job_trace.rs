@@ -1,6 +1,7 @@
-//! Traces of short and long jobs: what is taken can be played to its end, on a small cluster with servers that come and go.
+//! Traces of short and long jobs: what is taken can be played to its end, on a small cluster with
+//! servers that come and go.
 
-use ebbtide_elastic::{Cluster, Elastic, Nobody, Policy, Setup, Trace, simulate};
+use ebbtide_elastic::{Cluster, Elastic, NoWatch, Policy, Setup, Trace, simulate};
 use ebbtide_lifetime::distributions::Exponential;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ fn play(trace: &Trace) {
         elastic: Some(elastic),
         seed: 1,
     };
-    let outcome = simulate(trace, &setup, &mut Nobody).expect("there are servers for all jobs");
+    let outcome = simulate(trace, &setup, &mut NoWatch).expect("there are servers for all jobs");
     assert_eq!(outcome.short.count() + outcome.long.count(), trace.tasks());
     assert!(outcome.transients.most <= 3);
 }

@@ -1,5 +1,6 @@
-//! The agent's journal. As it stands, and, because nobody guesses a checksum, each line as JSON with the right one. What was read once
-//! is read again, also after more was written and after everything was replaced.
+//! The agent's journal: the input as it stands, and each line as JSON with its correct checksum,
+//! because a fuzzer does not find valid checksums. A second read returns the same records, also
+//! after an append and after a replacement.
 
 use ebbtide_agent::journal::{Journal, Storage};
 use std::io;

@@ -1,5 +1,5 @@
-//! Tables of lifetimes, and models as text. What is taken can be fitted or refused, a model that is taken is a distribution, and whatever a scheduler would look up
-//! in it is a chance or a time.
+//! Tables of lifetimes, and models as text. What is taken can be fitted or refused, a model that is
+//! taken is a distribution, and whatever a scheduler would look up in it is a chance or a time.
 
 use ebbtide_lifetime::description::{Description, pick};
 use ebbtide_lifetime::fit::{Curve, kaplan_meier, observed};

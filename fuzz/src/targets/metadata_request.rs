@@ -1,5 +1,6 @@
-//! What a guest asks its metadata service. The first lines of the input are method and target, then headers; after an empty line comes
-//! the body. Nothing but the notice of this guest is ever released, and what is answered can be sent.
+//! What a guest asks its metadata service. The first lines of the input are method and target, then
+//! headers; after an empty line comes the body. Nothing but the notice of this guest is ever
+//! released, and what is answered can be sent.
 
 use ebbtide_agent::metadata::{Answer, Document, Notice, Reply, Request, Tokens, answer};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};

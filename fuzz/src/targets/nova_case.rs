@@ -1,4 +1,5 @@
-//! Cases of Nova's decisions and inputs of its benchmark: whatever is one, is decided, and by columns as host by host.
+//! Cases of Nova's decisions and inputs of its benchmark: whatever is one, is decided, and by
+//! columns as host by host.
 
 use ebbtide_nova::answer::answer;
 use ebbtide_nova::bench_input::BenchInput;

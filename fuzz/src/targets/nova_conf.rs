@@ -1,4 +1,5 @@
-//! Configuration files as oslo.config reads them, and nova.conf in them. Secret options are not shown.
+//! Configuration files as oslo.config reads them, and nova.conf in them. Secret options are not
+//! shown.
 
 use crate::secret::{MARK, assert_no_mark};
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf};

@@ -1,4 +1,5 @@
-//! Nova's versioned objects in calls, casts, answers and notifications. Python's JSON takes what JSON is.
+//! Nova's versioned objects in calls, casts, answers and notifications. Python's JSON takes what
+//! JSON is.
 
 use ebbtide_nova_objects as objects;
 use ebbtide_nova_objects::notification;

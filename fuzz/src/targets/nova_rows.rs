@@ -1,5 +1,5 @@
-//! Rows of Nova's databases: one column a line, in the order of `ComputeColumns::texts`; the whole text as the flavor of an instance.
-//! What cannot be taken in is Nova's error, never ours.
+//! Rows of Nova's databases: one column a line, in the order of `ComputeColumns::texts`; the whole
+//! text as the flavor of an instance. What cannot be taken in is Nova's error, never ours.
 
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova_db::{ComputeColumns, InstanceFlavor};

@@ -1,5 +1,6 @@
-//! HTTP answers of Keystone, Placement and Nova, through the real client and a socket. The first byte says what was asked, the second
-//! with which status it is answered; header lines follow, and after an empty line the body. Keystone's answers never show in an error.
+//! HTTP answers of Keystone, Placement and Nova, through the real client and a socket. The first
+//! byte says what was asked, the second with which status it is answered; header lines follow, and
+//! after an empty line the body. Keystone's answers never show in an error.
 
 use crate::secret::MARK;
 use ebbtide_openstack::{
@@ -64,7 +65,8 @@ pub(super) fn run(bytes: &[u8]) {
     WORLD.with(|world| world.ask(*call, answer(status, &head, body)));
 }
 
-/// An answer as it goes over the wire. Headers of the transport are not for the fuzzer: hyper has its own.
+/// An answer as it goes over the wire. Headers of the transport are not for the fuzzer: hyper has
+/// its own.
 fn answer(status: u16, head: &[String], body: &[u8]) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status} X\r\n");
     for line in head {

@@ -1,4 +1,5 @@
-//! oslo.messaging's envelopes, requests and replies: what is read has what a request or reply has, and goes back out as it came.
+//! oslo.messaging's envelopes, requests and replies: what is read has what a request or reply has,
+//! and goes back out as it came.
 
 use oslo_messaging::{RpcVersion, wire};
 

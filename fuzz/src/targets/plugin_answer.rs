@@ -1,4 +1,5 @@
-//! What a plugin says of itself: a service's message, off the wire. What is taken reads what it says, by names that are read as they are written.
+//! What a plugin says of itself: a service's message, off the wire. What is taken reads what it
+//! says, by names that are read as they are written.
 
 use ebbtide_plugin_contract::{
     CandidateNeed, CostDescription, HostNeed, WeigherDescription, speaks,

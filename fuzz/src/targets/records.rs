@@ -1,4 +1,5 @@
-//! Records of the own database: the first byte says of which kind, JSON follows. What is read is written as it was read.
+//! Records of the own database: the first byte says of which kind, JSON follows. What is read is
+//! written as it was read.
 
 use ebbtide_agent::driver::simulated::SimulatedState;
 use ebbtide_model::{

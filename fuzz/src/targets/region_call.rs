@@ -1,5 +1,6 @@
-//! Calls of the API to a scheduler that runs, with an agent, in this process: the first byte says which call, the message follows as it
-//! goes over the wire. Whatever is asked is answered in time, and never with an error that is ours; afterwards the scheduler still answers.
+//! Calls of the API to a scheduler that runs, with an agent, in this process: the first byte says
+//! which call, the message follows as it goes over the wire. Whatever is asked is answered in time,
+//! and never with an error that is ours; afterwards the scheduler still answers.
 
 mod world;
 

@@ -1,4 +1,5 @@
-//! What metadata servers answer to a run, in all forms, and the record of one. What is taken can be gone on with, and is written as it is read.
+//! What metadata servers answer to a run, in all forms, and the record of one. What is taken can be
+//! gone on with, and is written as it is read.
 
 use ebbtide_run::metadata::{Answer, Form, Heard};
 use ebbtide_run::{Action, Event, Job, Moment, Record, Rhythm, Rules, Span, outcome};

@@ -1,4 +1,5 @@
-//! What Slurm says, what an operator and the controller have written: answers, lists of hosts, settings, records. What is taken can be worked with.
+//! What Slurm says, what an operator and the controller have written: answers, lists of hosts,
+//! settings, records. What is taken can be worked with.
 
 use ebbtide_burst::report::{Baseline, report};
 use ebbtide_burst::slurm::{MOST_HOSTS, hosts, jobs, nodes};

@@ -1,5 +1,5 @@
-//! The many small texts that come in columns, fields and options. The first byte says as what the rest is read; what is written of it
-//! is read as the same.
+//! The many small texts that come in columns, fields and options. The first byte says as what the
+//! rest is read; what is written of it is read as the same.
 
 use ebbtide_model::{
     EvacuationState, GroupPolicy, InterruptionBehaviour, Money, ResourceClass, ServerStatus,

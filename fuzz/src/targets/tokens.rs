@@ -1,4 +1,4 @@
-//! Token files and tokens: nobody comes in with what stands in the file.
+//! Token files and tokens: no text in a token file authenticates a caller.
 
 use ebbtide_access::{Token, TokenFile};
 

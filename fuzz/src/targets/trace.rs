@@ -25,7 +25,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-/// Time goes on, and nobody goes who did not come.
+/// Checks that time never goes back, and that only existing VMs are deleted.
 fn check(trace: &Trace, lenient: bool) {
     assert!(trace.events.len() <= 1_000);
     assert!(lenient || trace.irregularities.total() == 0);

@@ -54,7 +54,8 @@ fn read(text: &str) {
         Ok(url) => assert_no_mark(&format!("{url} {url:?}")),
         Err(error) => assert_no_mark(&error),
     }
-    // Templates in the URLs of cells take their parts from nova.conf, and stay text whatever they are.
+    // Templates in the URLs of cells take their parts from nova.conf, and stay text whatever they
+    // are.
     let conf = "mysql+pymysql://nova:p%40ss@db1:3306/nova_api?charset=utf8";
     let once = ebbtide_nova_db::format_url(text, conf);
     assert!(once.len() <= 64 * (text.len() + 64));

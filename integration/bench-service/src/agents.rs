@@ -1,5 +1,5 @@
-//! Agents as tasks of this program, over one connection to the broker: what hosts have processors of their own for should weigh as little as
-//! possible where everything shares one machine.
+//! Agents as tasks of this program, over one connection to the broker: what hosts have processors
+//! of their own for should weigh as little as possible where everything shares one machine.
 
 use anyhow::{Context, Result, bail};
 use ebbtide_agent::clock::{Clock, SystemClock};
@@ -21,7 +21,8 @@ pub(crate) struct Agents {
     running: JoinSet<Result<()>>,
 }
 
-/// Starts an agent with a simulated hypervisor for each of these hosts, and waits until the scheduler knows them all.
+/// Starts an agent with a simulated hypervisor for each of these hosts, and waits until the
+/// scheduler knows them all.
 pub(crate) async fn start(
     region: &Region,
     admin: AdminClient<Wire>,

@@ -1,7 +1,9 @@
-//! Evacuations a second, from end to end: hosts with real agents and simulated hypervisors are full of preemptible servers; each caller asks for a normal
-//! one on a host of its own, waits until it runs on the room that was taken, deletes it, and fills the room with a preemptible one again.
+//! Evacuations a second, from end to end: hosts with real agents and simulated hypervisors are full
+//! of preemptible servers; each caller asks for a normal one on a host of its own, waits until it
+//! runs on the room that was taken, deletes it, and fills the room with a preemptible one again.
 //!
-//! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent messages, and rows of the database.
+//! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent
+//! messages, and rows of the database.
 
 use crate::watcher::Watcher;
 use crate::{Options, clock};
@@ -42,7 +44,8 @@ pub(crate) struct Churn {
     scheduler_cpu_ms: f64,
     /// Of the broker.
     broker_cpu_ms: f64,
-    /// Of this program: whoever asks, and the agents if they are tasks of it.
+    /// Processor time of this program: the callers, and the agents if they run as tasks of this
+    /// program.
     load_cpu_ms: f64,
     samples: Vec<Sample>,
     machine: Machine,
@@ -86,7 +89,8 @@ pub(crate) fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
             count: 1,
             flavor: flavor.to_owned(),
             project_id: "load".to_owned(),
-            // Each caller has a host of its own: otherwise one would take the place that another one has just given back, and nobody would leave.
+            // Each caller has its own host. On a shared host, one caller would take the capacity
+            // that another caller has just released, and no victim would have to leave.
             force_hosts: vec![host.to_owned()],
             ..Default::default()
         }),
@@ -191,7 +195,7 @@ async fn caller(
         let id = created.servers.first().map(|s| s.id.clone());
         let id = id.context("no server")?;
         if created.decision.is_none_or(|d| d.no_valid_host.is_some()) {
-            bail!("no valid host: nobody preemptible is left on {host}");
+            bail!("no valid host: no preemptible server is left on {host}");
         }
         watcher.expect(&id, "active").come().await?;
         times.push(asked.elapsed());

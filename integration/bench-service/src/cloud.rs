@@ -1,4 +1,5 @@
-//! The cloud: hosts that are heartbeats, and preemptible servers that are taken over as if they had been running.
+//! The cloud: hosts that are heartbeats, and preemptible servers that are taken over as if they had
+//! been running.
 
 use crate::{Options, clock};
 use anyhow::{Result, bail};
@@ -24,7 +25,7 @@ const SLOTS: u64 = 4;
 const ROOM: u64 = 500;
 /// Messages on their way to the broker at once, and calls on their way to the scheduler.
 const IN_FLIGHT: usize = 64;
-/// Registering and filling take a while; somebody wants to see that it goes on.
+/// Interval of progress messages, in servers. Registering and filling take a while.
 const TELL_EVERY: usize = 5000;
 
 fn host_name(number: u32) -> String {
@@ -54,7 +55,8 @@ fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
     Ok(Outgoing::cloud_event(message.id.0, message.to_bytes()?))
 }
 
-/// Sends one heartbeat of each host and declares its agent's queue, as an agent does when it starts; waits until all are registered, and makes the flavors.
+/// Sends one heartbeat of each host and declares its agent's queue, as an agent does when it
+/// starts; waits until all are registered, and makes the flavors.
 pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
     let config = AmqpConfig::new(vec![region.broker_url().parse()?], "bench");
     let bus = Arc::new(AmqpBus::connect(config, PATIENCE).await?);
@@ -150,7 +152,8 @@ pub(crate) async fn fill(region: &Region, options: &Options) -> Result<()> {
     while let Some(adopted) = adopting.join_next().await {
         adopted??;
     }
-    // Whoever asks now has to preempt; if not, what is measured is not what it is called.
+    // Every further normal request must preempt. If this check fails, the benchmark does not
+    // measure preemption.
     let mut scheduler = region.scheduler().await?;
     let request = v1::PlacementRequest {
         count: 1,

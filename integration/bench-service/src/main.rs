@@ -1,15 +1,19 @@
-//! How many placements a second go through the service: gRPC in, a durable claim, a notice for each victim on RabbitMQ, and, where
-//! the service also starts the instances, a message for each start.
+//! How many placements a second go through the service: gRPC in, a durable claim, a notice for each
+//! victim on RabbitMQ, and, where the service also starts the instances, a message for each start.
 //!
-//! A private broker and a scheduler with its own database are started and ended with the program. The hosts are heartbeats without
-//! agents behind them: what is measured is the scheduler, its database and its broker. `ebbtide bench service` runs this
-//! program, which has to lie beside it, as has `ebbtide-scheduler`.
+//! A private broker and a scheduler with its own database are started and ended with the program.
+//! The hosts are heartbeats without agents behind them: what is measured is the scheduler, its
+//! database and its broker. `ebbtide bench service` runs this program, which has to lie beside it,
+//! as has `ebbtide-scheduler`.
 //!
-//! - `cloud` registers hosts and fills them; `load` asks; `meters` reads what the scheduler and the kernel count;
-//! - `churn` evacuates from end to end, `takeover` ends the scheduler on duty again and again; `agents` and `watcher` are what both need;
+//! - `cloud` registers hosts and fills them; `load` asks; `meters` reads what the scheduler and the
+//!   kernel count;
+//! - `churn` evacuates from end to end, `takeover` ends the scheduler on duty again and again;
+//!   `agents` and `watcher` are what both need;
 //! - `report` says what came out, and what bounds it.
 
-/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error:
+/// `println!` would panic.
 macro_rules! say {
     ($($words:tt)*) => {{
         let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
@@ -67,7 +71,8 @@ impl Store {
 /// What is asked of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Call {
-    /// What nova-conductor asks of a scheduler: places with durable claims. Somebody else starts the instances.
+    /// The call that nova-conductor makes to a scheduler: hosts with durable claims. The scheduler
+    /// starts no instances.
     SelectDestinations,
     /// A tenant's call: places, and a start message to an agent for each.
     CreateServers,
@@ -108,7 +113,8 @@ pub(crate) struct Options {
     /// Schedulers that are active at once on the database; callers are spread over them
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     schedulers: u32,
-    /// Evacuate for real: agents with simulated hypervisors, 8 places on each of few hosts; every placement waits until it runs
+    /// Evacuate for real: agents with simulated hypervisors, 8 places on each of few hosts; every
+    /// placement waits until it runs
     #[arg(long)]
     evacuate: bool,
     /// With --evacuate: the grace period of the victims
@@ -120,13 +126,15 @@ pub(crate) struct Options {
     /// With --evacuate: a process for each agent, as in a region, instead of all agents in this one
     #[arg(long)]
     agent_processes: bool,
-    /// End the scheduler on duty so many times, and measure how long it takes until another one evacuates in its place
+    /// End the scheduler on duty so many times, and measure how long it takes until another one
+    /// evacuates in its place
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     takeovers: u32,
     /// With --takeovers: how it ends
     #[arg(long, value_enum, default_value = "kill")]
     by: takeover::By,
-    /// With --takeovers: seconds that a scheduler which has fallen silent keeps its duty from others
+    /// With --takeovers: seconds that a scheduler which has fallen silent keeps its duty from
+    /// others
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=60))]
     lease: u32,
     /// Print JSON instead of lines
@@ -140,7 +148,8 @@ pub(crate) struct Group<'r> {
     pub(crate) peers: &'r [Peer],
 }
 
-/// Threads for what blocks: journals and files of hypervisors. With one for each host they would only take the processors from one another.
+/// Threads for what blocks: journals and files of hypervisors. With one for each host they would
+/// only take the processors from one another.
 const BLOCKING: usize = 4;
 
 fn main() -> ExitCode {
@@ -196,7 +205,8 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
     );
     let region = Region::start(RegionOptions {
         database: options.database.database(),
-        // What has ended is deleted after a minute (servers after ten), so that it is seen whether tables stay small.
+        // What has ended is deleted after a minute (servers after ten), so that it is seen whether
+        // tables stay small.
         database_options: "keep_minutes = 1".to_owned(),
         region: "longest_budget_window_seconds = 0".to_owned(),
         hosts: processes,
@@ -224,7 +234,8 @@ async fn measure(options: &Options) -> Result<Outcome> {
     if options.evacuate {
         return evacuate(options).await;
     }
-    // Nobody renews these hosts, nobody answers notices: all of that has to wait until the end.
+    // No agent sends heartbeats or answers notices. The timeouts are therefore longer than the
+    // benchmark.
     let region = "host_down_seconds = 86400\nstart_timeout_seconds = 86400\nact_timeout_seconds = 86400\n\
                   notice_timeout_seconds = 3600\ndefault_grace_seconds = 900";
     let mut region = Region::prepare(RegionOptions {
@@ -253,7 +264,8 @@ async fn measure(options: &Options) -> Result<Outcome> {
         region: &region,
         peers: &peers,
     };
-    // A second of load before the measurement: connections, caches and queues are as they are in a region that runs.
+    // A second of load before the measurement: connections, caches and queues are as they are in a
+    // region that runs.
     complain!("measuring for {} s", options.seconds);
     let (call, clients) = (options.call, options.clients);
     let first = load::run(&group, call, clients, Duration::from_secs(1)).await?;
@@ -261,7 +273,7 @@ async fn measure(options: &Options) -> Result<Outcome> {
     let span = Duration::from_secs(u64::from(options.seconds));
     let done = load::run(&group, call, clients, span).await?;
     let after = Meters::read(&group).await?;
-    // Nobody leaves in this region, so whoever was chosen once may not be chosen again.
+    // No server leaves in this region, so the scheduler must not choose a victim twice.
     let mut chosen = BTreeSet::new();
     for victim in first.victims.iter().chain(&done.victims) {
         if !chosen.insert(victim) {

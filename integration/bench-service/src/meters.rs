@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Ticks a second of `/proc/*/stat`: Linux shows processor time in hundredths of a second to every program (USER_HZ).
+/// Ticks a second of `/proc/*/stat`: Linux shows processor time in hundredths of a second to every
+/// program (USER_HZ).
 const TICKS: f64 = 100.0;
 
 /// Counters at one moment.
@@ -107,7 +108,8 @@ pub(crate) fn process_cpu(process: &str) -> Result<f64> {
     Ok(fields.iter().sum::<f64>() / TICKS)
 }
 
-/// Processor seconds of the process with this name that this one has started, or one that it has started.
+/// Processor seconds of the process with this name that this one has started, or one that it has
+/// started.
 pub(crate) fn child_cpu(name: &str) -> Result<f64> {
     for entry in std::fs::read_dir("/proc")? {
         let file = entry?.file_name();
@@ -134,7 +136,8 @@ fn is_ours(pid: u32) -> bool {
     here == own
 }
 
-/// Processor seconds that somebody used: all fields of the first line but idle, iowait and guests, which are counted twice.
+/// Processor seconds that the whole machine has used: all fields of the first line except idle and
+/// iowait, and except the guest fields, which the kernel counts twice.
 fn machine_cpu() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
     let first = text.lines().next().unwrap_or_default();

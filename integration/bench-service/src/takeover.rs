@@ -1,8 +1,12 @@
-//! How long nobody is on duty: the scheduler that is gets killed, stopped or ended, again and again, and at the same moment another one is
-//! asked for a normal server that needs a victim's room.
+//! Measures how long the region has no scheduler on duty. The benchmark kills, stops or terminates
+//! the scheduler on duty again and again. At the same moment it asks another scheduler for a normal
+//! server that needs the capacity of a victim.
 //!
-//! Three times are taken from the end of the first one: until the other one has answered (deciding needs no leader), until it is on duty,
-//! and until the server runs on the freed room, for which the notice must have gone out and the agent must have been heard.
+//! The benchmark takes three times, from the end of the first scheduler:
+//! - until the other scheduler has answered (a decision needs no leader);
+//! - until the other scheduler is on duty;
+//! - until the server runs on the freed capacity. Before that the scheduler must send the notice
+//!   and receive the report of the agent.
 
 use crate::churn::{NORMAL, SLOTS, SPOT, driver, flavors, request};
 use crate::watcher::Watcher;
@@ -40,7 +44,8 @@ pub(crate) struct Takeovers {
     by: By,
     lease_seconds: u32,
     rounds: u32,
-    /// Milliseconds until the other scheduler has answered with a decision: the median, and the longest.
+    /// Milliseconds until the other scheduler has answered with a decision: the median, and the
+    /// longest.
     answered_p50_ms: f64,
     answered_max_ms: f64,
     /// Until the other scheduler is on duty.
@@ -195,7 +200,7 @@ async fn round(pair: &Pair, by: By, n: u32, host: &str) -> Result<Times> {
         let id = created.servers.first().map(|s| s.id.clone());
         let id = id.context("no server")?;
         if created.decision.is_none_or(|d| d.no_valid_host.is_some()) {
-            bail!("no valid host: nobody preemptible is left on {host}");
+            bail!("no valid host: no preemptible server is left on {host}");
         }
         watcher.expect(&id, "active").come().await?;
         Ok((id, answered, began.elapsed()))
@@ -218,8 +223,9 @@ async fn round(pair: &Pair, by: By, n: u32, host: &str) -> Result<Times> {
     })
 }
 
-/// Asks until there is an answer. Whoever is stopped in its turn to write holds all others up until the database ends that turn: they answer
-/// that they are not available meanwhile, and callers ask again.
+/// Repeats the request until a scheduler answers it. A scheduler that is stopped inside a write
+/// transaction blocks the other schedulers until the database ends that transaction. Meanwhile they
+/// answer `UNAVAILABLE`, and callers repeat their requests.
 async fn answered(
     servers: &mut v1::servers_client::ServersClient<ebbtide_integration_tests::region::Wire>,
     n: u32,
@@ -228,7 +234,7 @@ async fn answered(
 ) -> Result<v1::CreateServersResponse> {
     let mut create = request(NORMAL, host);
     if let Some(request) = &mut create.request {
-        // Whoever repeats a request says so by its ids.
+        // The server ids mark the repeated request as the same request.
         request.server_ids = vec![uuid::Uuid::from_u128(n.into()).to_string()];
     }
     loop {

@@ -1,4 +1,4 @@
-//! Whoever waits for a server is told by one stream of events.
+//! Notifies waiting callers about servers, from one stream of events.
 
 use anyhow::{Context, Result, bail};
 use ebbtide_integration_tests::region::Wire;
@@ -48,12 +48,13 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Who waits for a server to be gone has to begin before it can go: what is gone is not remembered.
+    /// Who waits for a server to be gone has to begin before it can go: what is gone is not
+    /// remembered.
     pub(crate) fn expect(&self, id: &str, status: &'static str) -> Expected {
         let (tell, told) = oneshot::channel();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.get(id).is_some_and(|s| s == status) {
-            // Whoever waits for it is there: the receiver is below.
+            // The send cannot fail: the receiver is the local `told`.
             let _ = tell.send(());
         } else {
             let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,9 @@
-//! How many instructions one decision takes. Counts do not depend on how busy the machine is, so CI can compare them.
+//! How many instructions one decision takes. Counts do not depend on how busy the machine is, so CI
+//! can compare them.
 //!
-//! `cargo bench -p ebbtide-bench --bench instructions`. Needs valgrind and the runner of the same version:
-//! `cargo install --locked gungraun-runner --version 0.20.0`. Tables are built before anything is counted.
+//! `cargo bench -p ebbtide-bench --bench instructions`. Needs valgrind and the runner of the same
+//! version: `cargo install --locked gungraun-runner --version 0.20.0`. Tables are built before
+//! anything is counted.
 
 // A benchmark that cannot set up its cloud has nothing to say; the macros make public functions.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
@@ -32,7 +34,8 @@ fn decide(workload: Workload) -> (Workload, Decision) {
     (workload, decision)
 }
 
-/// Nova's benchmark input of a thousand hosts, as columns, in a scheduler that has answered other requests already.
+/// Nova's benchmark input of a thousand hosts, as columns, in a scheduler that has answered other
+/// requests already.
 fn nova(file: &str) -> (Cloud, RequestSpec) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../nova/bench")

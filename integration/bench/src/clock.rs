@@ -21,7 +21,7 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 pub struct Took {
     /// On the clock at the wall.
     pub wall: Duration,
-    /// Processor time of this thread: nobody else's work is in it.
+    /// Processor time of this thread. Other threads and processes do not count.
     pub cpu: Duration,
 }
 

@@ -1,7 +1,8 @@
 //! Clouds from a seed.
 //!
-//! Sizes are mixed and so is what they are short of: some take more memory for each virtual CPU than the hosts have, some less.
-//! So hosts run out of different things, as real ones do, and the cheapest victims are not simply the smallest.
+//! Sizes are mixed and so is what they are short of: some take more memory for each virtual CPU
+//! than the hosts have, some less. So hosts run out of different things, as real ones do, and the
+//! cheapest victims are not simply the smallest.
 
 use crate::progress::Progress;
 use crate::seeded::Seeded;
@@ -84,8 +85,8 @@ static REQUEST_MIX: [(&Size, u64); 6] = [
     (&LARGE, 3),
     (&XLARGE, 1),
 ];
-/// Capacity of a host for each preemptible instance that it holds, in halves of a virtual CPU: preemptible ones take about
-/// seven tenths of it, normal ones the rest.
+/// Capacity of a host for each preemptible instance that it holds, in halves of a virtual CPU:
+/// preemptible ones take about seven tenths of it, normal ones the rest.
 const HALF_VCPUS_EACH: i64 = 7;
 const RAM_MB_EACH: i64 = 8000;
 const DISK_GB_EACH: i64 = 64;
@@ -150,15 +151,17 @@ pub struct HostPlan {
 /// How full hosts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// So many preemptible instances each, and normal ones until not even the smallest size fits any more: whoever asks has
-    /// to preempt. How many instances that are in all follows from the seed.
+    /// So many preemptible instances on each host, and normal ones until not even the smallest size
+    /// fits any more: every further normal request must preempt. The seed determines the total
+    /// number of instances.
     Saturated {
         /// Preemptible instances on each host.
         preemptibles: u32,
     },
-    /// 56 VCPUs, and up to twelve instances of both kinds: between empty and nearly full, with room for every request.
+    /// 56 VCPUs, and up to twelve instances of both kinds: between empty and nearly full, with room
+    /// for every request.
     Partly,
-    /// Nobody is there. Room for so many of [`SMALL`], exactly.
+    /// No instances. Each host has capacity for exactly so many of [`SMALL`].
     Empty {
         /// How many.
         slots: u32,
@@ -200,7 +203,7 @@ impl CloudPlan {
             Fill::Saturated { preemptibles } => {
                 for placed in 0..preemptibles {
                     let drawn = *seeded.pick(&PREEMPTIBLE_MIX).unwrap_or(&&TINY);
-                    // Whoever comes later must find room at least for the smallest size.
+                    // Leave enough capacity for the remaining instances, each of the smallest size.
                     let later = i64::from(preemptibles - placed - 1);
                     let size = if plan.fits(drawn, later) {
                         drawn
@@ -414,7 +417,8 @@ fn host(number: u32, capacity: Amounts) -> Host {
     }
 }
 
-/// Normal requests of mixed sizes, always the same for a seed. The identifiers are none of any cloud's.
+/// Normal requests of mixed sizes, always the same for a seed. The identifiers are none of any
+/// cloud's.
 #[must_use]
 pub fn requests(count: u32, seed: u64) -> Vec<(&'static Size, PlacementRequest)> {
     // A stream that no host has.

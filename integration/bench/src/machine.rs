@@ -13,7 +13,8 @@ pub struct Machine {
     pub memory_mib: u64,
     /// Operating system and architecture.
     pub system: String,
-    /// How busy the machine was in the last minute, as the system says it: above the number of cores no time is to be trusted.
+    /// How busy the machine was in the last minute, as the system says it: above the number of
+    /// cores no time is to be trusted.
     pub load_1m: String,
     /// `release` or `debug`. Figures of a debug build mean nothing.
     pub build: &'static str,

@@ -1,8 +1,9 @@
 //! What a host and an instance take in memory.
 //!
-//! The table is filled in two steps, first hosts only, then instances, and each time the kernel is asked how much memory of the
-//! process is resident (`/proc/self/smaps_rollup`, which is exact). That counts everything: columns, names, indexes, the
-//! allocator's own needs and its waste. What a growing vector has reserved but never touched is not resident and not counted.
+//! The table is filled in two steps, first hosts only, then instances, and each time the kernel is
+//! asked how much memory of the process is resident (`/proc/self/smaps_rollup`, which is exact).
+//! That counts everything: columns, names, indexes, the allocator's own needs and its waste. What a
+//! growing vector has reserved but never touched is not resident and not counted.
 
 use crate::BenchError;
 use crate::cloud::{Builder, CloudPlan, Fill};

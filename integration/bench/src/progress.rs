@@ -1,6 +1,6 @@
 //! How far a measurement is. It is told between the times that are measured, never within them.
 
-/// Whoever wants to know.
+/// Receiver of progress reports.
 pub trait Progress {
     /// Something else is done now.
     fn begin(&mut self, what: &str, total: u64);
@@ -8,7 +8,7 @@ pub trait Progress {
     fn set(&mut self, done: u64);
 }
 
-/// Nobody wants to know.
+/// Ignores all progress reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -1,8 +1,10 @@
-//! Ordinary requests: there is room, nobody has to leave. How long one takes, and how close that is to reading the columns once.
+//! Ordinary requests: the hosts have free capacity, and no instance has to leave. Measures how long
+//! one request takes, and how close that is to reading the columns once.
 //!
-//! Hosts are partly filled, between empty and nearly full; requests are of mixed sizes, every fourth one preemptible. To decide, one
-//! has to look at every host at least once. What that costs on this machine is measured in the same run: as many
-//! bytes as the needed columns have are summed up, on the same thread.
+//! Hosts are partly filled, between empty and nearly full. Requests are of mixed sizes, every
+//! fourth one is preemptible. A decision has to look at every host at least once. The same run
+//! measures the cost of that on this machine: it sums up as many bytes as the needed columns have,
+//! on the same thread.
 
 use crate::BenchError;
 use crate::clock::{timed, timed_cpu};
@@ -16,9 +18,10 @@ use std::hint::black_box;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What has to be known of a host: capacity, and use by normal, preemptible and leaving instances, eight bytes each, of the three
-/// classes that a flavor asks for; one byte of health; four of I/O work, which a default weigher reads. The weighers for
-/// CPU, memory and disk read the same columns.
+/// What has to be known of a host: capacity, and use by normal, preemptible and leaving instances,
+/// eight bytes each, of the three classes that a flavor asks for; one byte of health; four of I/O
+/// work, which a default weigher reads. The weighers for CPU, memory and disk read the same
+/// columns.
 pub const BYTES_PER_HOST: usize = 3 * 4 * 8 + 1 + 4;
 /// Between two requests.
 const STEP_MILLIS: i64 = 1000;
@@ -48,7 +51,8 @@ pub struct RequestReport {
     pub latency: Latency,
     /// Requests measured.
     pub requests: u32,
-    /// Of them, those that found a host that has the room, as far as the plan of the cloud says. All, or something is wrong.
+    /// Of them, those that found a host that has the room, as far as the plan of the cloud says.
+    /// All, or something is wrong.
     pub placed_with_room: u32,
     /// How many bytes of columns one host needs.
     pub bytes_per_host: usize,
@@ -126,7 +130,7 @@ pub fn run(
     })
 }
 
-/// True if somebody was placed, nobody has to leave, and the plan says that there is room.
+/// True if the request got a host without victims, and the plan shows free capacity there.
 fn has_room(plan: &CloudPlan, decision: &Decision, size: &crate::cloud::Size) -> bool {
     let Outcome::Placed(placements) = &decision.outcome else {
         return false;

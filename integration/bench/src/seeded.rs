@@ -1,6 +1,8 @@
-//! Pseudo-random numbers from a seed, the same on every machine and with every version of every crate.
+//! Pseudo-random numbers from a seed, the same on every machine and with every version of every
+//! crate.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014). Not for secrets.
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+//! Not for secrets.
 
 /// A sequence of numbers.
 #[derive(Debug, Clone)]
@@ -15,7 +17,8 @@ pub fn mixed(number: u64) -> u64 {
 }
 
 impl Seeded {
-    /// The sequence of a seed; `stream` tells independent sequences of the same seed apart, one a host for instance.
+    /// The sequence of a seed; `stream` tells independent sequences of the same seed apart, one a
+    /// host for instance.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ mixed(stream.wrapping_mul(2) | 1))
@@ -27,7 +30,8 @@ impl Seeded {
         mixed(self.0)
     }
 
-    /// A number from 0 to `limit` − 1; 0 if the limit is 0. For limits far below 2^64 the bias is nothing.
+    /// A number from 0 to `limit` − 1; 0 if the limit is 0. For limits far below 2^64 the bias is
+    /// nothing.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw().checked_rem(limit).unwrap_or(0)
     }

@@ -17,7 +17,8 @@ pub struct Latency {
     pub min_us: f64,
     /// The longest.
     pub max_us: f64,
-    /// The median of the processor time, where it was measured: nobody else's work is in it.
+    /// The median of the thread's processor time, if it was measured. Other threads and processes
+    /// do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_p50_us: Option<f64>,
     /// Of a hundred, one took more processor time.

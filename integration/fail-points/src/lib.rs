@@ -1,7 +1,9 @@
-//! Named places of a preemption at which a process dies on request, so that tests can kill it exactly there.
+//! Named places of a preemption at which a process dies on request, so that tests can kill it
+//! exactly there.
 //!
-//! `EBBTIDE_DIE_AT=NAME` in the environment of a scheduler or an agent ends it with SIGABRT when it comes to that place: as with SIGKILL nothing is
-//! flushed, nothing is said goodbye to, no destructor runs. `NAME:N` means the N-th time. A name that is not known ends the process at the
+//! `EBBTIDE_DIE_AT=NAME` in the environment of a scheduler or an agent ends it with SIGABRT when it
+//! comes to that place: as with SIGKILL nothing is flushed, nothing is said goodbye to, no
+//! destructor runs. `NAME:N` means the N-th time. A name that is not known ends the process at the
 //! first place that it comes to, so that a typing error is no test that always passes.
 //!
 //! Only builds with debug assertions have such places: in release builds [`reach`], [`reach_if`]
@@ -23,7 +25,8 @@ pub fn reach(point: Point) {
     reach_if(point, || true);
 }
 
-/// Dies here if it was asked to, and if `here` says that this is the place that is meant. `here` is asked only then.
+/// Dies here if it was asked to, and if `here` says that this is the place that is meant. `here` is
+/// asked only then.
 #[inline]
 pub fn reach_if(point: Point, here: impl FnOnce() -> bool) {
     #[cfg(debug_assertions)]
@@ -34,7 +37,8 @@ pub fn reach_if(point: Point, here: impl FnOnce() -> bool) {
     let _ = (point, here);
 }
 
-/// True if this process is to die at this place: for those that have to prepare something for it, such as half a write.
+/// True if this process is to die at this place: for those that have to prepare something for it,
+/// such as half a write.
 #[inline]
 #[must_use]
 pub fn is_armed(point: Point) -> bool {

@@ -29,9 +29,10 @@ points! {
 
     /// A request has got a place with victims; nothing is written.
     ClaimDecided = "claim-decided",
-    /// Claim, evacuation and notice are written in the database's transaction, which is not committed. Not on SQLite.
+    /// Claim, evacuation and notice are written in the database's transaction, which is not
+    /// committed. Not on SQLite.
     ClaimWritten = "claim-written",
-    /// They are durable; whoever asked has no answer.
+    /// Claim, evacuation and notice are durable; the caller has no answer yet.
     ClaimCommitted = "claim-committed",
     /// A notice is about to be handed to the broker.
     NoticeSending = "notice-sending",
@@ -47,7 +48,8 @@ points! {
     DrainingAcknowledged = "draining-acknowledged",
     /// A victim's agent was heard to have ended it; nothing is written.
     EvacuatedHeard = "evacuated-heard",
-    /// That is durable, and so is the preemptor's start; the report is not acknowledged, the start not sent.
+    /// That is durable, and so is the preemptor's start; the report is not acknowledged, the start
+    /// not sent.
     EvacuatedCommitted = "evacuated-committed",
     /// The report is acknowledged.
     EvacuatedAcknowledged = "evacuated-acknowledged",

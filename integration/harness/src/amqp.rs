@@ -1,13 +1,16 @@
 //! As much of AMQP 0-9-1 as it takes to know that a broker is ready (a login and the opening of the
-//! virtual host), and to do what no client of Ebbtide would: publish what is too large, purge and delete queues.
+//! virtual host), and to do what no client of Ebbtide would: publish what is too large, purge and
+//! delete queues.
 //!
-//! Not a client: Ebbtide talks to brokers through `ebbtide-bus`. The harness must not depend on what it is there to test.
+//! Not a client: Ebbtide talks to brokers through `ebbtide-bus`. The harness must not depend on
+//! what it is there to test.
 
 use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Class and method numbers (AMQP 0-9-1 specification, section 1.4, and the XML that comes with it).
+/// Class and method numbers (AMQP 0-9-1 specification, section 1.4, and the XML that comes with
+/// it).
 const START: (u16, u16) = (10, 10);
 const START_OK: (u16, u16) = (10, 11);
 const TUNE: (u16, u16) = (10, 30);
@@ -75,7 +78,8 @@ impl Connection {
         short_string(&mut login, "en_US");
         connection.send(0, START_OK, &login).await?;
 
-        // The server's limits suit us, but for the heartbeat (the last two octets), which we do not send.
+        // The server's limits suit us, but for the heartbeat (the last two octets), which we do not
+        // send.
         let mut limits = connection.expect(0, TUNE).await?;
         let heartbeat = limits.len().saturating_sub(2);
         limits[heartbeat..].fill(0);

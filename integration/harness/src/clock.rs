@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// A point in (monotonic) time until which one is willing to wait, and how long that was meant to be.
+/// A point in (monotonic) time until which one is willing to wait, and how long that was meant to
+/// be.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     end: Instant,

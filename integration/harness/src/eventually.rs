@@ -1,24 +1,25 @@
-//! Waiting for a state that nobody announces.
+//! Waiting for a state by polling, where no event announces it.
 
 use crate::clock::Deadline;
 use std::time::Duration;
 
-/// How long to rest between two looks. Short, so that a test loses little; not shorter, so that a look that starts a
-/// client program does not keep a core busy.
+/// How long to rest between two looks. Short, so that a test loses little; not shorter, so that a
+/// look that starts a client program does not keep a core busy.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Looks again and again until `look` says yes, and returns what it found.
 ///
-/// This is the one place where polling with a short sleep is right: the state belongs to *another process* (a row in a
-/// database, a queue in a broker, a port that opens), which has no way to call us when it changes. Where there is an event
-/// (a line in a log, an exit, a message), wait for the event instead ([`crate::Process::wait_for_line`],
-/// [`crate::Process::wait_exit`]).
+/// This is the one place where polling with a short sleep is right: the state belongs to *another
+/// process* (a row in a database, a queue in a broker, a port that opens), which has no way to call
+/// us when it changes. Where there is an event (a line in a log, an exit, a message), wait for the
+/// event instead ([`crate::Process::wait_for_line`], [`crate::Process::wait_exit`]).
 ///
 /// `look` returns `Ok(value)` when the state is reached and `Err(what it saw instead)` when not.
 ///
 /// # Panics
 ///
-/// When `deadline` has passed, with the last thing seen. It is for tests, and a test that waits in vain has failed.
+/// When `deadline` has passed, with the last thing seen. It is for tests, and a test that waits in
+/// vain has failed.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -68,8 +69,9 @@ impl Pace {
         }
     }
 
-    /// Rests before the next look; false when there is none. There is always one look *after* the deadline: a look that
-    /// took all the time does not make the wait fail for a state that was reached meanwhile.
+    /// Rests before the next look; false when there is none. There is always one look *after* the
+    /// deadline: a look that took all the time does not make the wait fail for a state that was
+    /// reached meanwhile.
     pub(crate) async fn rest(&mut self) -> bool {
         if self.last_chance {
             return false;

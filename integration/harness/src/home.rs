@@ -1,8 +1,9 @@
-//! The private directory of one server, and the janitor that removes it when nobody else can.
+//! The private directory of one server, and the janitor, which removes it after the owner has died.
 //!
 //! What holds:
-//! - A temporary directory is gone when its [`Home`] is dropped, and also when the owner's process was killed: the janitor is
-//!   a small shell process that waits on a pipe for the owner's end and then cleans up.
+//! - A temporary directory is gone when its [`Home`] is dropped, and also when the owner's process
+//!   was killed: the janitor is a small shell process that waits on a pipe for the owner's end and
+//!   then cleans up.
 //! - A kept directory is used by one harness at a time.
 
 use crate::error::{Error, Result};
@@ -15,10 +16,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Waits until nobody holds the writing end of its standard input, which the kernel closes when the owner ends in whatever
-/// way. Then it removes PostgreSQL's System V memory segment, if the server could not do so itself (its id is in the seventh
-/// line of postmaster.pid), and the directory unless it is to be kept. The servers are killed at the same time and may still
-/// write for a moment, hence the repetition; 200 times 50 ms is for a machine that is busy with something else.
+/// The janitor waits until its standard input reaches the end: the kernel closes the writing end
+/// when the owner ends in any way. Then the janitor removes PostgreSQL's System V memory segment if
+/// the server could not do so itself (its id is in the seventh line of postmaster.pid), and the
+/// directory unless it is to be kept. The kernel kills the servers at the same time, and they may
+/// still write for a moment, so the janitor repeats the removal: 200 times 50 ms are enough on a
+/// busy machine.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
@@ -32,8 +35,8 @@ while [ -e "$2" ] && [ $tries -lt 200 ]; do
 done
 "#;
 
-/// The right to use a directory, held by one process at a time and for as long as this value lives. The kernel gives it back
-/// when the process ends, in whatever way.
+/// The right to use a directory, held by one process at a time and for as long as this value lives.
+/// The kernel gives it back when the process ends, in whatever way.
 #[derive(Debug)]
 pub struct DirectoryLock(#[allow(dead_code, reason = "held, not used")] File);
 
@@ -42,7 +45,8 @@ impl DirectoryLock {
     ///
     /// # Errors
     ///
-    /// [`Error::DirectoryBusy`] when another process (or another value of this one) has it; [`Error::Io`].
+    /// [`Error::DirectoryBusy`] when another process (or another value of this one) has it;
+    /// [`Error::Io`].
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join("lock");
         let file = File::options()
@@ -94,8 +98,8 @@ impl Home {
         Ok(home)
     }
 
-    /// A directory that is made when it is not there, and stays. `root_will_do`: root may run the server when the directory is
-    /// below one that is closed to `nobody`, as /root is.
+    /// A directory that is created if it is missing, and stays. `root_will_do`: root may run the
+    /// server if the unprivileged account cannot reach the directory, for example below /root.
     pub(crate) fn kept(path: &Path, root_will_do: bool) -> Result<Self> {
         let mut run_as = RunAs::current();
         std::fs::create_dir_all(path).map_err(Error::io("make the directory", path))?;
@@ -128,7 +132,8 @@ impl Home {
         self.run_as
     }
 
-    /// A name that belongs to this directory: the same after a restart, another one for another directory.
+    /// A name that belongs to this directory: the same after a restart, another one for another
+    /// directory.
     pub(crate) fn name(&self) -> Result<String> {
         let file = self.path.join("name");
         match std::fs::read_to_string(&file) {
@@ -158,7 +163,7 @@ impl Drop for Home {
         // Ends by itself, see JANITOR.
         let finished = self.janitor.wait().is_ok_and(|status| status.success());
         if self.temporary && (!finished || self.path.exists()) {
-            // Somebody killed the janitor.
+            // The janitor did not finish: it was killed or failed.
             if let Err(error) = std::fs::remove_dir_all(&self.path) {
                 tracing::warn!(path = %self.path.display(), %error, "could not remove");
             }
@@ -175,7 +180,7 @@ fn janitor(path: &Path, task: &str) -> Result<Child> {
         .env("PATH", programs::PATH)
         .current_dir("/")
         .stdin(Stdio::piped())
-        // Not inherited: whoever reads the caller's output should see its end when the caller ends.
+        // Not inherited: a reader of the caller's output must see its end when the caller ends.
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         // Out of reach of Ctrl-C and of test runners that kill the group of a test.

@@ -2,8 +2,9 @@
 
 use uuid::Uuid;
 
-/// Twelve hexadecimal digits (48 random bits): enough that no two of the few thousand databases, queues and nodes of one
-/// test run meet, and short enough for a MySQL database name and a Unix socket path.
+/// Twelve hexadecimal digits (48 random bits): enough that no two of the few thousand databases,
+/// queues and nodes of one test run meet, and short enough for a MySQL database name and a Unix
+/// socket path.
 pub(crate) fn fresh() -> String {
     let mut name = uuid().simple().to_string();
     name.truncate(12);

@@ -1,5 +1,5 @@
-//! Private RabbitMQ, MariaDB and PostgreSQL servers, private hypervisors with real guests, and child processes in general, for tests
-//! and the devstack.
+//! Private RabbitMQ, MariaDB and PostgreSQL servers, private hypervisors with real guests, and
+//! child processes in general, for tests and the devstack.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide_harness::Error> {
@@ -18,14 +18,16 @@
 //! ```
 //!
 //! What holds:
-//! - **Any number side by side.** Every server has its own directory, its own free loopback ports, its own name, cookie and
-//!   epmd; nothing is read from the system's configuration, from the user's home or from the environment.
-//! - **Root or not.** As an ordinary user the servers run as that user. As root they run as `nobody`: PostgreSQL refuses root,
-//!   and servers with well-known passwords should not be root. One exception: where a directory is given that `nobody` cannot
-//!   reach (below /root, for instance), RabbitMQ runs as root, and the databases refuse.
-//! - **Nothing is left behind.** Processes end with the value that owns them, and also when the process that owns the value
-//!   is killed with SIGKILL: the kernel kills the children (`setpriv --pdeathsig`) and a small janitor process removes what is
-//!   on disk. See [`Process`].
+//! - **Any number side by side.** Every server has its own directory, its own free loopback ports,
+//!   its own name, cookie and epmd; nothing is read from the system's configuration, from the
+//!   user's home or from the environment.
+//! - **Root or not.** As an ordinary user the servers run as that user. As root they run as the
+//!   unprivileged system account (uid 65534 on Debian): PostgreSQL refuses root, and servers with
+//!   well-known passwords should not run as root. One exception: if that account cannot reach the
+//!   given directory (below /root, for instance), RabbitMQ runs as root, and the databases refuse.
+//! - **Nothing is left behind.** Processes end with the value that owns them, and also when the
+//!   process that owns the value is killed with SIGKILL: the kernel kills the children (`setpriv
+//!   --pdeathsig`) and a small janitor process removes what is on disk. See [`Process`].
 //! - **Started means it answers**: a login went through, not only an open port.
 //!
 //! The programs come from Debian's packages; `devstack/lib/packages.sh` installs them.

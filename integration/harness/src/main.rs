@@ -1,5 +1,5 @@
-//! `ebbtide-harness`: private RabbitMQ, MariaDB and PostgreSQL servers around a command (`run`), or for as long as it runs itself
-//! (`serve`).
+//! `ebbtide-harness`: private RabbitMQ, MariaDB and PostgreSQL servers around a command (`run`), or
+//! for as long as it runs itself (`serve`).
 //!
 //! Standard output belongs to the command of `run`; the harness itself speaks on standard error.
 
@@ -20,10 +20,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Runs COMMAND with servers that live no longer than it; returns its exit code (128 + n when signal n ended it).
+    /// Runs COMMAND with servers that live no longer than it; returns its exit code (128 + n when
+    /// signal n ended it).
     ///
-    /// COMMAND finds the servers by the environment variables EBBTIDE_TEST_AMQP_URL, EBBTIDE_TEST_MYSQL_URL and
-    /// EBBTIDE_TEST_POSTGRES_URL. Exit code 125: a server could not be started; 127: COMMAND is not there.
+    /// COMMAND finds the servers by the environment variables EBBTIDE_TEST_AMQP_URL,
+    /// EBBTIDE_TEST_MYSQL_URL and EBBTIDE_TEST_POSTGRES_URL. Exit code 125: a server could not be
+    /// started; 127: COMMAND is not there.
     Run {
         #[command(flatten)]
         wanted: Wanted,
@@ -33,11 +35,13 @@ enum Task {
     },
     /// Runs servers until SIGTERM or SIGINT, with their data in DIR, where it stays.
     ///
-    /// When all of them answer, DIR/services.json says where. Exit code 1: a server could not be started or ended by itself.
+    /// When all of them answer, DIR/services.json says where. Exit code 1: a server could not be
+    /// started or ended by itself.
     Serve {
         #[command(flatten)]
         wanted: Wanted,
-        /// The directory for data, logs and services.json. As root, for the databases: one that all users may enter.
+        /// The directory for data, logs and services.json. As root, for the databases: one that all
+        /// users may enter.
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },

@@ -1,9 +1,12 @@
-//! Networks beside one another, between which packets can be dropped in one direction: what a broken switch, a full connection table of a firewall
-//! or a lost route look like to those who talk through them. Connections stay open on both sides, and nobody is told.
+//! Network namespaces side by side. A test can drop packets between them in one direction, as a
+//! broken switch, a full connection table of a firewall or a lost route does. Connections stay open
+//! on both sides, and neither side is notified.
 //!
-//! The test calls [`in_private_network`](crate::hypervisor::in_private_network) first, so that nothing of this is seen by the rest of the machine and
-//! all of it ends with the test. Then [`Network::beside`] makes another network namespace, connected with a pair of virtual interfaces. Servers
-//! listen on the loopback interface of the test's own network as always; those inside the other one reach them at [`Network::gateway`].
+//! The test calls [`in_private_network`](crate::hypervisor::in_private_network) first, so that the
+//! rest of the machine is not affected and everything ends with the test. Then [`Network::beside`]
+//! makes another network namespace, connected with a pair of virtual interfaces. Servers listen on
+//! the loopback interface of the test's own network as always. Processes inside the other namespace
+//! reach them at [`Network::gateway`].
 
 use crate::error::{Error, Result};
 use crate::process::{Command, Process};
@@ -34,10 +37,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes one. `number`: another one for each network of the test. `ports`: what those inside may reach on the test's loopback interface.
+    /// Makes one. `number`: another one for each network of the test. `ports`: what those inside
+    /// may reach on the test's loopback interface.
     ///
     /// # Errors
-    /// [`Error::ProgramMissing`]; [`Error::Failed`] with what `ip` or `nft` said, for instance because this is not root.
+    /// [`Error::ProgramMissing`]; [`Error::Failed`] with what `ip` or `nft` said, for instance
+    /// because this is not root.
     pub fn beside(number: u8, ports: &[u16], log: &Path) -> Result<Self> {
         programs::find("ip", "network")?;
         programs::find("nft", "network")?;
@@ -97,7 +102,8 @@ impl Network {
             ],
             &format!("addr add {address}/30 dev eth0\nlink set eth0 up\n"),
         )?;
-        // What comes for the gateway may be handed to servers on the loopback interface, which take those inside for neighbours.
+        // What comes for the gateway may be handed to servers on the loopback interface, which take
+        // those inside for neighbours.
         let file = format!("/proc/sys/net/ipv4/conf/{outer}/route_localnet");
         let file = Path::new(&file);
         std::fs::write(file, "1").map_err(Error::io("write", file))?;
@@ -113,7 +119,8 @@ impl Network {
         ))
     }
 
-    /// From now on packets between those inside and this port are dropped in this direction, also on connections that are open.
+    /// From now on packets between those inside and this port are dropped in this direction, also
+    /// on connections that are open.
     ///
     /// # Errors
     /// [`Error::Failed`].

@@ -11,14 +11,15 @@ const LOWEST: u16 = 10_240;
 /// How many ports are tried at random before the kernel is asked for one.
 const TRIES: usize = 200;
 
-/// A TCP port on 127.0.0.1 that nobody listens on now.
+/// A free TCP port on 127.0.0.1.
 ///
-/// It is chosen at random *below* the range from which the kernel takes ports for outgoing connections. A server that is killed
-/// and restarted on its port finds it free then: no connection of another program can have taken it meanwhile, and no client
-/// that keeps trying to reconnect can have connected to itself.
+/// The port is chosen at random *below* the range from which the kernel takes ports for outgoing
+/// connections. A server that is killed and restarted on its port then finds it free: no connection
+/// of another program can have taken it meanwhile, and no client that keeps trying to reconnect can
+/// have connected to itself.
 ///
-/// Another listener may still take it before it is used: whoever starts a server on it must be ready to try another one
-/// ([`crate::Server`] is).
+/// Another process may still take the port before it is used. The caller must be ready to try
+/// another port ([`crate::Server`] is).
 ///
 /// # Errors
 ///
@@ -61,8 +62,8 @@ fn listen_somewhere() -> std::io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// Whether all of `ports` can be listened on now, with the option that servers use (`SO_REUSEADDR`, which the standard
-/// library sets): connections of an earlier life in TIME_WAIT do not count.
+/// Whether all of `ports` can be listened on now, with the option that servers use (`SO_REUSEADDR`,
+/// which the standard library sets): connections of an earlier life in TIME_WAIT do not count.
 pub(crate) fn are_free(ports: &[u16]) -> bool {
     ports
         .iter()

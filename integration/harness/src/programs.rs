@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where Debian keeps programs. Not the caller's PATH: servers of a test should not depend on it, and an ordinary
-/// user's PATH lacks the sbin folders, where mariadbd is.
+/// Where Debian keeps programs. Not the caller's PATH: servers of a test should not depend on it,
+/// and an ordinary user's PATH lacks the sbin folders, where mariadbd is.
 const FOLDERS: [&str; 6] = [
     "/usr/sbin",
     "/usr/bin",
@@ -30,8 +30,8 @@ pub(crate) fn find(program: &str, package: &'static str) -> Result<PathBuf> {
         })
 }
 
-/// RabbitMQ's own start script. Debian's /usr/sbin/rabbitmq-server is a wrapper that refuses users other than root and
-/// rabbitmq.
+/// RabbitMQ's own start script. Debian's /usr/sbin/rabbitmq-server is a wrapper that refuses users
+/// other than root and rabbitmq.
 pub(crate) fn rabbitmq_scripts() -> Result<PathBuf> {
     let scripts = Path::new("/usr/lib/rabbitmq/bin");
     if scripts.join("rabbitmq-server").is_file() {
@@ -44,7 +44,8 @@ pub(crate) fn rabbitmq_scripts() -> Result<PathBuf> {
     })
 }
 
-/// The folder of the newest installed PostgreSQL. The programs in /usr/bin are wrappers in Perl that choose among versions.
+/// The folder of the newest installed PostgreSQL. The programs in /usr/bin are wrappers in Perl
+/// that choose among versions.
 pub(crate) fn postgresql() -> Result<PathBuf> {
     let base = Path::new("/usr/lib/postgresql");
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir(base)

@@ -1,12 +1,14 @@
 //! Servers that many tests use at the same time, each with a corner of its own.
 //!
-//! The test runner starts the servers once (`ebbtide-harness run … -- cargo nextest run`) and tells their URLs by environment
-//! variables. Without them, a private server is started for the process and shared by its tests; with nextest, which runs each
-//! test in a process of its own, that is a server a test: correct, but slow.
+//! The test runner starts the servers once (`ebbtide-harness run … -- cargo nextest run`) and tells
+//! their URLs by environment variables. Without them, a private server is started for the process
+//! and shared by its tests; with nextest, which runs each test in a process of its own, that is a
+//! server a test: correct, but slow.
 //!
-//! The corners are databases for MariaDB and PostgreSQL, and *name prefixes* for RabbitMQ. Not virtual hosts: creating one takes
-//! `rabbitmqctl`, a whole Erlang machine that costs each test about two seconds of a core. So a test gives every exchange and every
-//! queue a name that begins with [`SharedBroker::prefix`].
+//! The corners are databases for MariaDB and PostgreSQL, and *name prefixes* for RabbitMQ. Not
+//! virtual hosts: creating one takes `rabbitmqctl`, a whole Erlang machine that costs each test
+//! about two seconds of a core. So a test gives every exchange and every queue a name that begins
+//! with [`SharedBroker::prefix`].
 
 use crate::error::Result;
 use crate::ids;
@@ -20,12 +22,14 @@ use tokio::sync::Mutex;
 
 /// The environment variable with the URL of a RabbitMQ for tests.
 pub const ENV_AMQP_URL: &str = "EBBTIDE_TEST_AMQP_URL";
-/// The environment variable with the URL of a MariaDB or MySQL for tests, whose user may create and drop databases.
+/// The environment variable with the URL of a MariaDB or MySQL for tests, whose user may create and
+/// drop databases.
 pub const ENV_MYSQL_URL: &str = "EBBTIDE_TEST_MYSQL_URL";
-/// The environment variable with the URL of a PostgreSQL for tests, whose user may create and drop databases.
+/// The environment variable with the URL of a PostgreSQL for tests, whose user may create and drop
+/// databases.
 pub const ENV_POSTGRES_URL: &str = "EBBTIDE_TEST_POSTGRES_URL";
 
-/// This process's own servers, for as long as somebody uses them.
+/// This process's own servers. They run as long as a test of this process uses them.
 static RABBITMQ: Mutex<Weak<Server<Rabbit>>> = Mutex::const_new(Weak::new());
 static MARIADB: Mutex<Weak<Server<Maria>>> = Mutex::const_new(Weak::new());
 static POSTGRES: Mutex<Weak<Server<Postgresql>>> = Mutex::const_new(Weak::new());
@@ -53,8 +57,8 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`], when there is no [`ENV_MYSQL_URL`]; [`crate::Error::BadUrl`] when that is not usable;
-    /// [`crate::Error::Failed`] when the database cannot be created.
+    /// Those of [`Server::start`], when there is no [`ENV_MYSQL_URL`]; [`crate::Error::BadUrl`]
+    /// when that is not usable; [`crate::Error::Failed`] when the database cannot be created.
     pub async fn mariadb() -> Result<SharedDatabase<Maria>> {
         SharedDatabase::create(ENV_MYSQL_URL, &MARIADB, Dialect::MariaDb).await
     }
@@ -63,8 +67,8 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`], when there is no [`ENV_POSTGRES_URL`]; [`crate::Error::BadUrl`] when that is not usable;
-    /// [`crate::Error::Failed`] when the database cannot be created.
+    /// Those of [`Server::start`], when there is no [`ENV_POSTGRES_URL`]; [`crate::Error::BadUrl`]
+    /// when that is not usable; [`crate::Error::Failed`] when the database cannot be created.
     pub async fn postgres() -> Result<SharedDatabase<Postgresql>> {
         SharedDatabase::create(ENV_POSTGRES_URL, &POSTGRES, Dialect::Postgres).await
     }
@@ -109,14 +113,16 @@ impl SharedBroker {
         &self.url
     }
 
-    /// What the names of all exchanges and queues of this test must begin with: a letter, twelve hexadecimal digits, a dot.
+    /// What the names of all exchanges and queues of this test must begin with: a letter, twelve
+    /// hexadecimal digits, a dot.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 }
 
-/// A database that nobody else uses, on a server that others use as well. Dropped from the server when this value is dropped.
+/// A database for one user, on a server that other tests use as well. Dropped from the server when
+/// this value is dropped.
 #[derive(Debug)]
 pub struct SharedDatabase<K: Kind> {
     url: String,

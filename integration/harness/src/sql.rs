@@ -1,7 +1,8 @@
 //! Statements for a database server, sent with the client program that comes with it.
 //!
-//! The client programs and not a driver: a driver would be sea-orm's, which lives in `scheduler/store` only, and one start of a
-//! client (16 ms MariaDB, 50 ms PostgreSQL) is cheap beside what a test does.
+//! The client programs and not a driver: a driver would be sea-orm's, which lives in
+//! `scheduler/store` only, and one start of a client (16 ms MariaDB, 50 ms PostgreSQL) is cheap
+//! beside what a test does.
 
 use crate::error::{Error, Result};
 use crate::programs;
@@ -47,7 +48,8 @@ impl Access {
         self.url.with_database(database).to_string()
     }
 
-    /// The same server, its maintenance database: one can neither create nor drop the database one is connected to.
+    /// The same server, its maintenance database: one can neither create nor drop the database one
+    /// is connected to.
     pub(crate) fn maintenance(&self) -> Self {
         let database = match self.dialect {
             Dialect::MariaDb => "information_schema",
@@ -71,7 +73,8 @@ impl Access {
         Ok(self.url_of(name))
     }
 
-    /// Drops a database, also when connections to it are still open. Blocks (tens of milliseconds); for Drop.
+    /// Drops a database, also when connections to it are still open. Blocks (tens of milliseconds);
+    /// for Drop.
     pub(crate) fn drop_database(&self, name: &str) -> Result<()> {
         check_name(name)?;
         let statement = match self.dialect {
@@ -155,8 +158,8 @@ impl Access {
     }
 }
 
-/// Names are put into statements as they are, so they may hold nothing that means something to a server. 60: MySQL
-/// allows 64, PostgreSQL 63.
+/// Names are put into statements as they are, so they may hold nothing that means something to a
+/// server. 60: MySQL allows 64, PostgreSQL 63.
 fn check_name(name: &str) -> Result<()> {
     let good = (1..=60).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase())

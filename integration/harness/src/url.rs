@@ -1,4 +1,5 @@
-//! The little that the harness must know of database URLs: `scheme://user:password@host:port/database?options`.
+//! The little that the harness must know of database URLs:
+//! `scheme://user:password@host:port/database?options`.
 
 use crate::error::{Error, Result};
 
@@ -97,7 +98,8 @@ impl std::fmt::Display for DatabaseUrl {
     }
 }
 
-/// `None` for a percent sign that is not followed by two hexadecimal digits, or for what is not UTF-8 afterwards.
+/// `None` for a percent sign that is not followed by two hexadecimal digits, or for what is not
+/// UTF-8 afterwards.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The user of the servers: the caller, or `nobody` when the caller is root.
+/// The user of the servers: the caller, or the unprivileged system account if the caller is root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunAs {
     /// The caller, who is an ordinary user (for programs other than servers: any user).
     Caller,
-    /// Root after all: `nobody` cannot reach the directory that was given, and the server does not mind.
+    /// Root: the unprivileged account cannot reach the given directory, and the server accepts
+    /// root.
     Root,
-    /// The caller is root; these are the numeric user and group of `nobody`.
+    /// The caller is root. Numeric user and group of the unprivileged account.
     Nobody { uid: u32, gid: u32 },
 }
 
@@ -46,8 +47,8 @@ impl RunAs {
         }
     }
 
-    /// Gives `path` and all that is in it to the user, if it is not theirs already: a kept directory may have been used by
-    /// another one.
+    /// Gives `path` and all that is in it to the user, if it is not theirs already: a kept
+    /// directory may have been used by another one.
     pub(crate) fn give_all(self, path: &Path) -> Result<()> {
         let (uid, gid) = match self {
             Self::Nobody { uid, gid } => (uid, gid),
@@ -70,7 +71,8 @@ impl RunAs {
             .map_err(Error::io("change the owner of", path))
     }
 
-    /// Checks that the user can reach `directory`, whose parents exist: every one of them must let others in.
+    /// Checks that the user can reach `directory`, whose parents exist: every one of them must let
+    /// others in.
     pub(crate) fn check_reach(self, directory: &Path) -> Result<()> {
         let Self::Nobody { uid, .. } = self else {
             return Ok(());
@@ -87,7 +89,8 @@ impl RunAs {
         Ok(())
     }
 
-    /// A folder for temporary directories that the user can reach: the system's, or /tmp when root has a private one.
+    /// A folder for temporary directories that the user can reach: the system's, or /tmp when root
+    /// has a private one.
     pub(crate) fn temporary_base(self) -> Result<PathBuf> {
         let own = std::env::temp_dir();
         // check_reach looks at the parents of its argument only, so it gets an imaginary child.

@@ -93,7 +93,8 @@ async fn run_passes_sigterm_on_and_tidies_up() {
 #[tokio::test]
 async fn a_harness_that_is_killed_leaves_neither_processes_nor_directories() {
     let directory = directory();
-    // Killed as a stranger would do it, with SIGKILL for the harness alone: not through `Process`, which kills the whole tree.
+    // Killed as a stranger would do it, with SIGKILL for the harness alone: not through `Process`,
+    // which kills the whole tree.
     let script = "echo the command $$ of $PPID; exec sleep 1000";
     let all = ["run", "--rabbitmq", "--mariadb", "--postgresql"];
     let arguments = [&all[..], &["--", "sh", "-c", script]].concat();

@@ -1,5 +1,5 @@
-//! `devstack/lib/packages.sh`, as far as it can be tested without installing anything. That the programs are there is what all
-//! other tests of this crate need.
+//! `devstack/lib/packages.sh`, as far as it can be tested without installing anything. That the
+//! programs are there is what all other tests of this crate need.
 
 #![allow(
     clippy::unwrap_used,

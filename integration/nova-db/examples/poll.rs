@@ -2,9 +2,10 @@
 //!
 //!     cargo run --release -p ebbtide-nova-db --example poll -- [HOSTS] [INSTANCES]
 //!
-//! Starts a MariaDB with the tables of Nova 34, 5,000 hosts with the columns of a KVM host and 100,000 instances unless told
-//! otherwise. Heartbeats are ten seconds and reports of computes sixty seconds apart, so that each poll finds the rows of the last
-//! seconds again, as in life. Prints milliseconds of time, and of processor for us and for the server.
+//! Starts a MariaDB with the tables of Nova 34, 5,000 hosts with the columns of a KVM host and
+//! 100,000 instances unless told otherwise. Heartbeats are ten seconds and reports of computes
+//! sixty seconds apart, so that each poll finds the rows of the last seconds again, as in life.
+//! Prints milliseconds of time, and of processor for us and for the server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 

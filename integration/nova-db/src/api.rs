@@ -17,7 +17,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 pub struct NovaDbConfig {
     /// `[api_database] connection`.
     pub api_url: Secret,
-    /// `[database] connection`: where the scheduler's own record lives, and what cells' templates take their parts from.
+    /// `[database] connection`: where the scheduler's own record lives, and what cells' templates
+    /// take their parts from.
     pub main_url: Secret,
     /// `[DEFAULT] transport_url`, for cells' templates.
     pub transport_url: Option<Secret>,
@@ -59,8 +60,8 @@ fn parsed(label: &str, url: &Secret) -> Result<DatabaseUrl, NovaDbError> {
 }
 
 impl NovaDb {
-    /// Takes the URLs, connects to the API database and reads the cells. Cells' databases are connected to when first used: one
-    /// that is down keeps nobody from starting.
+    /// Takes the URLs, connects to the API database and reads the cells. It connects to the
+    /// database of a cell at the first use, so a cell that is down does not prevent the start.
     ///
     /// # Errors
     /// `BadUrl`, `Unavailable`, `LoginRefused`; `Refused` if it is not an API database of Nova.
@@ -88,11 +89,12 @@ impl NovaDb {
         &self.inner.main
     }
 
-    /// Reads the cells again (at start, on SIGHUP) and keeps the connections of those whose URL is the same. All cells, in the
-    /// order of their ids: cell0 and disabled ones, too.
+    /// Reads the cells again (at start, on SIGHUP) and keeps the connections of those whose URL is
+    /// the same. All cells, in the order of their ids: cell0 and disabled ones, too.
     ///
     /// # Errors
-    /// Those of the database. A cell with an unusable URL is not an error here, but of [`Self::cell`].
+    /// Those of the database. A cell with an unusable URL is not an error here, but of
+    /// [`Self::cell`].
     pub async fn cells(&self) -> Result<Vec<CellMapping>, NovaDbError> {
         let api = self.api();
         let dialect = api.dialect();
@@ -143,7 +145,7 @@ impl NovaDb {
         Ok(mappings)
     }
 
-    /// Takes over what was read; returns the pools that nobody needs any more.
+    /// Takes over the cell mappings that were read. Returns the pools that are no longer needed.
     fn learn(&self, mappings: &[CellMapping]) -> Vec<Pool> {
         let mut known = self
             .inner
@@ -221,8 +223,8 @@ impl NovaDb {
         }
     }
 
-    /// The cells that hosts are looked for in: not cell0, not disabled. Those with an unusable URL are left out; reading them
-    /// logged it.
+    /// The cells that hosts are looked for in: not cell0, not disabled. Those with an unusable URL
+    /// are left out; reading them logged it.
     #[must_use]
     pub fn enabled_cells(&self) -> Vec<CellDb> {
         self.cells_where(|mapping| !mapping.is_cell0() && !mapping.disabled)

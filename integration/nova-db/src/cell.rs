@@ -18,12 +18,14 @@ const CHUNK: usize = 500;
 /// What is read of instances beside their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InstanceDetail {
-    /// Image properties, which only ImagePropertiesWeigher looks at: a dozen rows for each instance.
+    /// Image properties, which only ImagePropertiesWeigher looks at: a dozen rows for each
+    /// instance.
     pub image_properties: bool,
 }
 
-/// A cell's database. Cheap to clone. Times are microseconds since 1970, UTC; "since" counts by whole seconds and includes the
-/// second it falls in, because Nova's DATETIME columns have no fractions.
+/// A cell's database. Cheap to clone. Times are microseconds since 1970, UTC; "since" counts by
+/// whole seconds and includes the second it falls in, because Nova's DATETIME columns have no
+/// fractions.
 #[derive(Clone)]
 pub struct CellDb {
     pub(crate) uuid: String,
@@ -57,7 +59,8 @@ pub(crate) struct Read {
 pub(crate) enum Services<'a> {
     /// All that beat since.
     Beats,
-    /// Those that an operator touched since: now disabled, forced down, deleted or new, or among these that were.
+    /// Those that an operator touched since: now disabled, forced down, deleted or new, or among
+    /// these that were.
     States(&'a [i64]),
 }
 
@@ -143,8 +146,8 @@ impl CellDb {
         Ok(self.computes_since(since, |_| true).await?.1)
     }
 
-    /// As [`Self::compute_nodes_changed`], with the marks of all and only those rows that `wanted` wants: no JSON of the others is
-    /// read.
+    /// As [`Self::compute_nodes_changed`], with the marks of all and only those rows that `wanted`
+    /// wants: no JSON of the others is read.
     pub(crate) async fn computes_since(
         &self,
         since: i64,
@@ -206,7 +209,8 @@ impl CellDb {
             .unzip())
     }
 
-    /// Services `nova-compute` that were made, changed (each does it at every heartbeat) or deleted since.
+    /// Services `nova-compute` that were made, changed (each does it at every heartbeat) or deleted
+    /// since.
     ///
     /// # Errors
     /// Those of the database.
@@ -228,7 +232,8 @@ impl CellDb {
         );
         let mut values = vec![Value::from(second(since)); 3];
         if let Services::States(ids) = which {
-            // Whole numbers of ours, so that they can stand in the text: a placeholder each would make a new text for each number.
+            // Whole numbers of ours, so that they can stand in the text: a placeholder each would
+            // make a new text for each number.
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
             let among = if ids.is_empty() {
                 String::new()
@@ -256,7 +261,8 @@ impl CellDb {
             .collect()
     }
 
-    /// All live instances, in batches: 100,000 are never in memory twice. Returns how many there were.
+    /// All live instances, in batches: 100,000 are never in memory twice. Returns how many there
+    /// were.
     ///
     /// # Errors
     /// Those of the database; batches that were handed out stay valid.
@@ -274,7 +280,8 @@ impl CellDb {
         detail: InstanceDetail,
         mut batch: impl FnMut(Vec<Mark>, Vec<Instance>) + Send,
     ) -> Result<usize, NovaDbError> {
-        // The ids first, from the index by (deleted, created_at): the table may hold millions of deleted rows that nobody archived.
+        // Read the ids first, from the index by (deleted, created_at): the table may hold millions
+        // of deleted rows that the operator has not archived.
         let sql = format!(
             "SELECT {} FROM instances i WHERE i.deleted = 0",
             self.pool.dialect().int("i.id")
@@ -298,9 +305,9 @@ impl CellDb {
         Ok(count)
     }
 
-    /// Instances that were made or changed since, and those of `watch` whatever happened to them: deleting an instance does
-    /// not touch `updated_at`, so that whoever was seen on its way out has to be watched until it is gone. Instances of
-    /// `watch` that do not exist any more are not in the answer.
+    /// Instances that were made or changed since `since`, and those of `watch` in any case.
+    /// Deleting an instance does not touch `updated_at`, so the caller must watch an instance on
+    /// its way out until it is gone. The answer omits instances of `watch` that no longer exist.
     ///
     /// # Errors
     /// Those of the database.
@@ -324,7 +331,8 @@ impl CellDb {
         wanted: impl Fn(&Mark) -> bool + Send,
     ) -> Result<Read, NovaDbError> {
         let at = self.pool.dialect().at();
-        // Each branch has an index of its own: (updated_at, project_id), (deleted, created_at), (uuid).
+        // Each branch has an index of its own: (updated_at, project_id), (deleted, created_at),
+        // (uuid).
         let mut sql = format!(
             "{} FROM (SELECT id FROM instances WHERE updated_at >= {at} \
              UNION SELECT id FROM instances WHERE deleted = 0 AND created_at >= {at}",
@@ -399,7 +407,8 @@ impl CellDb {
         Ok(found.into_iter().next())
     }
 
-    /// UUID and host of every live instance that has a host: cheap, to find out from time to time what was missed.
+    /// UUID and host of every live instance that has a host: cheap, to find out from time to time
+    /// what was missed.
     ///
     /// # Errors
     /// Those of the database.
@@ -417,12 +426,14 @@ impl CellDb {
             .collect()
     }
 
-    /// Id and server of each migration that has not ended: its id is a consumer in Placement as long as it holds what the server left.
+    /// Id and server of each migration that has not ended: its id is a consumer in Placement as
+    /// long as it holds what the server left.
     ///
     /// # Errors
     /// Those of the database.
     pub async fn migrations_under_way(&self) -> Result<Vec<(String, String)>, NovaDbError> {
-        // The ends as nova/objects/migration.py and nova/compute/manager.py write them; a `finished` resize waits for its confirmation.
+        // The ends as nova/objects/migration.py and nova/compute/manager.py write them; a
+        // `finished` resize waits for its confirmation.
         let sql = "SELECT m.uuid, m.instance_uuid FROM migrations m WHERE m.deleted = 0 AND m.uuid IS NOT NULL \
                    AND m.instance_uuid IS NOT NULL AND m.status NOT IN \
                    ('completed', 'done', 'confirmed', 'reverted', 'failed', 'error', 'cancelled')";
@@ -481,7 +492,8 @@ pub(crate) fn places(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-/// Values of a list, the last one repeated up to one of a few lengths: the drivers keep prepared statements by their text.
+/// Values of a list, the last one repeated up to one of a few lengths: the drivers keep prepared
+/// statements by their text.
 pub(crate) fn padded(values: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut values: Vec<Value> = values.collect();
     if let Some(last) = values.last().cloned() {

@@ -1,4 +1,5 @@
-//! The only place of this crate that reads a clock: heartbeats carry the time of whoever beats, as in Nova.
+//! The only place of this crate that reads a clock. A heartbeat carries the time of the host that
+//! sends it, as in Nova.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

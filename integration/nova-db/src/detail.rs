@@ -1,4 +1,5 @@
-//! What instances have in other tables: metadata, image properties, and their server group in the API database.
+//! What instances have in other tables: metadata, image properties, and their server group in the
+//! API database.
 
 use crate::cell::{CellDb, InstanceDetail, padded, places};
 use crate::error::NovaDbError;

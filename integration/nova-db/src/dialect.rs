@@ -1,7 +1,9 @@
-//! What differs between the databases: how columns have to be asked for, so that each driver gives one and the same type.
+//! What differs between the databases: how columns have to be asked for, so that each driver gives
+//! one and the same type.
 //!
-//! Moments come as text, because Nova's columns are DATETIME in one, TIMESTAMP in another and text in the third database. Floats
-//! come as text from MariaDB, because its FLOAT has 32 bits: Nova reads them as text as well, 0.9 and not 0.8999999761581421.
+//! Moments come as text, because Nova's columns are DATETIME in one, TIMESTAMP in another and text
+//! in the third database. Floats come as text from MariaDB, because its FLOAT has 32 bits: Nova
+//! reads them as text as well, 0.9 and not 0.8999999761581421.
 
 use crate::url::Backend;
 use sea_orm::{DbErr, QueryResult};
@@ -88,7 +90,8 @@ impl Dialect {
     }
 }
 
-/// The whole second that a moment falls in, as SQL text. Moments before 1970 or after 9999 are held at these.
+/// The whole second that a moment falls in, as SQL text. Moments before 1970 or after 9999 are held
+/// at these.
 pub(crate) fn second(micros: i64) -> String {
     sql_time(micros.div_euclid(1_000_000) * 1_000_000, false)
 }

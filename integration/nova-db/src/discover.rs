@@ -1,7 +1,8 @@
-//! Mapping new computes to their cells (`nova/objects/host_mapping.py`, `discover_hosts`), which nova-scheduler does where
-//! `[scheduler] discover_hosts_in_cells_interval` says so.
+//! Mapping new computes to their cells (`nova/objects/host_mapping.py`, `discover_hosts`), which
+//! nova-scheduler does where `[scheduler] discover_hosts_in_cells_interval` says so.
 //!
-//! Nova lets one scheduler do it, the first by name. Here each that is told to does it: a host is mapped once, by a unique key.
+//! Nova lets one scheduler do it, the first by name. Here each that is told to does it: a host is
+//! mapped once, by a unique key.
 
 use crate::api::NovaDb;
 use crate::clock;
@@ -13,8 +14,8 @@ use sea_orm::Value;
 use std::collections::BTreeSet;
 
 impl NovaDb {
-    /// Maps the hosts of compute nodes that are not mapped. Returns the hosts that were mapped now. A cell that does not answer is left
-    /// out; disabled cells are looked at, too, as Nova does.
+    /// Maps the hosts of compute nodes that are not mapped. Returns the hosts that were mapped now.
+    /// A cell that does not answer is left out; disabled cells are looked at, too, as Nova does.
     ///
     /// # Errors
     /// Those of the API database.
@@ -56,7 +57,7 @@ impl NovaDb {
         Ok(mapped)
     }
 
-    /// False: somebody else has mapped it meanwhile.
+    /// Maps a host to a cell. Returns false if another process has mapped the host meanwhile.
     async fn map_host(&self, host: &str, cell: &str) -> Result<bool, NovaDbError> {
         let api = self.api();
         let sql = format!(

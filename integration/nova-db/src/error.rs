@@ -5,7 +5,8 @@ use thiserror::Error;
 /// An error of one database. The messages never contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NovaDbError {
-    /// The database cannot be reached, or went away in the middle. The operation can be repeated as it is.
+    /// The database cannot be reached, or went away in the middle. The operation can be repeated as
+    /// it is.
     #[error(
         "the database of {database} ({url}) is not available: {reason}; check that it runs and can be reached from here"
     )]
@@ -29,7 +30,8 @@ pub enum NovaDbError {
         /// What the database said.
         reason: String,
     },
-    /// A statement was refused: the schema is not the one of a Nova that we know, or rights are missing.
+    /// A statement was refused: the schema is not the one of a Nova that we know, or rights are
+    /// missing.
     #[error(
         "the database of {database} ({url}) refuses to {operation}: {reason}; check that `nova-manage api_db sync` and `db sync` ran and that the user may read the tables"
     )]
@@ -73,7 +75,7 @@ pub enum NovaDbError {
         /// The lowest that is supported.
         needed: i64,
     },
-    /// The scheduler's own row in `services` is gone: somebody deleted it.
+    /// The scheduler's own row in `services` is gone: the operator or another process deleted it.
     #[error(
         "the services record of nova-scheduler on {host} is gone; stop this scheduler if it was deleted on purpose, or restart it to make a new record"
     )]
@@ -111,7 +113,7 @@ impl NovaDbError {
         }
     }
 
-    /// True if the same operation can succeed later although nobody changes it.
+    /// True if a repetition of the operation can succeed without any intervention.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable { .. })

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// How a cell is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// How far the clocks of those who write to the database may differ from each other, with the length of their
-    /// transactions: what was written so long ago is read again. Seconds, default 3.
+    /// How far the clocks of the writers may differ, plus the length of their transactions: the
+    /// follower reads again what was written so long ago. Seconds, default 3.
     pub slack_seconds: u32,
-    /// How often heartbeats of services are read; between, only services that somebody disabled, enabled, forced down, made
-    /// or deleted are. Seconds, default 5: small against `service_down_time`.
+    /// Interval between two reads of all heartbeats of services. Between them the follower reads
+    /// only services that were disabled, enabled, forced down, made or deleted. Seconds, default 5:
+    /// small against `service_down_time`.
     pub heartbeat_seconds: u32,
     /// Whether instances are followed, too. Default true.
     pub instances: bool,
@@ -56,7 +57,8 @@ pub struct Changes {
     pub instances: Vec<Instance>,
 }
 
-/// Follows one cell. Not to be shared: whoever polls holds it, and others wait for the same answer.
+/// Follows one cell. Not to be shared: one caller polls it, and the others wait for the same
+/// answer.
 #[derive(Debug)]
 pub struct Follower {
     cell: CellDb,
@@ -64,19 +66,23 @@ pub struct Follower {
     computes: Tracker,
     services: Tracker,
     instances: Tracker,
-    /// Services that are disabled or forced down: when they come back, nothing in their row says that they were.
+    /// Services that are disabled or forced down: when they come back, nothing in their row says
+    /// that they were.
     special: BTreeSet<i64>,
     /// Digests of services that were handed out since heartbeats were read.
     handed: HashMap<i64, u64>,
     /// When heartbeats were read, by our clock.
     beats_at: Option<i64>,
-    /// Instances on their way out, and what was handed out of them last; without it right after everything was read.
+    /// Instances on their way out, and what was handed out of them last; without it right after
+    /// everything was read.
     leaving: BTreeMap<String, Option<Mark>>,
 }
 
-/// More services than these out of order, and heartbeats are read at every poll: the list would be longer than the answer.
+/// More services than these out of order, and heartbeats are read at every poll: the list would be
+/// longer than the answer.
 const MOST_SPECIAL: usize = 500;
-/// Most instances on their way out that are watched; further ones are found when the cell is read anew.
+/// Most instances on their way out that are watched; further ones are found when the cell is read
+/// anew.
 const MOST_LEAVING: usize = 500;
 
 impl Follower {
@@ -148,8 +154,8 @@ impl Follower {
         })
     }
 
-    /// Reads what changed since the last time: one round trip a table, and nothing that was handed out before with the same
-    /// content. After an error nothing is lost: the next poll reads it.
+    /// Reads what changed since the last time: one round trip a table, and nothing that was handed
+    /// out before with the same content. After an error nothing is lost: the next poll reads it.
     ///
     /// # Errors
     /// Those of the database.

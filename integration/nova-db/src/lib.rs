@@ -1,14 +1,18 @@
-//! Nova's databases, read as nova-scheduler reads them: cells, aggregates, hosts, services, instances, and what changed since.
+//! Nova's databases, read as nova-scheduler reads them: cells, aggregates, hosts, services,
+//! instances, and what changed since.
 //!
-//! [`NovaDb`] knows the API database and the scheduler's own one (`[database] connection`); a [`CellDb`] is one cell's. Handles
-//! are cheap to clone and share a pool; a pool connects when it is first used and again when its server comes back. Nothing
-//! here writes but [`OwnService`], which keeps the scheduler's row in `services` as nova-scheduler does.
+//! [`NovaDb`] knows the API database and the scheduler's own one (`[database] connection`); a
+//! [`CellDb`] is one cell's. Handles are cheap to clone and share a pool; a pool connects when it
+//! is first used and again when its server comes back. Nothing here writes but [`OwnService`],
+//! which keeps the scheduler's row in `services` as nova-scheduler does.
 //!
-//! Rows come out as `ebbtide-nova` wants them: JSON columns are taken in by the rules of Nova's objects, so that a row that Nova
-//! stumbles over is a [`Fault`](ebbtide_nova::fault::Fault) of the same class here. What changed is found by `updated_at`
-//! ([`Tracker`], pure), with a slack for the clocks of the many who write.
+//! Rows come out as `ebbtide-nova` wants them: JSON columns are taken in by the rules of Nova's
+//! objects, so that a row that Nova stumbles over is a [`Fault`](ebbtide_nova::fault::Fault) of the
+//! same class here. What changed is found by `updated_at` ([`Tracker`], pure), with a slack for the
+//! clocks of the many who write.
 //!
-//! Errors name the database by the cell's name and its URL without the password; no URL is ever shown with it.
+//! Errors name the database by the cell's name and its URL without the password; no URL is ever
+//! shown with it.
 
 mod api;
 mod cell;

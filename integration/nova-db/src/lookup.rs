@@ -147,7 +147,8 @@ impl NovaDb {
         self.mappings_where("", Vec::new()).await
     }
 
-    /// Hosts that were mapped, or mapped anew, since (microseconds since 1970, inclusive by whole seconds).
+    /// Hosts that were mapped, or mapped anew, since (microseconds since 1970, inclusive by whole
+    /// seconds).
     ///
     /// # Errors
     /// Those of the database.

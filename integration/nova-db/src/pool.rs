@@ -1,7 +1,8 @@
-//! Pools of connections, which connect when they are first used and again when the server comes back.
+//! Pools of connections, which connect when they are first used and again when the server comes
+//! back.
 //!
-//! The drivers' pools are built here and not by sea-orm, which writes connect options, URL and password included, into trace
-//! spans.
+//! The drivers' pools are built here and not by sea-orm, which writes connect options, URL and
+//! password included, into trace spans.
 
 use crate::dialect::Dialect;
 use crate::error::NovaDbError;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A connection that has been idle for so long is asked whether it is alive before it is used; a busy one's next statement tells.
+/// A connection that has been idle for so long is asked whether it is alive before it is used; a
+/// busy one's next statement tells.
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// How long a connection may take to say that it is alive after its server had fallen silent.
 const SILENCE_TEST: Duration = Duration::from_secs(1);
@@ -35,9 +37,11 @@ pub struct PoolOptions {
     pub max_connections: u32,
     /// How long a connection may take. Default 10 s.
     pub connect_timeout: Duration,
-    /// After this time an operation is given up as `Unavailable`. Default 60 s, as Nova's cell timeout.
+    /// After this time an operation is given up as `Unavailable`. Default 60 s, as Nova's cell
+    /// timeout.
     pub operation_timeout: Duration,
-    /// Connections are renewed after this time. Default one hour, as `[database] connection_recycle_time`.
+    /// Connections are renewed after this time. Default one hour, as `[database]
+    /// connection_recycle_time`.
     pub max_lifetime: Duration,
 }
 
@@ -130,8 +134,8 @@ impl Pool {
         self.inner.dialect
     }
 
-    /// Runs a query. `sql` has a `?` for each value. Repeated once on another connection if the first one turns out to be
-    /// broken: reading twice does no harm.
+    /// Runs a query. `sql` has a `?` for each value. Repeated once on another connection if the
+    /// first one turns out to be broken: reading twice does no harm.
     pub(crate) async fn rows(
         &self,
         operation: &'static str,
@@ -268,7 +272,8 @@ fn mysql(url: &DatabaseUrl) -> MySqlConnectOptions {
     if let Some(socket) = &url.socket {
         options = options.socket(socket);
     }
-    // PyMySQL speaks TLS only if told to, and checks the certificate only if it is told whom to trust.
+    // PyMySQL speaks TLS only if told to, and checks the certificate only if it is told whom to
+    // trust.
     let tls = &url.tls;
     options = options.ssl_mode(match (tls.wanted, &tls.ca, tls.check_name) {
         (false, ..) => MySqlSslMode::Disabled,
@@ -338,8 +343,8 @@ fn server_pool<D: Database>(options: &PoolOptions, silent: &Arc<AtomicBool>) -> 
                 })
             },
         )
-        // The driver waits for connections that come back in the middle of an answer; after an operation was given up that would
-        // be until the system's TCP gives up as well.
+        // The driver waits for connections that come back in the middle of an answer; after an
+        // operation was given up that would be until the system's TCP gives up as well.
         .after_release(move |connection: &mut D::Connection, _| {
             let silent = Arc::clone(&silent);
             Box::pin(async move {

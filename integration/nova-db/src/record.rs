@@ -1,5 +1,5 @@
-//! The scheduler's own row in `services` (`nova/service.py`, `nova/servicegroup/drivers/db.py`), and the check of the computes'
-//! versions (`nova/utils.py`, `raise_if_old_compute`).
+//! The scheduler's own row in `services` (`nova/service.py`, `nova/servicegroup/drivers/db.py`),
+//! and the check of the computes' versions (`nova/utils.py`, `raise_if_old_compute`).
 
 use crate::api::NovaDb;
 use crate::clock;
@@ -21,8 +21,8 @@ pub struct Release {
     pub oldest_compute: i64,
 }
 
-/// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`). 66 is the one of Antelope, Bobcat and
-/// Caracal; it is taken for the last of them.
+/// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`).
+/// 66 is the one of Antelope, Bobcat and Caracal; it is taken for the last of them.
 const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 29), (67, 30), (68, 31), (70, 32), (72, 33)];
 /// The newest major version that is known, and its `SERVICE_VERSION`. All that are newer count as
 /// this one.
@@ -69,12 +69,14 @@ impl Release {
         }
     }
 
-    /// The release of a cloud whose newest service has this version: with more in the record, the cloud's own nova-scheduler would
-    /// refuse to start when it takes over again (`ServiceTooOld`); with less, `nova-status upgrade check` would complain.
+    /// The release of a cloud whose newest service has this version: with more in the record, the
+    /// cloud's own nova-scheduler would refuse to start when it takes over again (`ServiceTooOld`);
+    /// with less, `nova-status upgrade check` would complain.
     #[must_use]
     pub fn of_version(newest: i64) -> Self {
         let service_version = newest.max(OLDEST_VERSION);
-        // OLDEST_SUPPORTED_SERVICE_VERSION of the releases. Version 66 was the one of three of them; the first is the most lenient.
+        // OLDEST_SUPPORTED_SERVICE_VERSION of the releases. Version 66 was the one of three of
+        // them; the first is the most lenient.
         let oldest_compute = match service_version {
             ..=66 => 61,
             67 | 68 => 66,
@@ -149,8 +151,9 @@ pub struct OwnService {
 }
 
 impl NovaDb {
-    /// The lowest version of a nova-compute that is not forced down, over all cells, cell0 and disabled ones included; 0: there
-    /// is none. Cells that do not answer are left out, as Nova does (`get_minimum_version_all_cells`).
+    /// The lowest version of a nova-compute that is not forced down, over all cells, cell0 and
+    /// disabled ones included; 0: there is none. Cells that do not answer are left out, as Nova
+    /// does (`get_minimum_version_all_cells`).
     ///
     /// # Errors
     /// Those of the API database.

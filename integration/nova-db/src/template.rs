@@ -1,11 +1,12 @@
-//! Templates in the URLs of cells (`CellMapping._format_url`): an operator writes `{scheme}://{username}:{password}@db1/nova` once
-//! and changes the password in nova.conf only.
+//! Templates in the URLs of cells (`CellMapping._format_url`): an operator writes
+//! `{scheme}://{username}:{password}@db1/nova` once and changes the password in nova.conf only.
 
 use std::collections::HashMap;
 
-/// Fills in a template: `{username}`, `{password}`, `{hostname}`, `{port}`, `{scheme}`, `{query}`, `{fragment}`, `{path}`, and with
-/// several hosts `{username1}`, … from `default`. What is not a good template comes back as it is, as in Nova. A part that
-/// `default` does not have reads `None`, as Python writes it.
+/// Fills in a template: `{username}`, `{password}`, `{hostname}`, `{port}`, `{scheme}`, `{query}`,
+/// `{fragment}`, `{path}`, and with several hosts `{username1}`, … from `default`. What is not a
+/// good template comes back as it is, as in Nova. A part that `default` does not have reads `None`,
+/// as Python writes it.
 #[must_use]
 pub fn format_url(template: &str, default: &str) -> String {
     let parts = parts(default);

@@ -1,9 +1,10 @@
 //! What was seen, and since when to look next.
 //!
-//! Rows are found by the time in them, which is their writer's: one of many conductors and computes, each with its own clock, and
-//! each commits a little after it looked at it. So the next look goes back by a slack behind the latest time seen, and what
-//! was seen already with the same content is dropped. A writer whose clock runs ahead must not pull the look past the
-//! others: times later than our own clock count as now.
+//! Rows are found by the time in them, which is their writer's: one of many conductors and
+//! computes, each with its own clock, and each commits a little after it looked at it. So the next
+//! look goes back by a slack behind the latest time seen, and what was seen already with the same
+//! content is dropped. A writer whose clock runs ahead must not pull the look past the others:
+//! times later than our own clock count as now.
 //!
 //! Invariants (for clocks and transactions that differ by less than the slack):
 //! - A row that was committed after one look is in the next one.
@@ -57,8 +58,8 @@ impl Tracker {
             .is_none_or(|seen| seen.digest != mark.digest)
     }
 
-    /// Remembers all rows of one look, at our time `now` (microseconds since 1970), and forgets those that the next look will
-    /// not see any more.
+    /// Remembers all rows of one look, at our time `now` (microseconds since 1970), and forgets
+    /// those that the next look will not see any more.
     pub fn saw(&mut self, marks: impl IntoIterator<Item = Mark>, now: i64) {
         for mark in marks {
             self.latest = self.latest.max(mark.at.min(now));
@@ -132,7 +133,8 @@ mod tests {
     }
 
     proptest! {
-        /// Writers with clocks within the slack, whole seconds in the rows, looks at any time: nothing is missed, nothing twice.
+        /// Writers with clocks within the slack, whole seconds in the rows, looks at any time:
+        /// nothing is missed, nothing twice.
         #[test]
         fn every_change_is_handed_out_exactly_once(
             changes in proptest::collection::vec((0..5i64, 0..200i64, 0..3i64, any::<bool>()), 1..60)
@@ -144,7 +146,8 @@ mod tests {
             let mut now = 1000;
             for (content, (id, step, behind, look)) in changes.into_iter().enumerate() {
                 now += step;
-                // A writer's clock is up to 3 s behind, and everybody looks at least at the times of the others.
+                // A writer's clock is up to 3 s behind, and everybody looks at least at the times
+                // of the others.
                 table.insert(id, (now - behind, content as u64));
                 if look {
                     let marks: Vec<Mark> = table

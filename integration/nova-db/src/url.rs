@@ -1,5 +1,6 @@
-//! Database URLs as oslo.db and SQLAlchemy take them: `mysql+pymysql://user:password@host:port/name?charset=utf8`,
-//! `postgresql+psycopg2://…`, `sqlite:////path`.
+//! Database URLs as oslo.db and SQLAlchemy take them:
+//! `mysql+pymysql://user:password@host:port/name?charset=utf8`, `postgresql+psycopg2://…`,
+//! `sqlite:////path`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,7 +27,8 @@ pub(crate) struct Tls {
     pub(crate) certificate: Option<PathBuf>,
     /// `ssl_key`, `sslkey`.
     pub(crate) key: Option<PathBuf>,
-    /// The server's name is checked: `ssl_verify_identity`, `ssl_check_hostname`, `sslmode=verify-full`.
+    /// The server's name is checked: `ssl_verify_identity`, `ssl_check_hostname`,
+    /// `sslmode=verify-full`.
     pub(crate) check_name: bool,
     /// psycopg2's `sslmode`.
     pub(crate) mode: Option<String>,
@@ -48,8 +50,9 @@ pub struct DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    /// Takes a URL apart by the rules of `sqlalchemy.engine.url`: user and password end at the first `@`, and are
-    /// percent-decoded. Parameters that only concern the Python driver (`charset`, time-outs) are ignored.
+    /// Takes a URL apart by the rules of `sqlalchemy.engine.url`: user and password end at the
+    /// first `@`, and are percent-decoded. Parameters that only concern the Python driver
+    /// (`charset`, time-outs) are ignored.
     ///
     /// # Errors
     /// What is wrong with it, without any part of it that might be a password.

@@ -1,11 +1,13 @@
-//! Whether anybody waits for the answer to a request.
+//! Whether a caller still waits for the answer to a request.
 //!
-//! A request stays in the queue of the broker for half an hour, and whoever sent it gives up after a minute. When it gives up,
-//! Nova tidies up: a boot's build request is deleted and the server buried in cell0, a move's task state is taken back. So a
-//! caller waits as long as the build request is there, or the instance is in a task state in which Nova asks for a host.
+//! A request stays in the queue of the broker for half an hour, but its caller gives up after a
+//! minute. Then Nova cleans up: it deletes the build request of a boot and buries the server in
+//! cell0, and it resets the task state of a move. So a caller waits as long as the build request
+//! exists, or the instance is in a task state in which Nova asks for a host.
 //!
-//! What this cannot tell: whether a live migration that has its host already is under way (`migrating` lasts until it ends),
-//! or whether it is this very request or a later one for the same instance that somebody waits for.
+//! Two things cannot be determined: whether a live migration already has its host (`migrating`
+//! lasts until the migration ends), and whether the caller waits for this very request or for a
+//! later one for the same instance.
 
 use crate::api::NovaDb;
 use crate::error::NovaDbError;
@@ -15,9 +17,11 @@ use uuid::Uuid;
 /// Build requests that are looked for with one question.
 const AT_ONCE: usize = 200;
 
-/// The task states in which Nova asks for a host, and who sets them before asking (`nova/compute/api.py`).
+/// The task states in which Nova asks for a host, and who sets them before asking
+/// (`nova/compute/api.py`).
 const ASKING: [&str; 5] = [
-    // A build that failed on a host and is tried again (`nova/compute/manager.py`, `_do_build_and_run_instance`).
+    // A build that failed on a host and is tried again (`nova/compute/manager.py`,
+    // `_do_build_and_run_instance`).
     "scheduling",
     // Resize and cold migration, and their next try.
     "resize_prep",
@@ -36,15 +40,15 @@ pub enum CallerWait {
     Build,
     /// A move: the instance's task state says that a host is looked for.
     Task(String),
-    /// Nobody waits; why, for the log.
-    Nobody(String),
+    /// No caller waits. The text says why, for the log.
+    Gone(String),
 }
 
 impl CallerWait {
-    /// Whether somebody waits.
+    /// Whether a caller waits.
     #[must_use]
     pub fn waits(&self) -> bool {
-        !matches!(self, Self::Nobody(_))
+        !matches!(self, Self::Gone(_))
     }
 }
 
@@ -137,16 +141,19 @@ impl NovaDb {
         }
     }
 
-    /// Whether somebody still waits for a host for this instance. Nobody is evicted for a request that nobody waits for.
+    /// Whether a caller still waits for a host for this instance. The scheduler evicts no server
+    /// for a request without a waiting caller.
     ///
     /// # Errors
-    /// Those of the databases: then it is not known, and nobody is to be evicted either.
+    /// Those of the databases. The answer is then unknown, and the scheduler must not evict a
+    /// server either.
     pub async fn caller_waits(&self, instance_uuid: &str) -> Result<CallerWait, NovaDbError> {
-        // The build request goes only after the instance is in its cell: in this order there is no moment at which neither is seen.
+        // The build request goes only after the instance is in its cell: in this order there is no
+        // moment at which neither is seen.
         if self.build_request_exists(instance_uuid).await? {
             return Ok(CallerWait::Build);
         }
-        let nobody = |why: &str| Ok(CallerWait::Nobody(why.to_owned()));
+        let nobody = |why: &str| Ok(CallerWait::Gone(why.to_owned()));
         let Some(cell_uuid) = self.instance_cell(instance_uuid).await? else {
             return nobody("it has no build request and is in no cell: it was deleted");
         };
@@ -164,11 +171,11 @@ impl NovaDb {
         };
         let instance = cell.instance(instance_uuid).await?;
         Ok(match instance {
-            None => CallerWait::Nobody("it is not in its cell's database".to_owned()),
-            Some(instance) if instance.deleted => CallerWait::Nobody("it was deleted".to_owned()),
+            None => CallerWait::Gone("it is not in its cell's database".to_owned()),
+            Some(instance) if instance.deleted => CallerWait::Gone("it was deleted".to_owned()),
             Some(instance) => match instance.task_state {
                 Some(state) if ASKING.contains(&state.as_str()) => CallerWait::Task(state),
-                state => CallerWait::Nobody(format!(
+                state => CallerWait::Gone(format!(
                     "its task state is {}",
                     state.as_deref().unwrap_or("none")
                 )),
@@ -185,6 +192,6 @@ mod tests {
     fn only_nobody_does_not_wait() {
         assert!(CallerWait::Build.waits());
         assert!(CallerWait::Task("migrating".to_owned()).waits());
-        assert!(!CallerWait::Nobody(String::new()).waits());
+        assert!(!CallerWait::Gone(String::new()).waits());
     }
 }

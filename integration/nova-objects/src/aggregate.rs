@@ -1,4 +1,5 @@
-//! Host aggregates as nova-api tells them: the fan-out casts `update_aggregates` and `delete_aggregate`.
+//! Host aggregates as nova-api tells them: the fan-out casts `update_aggregates` and
+//! `delete_aggregate`.
 
 use crate::error::Result;
 use crate::instance::required;

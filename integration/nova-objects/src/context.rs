@@ -37,7 +37,8 @@ pub struct RpcContext {
 }
 
 impl RpcContext {
-    /// Reads the context from a message (keys begin with `_context_`) or from a dictionary of its own.
+    /// Reads the context from a message (keys begin with `_context_`) or from a dictionary of its
+    /// own.
     ///
     /// # Errors
     /// No dictionary, or a value that is not of its type.

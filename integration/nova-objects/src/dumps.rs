@@ -1,5 +1,5 @@
-//! JSON text as Python's `json.dumps` writes it: a blank after each comma and colon, nothing but ASCII. Equal claims are then equal
-//! texts for whoever compares them.
+//! JSON text as Python's `json.dumps` writes it: a blank after each comma and colon, and only
+//! ASCII. Equal claims then have equal texts, so that callers can compare the texts.
 
 use serde_json::Value as Json;
 use std::fmt::Write as _;

@@ -45,7 +45,8 @@ pub enum Wrong {
     },
 }
 
-/// An error with the path to its place: `EB-OBJECT-001: spec_obj.flavor.vcpus: -1 is not from 0 to 2147483647`.
+/// An error with the path to its place: `EB-OBJECT-001: spec_obj.flavor.vcpus: -1 is not from 0 to
+/// 2147483647`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectError {
     /// Field names from the outermost on, joined by dots; items of lists as `[2]`.

@@ -1,10 +1,11 @@
-//! Failures as oslo.messaging carries them: class, module, message, args, kwargs (`nova/exception.py`).
+//! Failures as oslo.messaging carries them: class, module, message, args, kwargs
+//! (`nova/exception.py`).
 
 use ebbtide_nova::fault::Fault;
 use serde_json::{Map, Value as Json, json};
 
-/// An exception for the caller. The conductor raises it again under its own class only if the module is one that it allows, and
-/// `nova.exception` is.
+/// An exception for the caller. The conductor raises it again under its own class only if the
+/// module is one that it allows, and `nova.exception` is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// Class name.
@@ -72,7 +73,8 @@ impl Failure {
         )
     }
 
-    /// An exception of `nova.exception`: its keyword arguments always end with the HTTP code, 500 for these.
+    /// An exception of `nova.exception`: its keyword arguments always end with the HTTP code, 500
+    /// for these.
     fn nova<const N: usize>(class: &str, message: String, kwargs: [(&str, Json); N]) -> Self {
         let kwargs = kwargs.into_iter().chain([("code", 500.into())]);
         Self {
@@ -106,8 +108,8 @@ impl Failure {
         }
     }
 
-    /// The object that stands, as text of JSON, under `failure` of a reply. There is no Python traceback to tell; the list has the
-    /// last line of one, which is what clients print.
+    /// The object that stands, as text of JSON, under `failure` of a reply. There is no Python
+    /// traceback to tell; the list has the last line of one, which is what clients print.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let name = if self.module == "builtins" {

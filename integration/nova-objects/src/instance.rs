@@ -1,5 +1,5 @@
-//! What computes tell about their instances: the fan-out casts `update_instance_info`, `sync_instance_info` and
-//! `delete_instance_info`.
+//! What computes tell about their instances: the fan-out casts `update_instance_info`,
+//! `sync_instance_info` and `delete_instance_info`.
 
 use crate::error::Result;
 use crate::object::{self, Object};
@@ -9,8 +9,8 @@ use ebbtide_nova::model::{Flavor, InstanceFacts};
 use ebbtide_nova::python::Value;
 use std::collections::BTreeMap;
 
-/// An instance as a compute tells it (`Instance`, 2.x). Times are microseconds since 1970, UTC. What the message leaves unset is
-/// `None` or empty.
+/// An instance as a compute tells it (`Instance`, 2.x). Times are microseconds since 1970, UTC.
+/// What the message leaves unset is `None` or empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Instance {
     /// UUID.
@@ -65,9 +65,10 @@ pub struct Instance {
     pub system_metadata: BTreeMap<String, String>,
 }
 
-/// `update_instance_info`: instances that changed on a host. A compute that starts sends all of its instances, later on each one
-/// that changed; either way what is named replaces what was known, and nothing else goes. A host that nobody knew and that names
-/// more than one is taken to have named all (`HostManager.update_instance_info`).
+/// `update_instance_info`: instances that changed on a host. A compute service sends all of its
+/// instances at its start, and later each one that changed. In both cases the instances in the
+/// message replace the known ones, and all others stay. If the host was unknown and the message
+/// names more than one instance, the list counts as complete (`HostManager.update_instance_info`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateInstanceInfo {
     /// Host name.

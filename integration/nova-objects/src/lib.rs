@@ -1,18 +1,21 @@
 //! Nova's versioned objects on the wire: requests in, selections out.
 //!
-//! What comes is read from [`Value`], which keeps the order of a message's keys: Nova's filters walk extra specs in that order.
-//! [`parse`] makes it of a message's text, `Value::from` of a `serde_json` value (whose keys are sorted). What goes out is
-//! `serde_json`'s.
+//! What comes is read from [`Value`], which keeps the order of a message's keys: Nova's filters
+//! walk extra specs in that order. [`parse`] makes it of a message's text, `Value::from` of a
+//! `serde_json` value (whose keys are sorted). What goes out is `serde_json`'s.
 //!
-//! - [`SelectDestinations`] is the call, [`ScheduleRequest`] the RequestSpec in it, for the model of `ebbtide-nova`.
+//! - [`SelectDestinations`] is the call, [`ScheduleRequest`] the RequestSpec in it, for the model
+//!   of `ebbtide-nova`.
 //! - [`RpcContext`] says who asks.
-//! - [`UpdateInstanceInfo`], [`SyncInstanceInfo`], [`DeleteInstanceInfo`], [`read_update_aggregates`] and
-//!   [`read_delete_aggregate`] are the casts that keep a scheduler up to date.
+//! - [`UpdateInstanceInfo`], [`SyncInstanceInfo`], [`DeleteInstanceInfo`],
+//!   [`read_update_aggregates`] and [`read_delete_aggregate`] are the casts that keep a scheduler
+//!   up to date.
 //! - [`reply`] of [`Selection`]s is the answer, [`Failure`] the other one.
 //! - [`nova_conf`] reads nova.conf for the Nova service.
 //! - [`notification`] has the payloads of `scheduler.select_destinations.start` and `.end`.
 //!
-//! The crate is pure. Nothing that it prints or returns as an error holds a token, or the URL of a cell's database.
+//! The crate is pure. Nothing that it prints or returns as an error holds a token, or the URL of a
+//! cell's database.
 
 mod aggregate;
 mod context;
@@ -47,8 +50,8 @@ pub fn parse(text: &str) -> Result<Value> {
     ebbtide_nova::python::json::loads(text).map_err(ObjectError::refused)
 }
 
-/// The arguments of a call as `serde_json` has them, for the readers here. Keys are then sorted: where extra specs decide in the order
-/// of the message, use [`parse`].
+/// The arguments of a call as `serde_json` has them, for the readers here. Keys are then sorted:
+/// where extra specs decide in the order of the message, use [`parse`].
 #[must_use]
 pub fn arguments(args: &serde_json::Map<String, serde_json::Value>) -> Value {
     let entries = args.iter().map(|(key, value)| (key.clone(), value.into()));

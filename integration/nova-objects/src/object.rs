@@ -1,4 +1,5 @@
-//! The envelope around every versioned object: `nova_object.name`, `.namespace`, `.version`, `.data`, `.changes`.
+//! The envelope around every versioned object: `nova_object.name`, `.namespace`, `.version`,
+//! `.data`, `.changes`.
 
 use crate::error::{ObjectError, Result, Wrong};
 use crate::read;
@@ -118,8 +119,9 @@ pub(crate) fn items<T>(
     Object::open(value, name, major)?.required("objects", |items| read::list(items, read))
 }
 
-/// Writes an envelope. Nova lists as changed what was set since the object was read; what we send was just made, so that is every
-/// field, but for `changes` of objects that stand in notifications, which have none.
+/// Writes an envelope. Nova lists as changed what was set since the object was read; what we send
+/// was just made, so that is every field, but for `changes` of objects that stand in notifications,
+/// which have none.
 pub(crate) fn envelope(name: &str, version: &str, data: Map<String, Json>) -> Json {
     let changes: Vec<&String> = data.keys().collect();
     json!({

@@ -1,5 +1,5 @@
-//! How fields of versioned objects take values in (`oslo_versionedobjects/fields.py`), with bounds where Nova's database has
-//! them.
+//! How fields of versioned objects take values in (`oslo_versionedobjects/fields.py`), with bounds
+//! where Nova's database has them.
 
 use crate::error::{ObjectError, Result};
 use ebbtide_nova::case::moment;

@@ -1,4 +1,5 @@
-//! What the scheduler answers: for each instance the chosen host and its alternates (`nova/objects/selection.py`).
+//! What the scheduler answers: for each instance the chosen host and its alternates
+//! (`nova/objects/selection.py`).
 
 use crate::dumps;
 use crate::error::{ObjectError, Result};
@@ -25,8 +26,8 @@ pub struct Selection {
     pub cell_uuid: String,
     /// What NUMATopologyFilter found the host's limits to be.
     pub numa_limits: Option<NumaLimits>,
-    /// What was claimed, or may be claimed by whoever falls back on it; `None` where nothing is claimed (a rebuild, and callers that
-    /// name no instances).
+    /// The claim of the selected host, or the claim that a caller may make on this alternate.
+    /// `None` where nothing is claimed (a rebuild, and callers that name no instances).
     pub allocation_request: Option<AllocationCandidate>,
     /// Availability zone of the host.
     pub availability_zone: String,
@@ -78,8 +79,9 @@ impl NumaLimits {
 }
 
 impl Selection {
-    /// The Selection object, version 1.1. All four limits are there, as null where there is none: without them the conductor dies
-    /// when it looks at them, and the server stays in BUILD for ever.
+    /// The Selection object, version 1.1. All four limits are there, as null where there is none:
+    /// without them the conductor dies when it looks at them, and the server stays in BUILD for
+    /// ever.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let mut limits = Map::new();
@@ -168,8 +170,8 @@ pub fn read_reply(result: &Value) -> Result<Vec<Vec<Selection>>> {
     read::list(result, |all| read::list(all, Selection::read))
 }
 
-/// The result of `select_destinations`: for each instance a list of the chosen host and its alternates, or for callers that do not
-/// ask for objects the chosen hosts alone.
+/// The result of `select_destinations`: for each instance a list of the chosen host and its
+/// alternates, or for callers that do not ask for objects the chosen hosts alone.
 #[must_use]
 pub fn reply(selections: &[Vec<Selection>], return_objects: bool) -> Json {
     if return_objects {

@@ -1,9 +1,11 @@
-//! Asks a real OpenStack everything that this crate can ask, and undoes what it does; a smoke test for people.
+//! Asks a real OpenStack everything that this crate can ask, and undoes what it does; a smoke test
+//! for people.
 //!
 //! ```text
 //! . openrc; cargo run -p ebbtide-openstack --example everything [SERVER]
 //! ```
-//! With the id of an active server, also what changes servers: metadata, stop, start, shelve, live migration, deletion.
+//! With the id of an active server, also what changes servers: metadata, stop, start, shelve, live
+//! migration, deletion.
 #![allow(clippy::print_stdout)] // An answer to a person.
 
 use ebbtide_openstack::compute::ServerFilter;

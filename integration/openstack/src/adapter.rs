@@ -1,4 +1,5 @@
-//! One service over a session: endpoint, microversion, renewal of a refused token, and trying a failed connection again.
+//! One service over a session: endpoint, microversion, renewal of a refused token, and trying a
+//! failed connection again.
 
 use crate::error::{Effect, OpenStackError};
 use crate::ids;
@@ -69,7 +70,8 @@ impl Adapter {
         }
     }
 
-    /// The same service; what it is asked carries this request id (`X-Openstack-Request-Id`), so that its log can be searched.
+    /// The same service; what it is asked carries this request id (`X-Openstack-Request-Id`), so
+    /// that its log can be searched.
     #[must_use]
     pub fn for_request(&self, request_id: &str) -> Self {
         Self {
@@ -151,7 +153,8 @@ impl Adapter {
         }
     }
 
-    /// With a token; a second time with a new one if the service does not know the first one (any more).
+    /// With a token; a second time with a new one if the service does not know the first one (any
+    /// more).
     async fn authorized(&self, call: &Call<'_>) -> Result<Answer, OpenStackError> {
         let mut renewed = false;
         loop {
@@ -172,8 +175,8 @@ impl Adapter {
         }
     }
 
-    /// A connection that fails is tried again as often as configured. What may have been done is repeated only if repeating
-    /// changes nothing.
+    /// A connection that fails is tried again as often as configured. What may have been done is
+    /// repeated only if repeating changes nothing.
     async fn patiently(
         &self,
         url: &str,

@@ -1,7 +1,8 @@
 //! Everything that can go wrong with a service over HTTP.
 //!
-//! Each variant has a stable code (`EB-HTTP-NNN`) and says which service, what, and what to do next. The errors are plain
-//! data, so that a caller can keep one. None of them contains a password or a token.
+//! Each variant has a stable code (`EB-HTTP-NNN`) and says which service, what, and what to do
+//! next. The errors are plain data, so that a caller can keep one. None of them contains a password
+//! or a token.
 
 use thiserror::Error;
 
@@ -14,12 +15,15 @@ pub enum Effect {
     Unknown,
 }
 
-/// What kind of conflict a service answered with. Placement says it in `errors[0].code`, Nova's API does not.
+/// What kind of conflict a service answered with. Placement says it in `errors[0].code`, Nova's API
+/// does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConflictCode {
-    /// `placement.concurrent_update`: a generation was not the one that we named, or Placement itself ran into another writer.
+    /// `placement.concurrent_update`: a generation was not the one that we named, or Placement
+    /// itself ran into another writer.
     ConcurrentUpdate,
-    /// `placement.undefined_code`: among others, the capacity does not suffice. A lost race can look so, too.
+    /// `placement.undefined_code`: among others, the capacity does not suffice. A lost race can
+    /// look so, too.
     Undefined,
     /// Another code, or none at all (Nova's API).
     Other(String),
@@ -80,7 +84,7 @@ pub enum OpenStackError {
         /// The service's words.
         text: String,
     },
-    /// Somebody else was first, or it does not fit. Nothing was changed.
+    /// Another writer was first, or the claim does not fit. Nothing was changed.
     #[error("{service}: {what}: conflict: {text}")]
     Conflict {
         /// Which service.
@@ -158,9 +162,10 @@ pub enum OpenStackError {
         /// What we need.
         needed: String,
     },
-    /// Another process changed a consumer while it was being claimed for: Nova's `AllocationUpdateFailed`.
+    /// Another process changed a consumer while it was being claimed for: Nova's
+    /// `AllocationUpdateFailed`.
     #[error(
-        "the allocations of consumer {consumer} were changed by somebody else during the claim: {text}; read them anew"
+        "the allocations of consumer {consumer} were changed by another process during the claim: {text}; read them anew"
     )]
     ConsumerChanged {
         /// The consumer.
@@ -189,7 +194,8 @@ impl OpenStackError {
         }
     }
 
-    /// Whether what was asked for may have been done although it failed: the caller has to read before it decides.
+    /// Whether what was asked for may have been done although it failed: the caller has to read
+    /// before it decides.
     #[must_use]
     pub fn effect(&self) -> Effect {
         match self {
@@ -199,7 +205,8 @@ impl OpenStackError {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything but the service's health.
+    /// Whether the same call may succeed later without anybody changing anything but the service's
+    /// health.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::BadAnswer { .. })

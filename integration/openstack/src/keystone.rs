@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long before its end a token is renewed; keystoneauth's 30 s. A request that is under way must not lose it.
+/// How long before its end a token is renewed; keystoneauth's 30 s. A request that is under way
+/// must not lose it.
 const RENEWAL: Duration = Duration::from_secs(30);
 
 /// A token with what came along.
@@ -62,7 +63,8 @@ impl Token {
                 let from = token.issued_at.as_deref().unwrap_or_default();
                 let lifetime =
                     clock::between(from, until).ok_or("its times cannot be understood")?;
-                // Very short tokens (of tests) are used for at least half of their life. A century is for ever.
+                // Very short tokens (of tests) are used for at least half of their life. A century
+                // is for ever.
                 let lifetime = lifetime.min(Duration::from_secs(100 * 365 * 86_400));
                 let margin = RENEWAL.min(lifetime / 2);
                 let now = clock::now();
@@ -116,7 +118,8 @@ pub(crate) fn tokens_url(auth_url: &str) -> String {
     }
 }
 
-/// The body of `POST /v3/auth/tokens`, the same as keystoneauth's. `None` if the method needs no Keystone.
+/// The body of `POST /v3/auth/tokens`, the same as keystoneauth's. `None` if the method needs no
+/// Keystone.
 pub(crate) fn request_body(method: &AuthMethod) -> Option<Value> {
     match method {
         AuthMethod::AdminToken { .. } | AuthMethod::None => None,

@@ -1,8 +1,9 @@
 //! Keystone, Placement and Nova's API over HTTP.
 //!
-//! A [`Session`] knows who we are: it holds the credentials, gets a Keystone token when one is needed, renews it before it
-//! expires, and keeps the service catalog. [`Placement`] and [`Compute`] are clients of one service each over a shared
-//! session. All of them are cheap to clone and to share between tasks.
+//! A [`Session`] knows who we are: it holds the credentials, gets a Keystone token when one is
+//! needed, renews it before it expires, and keeps the service catalog. [`Placement`] and
+//! [`Compute`] are clients of one service each over a shared session. All of them are cheap to
+//! clone and to share between tasks.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide_openstack::OpenStackError> {
@@ -17,12 +18,14 @@
 //!
 //! Three things are kept here and nowhere else:
 //!
-//! - **What a failure means.** [`OpenStackError`] tells a conflict from a refusal from a service that is away, and says of the last
-//!   whether what was asked may have happened ([`Effect::Unknown`]): then the caller has to read before it decides.
-//! - **Secrets stay inside.** Passwords and tokens are in [`Secret`], whose `Debug` says nothing; answers of Keystone are
-//!   never repeated in an error.
-//! - **No phantom consumers.** Placement makes a consumer that nobody can remove of an entry without allocations and without a
-//!   generation. [`Victim`] always has a generation, [`Resources`] is never empty, and nothing else can be written.
+//! - **What a failure means.** [`OpenStackError`] tells a conflict from a refusal from a service
+//!   that is away, and says of the last whether what was asked may have happened
+//!   ([`Effect::Unknown`]): then the caller has to read before it decides.
+//! - **Secrets stay inside.** Passwords and tokens are in [`Secret`], whose `Debug` says nothing;
+//!   answers of Keystone are never repeated in an error.
+//! - **No phantom consumers.** A write without allocations and without a generation makes Placement
+//!   create a consumer that cannot be removed. [`Victim`] always has a generation, [`Resources`] is
+//!   never empty, and nothing else can be written.
 
 mod adapter;
 mod clock;

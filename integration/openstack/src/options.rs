@@ -1,4 +1,5 @@
-//! Who we are, where the services are, and how patient we are: plain data, from whatever configuration there is.
+//! Who we are, where the services are, and how patient we are: plain data, from whatever
+//! configuration there is.
 
 mod lookup;
 
@@ -23,7 +24,8 @@ pub enum Named {
 /// What the token shall be good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// What Keystone decides (the default project of the user; always so with application credentials).
+    /// What Keystone decides (the default project of the user; always so with application
+    /// credentials).
     Unscoped,
     /// A project.
     Project(Named),
@@ -78,7 +80,8 @@ pub enum ApplicationCredential {
 /// Keystone and the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthOptions {
-    /// Keystone's URL, with or without `/v3`. Not needed with [`AuthMethod::AdminToken`] and [`AuthMethod::None`].
+    /// Keystone's URL, with or without `/v3`. Not needed with [`AuthMethod::AdminToken`] and
+    /// [`AuthMethod::None`].
     pub auth_url: Option<String>,
     /// The credentials.
     pub method: AuthMethod,
@@ -95,7 +98,7 @@ pub struct AuthOptions {
 pub struct TlsOptions {
     /// The certificates to trust, PEM. Without it, the system's.
     pub cafile: Option<PathBuf>,
-    /// Trust everybody. Passwords can then be read by whoever sits between.
+    /// Accept every certificate. An attacker between client and service can then read passwords.
     pub insecure: bool,
     /// Our own certificate, PEM.
     pub certfile: Option<PathBuf>,
@@ -116,7 +119,8 @@ pub struct AdapterOptions {
     pub region_name: Option<String>,
     /// This URL instead of the catalog's.
     pub endpoint_override: Option<String>,
-    /// How long an answer may take. Without it 2 minutes: Placement takes seconds on large clouds, but nobody may wait for ever.
+    /// How long an answer may take. The default is 2 minutes: Placement needs seconds on large
+    /// clouds, but a request must not wait forever.
     pub timeout: Option<Duration>,
     /// How often a connection that fails is tried again.
     pub connect_retries: u32,
@@ -162,8 +166,8 @@ pub struct SessionOptions {
     pub connect_timeout: Duration,
     /// How many idle connections are kept to each service.
     pub idle_connections: usize,
-    /// How many requests are under way at the same time; further ones wait here, in order. A service that has more than it can do answers
-    /// nobody in time.
+    /// Limit for concurrent requests. Further requests wait here, in order: an overloaded service
+    /// would answer none of them in time.
     pub max_in_flight: usize,
     /// The largest answer that is read, in bytes.
     pub max_answer_bytes: usize,
@@ -175,7 +179,8 @@ impl SessionOptions {
     pub fn new(program: &str) -> Self {
         Self {
             user_agent: format!("{program}/{}", env!("CARGO_PKG_VERSION")),
-            // A service that does not take a connection for 10 s is down; keystoneauth waits for TCP, which is minutes.
+            // A service that does not take a connection for 10 s is down; keystoneauth waits for
+            // TCP, which is minutes.
             connect_timeout: Duration::from_secs(10),
             idle_connections: 32,
             max_in_flight: 256,

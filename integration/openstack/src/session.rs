@@ -1,4 +1,5 @@
-//! A session: the connections, the token, and the sending of one request with all that belongs to it.
+//! A session: the connections, the token, and the sending of one request with all that belongs to
+//! it.
 
 mod exchange;
 
@@ -27,7 +28,8 @@ struct Inner {
     auth: AuthOptions,
     options: SessionOptions,
     token: RwLock<Option<Arc<Token>>>,
-    // Held by the one who gets a token, so that a hundred requests with an old token cause one question to Keystone.
+    // Held by the one who gets a token, so that a hundred requests with an old token cause one
+    // question to Keystone.
     renewing: tokio::sync::Mutex<()>,
     // One permit for each request that may be under way.
     lanes: tokio::sync::Semaphore,
@@ -193,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Drops a token that a service did not accept, unless somebody has replaced it already.
+    /// Drops a token that a service did not accept, unless another request has already replaced it.
     pub(crate) fn forget(&self, refused: &Arc<Token>) {
         let mut token = self
             .inner
@@ -255,7 +257,8 @@ impl Session {
         }
     }
 
-    /// Waits until a request may be sent. `None` never happens: nobody closes it.
+    /// Waits until a request may be sent. Never returns `None`, because the semaphore is never
+    /// closed.
     pub(crate) async fn lane(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
         self.inner.lanes.acquire().await.ok()
     }

@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// A client for these options. It follows no redirects: what we send carries a token.
 pub(crate) fn client(tls: &TlsOptions, options: &SessionOptions) -> Result<Client, OpenStackError> {
-    // reqwest takes the process's provider. Whoever was first has the same one: there is only ring in this workspace.
+    // reqwest takes the provider of the process. An error means that a provider is already
+    // installed; it is the same one, because this workspace contains only ring.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let trusted = match &tls.cafile {
         None => None,
@@ -24,7 +25,8 @@ pub(crate) fn client(tls: &TlsOptions, options: &SessionOptions) -> Result<Clien
             .user_agent(&options.user_agent)
             .connect_timeout(options.connect_timeout)
             .pool_max_idle_per_host(options.idle_connections)
-            // Below the 5 s after which Apache closes an idle connection: a request must not meet the closing.
+            // Below the 5 s after which Apache closes an idle connection: a request must not meet
+            // the closing.
             .pool_idle_timeout(std::time::Duration::from_secs(4))
             .tcp_nodelay(true)
             .redirect(reqwest::redirect::Policy::none())

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How deep variables may stand for values with variables. Python gives up at a thousand; nobody needs ten.
+/// How deep variables may refer to values with variables. Python stops at a thousand; real
+/// configurations need fewer than ten.
 const DEPTH: usize = 100;
-/// How many variables one value may come to, all that they stand for included, plus the bytes of these. A file of a few lines could ask
-/// for 2¹⁰⁰ of them otherwise.
+/// How many variables one value may come to, all that they stand for included, plus the bytes of
+/// these. A file of a few lines could ask for 2¹⁰⁰ of them otherwise.
 const EXPANSION: usize = 1 << 20;
 
 /// A configuration. Its values may be secret, so debug output shows where they came from only.
@@ -79,8 +80,8 @@ fn normalized(group: &str) -> String {
 }
 
 impl Config {
-    /// Reads files, then directories (their `*.conf`, by name); what comes later wins. The environment of the process wins over all.
-    /// Without any file or directory, use [`Self::find`].
+    /// Reads files, then directories (their `*.conf`, by name); what comes later wins. The
+    /// environment of the process wins over all. Without any file or directory, use [`Self::find`].
     ///
     /// # Errors
     /// A file or directory that is not there or cannot be read, a line that is wrong.
@@ -145,8 +146,8 @@ impl Config {
         all
     }
 
-    /// The options that were asked for by now, by group and name, older names not among them. Whoever has read all that it wants finds here what
-    /// the rest of a file is: without effect.
+    /// The options that were read so far, by group and name, without older names. After the program
+    /// has read all its options, every other option in the files has no effect.
     #[must_use]
     pub fn asked(&self) -> BTreeSet<(String, String)> {
         let asked = self.asked.lock();
@@ -159,8 +160,9 @@ impl Config {
         asked.insert((normalized(group), name.to_owned()));
     }
 
-    /// Reads what is named; where nothing is, what is found in the usual places ([`crate::default_paths`]). No file at all is no
-    /// error: then all options have their defaults.
+    /// Reads what is named; where nothing is, what is found in the usual places
+    /// ([`crate::default_paths`]). No file at all is no error: then all options have their
+    /// defaults.
     ///
     /// # Errors
     /// See [`Self::load`].
@@ -190,7 +192,8 @@ impl Config {
         self.parsed.iter().map(|parsed| parsed.path.as_path())
     }
 
-    /// Makes options known, so that their defaults and older names count where a `$variable` names them.
+    /// Makes options known, so that their defaults and older names count where a `$variable` names
+    /// them.
     pub fn declare(&mut self, options: &[Opt]) {
         for option in options {
             self.known
@@ -204,7 +207,8 @@ impl Config {
             .insert((normalized(group), name.to_owned()), default.into());
     }
 
-    /// All that is said of a group, by name, variables replaced: for whoever reads options by name and checks them itself.
+    /// All options of a group, by name, with variables replaced. For callers that read options by
+    /// name and check the values themselves.
     ///
     /// # Errors
     /// A variable that stands for nothing.
@@ -229,8 +233,8 @@ impl Config {
         Ok(section)
     }
 
-    /// What is said of an option, variables replaced, not checked: nothing, one text, or of an option that may come several times
-    /// each one, oldest first. Its default is not among them.
+    /// What is said of an option, variables replaced, not checked: nothing, one text, or of an
+    /// option that may come several times each one, oldest first. Its default is not among them.
     ///
     /// # Errors
     /// A variable that stands for nothing.
@@ -274,8 +278,8 @@ impl Config {
         Ok(all)
     }
 
-    /// The last value that stands for a group and a name, variables replaced; `None` if there is none. For options of which nothing
-    /// else is known; see [`Self::value`] for the others.
+    /// The last value that stands for a group and a name, variables replaced; `None` if there is
+    /// none. For options of which nothing else is known; see [`Self::value`] for the others.
     ///
     /// # Errors
     /// A variable that stands for nothing.
@@ -288,7 +292,8 @@ impl Config {
         }
     }
 
-    /// The value of an option, or its default; `None` if it has none. An empty number is [`Value::Null`].
+    /// The value of an option, or its default; `None` if it has none. An empty number is
+    /// [`Value::Null`].
     ///
     /// # Errors
     /// A value that the option does not take, or a variable that stands for nothing.
@@ -393,7 +398,8 @@ impl Config {
         Ok(out)
     }
 
-    /// What a variable stands for: `group.name`, else the option of the same group, else that of `DEFAULT`.
+    /// What a variable stands for: `group.name`, else the option of the same group, else that of
+    /// `DEFAULT`.
     fn variable_value(&self, variable: &str, reading: &Reading<'_>) -> Result<String> {
         if reading.depth >= DEPTH {
             let why = "variables stand for each other without end";
@@ -408,7 +414,8 @@ impl Config {
                 let value = self.value_at(option, Some(reading))?;
                 return Ok(value.map(|value| value.to_string()).unwrap_or_default());
             }
-            // Options that we do not declare are Nova's all the same: what the file says is their value.
+            // Options that we do not declare are Nova's all the same: what the file says is their
+            // value.
             if let Some((text, place)) = self.last(&[(group, name)]) {
                 return self.substituted(&text, &reading.below(group, name, place));
             }

@@ -14,13 +14,16 @@
 //! # }
 //! ```
 //!
-//! What holds, checked against Python's oslo.config with a table of odd files (`tests/vectors.json.gz`):
-//! - Files in their order, then the `*.conf` of directories by name; what comes later wins. `OS_GROUP__NAME` of the environment
-//!   wins over all.
+//! What holds, checked against Python's oslo.config with a table of odd files
+//! (`tests/vectors.json.gz`):
+//! - Files in their order, then the `*.conf` of directories by name; what comes later wins.
+//!   `OS_GROUP__NAME` of the environment wins over all.
 //! - Groups compare without case, but for `DEFAULT`; names with it.
 //! - An option may have older groups and names.
-//! - `$name`, `${name}`, `${group.name}` stand for other options, with their defaults; `$$` and `\$` for a dollar sign.
-//! - Options that nobody asks for are never looked at. A wrong value says file, line, group, option, value and what is allowed.
+//! - `$name`, `${name}`, `${group.name}` stand for other options, with their defaults; `$$` and
+//!   `\$` for a dollar sign.
+//! - Options that the program does not read are never checked. The error for a wrong value says
+//!   file, line, group, option, value and what is allowed.
 
 mod config;
 mod error;

@@ -1,4 +1,5 @@
-//! What an option is: its place, its type, its default (`oslo_config/cfg.py`, `oslo_config/types.py`).
+//! What an option is: its place, its type, its default (`oslo_config/cfg.py`,
+//! `oslo_config/types.py`).
 
 /// The type of a single value.
 #[derive(Debug, Clone, Copy, PartialEq)]

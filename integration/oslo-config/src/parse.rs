@@ -1,14 +1,17 @@
 //! The file format (`oslo_config/iniparser.py`).
 //!
-//! General INI readers differ from it in ways that change what an operator's file means. rust-ini 0.21 with the options that come
-//! closest (no escapes, no quotes, indented continuation) reads 58 of 343 odd files of our tests otherwise than Python does: it
-//! keeps the quotes around a value, joins a continuation line to what stands above an empty line or a comment, takes values before
-//! the first section, doubles line breaks in files with carriage returns; and it does not tell the line of a value, which an error
-//! message needs. So the hundred lines below are ours.
+//! General INI readers differ from it in ways that change what an operator's file means. rust-ini
+//! 0.21 with the options that come closest (no escapes, no quotes, indented continuation) reads 58
+//! of 343 odd files of our tests otherwise than Python does: it keeps the quotes around a value,
+//! joins a continuation line to what stands above an empty line or a comment, takes values before
+//! the first section, doubles line breaks in files with carriage returns; and it does not tell the
+//! line of a value, which an error message needs. So the hundred lines below are ours.
 //!
-//! A key may come several times, in several sections of one name, and all values count; a continuation line begins with a blank or a
-//! tab and is joined with a line break; an empty line or a comment ends a value, a comment sign after a value does not; `:`
-//! separates as well as `=`, whichever comes first; one pair of quotes around a value falls away, and a backslash is a backslash.
+//! A key may come several times, in several sections of one name, and all values count; a
+//! continuation line begins with a blank or a tab and is joined with a line break; an empty line or
+//! a comment ends a value, a comment sign after a value does not; `:` separates as well as `=`,
+//! whichever comes first; one pair of quotes around a value falls away, and a backslash is a
+//! backslash.
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

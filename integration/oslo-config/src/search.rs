@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Files and directories: `PROJECT.conf` and `PROGRAM.conf`, `PROJECT.conf.d` and `PROGRAM.conf.d`, each where it is found first of
-/// `~/.PROJECT`, `~`, `/etc/PROJECT`, `/etc`, and a snap's own places.
+/// Files and directories: `PROJECT.conf` and `PROGRAM.conf`, `PROJECT.conf.d` and `PROGRAM.conf.d`,
+/// each where it is found first of `~/.PROJECT`, `~`, `/etc/PROJECT`, `/etc`, and a snap's own
+/// places.
 #[must_use]
 pub fn default_paths(
     project: &str,

@@ -1,4 +1,5 @@
-//! `$name`, `${name}`, `$group.name` in values (`ConfigOpts._substitute`, Python's `string.Template`).
+//! `$name`, `${name}`, `$group.name` in values (`ConfigOpts._substitute`, Python's
+//! `string.Template`).
 
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,8 +12,9 @@ pub(crate) enum Part<'a> {
     Variable(&'a str),
 }
 
-/// Length of the name at the beginning: a letter or `_`, then letters, digits, dots and `_`, all ASCII. Python's flag for letters
-/// of either case lets two more letters in (K and the long s), which nobody will miss.
+/// Length of the name at the beginning: a letter or `_`, then letters, digits, dots and `_`, all
+/// ASCII. Python's case-insensitive flag also accepts two letters outside ASCII (the Kelvin sign
+/// and the long s); this function does not.
 fn name_length(text: &str) -> usize {
     let first = |char: char| char.is_ascii_alphabetic() || char == '_';
     if !text.starts_with(first) {
@@ -22,7 +24,8 @@ fn name_length(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Takes a value apart. A dollar sign that begins nothing stays what it is; `\$` is as good as `$$`.
+/// Takes a value apart. A dollar sign that begins nothing stays what it is; `\$` is as good as
+/// `$$`.
 pub(crate) fn parts(value: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = value;

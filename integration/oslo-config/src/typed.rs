@@ -54,7 +54,8 @@ impl Config {
         })
     }
 
-    /// A list, or all values of an option that may come several times; each as text. Empty where there is none.
+    /// A list, or all values of an option that may come several times; each as text. Empty where
+    /// there is none.
     ///
     /// # Errors
     /// See [`Config::value`].
@@ -82,7 +83,8 @@ impl Config {
             .collect())
     }
 
-    /// Every reader checks that the option was declared with its type: else whoever wrote the declaration hears of it.
+    /// Reads an option and checks that it is declared with the type that is read. A mismatch is an
+    /// error in the declaration.
     fn typed<T>(
         &self,
         option: &Opt,

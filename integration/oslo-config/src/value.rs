@@ -23,7 +23,8 @@ pub enum Value {
     Dict(Vec<(String, Value)>),
 }
 
-/// As Python's `str` writes it: that is what `$name` stands for where the option is no text. Null is empty text.
+/// As Python's `str` writes it: that is what `$name` stands for where the option is no text. Null
+/// is empty text.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |value: &Self| match value {
@@ -53,7 +54,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Text within a list or a dictionary, as Python's `repr` writes it, but for what cannot be printed.
+/// Text within a list or a dictionary, as Python's `repr` writes it, but for what cannot be
+/// printed.
 fn repr(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -123,8 +125,8 @@ fn within(text: &str, bounds: bool, open: char, close: char) -> Result<&str, Str
     inner.ok_or_else(|| format!("has to stand between {open} and {close}"))
 }
 
-/// Parts between commas. A part that does not read is tried again together with what follows, because an item may hold commas itself;
-/// where nothing helps, the error is that of the last try.
+/// Parts between commas. A part that does not read is tried again together with what follows,
+/// because an item may hold commas itself; where nothing helps, the error is that of the last try.
 fn joined<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     if text.is_empty() {
         return Ok(Vec::new());

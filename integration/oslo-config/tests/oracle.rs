@@ -1,4 +1,5 @@
-//! Odd files, against what Python's oslo.config makes of them (`oslo_config_oracle.py` wrote `vectors.json.gz`).
+//! Odd files, against what Python's oslo.config makes of them (`oslo_config_oracle.py` wrote
+//! `vectors.json.gz`).
 
 #![allow(
     clippy::unwrap_used,

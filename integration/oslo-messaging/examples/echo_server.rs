@@ -4,7 +4,8 @@
 //! cargo run -p oslo-messaging --example echo_server -- rabbit://guest:guest@localhost/ demo host-1
 //! ```
 //!
-//! Methods of version 1.2: `echo` gives its arguments back, `sleep` does so after `seconds`, `fail` raises `ValueError`. Ctrl-C stops it.
+//! Methods of version 1.2: `echo` gives its arguments back, `sleep` does so after `seconds`, `fail`
+//! raises `ValueError`. Ctrl-C stops it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ impl Endpoint for Echo {
                     })?;
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => {}
-                    // Nobody will read the answer.
+                    // The caller is gone and will not read the answer.
                     () = call.state.abandoned().cancelled() => {}
                 }
             }

@@ -1,4 +1,5 @@
-//! Measures calls through a broker: client and server in this process, bodies of the size of Nova's.
+//! Measures calls through a broker: client and server in this process, bodies of the size of
+//! Nova's.
 //!
 //! ```text
 //! cargo run --release -p oslo-messaging --example round_trips -- rabbit://guest:guest@localhost/ [CALLS] [IN_FLIGHT] [BYTES]

@@ -31,7 +31,8 @@ impl Dispatcher {
 
     /// Finds the endpoint, or says what the caller is told instead.
     ///
-    /// `version` is the request's as it is written. An unreadable one is unsupported; Python answers a `ValueError`.
+    /// `version` is the request's as it is written. An unreadable one is unsupported; Python
+    /// answers a `ValueError`.
     pub(crate) fn find(
         &self,
         namespace: Option<&str>,

@@ -41,8 +41,8 @@ impl EndpointTarget {
 
 /// A set of methods of one interface in one version.
 ///
-/// A request goes to the first endpoint whose namespace and version fit and that has the method. Methods that begin
-/// with `_` are never called (Python's `DefaultRPCAccessPolicy`).
+/// A request goes to the first endpoint whose namespace and version fit and that has the method.
+/// Methods that begin with `_` are never called (Python's `DefaultRPCAccessPolicy`).
 #[async_trait]
 pub trait Endpoint: Send + Sync {
     /// The interface that this endpoint implements.
@@ -53,8 +53,9 @@ pub trait Endpoint: Send + Sync {
 
     /// Does one of the methods. For a cast the result is thrown away and an error is only logged.
     ///
-    /// With [`AckMode::Late`](crate::AckMode::Late) the same request may come to another server if this one dies before
-    /// the reply is confirmed, so what is done here must bear being done again; `call.redelivered` says that it may be so.
+    /// With [`AckMode::Late`](crate::AckMode::Late) the same request may come to another server if
+    /// this one dies before the reply is confirmed, so what is done here must bear being done
+    /// again; `call.redelivered` says that it may be so.
     ///
     /// # Errors
     ///
@@ -75,7 +76,8 @@ pub enum Source {
 
 /// A request, for an endpoint.
 ///
-/// `Debug` shows neither context nor arguments: requests of Nova carry tokens and the cell's database password.
+/// `Debug` shows neither context nor arguments: requests of Nova carry tokens and the cell's
+/// database password.
 pub struct IncomingCall {
     /// The caller's request context, without the prefix `_context_`.
     pub context: Map,
@@ -87,24 +89,26 @@ pub struct IncomingCall {
     pub version: RpcVersion,
     /// The named arguments.
     pub args: Map,
-    /// `_msg_id` of a call; `None` for a cast, which nobody waits for.
+    /// `_msg_id` of a call; `None` for a cast, which has no waiting caller.
     pub message_id: Option<String>,
     /// `_unique_id`: the same for every delivery of the same request.
     pub unique_id: Option<String>,
     /// By which queue it came.
     pub source: Source,
-    /// The broker has delivered it before, to us or to a server that did not acknowledge it. That other server may have
-    /// begun with it, and may even have finished.
+    /// The broker has delivered it before, to us or to a server that did not acknowledge it. That
+    /// other server may have begun with it, and may even have finished.
     pub redelivered: bool,
     /// How often a quorum queue says that it has delivered it before. Classic queues do not count.
     pub delivery_count: Option<u64>,
-    /// The time after which a call that is still in the queue is thrown away: the caller's timeout. The broker tells
-    /// the original value only, not what is left of it, so a request may be as old as this.
+    /// The time after which a call that is still in the queue is thrown away: the caller's timeout.
+    /// The broker tells the original value only, not what is left of it, so a request may be as old
+    /// as this.
     pub expiration: Option<Duration>,
-    /// When the message was published, in seconds since 1970, if its publisher or a plugin of the broker says so.
-    /// oslo.messaging does not.
+    /// When the message was published, in seconds since 1970, if its publisher or a plugin of the
+    /// broker says so. oslo.messaging does not.
     pub sent_at: Option<u64>,
-    /// The caller gives up when it hears nothing for this long (`_timeout`). Heartbeats are sent without your doing.
+    /// The caller gives up when it hears nothing for this long (`_timeout`). Heartbeats are sent
+    /// without your doing.
     pub call_monitor_timeout: Option<Duration>,
     /// What becomes known about the caller and the server while the work lasts.
     pub state: CallState,
@@ -132,14 +136,15 @@ impl IncomingCall {
         }
     }
 
-    /// Whether somebody waits for the result.
+    /// Whether a caller waits for the result.
     #[must_use]
     pub fn is_call(&self) -> bool {
         self.message_id.is_some()
     }
 
-    /// The longest time that the caller can still be waiting, from its timeout and from when we got the request. `None`
-    /// if the message does not say. How long it lay in the queue before is not known, so it may be less.
+    /// The longest time that the caller can still be waiting, from its timeout and from when we got
+    /// the request. `None` if the message does not say. How long it lay in the queue before is not
+    /// known, so it may be less.
     #[must_use]
     pub fn remaining_at_most(&self) -> Option<Duration> {
         self.expiration
@@ -165,17 +170,20 @@ impl fmt::Debug for IncomingCall {
 /// What is known about the caller's reply queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerState {
-    /// A cast: nobody waits.
-    Nobody,
+    /// A cast: no caller waits.
+    NoCaller,
     /// Nothing was sent or asked yet.
     Unknown,
     /// The queue was there when it was last used.
     Listening,
-    /// The queue is there, but no program reads from it: the caller has been disconnected or is dead.
+    /// The queue is there, but no program reads from it: the caller has been disconnected or is
+    /// dead.
     NotListening,
-    /// The queue was not there when it was last used. After a restart of the broker the caller may make it again.
+    /// The queue was not there when it was last used. After a restart of the broker the caller may
+    /// make it again.
     Missing,
-    /// The queue has been missing for `kombu_missing_consumer_retry_timeout`: the caller is gone for good.
+    /// The queue has been missing for `kombu_missing_consumer_retry_timeout`: the caller is gone
+    /// for good.
     Gone,
 }
 
@@ -184,7 +192,8 @@ pub enum CallerState {
 pub enum Ending {
     /// The message goes back to the broker: it comes again, to this server or to another one.
     GivenBack,
-    /// The message is acknowledged, and nothing is said: somebody else who got the same request answers its caller.
+    /// The message is acknowledged without an answer: another server got the same request and
+    /// answers the caller.
     Unanswered,
 }
 
@@ -220,7 +229,7 @@ impl CallState {
         let state = if reply.is_some() {
             CallerState::Unknown
         } else {
-            CallerState::Nobody
+            CallerState::NoCaller
         };
         Self {
             inner: Arc::new(Inner {
@@ -249,20 +258,22 @@ impl CallState {
         clock::now().saturating_duration_since(self.inner.received)
     }
 
-    /// Cancelled when the server begins to stop: what can be given up should be, another server does it.
+    /// Cancelled when the server begins to stop: what can be given up should be, another server
+    /// does it.
     #[must_use]
     pub fn stopping(&self) -> &CancellationToken {
         &self.inner.stopping
     }
 
-    /// Cancelled when the caller is [`CallerState::Gone`]: nobody will ever read the result.
+    /// Cancelled when the caller is [`CallerState::Gone`]: no process will read the result.
     #[must_use]
     pub fn abandoned(&self) -> &CancellationToken {
         &self.inner.abandoned
     }
 
-    /// This server will not answer: what the handler returns is thrown away. The first word counts. Without
-    /// [`AckMode::Late`](crate::AckMode::Late) there is no message left that could be given back.
+    /// This server will not answer: what the handler returns is thrown away. The first word counts.
+    /// Without [`AckMode::Late`](crate::AckMode::Late) there is no message left that could be given
+    /// back.
     pub fn end(&self, ending: Ending) {
         let _ = self.inner.ending.set(ending);
     }
@@ -273,17 +284,19 @@ impl CallState {
         self.inner.ending.get().copied()
     }
 
-    /// What was last learnt about the caller, by heartbeats or by [`CallState::ask`]. Costs nothing.
+    /// What was last learnt about the caller, by heartbeats or by [`CallState::ask`]. Costs
+    /// nothing.
     #[must_use]
     pub fn caller(&self) -> CallerState {
         self.lock().state
     }
 
-    /// Asks the broker whether the caller's reply queue exists and is read by somebody: one round trip. A caller whose
-    /// process died keeps its queue for half an hour, so this sees more than heartbeats do.
+    /// Asks the broker whether the caller's reply queue exists and has a consumer: one round trip.
+    /// The queue of a dead caller stays for half an hour, so this detects more than heartbeats do.
     ///
-    /// That somebody reads does not say that he still waits for *this* call; compare [`IncomingCall::remaining_at_most`].
-    /// If the broker cannot be asked, what was known before is returned.
+    /// A consumer does not prove that the caller still waits for *this* call; compare
+    /// [`IncomingCall::remaining_at_most`]. If the broker does not answer, the last known state is
+    /// returned.
     pub async fn ask(&self) -> CallerState {
         if let Some(reply) = &self.inner.reply {
             match reply.publisher.consumers(&reply.reply_queue).await {
@@ -368,7 +381,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_that_comes_back_is_no_longer_missing() {
         let state = CallState::detached();
-        assert_eq!(state.ask().await, CallerState::Nobody);
+        assert_eq!(state.ask().await, CallerState::NoCaller);
         state.note_missing();
         tokio::time::advance(Duration::from_secs(3)).await;
         state.note_missing();

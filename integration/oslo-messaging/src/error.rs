@@ -76,7 +76,7 @@ pub enum MessagingError {
         /// The broker's words.
         detail: String,
     },
-    /// A message from outside that nobody can use. It is rejected and does not come again.
+    /// An unusable message from outside. It is rejected and not redelivered.
     #[error("a message that cannot be used: {reason}")]
     BadMessage {
         /// What is wrong, without repeating the content.
@@ -100,7 +100,7 @@ pub enum MessagingError {
     },
     /// The broker has no queue for a mandatory message (Python's `MessageUndeliverable`).
     #[error(
-        "nobody listens: exchange {exchange:?} has no queue for {routing_key:?}; is the service running?"
+        "no service listens: exchange {exchange:?} has no queue for {routing_key:?}; is the service running?"
     )]
     Undeliverable {
         /// The exchange.

@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-/// A fresh identifier of 32 hexadecimal digits, as oslo.messaging uses for `_msg_id`, `_unique_id` and queue names.
+/// A fresh identifier of 32 hexadecimal digits, as oslo.messaging uses for `_msg_id`, `_unique_id`
+/// and queue names.
 #[allow(clippy::disallowed_methods)] // This is the crate's `ids` module.
 pub(crate) fn hex() -> String {
     Uuid::new_v4().simple().to_string()

@@ -1,12 +1,15 @@
-//! oslo.messaging over RabbitMQ: RPC server, RPC client and notifier that OpenStack's services understand.
+//! oslo.messaging over RabbitMQ: RPC server, RPC client and notifier that OpenStack's services
+//! understand.
 //!
-//! Everything starts with a [`Transport`]: one `transport_url`, the options of `[oslo_messaging_rabbit]`, and up to two
-//! AMQP connections that are kept alive by themselves. On it run an [`RpcServer`] with its [`Endpoint`]s, an
-//! [`RpcClient`], a [`Notifier`], in any number. The README shows each of them.
+//! Everything starts with a [`Transport`]: one `transport_url`, the options of
+//! `[oslo_messaging_rabbit]`, and up to two AMQP connections that are kept alive by themselves. On
+//! it run an [`RpcServer`] with its [`Endpoint`]s, an [`RpcClient`], a [`Notifier`], in any number.
+//! The README shows each of them.
 //!
-//! What goes over the wire is what Python's oslo.messaging 14 to 18 sends and expects, byte for byte where bytes
-//! matter. What differs on purpose: a request is acknowledged after its answer is confirmed (see [`AckMode`]), so that
-//! a killed server loses none, and TLS always verifies the broker.
+//! What goes over the wire is what Python's oslo.messaging 14 to 18 sends and expects, byte for
+//! byte where bytes matter. What differs on purpose: a request is acknowledged after its answer is
+//! confirmed (see [`AckMode`]), so that a killed server loses none, and TLS always verifies the
+//! broker.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;

@@ -1,5 +1,5 @@
-//! Names of queues and exchanges, and the arguments with which they are declared (`_drivers/impl_rabbit.py`, `Consumer` and
-//! `_get_queue_arguments`).
+//! Names of queues and exchanges, and the arguments with which they are declared
+//! (`_drivers/impl_rabbit.py`, `Consumer` and `_get_queue_arguments`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,7 +52,8 @@ pub(crate) struct Queue {
     pub(crate) durable: bool,
     pub(crate) auto_delete: bool,
     pub(crate) arguments: Vec<(&'static str, Argument)>,
-    /// The exchange, and the key with which it is bound there. Reply queues hang on the default exchange.
+    /// The exchange, and the key with which it is bound there. Reply queues hang on the default
+    /// exchange.
     pub(crate) binding: Option<(Exchange, String)>,
 }
 
@@ -97,7 +98,8 @@ impl Queue {
         }
     }
 
-    /// The same without durability: somebody else has declared the exchange so, and there is one only.
+    /// The same queue without durability, for an exchange that another program has declared without
+    /// it. An exchange name exists only once.
     pub(crate) fn not_durable(&self) -> Self {
         let mut queue = self.clone();
         queue.durable = false;
@@ -154,8 +156,9 @@ fn arguments(
 
 /// The part of a transient queue's name that no other process has.
 ///
-/// With `use_queue_manager` it is the same after a restart, so that the queues are used again. oslo.messaging counts through
-/// a file, for the sake of its worker processes; we are one process, and count ourselves.
+/// With `use_queue_manager` it is the same after a restart, so that the queues are used again.
+/// oslo.messaging counts through a file, for the sake of its worker processes; we are one process,
+/// and count ourselves.
 fn unique(options: &RabbitOptions) -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(1);
     if options.use_queue_manager {

@@ -27,7 +27,7 @@ pub enum Priority {
     Warn,
     /// Something failed.
     Error,
-    /// Somebody has to come.
+    /// The operator has to act.
     Critical,
     /// Measurements, in large numbers.
     Sample,
@@ -62,10 +62,11 @@ pub enum NotifierFormat {
 /// Where notifications go and who sends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifierOptions {
-    /// Who says it: `scheduler.HOST` for Nova's unversioned notifications, `nova-scheduler:HOST` for its versioned ones.
+    /// Who says it: `scheduler.HOST` for Nova's unversioned notifications, `nova-scheduler:HOST`
+    /// for its versioned ones.
     pub publisher_id: String,
-    /// `notifications` for the unversioned ones, `versioned_notifications` for the versioned ones, or what the options
-    /// `topics` and `versioned_notifications_topics` say.
+    /// `notifications` for the unversioned ones, `versioned_notifications` for the versioned ones,
+    /// or what the options `topics` and `versioned_notifications_topics` say.
     pub topics: Vec<String>,
     /// The form.
     pub format: NotifierFormat,
@@ -80,7 +81,8 @@ pub struct Notification {
     pub priority: Priority,
     /// The details. Secrets must not be in here.
     pub payload: Value,
-    /// The request's context. Tokens must not be in here: Python's notifier takes them out (`redacted_copy`).
+    /// The request's context. Tokens must not be in here: Python's notifier takes them out
+    /// (`redacted_copy`).
     pub context: Map,
 }
 
@@ -107,9 +109,9 @@ impl Notifier {
         })
     }
 
-    /// Sends a notification to all topics, and waits until the broker has confirmed them, however long that takes: use
-    /// `tokio::time::timeout` around it. The queue of each topic is made if it is not there, so that a reader who comes later
-    /// misses nothing.
+    /// Sends a notification to all topics, and waits until the broker has confirmed them, however
+    /// long that takes: use `tokio::time::timeout` around it. The queue of each topic is made if it
+    /// is not there, so that a reader who comes later misses nothing.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ const BUILTINS: &str = "builtins";
 
 /// An exception that crosses the wire.
 ///
-/// A Python caller raises `module.class(*args, **kwargs)` if the module is in its `allowed_remote_exmods` (or is
-/// `builtins`), and `oslo_messaging.RemoteError` otherwise.
+/// A Python caller raises `module.class(*args, **kwargs)` if the module is in its
+/// `allowed_remote_exmods` (or is `builtins`), and `oslo_messaging.RemoteError` otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteError {
     /// The exception's class, for example `NoValidHost`.
@@ -25,9 +25,11 @@ pub struct RemoteError {
     pub args: Box<[Value]>,
     /// The keyword arguments that rebuild the exception.
     pub kwargs: Box<Map>,
-    /// The traceback in lines, as Python's `traceback.format_exception` makes it. If it is empty, one without frames is sent.
+    /// The traceback in lines, as Python's `traceback.format_exception` makes it. If it is empty,
+    /// one without frames is sent.
     pub traceback: Box<[String]>,
-    /// An exception that the operation is known to raise (Python's `expected_exceptions`): it is logged quietly.
+    /// An exception that the operation is known to raise (Python's `expected_exceptions`): it is
+    /// logged quietly.
     pub expected: bool,
 }
 
@@ -51,7 +53,8 @@ impl RemoteError {
         }
     }
 
-    /// One of Python's own exceptions, which every caller can rebuild: `TypeError`, `ValueError`, ….
+    /// One of Python's own exceptions, which every caller can rebuild: `TypeError`, `ValueError`,
+    /// ….
     #[must_use]
     pub fn builtin(class: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(BUILTINS, class, message)
@@ -117,7 +120,8 @@ impl RemoteError {
         ]
     }
 
-    /// Reads what is inside the string `failure` of a reply. Tolerant, as Python is: what is missing is empty.
+    /// Reads what is inside the string `failure` of a reply. Tolerant, as Python is: what is
+    /// missing is empty.
     pub(crate) fn from_json(failure: &Value) -> Option<Self> {
         let object = failure.as_object()?;
         let text = |name: &str| match object.get(name) {

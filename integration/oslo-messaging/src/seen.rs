@@ -1,15 +1,16 @@
 //! Which requests are being worked on or are done, by `_unique_id`.
 //!
-//! A request that is delivered again while it is worked on must not be begun twice: the new delivery is kept beside the
-//! work and acknowledged with it. One that is done is only acknowledged. One whose work was given up is new again.
-//! Python remembers 16 identifiers and remembers them before the work (`_MsgIdCache`).
+//! A request that is delivered again while it is worked on must not be begun twice: the new
+//! delivery is kept beside the work and acknowledged with it. One that is done is only
+//! acknowledged. One whose work was given up is new again. Python remembers 16 identifiers and
+//! remembers them before the work (`_MsgIdCache`).
 
 use std::collections::{HashMap, VecDeque};
 
 /// What is to be done with a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival<R> {
-    /// Nobody has seen this request: begin with it. Its receipt is kept.
+    /// The request is new: begin with it. The server keeps its receipt.
     New,
     /// It is being worked on: nothing to do, its receipt is kept.
     Working,

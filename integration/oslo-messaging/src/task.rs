@@ -39,7 +39,8 @@ pub(crate) fn spawn_tracked(
     span: tracing::Span,
     future: impl Future<Output = ()> + Send + 'static,
 ) {
-    // The handle is not needed: the tracker waits, and the future itself ends when its token is cancelled.
+    // The handle is not needed: the tracker waits, and the future itself ends when its token is
+    // cancelled.
     drop(tracker.spawn(future.instrument(span)));
 }
 

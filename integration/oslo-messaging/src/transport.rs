@@ -17,7 +17,8 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// How the connection for publishing is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransportStatus {
-    /// Not connected (yet, or any more); it is tried again for ever. The last problem, if there was one.
+    /// Not connected (yet, or any more); it is tried again for ever. The last problem, if there was
+    /// one.
     Down(Option<MessagingError>),
     /// Connected.
     Up,
@@ -27,8 +28,9 @@ pub enum TransportStatus {
     Closed,
 }
 
-/// Connections to one RabbitMQ cluster: one for publishing, and one for reading as soon as somebody reads. They are opened
-/// in the background and again whenever they are lost. Cheap to clone; all clones share the connections.
+/// Connections to one RabbitMQ cluster: one for publishing, and one for reading as soon as a
+/// consumer needs it. They are opened in the background, and again whenever they are lost. Cheap to
+/// clone; all clones share the connections.
 #[derive(Clone)]
 pub struct Transport {
     shared: Arc<Shared>,
@@ -44,7 +46,8 @@ pub(crate) struct Shared {
 }
 
 impl Transport {
-    /// Starts to connect, in the background. `control_exchange` is `[DEFAULT] control_exchange`, for example `nova`.
+    /// Starts to connect, in the background. `control_exchange` is `[DEFAULT] control_exchange`,
+    /// for example `nova`.
     ///
     /// Must be called inside a tokio runtime.
     ///
@@ -91,8 +94,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// After `limit`, or at once if the broker refuses us (wrong password, no such vhost): the last problem. The transport
-    /// goes on trying all the same.
+    /// After `limit`, or at once if the broker refuses us (wrong password, no such vhost): the last
+    /// problem. The transport goes on trying all the same.
     pub async fn wait_connected(&self, limit: Duration) -> Result<(), MessagingError> {
         let mut state = self.shared.publish_link.watch();
         let brokers = self.shared.dialer.brokers();
@@ -132,8 +135,8 @@ impl Transport {
         }
     }
 
-    /// Closes the connections. Servers on this transport should be stopped before: whatever they have not acknowledged is
-    /// redelivered.
+    /// Closes the connections. Servers on this transport should be stopped before: whatever they
+    /// have not acknowledged is redelivered.
     pub async fn close(&self) {
         self.shared.stop.cancel();
         self.shared.publish_link.finish(CLOSE_LIMIT).await;

@@ -1,4 +1,5 @@
-//! `transport_url` (oslo_messaging/transport.py, `TransportURL`; what becomes of it: `_drivers/impl_rabbit.py`).
+//! `transport_url` (oslo_messaging/transport.py, `TransportURL`; what becomes of it:
+//! `_drivers/impl_rabbit.py`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +16,8 @@ const GUEST: &str = "guest";
 /// The vhost is a short string on the wire (AMQP 0-9-1 section 1.4.2.6).
 const MAX_VHOST_BYTES: usize = 255;
 
-/// The brokers of one cluster, with credentials. `Debug` and `Display` show neither users nor passwords.
+/// The brokers of one cluster, with credentials. `Debug` and `Display` show neither users nor
+/// passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TransportUrl {
     hosts: Vec<TransportHost>,
@@ -82,8 +84,9 @@ impl FromStr for TransportUrl {
 
     /// Parses `rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT…]/VHOST?OPTION=VALUE&…`.
     ///
-    /// Without a path, or with an empty one, the vhost is `/`; `//` and `/%2F` say the same. Credentials of one host do not hold
-    /// for the next: a host without any logs in as `guest`, as in oslo.messaging.
+    /// Without a path, or with an empty one, the vhost is `/`; `//` and `/%2F` say the same.
+    /// Credentials of one host do not hold for the next: a host without any logs in as `guest`, as
+    /// in oslo.messaging.
     fn from_str(text: &str) -> Result<Self, MessagingError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(invalid("it does not begin with rabbit://"));
@@ -229,7 +232,8 @@ fn parse_query(query: &str) -> Result<BTreeMap<String, String>, MessagingError> 
     Ok(options)
 }
 
-/// Takes `%nn` for a byte, and in a query `+` for a blank. Like Python's `unquote`, a `%` with something else behind it stays.
+/// Takes `%nn` for a byte, and in a query `+` for a blank. Like Python's `unquote`, a `%` with
+/// something else behind it stays.
 fn decode(text: &str, plus_is_blank: bool) -> Result<String, MessagingError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

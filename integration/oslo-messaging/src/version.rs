@@ -1,4 +1,5 @@
-//! RPC versions such as `4.5` and when a server understands a request (oslo_messaging/_utils.py, `version_is_compatible`).
+//! RPC versions such as `4.5` and when a server understands a request (oslo_messaging/_utils.py,
+//! `version_is_compatible`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +28,7 @@ impl RpcVersion {
         }
     }
 
-    /// Whether somebody who implements this version understands a message of version `wanted`.
+    /// Whether an implementation of this version understands a message of version `wanted`.
     #[must_use]
     pub fn understands(self, wanted: Self) -> bool {
         self.major == wanted.major
@@ -73,7 +74,8 @@ impl FromStr for RpcVersion {
             minor: number(true)?,
             revision: number(false)?,
         };
-        // Python looks at three parts and ignores what follows; nobody writes more, and we do not guess.
+        // Python reads three parts and ignores the rest. Real versions have at most three, so more
+        // are an error here.
         if parts.next().is_some() {
             return Err(invalid());
         }

@@ -180,7 +180,8 @@ fn reply(message: &Message) -> &'static str {
     let unique_id = reply.unique_id.as_deref().unwrap();
     let (kind, encoded) = match &reply.failure {
         Some(failure) => {
-            // The order of the keyword arguments is Python's; ours is sorted. Everything else is compared as bytes.
+            // The order of the keyword arguments is Python's; ours is sorted. Everything else is
+            // compared as bytes.
             let sorted = sort_kwargs(&message.body);
             let encoded = encode_failure(failure, &reply.message_id, unique_id).unwrap();
             assert_eq!(

@@ -22,7 +22,7 @@ class _Refused(Exception):
 
 
 class _Known:
-    """One plugin with its settings. Calls come one after another: whoever writes a class need not think of threads."""
+    """One plugin with its settings. Calls come one after another: the author of a class need not think of threads."""
 
     def __init__(self, plugin):
         self.plugin = plugin
@@ -51,7 +51,7 @@ class _Service:
                 except ValueError as error:
                     raise _Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
                 if len(self.known) > 1000:
-                    self.known.clear()  # somebody tries settings in a loop
+                    self.known.clear()  # a caller tries settings in a loop
                 self.known[key] = _Known(plugin)
             return self.known[key]
 

@@ -1,7 +1,7 @@
 //! A region of real processes for end-to-end tests: a scheduler, its agents, a broker, a database.
 //!
-//! The programs are those that `cargo build --workspace --bins` made; `EBBTIDE_BIN_DIR` says where they are, else they are looked
-//! for beside the tests.
+//! The programs are those that `cargo build --workspace --bins` made; `EBBTIDE_BIN_DIR` says where
+//! they are, else they are looked for beside the tests.
 
 mod peer;
 pub mod region;

@@ -86,7 +86,8 @@ pub struct RegionOptions {
     pub database_options: String,
     /// A broker that the test looks after itself.
     pub broker_url: Option<String>,
-    /// How often broker and clients have to be heard by one another. Seconds; the broker's URL says nothing of it if this is not set.
+    /// How often broker and clients have to be heard by one another. Seconds; the broker's URL says
+    /// nothing of it if this is not set.
     pub heartbeat_seconds: Option<u32>,
     /// The same broker, as the scheduler reaches it, if that is another way.
     pub scheduler_broker_url: Option<String>,
@@ -484,10 +485,10 @@ impl Region {
         self.address("grpc")
     }
 
-    /// The way in for somebody with these credentials.
+    /// Clients with these credentials.
     ///
     /// # Errors
-    /// Nobody answers, or TLS cannot be agreed on.
+    /// The scheduler does not answer, or the TLS handshake fails.
     pub async fn clients(&self, credentials: &Credentials) -> Result<Clients> {
         Ok(Clients::connect(&self.endpoint()?, credentials).await?)
     }

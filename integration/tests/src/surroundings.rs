@@ -31,8 +31,8 @@ impl Surroundings {
         }
     }
 
-    /// With a clock of its own, which shows what `file` says: `+3600` is an hour more than the real time. Only the wall clock: nobody can set the
-    /// monotonic one of a real machine.
+    /// With its own clock, which shows what `file` says: `+3600` is an hour ahead of the real time.
+    /// This changes only the wall clock: the monotonic clock of a real machine cannot be set.
     ///
     /// # Errors
     /// The library is not there.

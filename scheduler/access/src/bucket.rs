@@ -1,12 +1,13 @@
-//! How often somebody may ask: one token bucket (RFC 2697's single rate) for each account.
+//! Rate limits: one token bucket (RFC 2697's single rate) for each account.
 //!
-//! A bucket holds at most `burst` drops and gains `per_second` of them each second; a request takes one. The state is two numbers, so
-//! that ten thousand accounts take a megabyte, and buckets that are full again are forgotten.
+//! A bucket holds at most `burst` drops and gains `per_second` of them each second; a request takes
+//! one. The state is two numbers, so ten thousand accounts take a megabyte. Buckets that are full
+//! again are removed.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Above so many accounts, full buckets are thrown away: a full one is the same as none.
+/// Above so many accounts, full buckets are removed: a full bucket has the same effect as none.
 const SWEEP_ABOVE: usize = 10_000;
 
 /// What an account may do.
@@ -102,7 +103,7 @@ impl Buckets {
             return Ok(());
         }
         let seconds = (needed - level) / allowance.per_second;
-        // Nobody is told to wait for more than an hour, whatever the rate.
+        // At most one hour, whatever the rate.
         Err(Duration::try_from_secs_f64(seconds.min(3600.0)).unwrap_or(Duration::from_secs(3600)))
     }
 }

@@ -1,11 +1,11 @@
-//! Somebody whose identity is proven.
+//! A caller whose identity is proven.
 
 use crate::AccessError;
 use ebbtide_model::names::shorten;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What somebody is to the region.
+/// The role of a caller in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -27,21 +27,21 @@ impl fmt::Display for Role {
     }
 }
 
-/// Who asks.
+/// Who calls the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// How people know it: `token ci`, `certificate uri:ebbtide:role/reader`, `anybody`. Never secret.
+    /// Display name: `token ci`, `certificate uri:ebbtide:role/reader`, `anybody`. Never secret.
     pub name: String,
     /// What it is.
     pub role: Role,
     /// A tenant's projects; empty for the others.
     pub projects: Vec<String>,
-    /// False where the region asks nobody who they are.
+    /// False if the region does not authenticate callers.
     pub known: bool,
 }
 
 impl Caller {
-    /// The caller where nobody is asked: an operator.
+    /// The caller of a region without authentication: an operator.
     #[must_use]
     pub fn anybody() -> Self {
         Self {
@@ -64,11 +64,12 @@ impl Caller {
         !self.is_tenant() || self.projects.iter().any(|own| own == project)
     }
 
-    /// The project to work on when `asked` was named (may be empty): what operators and readers name is taken as it is; a tenant
-    /// that names none means its only one.
+    /// The project to work on when `asked` was named (may be empty): what operators and readers
+    /// name is taken as it is; a tenant that names none means its only one.
     ///
     /// # Errors
-    /// [`AccessError::OtherProject`] for a tenant that names another project, or none while it has several.
+    /// [`AccessError::OtherProject`] for a tenant that names another project, or none while it has
+    /// several.
     pub fn project(&self, asked: &str, what: &'static str) -> Result<String, AccessError> {
         match self.projects.as_slice() {
             _ if !self.is_tenant() => Ok(asked.to_owned()),
@@ -83,7 +84,8 @@ impl Caller {
         }
     }
 
-    /// Under which name its requests are counted: all tokens of a tenant together, everybody else alone.
+    /// The name under which requests are counted. All tokens of a tenant count together; every
+    /// other caller counts alone.
     #[must_use]
     pub fn account(&self) -> String {
         if self.is_tenant() {

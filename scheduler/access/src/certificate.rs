@@ -1,11 +1,14 @@
 //! From the names of a client certificate to a caller.
 //!
-//! Only names of the certificate's extension "subject alternative name" count, as RFC 6125 wants it. Two ways:
+//! Only names in the certificate's extension "subject alternative name" count, as RFC 6125
+//! requires. There are two ways:
 //!
-//! - the certificate names the role itself: URI `ebbtide:role/operator`, `ebbtide:role/reader`, or `ebbtide:project/NAME` for a tenant (may
-//!   be repeated). Right where the authority signs for Ebbtide only, because whoever may have a certificate signed chooses the role;
-//!   so it is off unless `auth.roles_in_certificates` is set.
-//! - the configuration names the certificate: `[[auth.certificates]]` with `name = "dns:ci.example.org"` or `"uri:spiffe://…"`.
+//! - The certificate names the role itself: URI `ebbtide:role/operator`, `ebbtide:role/reader`, or
+//!   `ebbtide:project/NAME` for a tenant (may be repeated). This is safe only where the authority
+//!   signs for Ebbtide alone, because a client that can get a certificate signed chooses its role.
+//!   It is therefore off unless `auth.roles_in_certificates` is set.
+//! - The configuration names the certificate: `[[auth.certificates]]` with
+//!   `name = "dns:ci.example.org"` or `"uri:spiffe://…"`.
 
 use crate::caller::{Caller, Role};
 use crate::error::AccessError;
@@ -53,7 +56,8 @@ pub(crate) fn check_projects(role: Role, projects: &[String]) -> Result<(), Stri
     Ok(())
 }
 
-/// Who the holder of a certificate with these names (`dns:…`, `uri:…`) is. The chain has been verified before.
+/// The caller that presents a certificate with these names (`dns:…`, `uri:…`). The chain has been
+/// verified before.
 ///
 /// # Errors
 /// [`AccessError::NoRole`].

@@ -1,4 +1,4 @@
-//! Why somebody is refused, and what is wrong with a token file.
+//! Why a caller is refused, and what is wrong with a token file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub enum AccessError {
         "who are you? This region answers only to those whom it knows; give a token (EBBTIDE_TOKEN or --token-file) or a client \
          certificate (--certificate and --key)"
     )]
-    NobodyKnown,
+    Unauthenticated,
     /// A token that is not (or no longer) in the file, or that has expired.
     #[error(
         "this token is not valid: it is unknown, revoked or expired; ask an operator for a new one (`ebbtide token create`)"
@@ -32,7 +32,7 @@ pub enum AccessError {
         "{caller} may not call {method}: {why}; ask an operator, or use a token of another role"
     )]
     Forbidden {
-        /// Who asked, in words.
+        /// The caller, in words.
         caller: String,
         /// The call.
         method: String,
@@ -44,7 +44,7 @@ pub enum AccessError {
         "{caller} may not {what} of project {project:?}; say one of its own projects with --project: {own}"
     )]
     OtherProject {
-        /// Who asked, in words.
+        /// The caller, in words.
         caller: String,
         /// What was tried.
         what: &'static str,
@@ -56,7 +56,7 @@ pub enum AccessError {
     /// A field that only operators may set.
     #[error("{caller} may not set {field}: only operators may; leave it out")]
     OperatorsField {
-        /// Who asked, in words.
+        /// The caller, in words.
         caller: String,
         /// The field.
         field: &'static str,
@@ -64,7 +64,7 @@ pub enum AccessError {
     /// Asked more often than allowed.
     #[error("{caller} asks too often; wait {} ms, or ask an operator for more ([limits] in the scheduler's configuration)", wait.as_millis())]
     TooOften {
-        /// Who asked, in words.
+        /// The caller, in words.
         caller: String,
         /// When to ask again.
         wait: Duration,
@@ -74,7 +74,7 @@ pub enum AccessError {
         "{caller} watches {most} times already; end one of them, or ask an operator for more (limits.watchers)"
     )]
     TooManyWatchers {
-        /// Who asked, in words.
+        /// The caller, in words.
         caller: String,
         /// How many are allowed.
         most: u32,
@@ -96,7 +96,7 @@ pub enum AccessError {
          \"user-id\" (see docs/security.md)"
     )]
     OtherHost {
-        /// The user for whom the broker vouches; empty if for none.
+        /// The user that the broker confirms; empty if it confirms none.
         user: String,
         /// The host that the report is about.
         host: String,
@@ -111,7 +111,7 @@ impl AccessError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NobodyKnown => "EB-ACCESS-001",
+            Self::Unauthenticated => "EB-ACCESS-001",
             Self::BadToken => "EB-ACCESS-002",
             Self::NoRole { .. } => "EB-ACCESS-003",
             Self::Forbidden { .. } => "EB-ACCESS-004",

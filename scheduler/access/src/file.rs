@@ -1,8 +1,10 @@
 //! The token file: hashes only, written by `ebbtide token`, read by schedulers whenever it changes.
 //!
-//! A file and not a table of the database, for three reasons: the first operator's token must be there before the region is; whoever
-//! can write to the database can do everything anyway, but whoever can read it should learn nothing new; and configuration
-//! management knows how to bring a file to several schedulers at once, as it brings their certificates.
+//! The tokens are in a file and not in a table of the database, for three reasons. The first
+//! operator's token must exist before the region does. A person who can write to the database can
+//! do everything anyway, but one who can only read it should learn nothing new. Configuration
+//! management can distribute a file to several schedulers at once, as it does with their
+//! certificates.
 
 use crate::caller::{Caller, Role};
 use crate::certificate::check_projects;
@@ -52,7 +54,8 @@ impl TokenRow {
             return Err(format!("id = {:?} is not 12 hexadecimal digits", self.id));
         }
         if !token::is_hash(&self.sha256) {
-            // Not repeated: somebody may have written the token itself there.
+            // The error does not repeat the value: the file may contain the token itself by
+            // mistake.
             return Err(format!(
                 "token {}: sha256 is not 64 hexadecimal digits in small letters",
                 self.id
@@ -102,7 +105,7 @@ impl TokenFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`AccessError::File`]: not there, not readable, writable by everybody, or wrong.
+    /// [`AccessError::File`]: the file is missing, not readable, world-writable, or malformed.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let wrong = |problem: String| AccessError::File {
             path: path.to_owned(),
@@ -161,7 +164,8 @@ impl TokenFile {
         let mut draft = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
         draft.write_all(HEAD.as_bytes()).map_err(io)?;
         draft.write_all(text.as_bytes()).map_err(io)?;
-        // Owner and group of an existing file stay with `chown`, which only root can do; its mode is kept.
+        // Owner and group of an existing file stay with `chown`, which only root can do; its mode
+        // is kept.
         let mode = std::fs::metadata(path).map_or(0o640, |m| m.permissions().mode() & 0o775);
         draft
             .as_file()
@@ -169,19 +173,21 @@ impl TokenFile {
             .map_err(io)?;
         if let Ok(old) = std::fs::metadata(path) {
             use std::os::unix::fs::MetadataExt as _;
-            // Fails for those who are not root, who then are the owner anyway.
+            // Fails for a process that is not root, which then owns the file anyway.
             let _ = std::os::unix::fs::chown(draft.path(), Some(old.uid()), Some(old.gid()));
         }
         draft.as_file().sync_all().map_err(io)?;
         draft.persist(path).map_err(|e| io(e.error))?;
-        // A revocation that a power failure takes back is none.
+        // A revocation must survive a power failure.
         File::open(directory).and_then(|d| d.sync_all()).map_err(io)
     }
 
-    /// Makes a token and takes note of its hash. The token is only here: it can never be shown again.
+    /// Makes a token and takes note of its hash. The token is only here: it can never be shown
+    /// again.
     ///
     /// # Errors
-    /// [`AccessError::Invalid`] if role and projects do not go together, [`AccessError::NoRandomness`].
+    /// [`AccessError::Invalid`] if role and projects do not go together,
+    /// [`AccessError::NoRandomness`].
     pub fn create(
         &mut self,
         name: &str,
@@ -225,7 +231,7 @@ impl TokenFile {
         self.rows.values()
     }
 
-    /// Who sent this text as its token.
+    /// The caller that sent this text as its token.
     ///
     /// # Errors
     /// [`AccessError::BadToken`], whatever is wrong with it.

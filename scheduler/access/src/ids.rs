@@ -1,8 +1,8 @@
-//! The only place of this crate where chance comes in: from the system's generator.
+//! Randomness from the operating system's generator; the only source of randomness in this crate.
 
 use crate::AccessError;
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
 /// [`AccessError::NoRandomness`] if the system has none.

@@ -1,14 +1,15 @@
-//! Who may do what.
+//! Authentication and authorization: who may do what.
 //!
 //! - [`token`]: what a token is, how it is made and recognised. Only its hash is ever kept.
-//! - [`file`]: the file in which the hashes stand, which `ebbtide token` writes and the scheduler reads.
-//! - [`caller`]: somebody whose identity is proven, with a role and, for tenants, projects.
+//! - [`file`]: the file of the hashes, which `ebbtide token` writes and the scheduler reads.
+//! - [`caller`]: a caller whose identity is proven, with a role and, for tenants, projects.
 //! - [`certificate`]: from the names of a client certificate to a caller.
-//! - [`rules`]: the table of every call of the API and what it needs. A call that does not stand there is refused.
-//! - [`bucket`]: how often somebody may ask.
+//! - [`rules`]: the table of all calls of the API and what each needs. A call that is not in the
+//!   table is refused.
+//! - [`bucket`]: rate limits for each account.
 //!
-//! Invariants: no type of this crate shows a token in `Debug` or `Display`; nothing here reads a clock (the time comes in); chance
-//! comes from `ids` only.
+//! Invariants: no type of this crate shows a token in `Debug` or `Display`. No code here reads a
+//! clock; the time comes in as an argument. Randomness comes from `ids` only.
 
 pub mod bucket;
 pub mod caller;

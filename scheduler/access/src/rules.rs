@@ -25,7 +25,8 @@ pub struct Rule {
     pub method: &'static str,
     /// What it needs.
     pub need: Need,
-    /// True if its answer may take as long as somebody's grace period or for ever, so that the time-out of requests is not for it.
+    /// True if the answer may take as long as a grace period, or is a stream without end. The
+    /// request timeout does not apply to such a call.
     pub waits: bool,
 }
 
@@ -55,13 +56,13 @@ rules! {
     "/ebbtide.v1.Servers/ListEvacuations" AnyRole;
 
     "/ebbtide.v1.Market/ListLives" AnyRole;
-    // Published: the same for everybody.
+    // Prices are public: the answer is the same for every caller.
     "/ebbtide.v1.Market/ListPrices" AnyRole;
     "/ebbtide.v1.Market/ListPriceHistory" AnyRole;
-    // Who is a tenant gets others' lives in batches only.
+    // A tenant gets other tenants' lifetimes only in batches.
     "/ebbtide.v1.Market/GetAdvice" AnyRole;
 
-    // Claims without starting: for those who run hypervisors, not for their tenants.
+    // Claims without starting: for operators of hypervisors, not for tenants.
     "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;
     "/ebbtide.v1.Scheduler/WhatIf" AnyRole;
     "/ebbtide.v1.Scheduler/Explain" AnyRole;
@@ -97,7 +98,7 @@ rules! {
 
     "/grpc.health.v1.Health/Check" Nothing;
     "/grpc.health.v1.Health/Watch" Nothing waits;
-    // The contract is public, but nobody unknown needs to ask a region for it.
+    // The contract is public, but an unknown client has no need to read it from a region.
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo" AnyRole waits;
 }
 
@@ -108,7 +109,8 @@ pub fn rule_of(method: &str) -> Option<&'static Rule> {
 }
 
 impl Rule {
-    /// Whether the role allows the call. Whose things it touches is looked at where the request has been read.
+    /// Whether the role allows the call. Whose things it touches is looked at where the request has
+    /// been read.
     ///
     /// # Errors
     /// [`AccessError::Forbidden`].

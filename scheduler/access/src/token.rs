@@ -1,11 +1,13 @@
 //! What a token is, how it is made and recognised.
 //!
-//! `ebt_ID_SECRET`: an identifier of 48 bits that everybody may know (it finds the row and names the token in logs), and a secret of 256
-//! bits from the system's generator. Kept is the SHA-256 of the secret only.
+//! `ebt_ID_SECRET`: a public identifier of 48 bits, which finds the row and names the token in
+//! logs, and a secret of 256 bits from the system's generator. The file contains only the SHA-256
+//! of the secret.
 //!
-//! **Why a plain hash is right here.** Slow functions (argon2, scrypt) make guessing expensive where people choose the secret, because
-//! people choose from few. This secret is one of 2^256, all equally likely: at 10^12 guesses a second the sun burns out long
-//! before a noticeable part is tried, with the fastest hash there is. A slow one would only let strangers keep the scheduler busy.
+//! **Why a plain hash is sufficient.** Slow functions (argon2, scrypt) make guessing expensive
+//! where people choose the secret, because people choose from few. This secret is one of 2^256
+//! equally likely values; 10^12 guesses a second would need more than 10^57 years for all of them.
+//! A slow function would only let strangers keep the scheduler busy.
 
 use crate::AccessError;
 use crate::ids;
@@ -25,7 +27,8 @@ const SECRET_BYTES: usize = 32;
 /// Characters of a secret in base64 without padding.
 const SECRET_CHARACTERS: usize = 43;
 
-/// A whole token, in the hands of its owner. `Debug` shows the identifier only; there is no `Display`.
+/// A whole token, in the hands of its owner. `Debug` shows the identifier only; there is no
+/// `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     id: String,
@@ -54,7 +57,8 @@ impl Token {
         })
     }
 
-    /// Reads what somebody sent. Does not say what is wrong with it: that would only help those who guess.
+    /// Parses a token that a client sent. Does not say what is wrong with it: that would only help
+    /// an attacker.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(MARK)?.split_once('_')?;
@@ -74,7 +78,7 @@ impl Token {
         format!("{MARK}{}_{}", self.id, URL_SAFE_NO_PAD.encode(self.secret))
     }
 
-    /// The part that everybody may know.
+    /// The public part.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

@@ -3,7 +3,8 @@
 //! `cargo run -p ebbtide-bus --example throughput -- amqp://guest:guest@127.0.0.1 64 20000`
 //! (broker URL, publishes in flight, messages). Uses a queue of its own and leaves it empty.
 
-// A measuring tool: it prints, reads the clock, spawns, makes up identifiers and stops at any error.
+// A measuring tool: it prints, reads the clock, spawns, makes up identifiers and stops at any
+// error.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,

@@ -1,8 +1,8 @@
 //! Capped exponential backoff with seeded jitter.
 //!
-//! When a broker comes back, thousands of agents want to connect at once. Each waits between half of
-//! the nominal delay and all of it; where in between is decided by a seed, so that a test (or a bug
-//! report) can repeat the exact delays.
+//! When a broker comes back, thousands of agents want to connect at once. Each waits between half
+//! of the nominal delay and all of it; where in between is decided by a seed, so that a test (or a
+//! bug report) can repeat the exact delays.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ pub struct BackoffPolicy {
 }
 
 impl Default for BackoffPolicy {
-    /// 200 ms, doubling up to 10 s: a restarted RabbitMQ needs about 5 s, and nobody should wait for
-    /// much longer than one heartbeat interval after it is back.
+    /// 200 ms, doubling up to 10 s. A restarted RabbitMQ needs about 5 s, and after it is back a
+    /// client should not wait much longer than one heartbeat interval.
     fn default() -> Self {
         Self {
             first: Duration::from_millis(200),

@@ -1,30 +1,31 @@
 //! The contract of the message bus. Both carriers keep it; `tests/bus/suite.rs` checks it.
 //!
-//! **Queues.** A queue belongs to one reader: an agent, the scheduler, or the person who looks after
-//! dead letters. [`Bus::declare`] creates it durably; declaring it again changes nothing.
+//! **Queues.** A queue belongs to one reader: an agent, the scheduler, or the person who looks
+//! after dead letters. [`Bus::declare`] creates it durably; declaring it again changes nothing.
 //!
 //! **Publishing.** [`Bus::publish`] returns `Ok` only when the broker has taken responsibility: the
 //! message was routed to the queue, marked persistent, and confirmed. Until then the bus retries by
-//! itself, over reconnects, up to its deadline; then it returns [`BusError::Unavailable`] and does not
-//! know whether the message arrived. The caller repeats it with the same message id. A publish that is
-//! cancelled (its future dropped) is in the same unknown state. A queue that does not exist is an
-//! error ([`BusError::Unroutable`]), except that a queue which this very bus has declared and somebody
-//! has deleted since is declared anew.
+//! itself, over reconnects, up to its deadline. Then it returns [`BusError::Unavailable`], and it
+//! is unknown whether the message arrived. The caller repeats it with the same message id. A
+//! publish that is cancelled (its future dropped) is in the same unknown state. A queue that does
+//! not exist is an error ([`BusError::Unroutable`]), with one exception: the bus declares a queue
+//! again that it has declared before and that was deleted since.
 //!
-//! **Order.** Messages that one task publishes one after the other reach the queue in that order, and a
-//! subscription hands them out in the order of the queue. Concurrent publishes have no order among
-//! themselves. A message that comes back (see below) takes its old place as far as the broker can;
-//! readers must not depend on it, because messages behind it may already be out.
+//! **Order.** Messages that one task publishes one after the other reach the queue in that order,
+//! and a subscription hands them out in the order of the queue. Concurrent publishes have no order
+//! among themselves. A message that comes back (see below) takes its old place as far as the broker
+//! can; readers must not depend on it, because messages behind it may already be out.
 //!
 //! **Delivery.** At least once. A message is handed to one subscription at a time and stays in the
 //! queue until it is settled: by [`Delivery::ack`], or by [`Delivery::dead_letter`]. It is
-//! delivered again, with `redelivered` set, after [`Delivery::retry`], after a [`Delivery`] was dropped, after
-//! the connection died, and after the reader's process died. Readers therefore recognise repeated
-//! message ids. `redelivered == false` proves nothing: the publisher may have repeated the message.
+//! delivered again, with `redelivered` set, after [`Delivery::retry`], after a [`Delivery`] was
+//! dropped, after the connection died, and after the reader's process died. Readers therefore
+//! recognise repeated message ids. `redelivered == false` proves nothing: the publisher may have
+//! repeated the message.
 //!
-//! **What an ack means.** That the effect of the message is done and durable at the reader. It travels
-//! without an answer: a crash right after it may bring the message back. An ack on a connection that
-//! has died meanwhile does nothing, and the message comes back.
+//! **What an ack means.** That the effect of the message is done and durable at the reader. It
+//! travels without an answer: a crash right after it may bring the message back. An ack on a
+//! connection that has died meanwhile does nothing, and the message comes back.
 //!
 //! **Prefetch.** A subscription has at most `prefetch` unsettled messages in hand, counted with
 //! those that the carrier holds ready for the next call of [`Subscription::next`].
@@ -48,19 +49,21 @@
 //! because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
-//! broker, with one exception. RabbitMQ with Mnesia writes a new queue to its disk some moments after
-//! it has confirmed the declaration; a crash in between takes the queue and what was confirmed in it.
-//! (Notices are repeated until the agent answers.) With [`InProcessBus`](crate::InProcessBus): they
-//! live as long as the process; the embedded mode relies on the outbox for anything longer.
+//! broker, with one exception. RabbitMQ with Mnesia writes a new queue to its disk some moments
+//! after it has confirmed the declaration; a crash in between takes the queue and what was
+//! confirmed in it. (Notices are repeated until the agent answers.) With
+//! [`InProcessBus`](crate::InProcessBus): they live as long as the process; the embedded mode
+//! relies on the outbox for anything longer.
 //!
-//! **Message id.** Travels beside the body. A message of a foreign publisher that carries none, or one
-//! that is no UUID, gets one derived from queue and body, the same at every redelivery.
+//! **Message id.** Travels beside the body. A message of a foreign publisher that carries none, or
+//! one that is no UUID, gets one derived from queue and body, the same at every redelivery.
 //!
-//! **Errors.** [`BusError::is_transient`] errors may heal by themselves; all others need a person or a
-//! change in the caller. No operation waits without end, except [`Subscription::next`].
+//! **Errors.** [`BusError::is_transient`] errors may heal by themselves; all others need a person
+//! or a change in the caller. No operation waits without end, except [`Subscription::next`].
 //!
-//! **Closing.** [`Bus::close`] refuses new work, lets publishes in flight finish (within a limit), and
-//! disconnects. Unsettled deliveries go back to their queues; settling them afterwards does nothing.
+//! **Closing.** [`Bus::close`] refuses new work, lets publishes in flight finish (within a limit),
+//! and disconnects. Unsettled deliveries go back to their queues; settling them afterwards does
+//! nothing.
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -70,14 +73,14 @@ use crate::{BusError, BusStatus, Delivery, QueueName, QueuePrefix, Subscription}
 
 /// The largest body that is accepted, in bytes (4 MiB).
 ///
-/// A notice is below 2 KiB. The limit keeps a runaway caller from filling the broker's disk; RabbitMQ
-/// itself would take 128 MiB.
+/// A notice is below 2 KiB. The limit keeps a runaway caller from filling the broker's disk;
+/// RabbitMQ itself would take 128 MiB.
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// The queue of dead letters holds at most so many; the oldest go first.
+/// Limit of the dead letter queue; the oldest letters are dropped first.
 pub const MAX_DEAD_LETTERS: usize = 10_000;
 
-/// The bodies in the queue of dead letters have at most so many bytes (64 MiB); the oldest go
+/// Limit of all bodies in the dead letter queue, in bytes (64 MiB); the oldest letters are dropped
 /// first.
 pub const MAX_DEAD_LETTERS_BYTES: usize = 64 * 1024 * 1024;
 
@@ -105,7 +108,8 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The media type of a CloudEvent in its structured JSON form (CloudEvents 1.0, HTTP and AMQP bindings).
+    /// The media type of a CloudEvent in its structured JSON form (CloudEvents 1.0, HTTP and AMQP
+    /// bindings).
     pub const CLOUD_EVENT: &'static str = "application/cloudevents+json";
 
     /// A message whose body is one CloudEvent in structured JSON.
@@ -147,8 +151,8 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`BusError::Unavailable`] at the deadline, [`BusError::QueueMismatch`] if it exists with other
-    /// properties, [`BusError::Refused`], [`BusError::Closed`].
+    /// [`BusError::Unavailable`] at the deadline, [`BusError::QueueMismatch`] if it exists with
+    /// other properties, [`BusError::Refused`], [`BusError::Closed`].
     async fn declare(&self, queue: &QueueName) -> Result<(), BusError>;
 
     /// Publishes a message durably, and returns when the broker has confirmed it.
@@ -162,8 +166,8 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
 
     /// Declares the queue and reads from it, with at most `prefetch` unsettled messages in hand.
     ///
-    /// If the broker is away, the subscription is returned all the same after the deadline, and starts to
-    /// deliver when the broker is back; [`Bus::status`] tells.
+    /// If the broker is away, the subscription is returned all the same after the deadline, and
+    /// starts to deliver when the broker is back; [`Bus::status`] tells.
     ///
     /// # Errors
     ///
@@ -171,10 +175,12 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     /// [`BusError::Refused`], [`BusError::Closed`].
     async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError>;
 
-    /// The same, before others: while several read from a queue, the broker gives its messages to those of the highest rank, as long as these take any.
-    /// So whoever takes a reader's place need not wait until the broker has noticed that the old one does nothing any more.
+    /// As [`Bus::consume`], with a rank. While several readers read from a queue, the broker gives
+    /// its messages to the readers of the highest rank, as long as these take any. A reader that
+    /// replaces another one therefore need not wait until the broker notices that the old one is
+    /// dead.
     ///
-    /// Where only one ever reads, the rank says nothing.
+    /// Where only one reader ever reads, the rank has no effect.
     ///
     /// # Errors
     ///

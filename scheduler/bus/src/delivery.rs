@@ -1,7 +1,8 @@
 //! What a reader holds: a [`Subscription`] and the [`Delivery`]s that come out of it.
 //!
-//! Invariant: a [`Delivery`] is settled exactly once. Whatever way it leaves the reader's hands (ack,
-//! retry, dead letter, a panic, a forgotten branch), the carrier hears of it, because `Drop` gives it back.
+//! Invariant: a [`Delivery`] is settled exactly once. However it leaves the reader (ack, retry,
+//! dead letter, a panic, a forgotten branch), the carrier is notified, because `Drop` gives it
+//! back.
 
 use std::fmt;
 
@@ -94,7 +95,7 @@ pub struct DeadLetterNote {
     pub reason: String,
     /// The name of the queue from which it came.
     pub queue: String,
-    /// The user who published it, where the broker vouches for that.
+    /// The user that published it, if the broker confirms the user.
     pub user: Option<String>,
     /// How long the body was, if only its first [`DEAD_LETTER_BODY_BYTES`] bytes are kept.
     pub cut_from_bytes: Option<u64>,
@@ -117,7 +118,8 @@ impl DeadLetterNote {
 }
 
 /// A message in the reader's hands, to be settled by exactly one of [`ack`](Self::ack),
-/// [`retry`](Self::retry) and [`dead_letter`](Self::dead_letter). Dropping it is a [`retry`](Self::retry).
+/// [`retry`](Self::retry) and [`dead_letter`](Self::dead_letter). Dropping it is a
+/// [`retry`](Self::retry).
 #[must_use = "a delivery that is dropped goes back to its queue and comes again at once"]
 pub struct Delivery {
     /// The id that the publisher gave it; derived from queue and body if there was none.
@@ -126,7 +128,7 @@ pub struct Delivery {
     pub content_type: String,
     /// The message itself.
     pub body: Vec<u8>,
-    /// The user who published it, where the broker vouches for that.
+    /// The user that published it, if the broker confirms the user.
     pub user: Option<String>,
     /// Whether the broker knows that it was handed out before.
     pub redelivered: bool,
@@ -276,9 +278,9 @@ impl fmt::Debug for Delivery {
 
 /// The id of a message that came without one: the same message gets the same id every time.
 ///
-/// Of a body that is longer than any that this bus publishes, the beginning and the length stand
-/// for the whole: its size is the choice of a stranger, and to hash it all would keep the reader
-/// from everybody else's messages.
+/// For a body that is longer than any that this bus publishes, only the beginning and the length
+/// count. A foreign publisher chooses its size, and hashing all of it would delay the reader's
+/// other messages.
 fn derived_id(queue: &QueueName, body: &[u8]) -> Uuid {
     let (length, body) = match body.len() {
         0..=MAX_BODY_BYTES => (None, body),

@@ -1,15 +1,16 @@
 //! Everything that can go wrong on the bus.
 //!
-//! Each variant has a stable code (`EB-BUS-NNN`), says what was wrong and where, and what to do next.
-//! The errors are plain data (`Clone`, `PartialEq`), so that a caller can store one beside the
-//! outbox row that it concerns. None of them ever contains a password.
+//! Each variant has a stable code (`EB-BUS-NNN`), says what was wrong and where, and what to do
+//! next. The errors are plain data (`Clone`, `PartialEq`), so that a caller can store one beside
+//! the outbox row that it concerns. None of them ever contains a password.
 
 use uuid::Uuid;
 
 /// An error of the bus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// A broker URL that cannot be used. The text of the URL is not repeated: it may hold a password.
+    /// A broker URL that cannot be used. The text of the URL is not repeated: it may hold a
+    /// password.
     #[error(
         "a broker URL is malformed: {reason}; write amqp://USER:PASSWORD@HOST:5672/VHOST \
          (amqps:// for TLS) and percent-encode special characters of the user, the password and the vhost"
@@ -55,8 +56,8 @@ pub enum BusError {
     )]
     InvalidPrefetch,
 
-    /// The broker could not be reached, or did not confirm in time. The operation may or may not have
-    /// taken effect; repeating it is safe because consumers recognise a repeated message id.
+    /// The broker could not be reached, or did not confirm in time. The operation may or may not
+    /// have taken effect; repeating it is safe because consumers recognise a repeated message id.
     #[error(
         "could not {operation} within {waited_seconds} s: {last_problem}; is the broker running and \
          reachable at {brokers}? Repeating this is safe, even if it took effect after all"
@@ -168,7 +169,7 @@ impl BusError {
         }
     }
 
-    /// Whether repeating the same operation later can succeed without anybody changing anything.
+    /// True if the same operation can succeed later without any intervention.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })

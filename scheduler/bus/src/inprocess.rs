@@ -5,8 +5,8 @@
 //! disturb the others.
 //!
 //! Invariant: a message is either in the `ready` map of its queue or in the `outstanding` map of
-//! exactly one bus, except for the instant in which one critical section moves it. Locks are taken in
-//! the order bus, then queue, and never across an await.
+//! exactly one bus, except for the instant in which one critical section moves it. Locks are taken
+//! in the order bus, then queue, and never across an await.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -26,8 +26,8 @@ use crate::{
 
 /// Readers of one queue at the same time.
 const MOST_READERS: u32 = 1 << 20;
-/// How long a reader that is about to end may be in the way of the next one: tasks end a moment
-/// after they are told to.
+/// How long a reader that is about to end may block the next one: a task ends a moment after it is
+/// cancelled.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// The queues of one process. Cheap to clone; all clones are the same broker.
@@ -50,7 +50,7 @@ struct Shared {
     outstanding: Mutex<Outstanding>,
 }
 
-/// What this bus has handed out and nobody has settled.
+/// The messages that this bus has delivered and that are not settled.
 #[derive(Debug, Default)]
 struct Outstanding {
     next_tag: u64,
@@ -134,8 +134,8 @@ impl InProcessBroker {
 
 impl InProcessBus {
     /// Breaks the connection, as a network failure would: everything that was handed out and not
-    /// settled goes back to its queue, and settling it later does nothing. The bus stays usable. For
-    /// tests of what is built on top.
+    /// settled goes back to its queue, and settling it later does nothing. The bus stays usable.
+    /// For tests of what is built on top.
     pub fn sever(&self) {
         self.shared.give_everything_back();
     }
@@ -351,7 +351,8 @@ impl InProcessSource {
 #[async_trait]
 impl Source for InProcessSource {
     async fn next(&mut self) -> Option<Delivery> {
-        // Taking a message and returning it happen in one poll: cancelling this future loses nothing.
+        // Taking a message and returning it happen in one poll: cancelling this future loses
+        // nothing.
         let (tag, stored) = tokio::select! {
             biased;
             () = self.shared.closed.cancelled() => return None,
@@ -410,8 +411,8 @@ mod tests {
     use crate::QueuePrefix;
     use uuid::Uuid;
 
-    /// Many readers and writers at once, with everything that can happen to a delivery: each message
-    /// is acked at least once and at the end nothing is left anywhere.
+    /// Many readers and writers at once, with everything that can happen to a delivery: each
+    /// message is acked at least once and at the end nothing is left anywhere.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn nothing_is_lost_when_deliveries_are_dropped_and_connections_severed() {
         const MESSAGES: u128 = 2_000;

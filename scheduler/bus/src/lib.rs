@@ -1,8 +1,9 @@
 //! The message bus between the scheduler and the compute agents.
 //!
-//! One contract ([`Bus`]), two carriers: [`AmqpBus`] speaks AMQP 0-9-1 to RabbitMQ through lapin, and
-//! [`InProcessBus`] carries messages inside one process for the embedded mode. Both pass the same
-//! conformance suite (`tests/bus/suite.rs`). The contract is written down once, in [`mod@bus`].
+//! One contract ([`Bus`]), two carriers: [`AmqpBus`] speaks AMQP 0-9-1 to RabbitMQ through lapin,
+//! and [`InProcessBus`] carries messages inside one process for the embedded mode. Both pass the
+//! same conformance suite (`tests/bus/suite.rs`). The contract is written down once, in
+//! [`mod@bus`].
 //!
 //! Invariants of this crate:
 //!

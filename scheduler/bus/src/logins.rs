@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{BusError, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, QueuePrefix};
 
-/// Two connections with up to 64 publishes in flight, and as many that the broker has not found
-/// dead yet.
+/// Two connections with up to 64 publishes in flight, and as many again whose loss the broker has
+/// not noticed yet.
 const AGENT_CONNECTIONS: u32 = 6;
 const AGENT_CHANNELS: u32 = 256;
 /// Above this the broker refuses agents' reports, and the agents try again.

@@ -1,9 +1,10 @@
 //! Queue names.
 //!
-//! Three kinds of queue exist under one prefix: one for each agent (`ebbtide.agent.HOST`), one for the
-//! scheduler (`ebbtide.scheduler`) and one for messages that nobody could use (`ebbtide.dead-letter`).
-//! The prefix separates regions that share a broker. It contains no dot, so that two names are equal
-//! only if prefix and host are equal: no host name can imitate another region's queue.
+//! Three kinds of queue exist under one prefix: one for each agent (`ebbtide.agent.HOST`), one for
+//! the scheduler (`ebbtide.scheduler`) and one for messages that no reader could use
+//! (`ebbtide.dead-letter`). The prefix separates regions that share a broker. It contains no dot,
+//! so two names are equal only if prefix and host are equal, and no host name can imitate another
+//! region's queue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ impl QueuePrefix {
     ///
     /// # Errors
     ///
-    /// [`BusError::InvalidName`] if it is empty, longer than 48 bytes, has other characters than ASCII
-    /// letters, digits, `-` and `_`, or is `amq` (reserved by AMQP for the broker itself).
+    /// [`BusError::InvalidName`] if it is empty, longer than 48 bytes, has other characters than
+    /// ASCII letters, digits, `-` and `_`, or is `amq` (reserved by AMQP for the broker itself).
     pub fn new(prefix: &str) -> Result<Self, BusError> {
         let invalid = |reason: String| invalid("queue prefix", prefix, reason);
         if prefix.is_empty() {
@@ -92,7 +93,7 @@ impl QueuePrefix {
         self.name(format!("{}.scheduler", self.0))
     }
 
-    /// The queue of messages that nobody could use: `PREFIX.dead-letter`.
+    /// The queue of messages that no reader could use: `PREFIX.dead-letter`.
     #[must_use]
     pub fn dead_letter(&self) -> QueueName {
         self.name(format!("{}.dead-letter", self.0))

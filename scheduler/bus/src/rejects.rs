@@ -1,10 +1,10 @@
-//! What a reader does with messages that it cannot use: who sends them, how many are kept, and how
-//! fast.
+//! How a reader treats messages that it cannot use: which sender they come from, how many are kept,
+//! and how fast.
 //!
-//! A message that cannot be used becomes a dead letter. A sender that goes on sending such is
-//! slowed down: of its messages only one in [`REFILL`] is kept after the first [`BURST`], the rest
-//! is counted and acknowledged. So a flood costs its reader next to nothing, does not push others'
-//! letters out of the queue of dead letters, and is named in the log at a bounded rate.
+//! A message that cannot be used becomes a dead letter. A sender that continues to send such
+//! messages is throttled: after the first [`BURST`], its reader keeps one message per [`REFILL`],
+//! and counts and acknowledges the rest. A flood therefore costs its reader little, does not push
+//! other senders' letters out of the dead letter queue, and appears in the log at a bounded rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,12 +22,12 @@ const REFILL: Duration = Duration::from_secs(10);
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// Pause before a message goes back to its queue because the broker did not take the dead letter.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Senders that are told apart. A broker has a login for each host; more names than this are made
-/// up.
+/// How many senders are counted separately. A broker has one login for each host; a larger number
+/// of names is forged.
 const MOST_SENDERS: usize = 4_096;
 /// The name of all senders beyond that.
 const OTHERS: &str = "(others)";
-/// The name of senders for whom the broker does not vouch.
+/// The name of senders whose user the broker does not confirm.
 const UNKNOWN: &str = "(unknown)";
 
 /// What became of a message that could not be used.
@@ -67,8 +67,8 @@ enum Verdict {
 }
 
 impl Rejects {
-    /// Who published a message, as it is named in logs and metrics: the user for whom the broker
-    /// vouches, or `(unknown)`.
+    /// The publisher of a message for logs and metrics: the user that the broker confirms, or
+    /// `(unknown)`.
     #[must_use]
     pub fn sender(delivery: &Delivery) -> &str {
         delivery.user.as_deref().unwrap_or(UNKNOWN)

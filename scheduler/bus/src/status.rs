@@ -105,7 +105,7 @@ impl StatusBoard {
         self.show(&slots);
     }
 
-    /// Notes a failed attempt or a lost connection, and keeps the time when the trouble began.
+    /// Records a failed attempt or a lost connection, and keeps the time of the first failure.
     pub(crate) fn failed(&self, purpose: Purpose, error: String, is_attempt: bool) {
         let mut slots = self.lock();
         let slot = &mut slots[purpose as usize];

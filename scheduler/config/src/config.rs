@@ -1,7 +1,7 @@
 //! Configuration: a TOML file, then the environment, then flags; the later wins.
 //!
-//! Every key has a default that works, so an empty file (or none) is a configuration. Keys that are not known are errors: a
-//! typing error would otherwise be a silent default.
+//! Every key has a default that works, so an empty file (or none) is a configuration. Unknown keys
+//! are errors, because a typing error would otherwise silently select a default.
 
 use crate::ConfigError;
 use crate::Shadow;
@@ -17,7 +17,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Environment variables that begin so are configuration: `EBBTIDE__DATABASE__URL` is `database.url`.
+/// Environment variables that begin so are configuration: `EBBTIDE__DATABASE__URL` is
+/// `database.url`.
 pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE__";
 
 /// Everything that can be configured.
@@ -32,7 +33,7 @@ pub struct Config {
     pub database: Database,
     /// How agents are reached.
     pub bus: Bus,
-    /// Who asks.
+    /// Authentication of callers.
     pub auth: Auth,
     /// How much of the scheduler one caller can have.
     pub limits: Limits,
@@ -58,7 +59,8 @@ pub struct Config {
 pub struct Grpc {
     /// Where to listen; port 0 takes a free one and says which.
     pub listen: SocketAddr,
-    /// Listen on other addresses than loopback without TLS; for those who have a proxy in front that does it.
+    /// Listen on addresses other than loopback without TLS, for a deployment with a TLS proxy in
+    /// front.
     pub insecure: bool,
     /// Certificates; without them connections are in plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +104,8 @@ impl Default for Http {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Database {
-    /// `sqlite:///path/to/file`, `mysql://user:password@host/name` (MariaDB) or `postgres://user:password@host/name`.
+    /// `sqlite:///path/to/file`, `mysql://user:password@host/name` (MariaDB) or
+    /// `postgres://user:password@host/name`.
     pub url: String,
     /// Connections at most.
     pub max_connections: u32,
@@ -111,14 +114,17 @@ pub struct Database {
     /// Instead of `keep_days`, for regions in which very much ends. Minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_minutes: Option<u32>,
-    /// A directory: before they are deleted, records are written there, one JSON object a line, in files by kind and day. Default: nothing is kept.
+    /// A directory: before they are deleted, records are written there, one JSON object a line, in
+    /// files by kind and day. Default: nothing is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<PathBuf>,
-    /// How long a scheduler that has fallen silent keeps its duty from others: reading reports, sending, watching the time. Seconds, 2 to 60.
+    /// How long a scheduler that does not answer keeps its duty: reading reports, sending, watching
+    /// the time. Seconds, 2 to 60.
     pub lease_seconds: u32,
     /// How long the database may take for anything before it counts as away. Seconds, 1 to 3600.
     pub timeout_seconds: u32,
-    /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit but the disk.
+    /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit
+    /// but the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqlite_max_pages: Option<u32>,
 }
@@ -131,9 +137,11 @@ impl Default for Database {
             keep_days: 90,
             keep_minutes: None,
             archive: None,
-            // Short for whoever waits for a place, long for a machine that is busy for a moment.
+            // Short for a scheduler that waits to take over, long for a machine that is busy for a
+            // moment.
             lease_seconds: 6,
-            // A busy database is better waited for than given up: nothing is known of what was under way then.
+            // Waiting for a busy database is better than giving up, because after a timeout the
+            // state of the operation is unknown.
             timeout_seconds: 60,
             sqlite_max_pages: None,
         }
@@ -169,15 +177,18 @@ pub struct Bus {
     pub prefix: String,
     /// `classic` (durable) or `quorum`.
     pub queue_type: String,
-    /// `user-id`: an agent is believed only what its login to the broker may say (see `agent_user`). `none`: anybody on the broker is
-    /// believed.
+    /// `user-id`: the scheduler accepts from an agent only reports that its broker login is allowed
+    /// to send (see `agent_user`). `none`: the scheduler accepts reports from every client of the
+    /// broker.
     pub agent_identity: AgentIdentity,
     /// With `user-id`: which login speaks for a host; `{host}` is the host's name.
     pub agent_user: String,
-    /// With `user-id`: further logins and their hosts, for an agent that looks after several; `"*"` for all.
+    /// With `user-id`: further logins and their hosts, for an agent that looks after several; `"*"`
+    /// for all.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_users: BTreeMap<String, Vec<String>>,
-    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
+    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
+    /// system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
     /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
@@ -461,7 +472,8 @@ fn hide_password(url: &str) -> String {
     format!("{scheme}://{user}:***@{place}")
 }
 
-/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists), else as a string.
+/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists), else as a
+/// string.
 fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
     let Some((last, sections)) = keys.split_last() else {
         return Err("no key".to_owned());

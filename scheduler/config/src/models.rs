@@ -14,7 +14,8 @@ const LONGEST: u64 = 64 << 20;
 /// Reads the models that the engine's configuration names into it.
 ///
 /// # Errors
-/// [`ConfigError::Wrong`] for a file that cannot be read, [`ConfigError::Model`] for one that has no model in it; both name key and file.
+/// [`ConfigError::Wrong`] for a file that cannot be read, [`ConfigError::Model`] for one that has
+/// no model in it; both name key and file.
 pub fn read_models(engine: &mut EngineConfig) -> Result<(), ConfigError> {
     let read = |key, path: Option<&Path>| path.map(|path| read_model(key, path)).transpose();
     engine.lifetimes = read("lifetime_model", engine.lifetime_model.as_deref())?;

@@ -1,4 +1,4 @@
-//! The part of the configuration that says who may do what, and how much of it.
+//! The part of the configuration about authentication, authorization and limits.
 
 use ebbtide_access::bucket::Allowance;
 use ebbtide_access::certificate::CertificateRow;
@@ -16,7 +16,7 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Its private key (PKCS#8, PKCS#1 or SEC1).
     pub key: PathBuf,
-    /// Roots of the certificates of clients. With it clients are asked for one.
+    /// Root certificates of clients. If set, the server requests a certificate from each client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
     /// Revoked certificates of clients.
@@ -31,14 +31,15 @@ pub struct Tls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientCertificates {
-    /// Nobody is heard without.
+    /// A client without a certificate is refused.
     #[default]
     Required,
-    /// Who has none brings a token.
+    /// A client without a certificate sends a token.
     Optional,
 }
 
-/// `[auth]`: who asks. With nothing set, everybody who can connect is an operator.
+/// `[auth]`: authentication of callers. If nothing is set, every client that can connect is an
+/// operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
@@ -48,16 +49,17 @@ pub struct Auth {
     /// Which certificates have which role.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateRow>,
-    /// Whether a certificate may name its role itself (URI `ebbtide:role/operator`, `ebbtide:role/reader`, `ebbtide:project/NAME`).
+    /// Whether a certificate may name its role itself (URI `ebbtide:role/operator`,
+    /// `ebbtide:role/reader`, `ebbtide:project/NAME`).
     pub roles_in_certificates: bool,
-    /// Whether to listen on other addresses than loopback although nobody is asked who they are.
+    /// Whether to listen on addresses other than loopback without authentication.
     pub allow_unauthenticated: bool,
-    /// Whether `/metrics` is for everybody who can connect, even though others are asked who they are.
+    /// Whether `/metrics` needs no authentication even though other calls do.
     pub open_metrics: bool,
 }
 
 impl Auth {
-    /// True if callers are asked who they are.
+    /// True if callers are authenticated.
     #[must_use]
     pub fn is_configured(&self) -> bool {
         self.tokens.is_some() || self.uses_certificates()
@@ -74,10 +76,10 @@ impl Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentIdentity {
-    /// Anybody on the broker is believed.
+    /// The scheduler accepts reports from every client of the broker.
     #[default]
     None,
-    /// The broker vouches for the user who sends a report.
+    /// The broker confirms the user that sends a report.
     UserId,
 }
 
@@ -87,7 +89,8 @@ pub enum AgentIdentity {
 pub struct Limits {
     /// Largest request that is read. Bytes.
     pub request_bytes: usize,
-    /// Largest report of an agent that is looked at. Bytes; RabbitMQ's own `max_message_size` should be the same.
+    /// Largest report of an agent that is looked at. Bytes; RabbitMQ's own `max_message_size`
+    /// should be the same.
     pub bus_message_bytes: usize,
     /// Connections at the same time, of gRPC and of HTTP each.
     pub connections: usize,
@@ -129,7 +132,8 @@ impl Default for Limits {
     fn default() -> Self {
         let (most, deadlines) = (Most::default(), Deadlines::default());
         Self {
-            // A request for a thousand instances with their ids and a list of hosts is a tenth of it.
+            // A request for a thousand instances with their ids and a list of hosts is a tenth of
+            // it.
             request_bytes: 1024 * 1024,
             bus_message_bytes: ebbtide_model::message::MAX_BYTES,
             connections: most.all,
@@ -312,7 +316,7 @@ pub(crate) fn check_door(
     }
     if !auth.is_configured() && !auth.allow_unauthenticated {
         return Err(format!(
-            "{section}.listen = \"{listen}\" is not a loopback address, and nobody is asked who they are: everybody who can connect \
+            "{section}.listen = \"{listen}\" is not a loopback address, and there is no authentication: every client that can connect \
              would be an operator. Set auth.tokens (see `ebbtide token create`), or auth.allow_unauthenticated = true"
         ));
     }

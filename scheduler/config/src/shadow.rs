@@ -3,8 +3,9 @@
 use ebbtide_engine::{EngineConfig, Policy, WeigherConfig};
 use serde::{Deserialize, Serialize};
 
-/// What would be decided otherwise. With any key set, or with any plugin in shadow, every decision is made a second time, without effect, and
-/// `ebbtide plugin shadow-report` shows where it would have been another.
+/// What would be decided otherwise. With any key set, or with any plugin in shadow, every decision
+/// is made a second time, without effect, and `ebbtide plugin shadow-report` shows where it would
+/// have been another.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shadow {

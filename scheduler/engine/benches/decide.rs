@@ -1,7 +1,8 @@
-//! How long one decision takes: the ordinary request on hosts with room, and the request that preempts on hosts without.
+//! How long one decision takes: the ordinary request on hosts with room, and the request that
+//! preempts on hosts without.
 //!
-//! `cargo bench -p ebbtide-engine`. Every host has 64 VCPUs; saturated ones hold 16 preemptible instances of three flavors and
-//! different ages.
+//! `cargo bench -p ebbtide-engine`. Every host has 64 VCPUs; saturated ones hold 16 preemptible
+//! instances of three flavors and different ages.
 
 // A benchmark that cannot set up its cloud has nothing to say.
 #![allow(clippy::unwrap_used)]

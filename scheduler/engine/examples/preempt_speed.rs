@@ -1,9 +1,12 @@
-//! How long a decision takes in a large cloud: p50 and p99 over requests of several sizes, one thread.
+//! How long a decision takes in a large cloud: p50 and p99 over requests of several sizes, one
+//! thread.
 //!
-//! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES [REQUESTS]]]`; with `joint` in front,
-//! requests of several servers, and those of the cost module `fairness`. Saturated hosts hold preemptible instances of four
-//! flavors and little else; for the ordinary request there is room on most. Each request for one server is decided a few
-//! times and the shortest counts, so that other load on the machine shows less; `ebbtide bench` measures as it is.
+//! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES
+//! [REQUESTS]]]`; with `joint` in front, requests of several servers, and those of the cost module
+//! `fairness`. Saturated hosts hold preemptible instances of four flavors and little else; for the
+//! ordinary request there is room on most. Each request for one server is decided a few times and
+//! the shortest counts, so that other load on the machine shows less; `ebbtide bench` measures as
+//! it is.
 
 #![allow(
     clippy::unwrap_used,
@@ -93,9 +96,9 @@ fn instance(number: u64, host: u64, vcpus: u64, preemptible: bool) -> Instance {
 enum Ages {
     /// Any age up to three days.
     Mixed,
-    /// Everybody was launched at the same moment: all costs are equal.
+    /// All instances were launched at the same moment: all costs are equal.
     Equal,
-    /// Everybody was launched at one of a few moments.
+    /// Each instance was launched at one of a few moments.
     Few,
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Need<'a> {
     pub(crate) class: &'a ResourceClass,
-    /// `None` if no host has the class and nobody uses it.
+    /// `None` if no host has the class and no instance uses it.
     pub(crate) columns: Option<&'a ClassColumns>,
     /// What one instance takes; above zero.
     pub(crate) amount: i64,
@@ -22,11 +22,13 @@ pub(crate) struct Ask<'a> {
     pub(crate) properties: &'a FlavorProperties,
     pub(crate) needs: Vec<Need<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
-    /// The only hosts that may be used, if somebody else has chosen them.
+    /// The only hosts that may be used, if another component (in OpenStack mode Nova's filters) has
+    /// selected them.
     pub(crate) eligible: Option<&'a EligibleHosts>,
     /// The hosts that may be used. Unlike forced ones they have to pass all filters.
     pub(crate) only: Option<BTreeSet<HostIndex>>,
-    /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
+    /// How many instances are placed in one step: all of them under affinity, where one host has to
+    /// hold all; else one.
     pub(crate) bundle: i64,
 }
 
@@ -69,7 +71,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    /// True if the instances may be evacuated later: they see the full state and never have victims.
+    /// True if the instances may be evacuated later: they see the full state and never have
+    /// victims.
     pub(crate) fn preemptible(&self) -> bool {
         self.properties.preemptible
     }

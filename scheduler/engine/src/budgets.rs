@@ -1,11 +1,12 @@
 //! What is left of the disruption budgets when a decision is made.
 //!
-//! Windows and history need a clock and a database; whoever calls the engine counts, the engine only obeys.
+//! The engine has neither clock nor database. The caller counts the disruptions of the window, and
+//! the engine only enforces what remains.
 
 use ebbtide_model::GroupId;
 use std::collections::BTreeMap;
 
-/// How many more victims may be chosen. Whoever is not named may lose any number.
+/// How many more victims may be chosen. A project or server group without an entry has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Budgets {
     projects: BTreeMap<String, u32>,
@@ -60,7 +61,7 @@ impl Budgets {
             .map(|(group, remaining)| (*group, *remaining))
     }
 
-    /// True if nobody is limited.
+    /// True if no project and no server group is limited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.projects.is_empty() && self.groups.is_empty()

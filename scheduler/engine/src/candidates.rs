@@ -1,4 +1,4 @@
-//! Who could leave at all, and what a request wants to know about them.
+//! Which instances can leave, and what a request needs to know about them.
 
 use crate::state::State;
 use crate::table::{InstanceRow, Slot};
@@ -6,7 +6,7 @@ use ebbtide_model::{GroupPolicy, ServerId};
 use ebbtide_solver::Cost;
 use smallvec::SmallVec;
 
-/// Somebody who could leave, with the price.
+/// A preemptible instance that could leave, with its price.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) id: ServerId,

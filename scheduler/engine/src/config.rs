@@ -11,15 +11,17 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Hosts with room first, then those whose room is becoming free, then by the cost of the cheapest sufficient victim set,
-    /// then by the number of victims; among equals by Nova's weights. The minimum over all hosts is exact.
+    /// Hosts with room first, then those whose room is becoming free, then by the cost of the
+    /// cheapest sufficient victim set, then by the number of victims; among equals by Nova's
+    /// weights. The minimum over all hosts is exact.
     #[default]
     Tiered,
-    /// Nova's weights alone, added up in the configured order. What an eviction costs counts only through weighers
-    /// (`eviction_cost`, `preemption_needed`): without them a host may be chosen that has to evict although another has room.
+    /// Nova's weights alone, added up in the configured order. What an eviction costs counts only
+    /// through weighers (`eviction_cost`, `preemption_needed`): without them a host may be chosen
+    /// that has to evict although another has room.
     Nova,
-    /// In the order of registration: the first host with room; if none has, the first whose room is becoming free; if there is
-    /// none either, the first that can evict enough. No weighing.
+    /// In the order of registration: the first host with room; if none has, the first whose room is
+    /// becoming free; if there is none either, the first that can evict enough. No weighing.
     FirstFit,
 }
 
@@ -39,8 +41,8 @@ impl Policy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginFailure {
-    /// Go on without it for this request (a weigher gives nobody anything, every victim costs 1) and say so in the
-    /// explanation.
+    /// Continue without the plugin for this request and say so in the explanation. A weigher then
+    /// adds nothing to any host; with a cost module every victim costs 1.
     #[default]
     Ignore,
     /// Refuse the request with [`EngineError::Weigher`] or [`EngineError::CostModule`].
@@ -53,7 +55,8 @@ pub enum PluginFailure {
 pub struct WeigherConfig {
     /// Its name, for example `ram`. A weigher that is named twice counts twice, as in Nova.
     pub name: String,
-    /// How much it counts; by default what the weigher itself says. The metadata of a host's aggregates can override it.
+    /// How much it counts; by default what the weigher itself says. The metadata of a host's
+    /// aggregates can override it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
     /// What is done when it fails; by default as [`EngineConfig::plugin_failure`].
@@ -79,35 +82,42 @@ impl WeigherConfig {
 pub struct EngineConfig {
     /// How hosts are ordered. Default: `tiered`.
     pub policy: Policy,
-    /// The weighers, in the order in which their weights are added up. Default: Nova's that speak about what Ebbtide
-    /// knows (see [`default_weighers`]).
+    /// The weighers, in the order in which their weights are added up. Default: Nova's that speak
+    /// about what Ebbtide knows (see [`default_weighers`]).
     pub weighers: Vec<WeigherConfig>,
     /// The cost module. Default: `partial_hour`.
     pub cost_module: String,
-    /// Length of a billing period in seconds, for the cost modules and weighers that have one. Default: 3600.
+    /// Length of a billing period in seconds, for the cost modules and weighers that have one.
+    /// Default: 3600.
     pub period_seconds: u32,
-    /// Age in seconds from which on instances are all equally old, for the cost module `oldest_first`. Default: a year.
+    /// Age in seconds from which on instances are all equally old, for the cost module
+    /// `oldest_first`. Default: a year.
     pub horizon_seconds: u32,
-    /// What each further victim of the same project costs more than the one before it, in seconds, for the cost module `fairness`.
-    /// Default: 600.
+    /// What each further victim of the same project costs more than the one before it, in seconds,
+    /// for the cost module `fairness`. Default: 600.
     pub fairness_seconds: u32,
-    /// A file that says how long preemptible instances live, for the cost module `remaining_lifetime`, as `ebbtide model fit --output json` writes it. Whoever
-    /// reads the configuration reads it, too, and puts it into `lifetimes`.
+    /// The file with the lifetime distribution of preemptible instances, as
+    /// `ebbtide model fit --output json` writes it, for the cost module `remaining_lifetime`. The
+    /// code that reads the configuration also reads this file and stores its content in
+    /// `lifetimes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime_model: Option<PathBuf>,
-    /// A file that says how soon they are interrupted, for the weigher `interruption_risk`; goes into `interruptions`.
+    /// The file with the interruption distribution of preemptible instances, for the weigher
+    /// `interruption_risk`. Its content goes into `interruptions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruption_model: Option<PathBuf>,
-    /// How long a preemptible instance is thought to run whose flavor does not say it, in seconds, for the weigher `interruption_risk`. Default: 3600.
+    /// Assumed run time in seconds of a preemptible instance whose flavor states none, for the
+    /// weigher `interruption_risk`. Default: 3600.
     pub risk_horizon_seconds: u32,
-    /// What `lifetime_model` says.
+    /// The content of the file `lifetime_model`.
     #[serde(skip)]
     pub lifetimes: Option<LifeTables>,
     /// What `interruption_model` says.
     #[serde(skip)]
     pub interruptions: Option<LifeTables>,
-    /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among hosts that are equal but for
-    /// their weights, with `first-fit` not at all. Default: 1, at least 1.
+    /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among
+    /// hosts that are equal but for their weights, with `first-fit` not at all. Default: 1, at
+    /// least 1.
     pub host_subset_size: u32,
     /// Shuffle the hosts that share the best weight (Nova's option). Default: false.
     pub shuffle_best_same_weighed_hosts: bool,
@@ -116,9 +126,10 @@ pub struct EngineConfig {
     /// What is done when the cost module fails; by default as `plugin_failure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_module_failure: Option<PluginFailure>,
-    /// Nodes of the victim search that one request may spend in all before the search stops with a proven gap; a node takes 1 to
-    /// 10 µs. Default: 200,000, a second or two at most. A host of usual size, with a handful of flavors, needs none; dozens of
-    /// instances of which no two are alike may need all.
+    /// Nodes of the victim search that one request may spend in all before the search stops with a
+    /// proven gap; a node takes 1 to 10 µs. Default: 200,000, a second or two at most. A host of
+    /// usual size, with a handful of flavors, needs none; dozens of instances of which no two are
+    /// alike may need all.
     pub max_solver_nodes: u64,
     /// How many of the best hosts an explanation lists. Default: 10.
     pub explain_hosts: u32,
@@ -151,9 +162,10 @@ impl Default for EngineConfig {
     }
 }
 
-/// Nova's weighers that are enabled by default and speak about what Ebbtide knows, in Nova's order, and behind them the two that
-/// the policy `nova` needs to avoid preemption and to make it cheap. Where nobody has to leave these two add exactly nothing,
-/// and among the equals of the policy `tiered` they are equal, too.
+/// The default weighers, in this order: those of Nova's default weighers that use data known to
+/// Ebbtide, in Nova's order, and then the two with which the policy `nova` avoids preemption and
+/// makes it cheap. The last two add exactly zero where no instance has to leave. They also rate all
+/// hosts alike that are equal under the policy `tiered`.
 #[must_use]
 pub fn default_weighers() -> Vec<WeigherConfig> {
     let nova = ebbtide_weighers::nova_default();
@@ -164,12 +176,12 @@ pub fn default_weighers() -> Vec<WeigherConfig> {
         .collect()
 }
 
-/// An explanation that lists more hosts is not read by anyone, but stored with every decision.
+/// Limit of listed hosts in an explanation, because each explanation is stored with its decision.
 const MAX_EXPLAINED: u32 = 1000;
 
 impl EngineConfig {
-    /// Checks the ranges. Whether weighers and cost module exist is checked by [`Engine::new`](crate::Engine::new), which
-    /// knows the plugins.
+    /// Checks the ranges. Whether weighers and cost module exist is checked by
+    /// [`Engine::new`](crate::Engine::new), which knows the plugins.
     ///
     /// # Errors
     /// [`EngineError::Config`] that names the first bad key.

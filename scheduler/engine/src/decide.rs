@@ -17,8 +17,8 @@ use ebbtide_model::{Explanation, NoValidHost, Outcome, Placement, Timestamp};
 use ebbtide_solver::Cost;
 use std::collections::BTreeMap;
 
-/// Instances of one request whose explanation lists as many hosts as configured. The others are like them; of each the host
-/// taken and the next best are listed.
+/// Instances of one request whose explanation lists as many hosts as configured. The others are
+/// like them; of each the host taken and the next best are listed.
 const FULLY_EXPLAINED: usize = 16;
 
 /// What one step has taken.
@@ -145,8 +145,9 @@ pub(crate) fn attempt<'a>(
     Ok((Outcome::Placed(placements), explanation))
 }
 
-/// Takes what the joint search has chosen for one host. Its instances are explained like the one for which nobody had room, each
-/// with the host it gets in front.
+/// Records what the joint search has chosen for one host. Each instance gets a copy of `first`, the
+/// explanation of the first instance that found no free capacity, with its own host at the top of
+/// the ranking.
 fn take_share(
     state: &mut State<'_>,
     taken: &mut Vec<Taken>,
@@ -201,7 +202,8 @@ fn take_share(
     }
 }
 
-/// The explanation of one step. That no victim set was sufficient somewhere is told like a filter.
+/// The explanation of one step. Hosts without a sufficient victim set appear in the form of a
+/// filter step.
 fn explain_step(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -255,9 +257,9 @@ fn refusal(
     }
 }
 
-/// Where several instances of the request have driven victims from one host, one after another, all of them together may need
-/// fewer or cheaper ones: the first victim may be superfluous since the last. So each such host is solved once more for all its
-/// instances, and nobody has to go who could stay.
+/// Solves each host again on which several instances of the request have chosen victims one after
+/// another. All these instances together may need fewer or cheaper victims, because a later victim
+/// can make an earlier one superfluous. The second solution spares each instance that can stay.
 fn join_victims(
     tools: &mut Tools<'_>,
     state: &mut State<'_>,
@@ -276,7 +278,8 @@ fn join_victims(
             continue;
         }
         state.drop_victims(host);
-        // The instances are counted as placed already: what is missing for none more is what is missing for them.
+        // The instances are counted as placed already: what is missing for none more is what is
+        // missing for them.
         let verdict = tools.search.solve(state, host, 0, None)?;
         let slots: Vec<Slot> = before.iter().map(|(slot, _)| *slot).collect();
         let surcharge = tools.search.surcharge_of(state, &slots)?.micros();
@@ -298,7 +301,8 @@ fn join_victims(
     Ok(())
 }
 
-/// Other hosts with room, best first, as Nova does it: one list after everything is placed, for all instances.
+/// Other hosts with room, best first, as Nova does it: one list after everything is placed, for all
+/// instances.
 fn alternates(
     tools: &mut Tools<'_>,
     state: &State<'_>,

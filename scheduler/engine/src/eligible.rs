@@ -8,8 +8,9 @@ use ebbtide_model::{Flavor, PlacementRequest, ServerId, Timestamp};
 use uuid::Uuid;
 
 impl HostTable {
-    /// Names of the hosts that all filters but those of room and groups let pass for an instance of this flavor, in the order of their
-    /// registration: they are up and not disabled, and have its traits and what it asks of aggregates.
+    /// Names of the hosts that all filters but those of room and groups let pass for an instance of
+    /// this flavor, in the order of their registration: they are up and not disabled, and have its
+    /// traits and what it asks of aggregates.
     ///
     /// # Errors
     /// [`EngineError`] for extra specs that cannot be read.

@@ -1,7 +1,8 @@
-//! Hosts that somebody else has chosen from: Nova's own filters and weights, in OpenStack mode.
+//! Hosts that another component has selected: in OpenStack mode Nova's own filters and weighers.
 //!
-//! The engine then asks none of its filters but capacity, and takes the weights as they are. What a server group asks for is said by how many
-//! instances of the request each host may get at most, and whether all have to go to one host.
+//! The engine then applies only its capacity filter and takes the given weights as they are. The
+//! rules of a server group come as two values: the largest number of instances of the request that
+//! each host may get, and whether all instances have to go to one host.
 
 use crate::HostTable;
 use crate::fast::Bits;
@@ -13,7 +14,7 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostNumber(HostIndex);
 
-/// The hosts that a request may use, and whom it must spare.
+/// The hosts that a request may use, and the instances that it must spare.
 #[derive(Debug, Clone)]
 pub struct EligibleHosts {
     hosts: Bits,
@@ -37,7 +38,8 @@ impl EligibleHosts {
         }
     }
 
-    /// Lets a host in. EligibleHosts hosts where room costs the same the one with the largest weight is taken; NaN counts least.
+    /// Lets a host in. EligibleHosts hosts where room costs the same the one with the largest
+    /// weight is taken; NaN counts least.
     pub fn admit(&mut self, host: HostNumber, weight: f64) {
         if let Some(slot) = self.weights.get_mut(host.0.at()) {
             *slot = weight;

@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// A configuration with its plugins, ready to decide. Cheap to clone, and shared between threads as it is.
+/// A configuration with its plugins, ready to decide. Cheap to clone, and shared between threads as
+/// it is.
 #[derive(Clone)]
 pub struct Engine {
     config: EngineConfig,
@@ -38,8 +39,8 @@ impl Engine {
         Self::with_plugins(config, Vec::new(), Vec::new())
     }
 
-    /// An engine that knows further weighers and cost modules. Which of them are used says the configuration, by name; a plugin
-    /// with the name of a built-in one takes its place.
+    /// An engine that knows further weighers and cost modules. Which of them are used says the
+    /// configuration, by name; a plugin with the name of a built-in one takes its place.
     ///
     /// # Errors
     /// [`EngineError::Config`] that names the key.
@@ -86,8 +87,9 @@ impl Engine {
         })
     }
 
-    /// The same engine, deciding the simple way: every host that passes is looked at, and nothing is skipped by what the table
-    /// keeps ready. The answers are the same; tests and benchmarks compare the two.
+    /// The same engine, deciding the simple way: every host that passes is looked at, and nothing
+    /// is skipped by what the table keeps ready. The answers are the same; tests and benchmarks
+    /// compare the two.
     #[must_use]
     pub fn simple(mut self) -> Self {
         self.fast = false;
@@ -110,28 +112,37 @@ impl Engine {
         used.map(|used| used.multiplier)
     }
 
-    /// What the costs of victims are, in the cost module's words, for example `seconds of the started billing period`.
+    /// What the costs of victims are, in the cost module's words, for example `seconds of the
+    /// started billing period`.
     #[must_use]
     pub fn cost_unit(&self) -> &str {
         self.cost_module.unit()
     }
 
-    /// Decides one request: filters, ranks, chooses victims where nothing else helps, explains.
+    /// Decides one request: filters, ranks, chooses victims where no host has free capacity, and
+    /// explains.
     ///
-    /// Several instances are placed one after another as long as there is room for the next, which is then the same sequence of choices as
-    /// without preemption. As soon as somebody has to leave, all that are left are placed together (policy `tiered`): how many
-    /// each host gets and who leaves for them, so that all victims together cost least, then are fewest, within budgets that hold over
-    /// all hosts and with a surcharge (`fairness`) that counts over all hosts. EligibleHosts equals hosts that Nova's weights prefer get as many as
-    /// possible. Under affinity all go to the one host that holds them all at the least cost, under anti-affinity no host
-    /// gets more than the group allows. All or nothing: if one finds no host, none has a place.
+    /// The engine places several instances one after another as long as a host has free capacity
+    /// for the next one. This is the same sequence of choices as without preemption. As soon as an
+    /// instance has to leave, the engine places all remaining instances together (policy `tiered`).
+    /// It chooses how many instances each host gets and which victims leave, so that all victims
+    /// together cost least, and then are fewest. Budgets hold over all hosts, and a surcharge
+    /// (`fairness`) counts over all hosts. Among equal choices, hosts that Nova's weights prefer
+    /// get as many instances as possible. Under affinity all instances go to the one host that
+    /// holds them all at the least cost. Under anti-affinity no host gets more than the group
+    /// allows. All or nothing: if one instance finds no host, none is placed.
     ///
-    /// `optimal` and `gap` of the explanation are about that sum. It is exact up to 128 instances, and as far as `max_solver_nodes`
-    /// reaches; beyond, instances are placed one after another, each exactly, and the gap to a proven lower bound is stated. With a cost
-    /// module that charges for sets by any function, several instances are chosen by the sum and the gap is the surcharge.
-    /// The policies `nova` and `first-fit` go one after another always: they do not promise the least cost.
+    /// `optimal` and `gap` of the explanation refer to the total cost. The search is exact up to
+    /// 128 instances, as far as `max_solver_nodes` reaches. Beyond that, the engine places the
+    /// instances one after another, each exactly, and states the gap to a proven lower bound. With
+    /// a cost module that charges for sets by an arbitrary function, the engine chooses several
+    /// instances by the sum of their costs, and the gap is the surcharge. The policies `nova` and
+    /// `first-fit` always place instances one after another, because they do not promise the least
+    /// cost.
     ///
     /// # Errors
-    /// A bad request, or a plugin that failed and is not to be ignored. NoValidHost is not an error but an answer.
+    /// A bad request, or the failure of a plugin whose failures are not to be ignored. NoValidHost
+    /// is not an error but an answer.
     pub fn decide(
         &self,
         table: &HostTable,
@@ -144,8 +155,9 @@ impl Engine {
         self.answer(table, budgets, request, (None, None), now, seed, id)
     }
 
-    /// The same for an instance that can be on these hosts only, because its disk or memory is kept where they can reach it. Unlike forced
-    /// hosts they have to pass all filters. NoValidHost if none of them is known.
+    /// The same for an instance that can be on these hosts only, because its disk or memory is kept
+    /// where they can reach it. Unlike forced hosts they have to pass all filters. NoValidHost if
+    /// none of them is known.
     ///
     /// # Errors
     /// As [`Self::decide`].

@@ -45,7 +45,8 @@ pub enum EngineError {
         /// What it did.
         problem: String,
     },
-    /// The victim search refused its input, or an invariant of the engine does not hold: a bug, never the caller's fault.
+    /// The victim search refused its input, or an invariant of the engine does not hold: a bug,
+    /// never the caller's fault.
     #[error("internal: {0}; please report this with the request and the host table")]
     Internal(String),
 }

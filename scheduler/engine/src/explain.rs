@@ -8,7 +8,8 @@ use ebbtide_model::Victim;
 use ebbtide_model::decision::{DroppedHost, FilterStep, RankedHost};
 use ebbtide_solver::Cost;
 
-/// What explanations call the step that drops hosts on which no victim set is sufficient. It stands behind the filters.
+/// What explanations call the step that drops hosts on which no victim set is sufficient. It stands
+/// behind the filters.
 pub(crate) const VICTIMS: &str = "victims";
 
 /// A victim as others see it.
@@ -49,7 +50,7 @@ pub(crate) fn ranked_host(state: &State<'_>, ranked: &RankedPlace, chosen: bool)
     }
 }
 
-/// The hosts on which no victim set is sufficient, told like a filter.
+/// Explains the hosts without a sufficient victim set in the form of a filter step.
 pub(crate) fn victims_step(
     state: &State<'_>,
     before: u32,

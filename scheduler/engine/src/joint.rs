@@ -1,12 +1,14 @@
-//! Several instances for which somebody has to leave: the joint optimum over hosts and victims.
+//! Joint placement of several instances that need victims: the optimum over hosts and victims.
 //!
-//! When all room is taken, the instances that are left are placed together: how many each host gets, and who leaves for them,
-//! such that all victims cost least in all, then are fewest, within budgets that hold over all hosts, and with a surcharge that counts over
-//! all hosts. EligibleHosts equal choices hosts that Nova's weights prefer get as many as possible. The search is `ebbtide-solver`'s; here
-//! are the hosts as it asks for them.
+//! When no host has free capacity left, the remaining instances are placed together. The search
+//! chooses how many instances each host gets and which victims leave, so that all victims together
+//! cost least, and then are fewest. Budgets hold over all hosts, and the surcharge counts over all
+//! hosts. Among equal choices, hosts that Nova's weights prefer get as many instances as possible.
+//! The search itself is in `ebbtide-solver`; this module presents the hosts to it.
 //!
-//! Room that is there is used first, one instance after another as Nova does it. That costs nobody his place: a choice that leaves room
-//! unused is no cheaper than the same with an instance moved there.
+//! Before that, the engine uses free capacity, one instance after another as Nova does it. This
+//! does not raise the cost: a choice that leaves free capacity unused is no cheaper than the same
+//! choice with one instance moved to that capacity.
 
 use crate::fast;
 use crate::filters::{Pipeline, most_members};
@@ -49,8 +51,8 @@ pub(crate) enum Joined {
     Impossible,
 }
 
-/// Whether what is left of a request is placed together: with the policy that promises the least cost, and where there is
-/// something to join.
+/// Whether what is left of a request is placed together: with the policy that promises the least
+/// cost, and where there is something to join.
 pub(crate) fn applies(tools: &Tools<'_>, state: &State<'_>, left: usize, tier: Tier) -> bool {
     let tiered = tools.engine.config().policy == Policy::Tiered;
     tiered && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts

@@ -1,13 +1,15 @@
 //! The pure decision engine: host table, filters, ranking, victims, explanation.
 //!
-//! A [`HostTable`] holds hosts and instances with both states of the cloud: the full one, h_f, in which every instance counts,
-//! and the normal one, h_n, in which only normal instances do. [`Engine::decide`] makes one pass over it: filters on h_n for
-//! a normal request and on h_f for a preemptible one, ranks, chooses victims where nothing else helps, and answers with a
-//! [`Decision`](ebbtide_model::Decision) that carries its reasons. It changes nothing: whoever asks writes the decision down
-//! and then puts it into the table.
+//! A [`HostTable`] holds hosts and instances with both states of the cloud: the full state h_f, in
+//! which every instance counts, and the normal state h_n, in which only normal instances count.
+//! [`Engine::decide`] makes one pass over it. It filters on h_n for a normal request and on h_f for
+//! a preemptible one, ranks the hosts, chooses victims where no host has free capacity, and returns
+//! a [`Decision`](ebbtide_model::Decision) with its reasons. The engine changes nothing: the caller
+//! writes the decision to its store and then updates the table.
 //!
-//! No clock, no I/O, no global state; chance comes from a seed. Same table, request, budgets, configuration, time and seed:
-//! same decision, bit for bit, in whatever order the instances were put.
+//! The engine has no clock, no I/O and no global state; randomness comes from a seed. The same
+//! table, request, budgets, configuration, time and seed give the same decision, bit for bit, in
+//! whatever order the instances were put.
 
 mod ask;
 mod budgets;

@@ -1,10 +1,11 @@
 //! The four tables of the preemptible-scheduler paper, run through the engine.
 //!
-//! Source: López García et al., *An efficient cloud scheduler design supporting preemptible instances*, FGCS 2019
-//! (arXiv:1812.10668), tables 3 to 6: four full hosts, a normal request, and the victims that the paper marks. All four
-//! agree if hosts are ranked by the cost of their cheapest sufficient victim set (section 4.4.2). Algorithm 4 as it is printed, the
-//! sum over all preemptible instances of a host, contradicts the two tables with mixed sizes; the weigher `partial_hour_sum` is
-//! kept to show that.
+//! Source: López García et al., *An efficient cloud scheduler design supporting preemptible
+//! instances*, FGCS 2019 (arXiv:1812.10668), tables 3 to 6: four full hosts, a normal request, and
+//! the victims that the paper marks. All four agree if hosts are ranked by the cost of their
+//! cheapest sufficient victim set (section 4.4.2). Algorithm 4 as it is printed, the sum over all
+//! preemptible instances of a host, contradicts the two tables with mixed sizes; the weigher
+//! `partial_hour_sum` is kept to show that.
 
 use crate::{
     Budgets, Engine, EngineConfig, EngineError, HostTable, Instance, Phase, Policy, WeigherConfig,
@@ -34,10 +35,10 @@ pub struct PaperInstance {
     pub size: String,
 }
 
-/// A set of victims that is sufficient and of which nobody can be left out.
+/// A sufficient and minimal set of victims: without any one of them it is not sufficient.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct CandidateSet {
-    /// Who would have to leave, by name.
+    /// The victims, by name.
     pub victims: Vec<String>,
     /// The sum of the minutes that each has used of its started hour.
     pub cost_minutes: f64,
@@ -108,7 +109,7 @@ struct Vectors {
 pub struct PaperHostResult {
     /// The host as it is in the table.
     pub host: PaperHost,
-    /// Free VCPUs while everybody is there (h_f).
+    /// Free VCPUs while all instances count (h_f).
     pub free_full: i64,
     /// Free VCPUs if only normal instances counted (h_n).
     pub free_normal: i64,
@@ -116,7 +117,8 @@ pub struct PaperHostResult {
     pub dropped: Option<String>,
     /// All its candidate sets, found by trying every set; cheapest first. Empty if it was dropped.
     pub candidate_sets: Vec<CandidateSet>,
-    /// The cost of the set that the engine found, in minutes; `None` if it was not needed to decide.
+    /// The cost of the set that the engine found, in minutes; `None` if it was not needed to
+    /// decide.
     pub engine_cost_minutes: Option<f64>,
 }
 
@@ -146,7 +148,8 @@ pub fn tables() -> Vec<PaperTable> {
     vectors().map(|v| v.tables).unwrap_or_default()
 }
 
-/// Runs a table with the policy `tiered` and the cost module `partial_hour`: the reading that agrees with the paper.
+/// Runs a table with the policy `tiered` and the cost module `partial_hour`: the reading that
+/// agrees with the paper.
 ///
 /// # Errors
 /// Only if the engine refuses its own defaults or the vectors.
@@ -154,7 +157,8 @@ pub fn run(table: &PaperTable) -> Result<PaperResult, EngineError> {
     run_with(table, EngineConfig::default())
 }
 
-/// A configuration in which one ranker of the paper, or of its prototype, decides alone, under the policy `nova`.
+/// A configuration in which one ranker of the paper, or of its prototype, decides alone, under the
+/// policy `nova`.
 #[must_use]
 pub fn ranked_by(weighers: &[&str]) -> EngineConfig {
     EngineConfig {
@@ -338,8 +342,9 @@ fn host_result(
     }
 }
 
-/// Every set that frees at least `missing` VCPUs and of which nobody can be left out, by trying them all: the tables have four
-/// preemptible instances a host at most. VCPUs decide in all of them; memory and disk are in the same proportion.
+/// All minimal sets that free at least `missing` VCPUs, found by enumeration: a host of the tables
+/// has at most four preemptible instances. VCPUs alone decide, because memory and disk are in the
+/// same proportion in all tables.
 fn candidate_sets(vectors: &Vectors, paper: &PaperHost, missing: i64) -> Vec<CandidateSet> {
     let vcpus =
         |i: &PaperInstance| size(vectors, &i.size).map_or(0, |(_, size)| i64::from(size.vcpus));

@@ -1,7 +1,8 @@
 //! What happens when a weigher or the cost module misbehaves.
 //!
-//! A failure interrupts the attempt to decide. With `plugin_failure = "refuse"` the request is refused; with `ignore` the attempt
-//! starts again from the beginning without the plugin, so that one decision is never made by two different measures.
+//! A failure interrupts the attempt to decide. With `plugin_failure = "refuse"` the request is
+//! refused; with `ignore` the attempt starts again from the beginning without the plugin, so that
+//! one decision is never made by two different measures.
 
 use crate::{EngineConfig, EngineError, PluginFailure};
 use ebbtide_cost_api::CostModule;
@@ -15,7 +16,7 @@ pub(crate) struct UsedWeigher {
     pub(crate) weigher: Arc<dyn Weigher>,
     /// From the configuration, or the weigher's own; aggregates may override it host by host.
     pub(crate) multiplier: f64,
-    /// What is done when it fails, if that is said for it alone.
+    /// The plugin's own policy for failures, if it has one.
     pub(crate) on_failure: Option<PluginFailure>,
 }
 

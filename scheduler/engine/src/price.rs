@@ -1,4 +1,4 @@
-//! What given victims cost, whoever chose them.
+//! The cost of given victims, regardless of which engine chose them.
 
 use crate::set_cost::BatchColumns;
 use crate::table::{InstanceRow, Slot};
@@ -8,8 +8,9 @@ use ebbtide_model::{ServerId, Timestamp};
 use std::collections::BTreeMap;
 
 impl Engine {
-    /// What the loss of all these together costs by this engine's cost module, surcharge included, in its unit. Who is not in the table costs
-    /// nothing. Another engine may have chosen them: so two choices are measured by one measure.
+    /// The cost of losing all these victims together, by this engine's cost module, surcharge
+    /// included, in the module's unit. A victim that is not in the table costs nothing. The victims
+    /// may be the choice of another engine, so that one measure compares the choices of both.
     ///
     /// # Errors
     /// What the cost module fails with.

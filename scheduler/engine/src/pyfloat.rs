@@ -1,6 +1,8 @@
-//! Numbers as Python's `float()` reads them, because that is how Nova reads aggregate metadata and extra specs.
+//! Numbers as Python's `float()` reads them, because that is how Nova reads aggregate metadata and
+//! extra specs.
 
-/// The zeros of all decimal digits of Unicode 14 (Python 3.11); each is followed by its nine brothers.
+/// The zeros of all decimal digits of Unicode 14 (Python 3.11); each is followed by its nine
+/// brothers.
 const ZEROS: [u32; 65] = [
     0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6,
     0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50,
@@ -12,8 +14,9 @@ const ZEROS: [u32; 65] = [
 
 /// What `float(text)` gives in Python; `None` where it raises ValueError.
 ///
-/// It takes blanks around the number, `_` between digits, `nan`, `inf` and `infinity` with a sign and in any case, numbers that are
-/// too large (infinity) and digits of any script; it does not take `0x10`, a comma, or nothing.
+/// It takes blanks around the number, `_` between digits, `nan`, `inf` and `infinity` with a sign
+/// and in any case, numbers that are too large (infinity) and digits of any script; it does not
+/// take `0x10`, a comma, or nothing.
 pub(crate) fn python_float(text: &str) -> Option<f64> {
     let digits: String = text.trim().chars().map(ascii_digit).collect();
     let bytes = digits.as_bytes();

@@ -1,7 +1,7 @@
 //! What a set of victims costs beyond the sum of its members, where the cost module says so.
 //!
-//! The search keeps the sum as its lower bound; a surcharge is worked out where hosts are solved, and once more for all victims of a
-//! decision together.
+//! The search keeps the sum as its lower bound; a surcharge is worked out where hosts are solved,
+//! and once more for all victims of a decision together.
 
 use crate::candidates::ShapeFacts;
 use crate::plugins::{Broken, Failure};
@@ -154,7 +154,7 @@ impl Flavors {
     }
 }
 
-/// What a cost module is told about some candidates.
+/// The columns of candidates that a cost module reads.
 #[derive(Debug, Default)]
 pub(crate) struct BatchColumns {
     ages: Vec<f64>,
@@ -184,7 +184,7 @@ impl BatchColumns {
         Self::new(state.table, state.now, module, slots, size)
     }
 
-    /// What a module reads of anybody; `size`: VCPUs and MiB.
+    /// The columns that a module reads of an instance; `size` returns VCPUs and MiB.
     pub(crate) fn new(
         table: &HostTable,
         now: Timestamp,

@@ -1,15 +1,16 @@
-//! Who of several instances on one host waits for which victim.
+//! Assigns the victims of a host to the instances that wait for them.
 //!
-//! A victim set was found for all of them together. The instances start in the order of the request, so the first waits for
-//! as few victims as it needs, the next for those that are missing then, and so on. Every victim is one instance's.
+//! One victim set was found for all instances of the request on this host. The instances start in
+//! the order of the request: the first waits for as few victims as it needs, the next for those
+//! that are still missing, and so on. Each victim belongs to exactly one instance.
 
 use crate::state::State;
 use crate::table::{HostIndex, Slot};
 use ebbtide_solver::Cost;
 use smallvec::SmallVec;
 
-/// The victims of each of `count` instances that were placed on a host. They are in the table's state as placed; who has to leave
-/// for them is in `victims`, whatever the state says.
+/// The victims of each of `count` instances that were placed on a host. The state already counts
+/// these instances as placed. Their victims come from `victims` and not from the state.
 pub(crate) fn share_out(
     state: &State<'_>,
     host: HostIndex,
@@ -42,14 +43,16 @@ pub(crate) fn share_out(
         }
         shares.push(share);
     }
-    // Sets are minimal, so there is nobody left; if a cut search left somebody, the last instance answers for it.
+    // Sets are minimal, so no victim is left over. If a cut search left some, the last instance
+    // waits for them.
     if let Some(last) = shares.last_mut() {
         last.extend(left.copied());
     }
     shares
 }
 
-/// True if the first `count` instances of the request that were placed on a host fit into h_f as the table has it.
+/// True if the first `count` instances of the request that were placed on a host fit into h_f as
+/// the table has it.
 pub(crate) fn fits_now(state: &State<'_>, host: HostIndex, count: usize) -> bool {
     let wanted = i64::try_from(count).unwrap_or(i64::MAX);
     let full = |need: &crate::ask::Need<'_>| need.columns.map_or(0, |c| c.free_full(host));

@@ -1,8 +1,9 @@
 //! The table as this request has changed it so far.
 //!
-//! A request for several instances places one after another; each sees the places and victims of those before it. They are
-//! kept beside the table, which nobody may change while a decision is made. Until the first instance is placed there is
-//! nothing here, and reading the table through it costs one comparison.
+//! A request for several instances places them one after another; each sees the places and victims
+//! of those before it. These changes are kept beside the table, which does not change during a
+//! decision. Before the first instance is placed they are empty, and reading the table through them
+//! costs one comparison.
 
 use crate::ask::{Ask, Need};
 use crate::table::{HostIndex, InstanceRow, MemberCount, Slot};
@@ -46,7 +47,7 @@ impl Limits {
     fn new(table: &HostTable, budgets: &Budgets) -> Self {
         let mut limits = Self::default();
         for (project, remaining) in budgets.projects() {
-            // A project without a single instance has nobody to lose.
+            // The budget of a project without instances limits nothing.
             if let Some(number) = table.find_project(project) {
                 limits.of_project.insert(number, limits.next_key());
                 limits.remaining.push(remaining);
@@ -172,7 +173,7 @@ impl<'a> State<'a> {
         need.columns.map_or(0, |c| c.free_full(host)) - self.placed(host) * need.amount
     }
 
-    /// Free once everybody who was asked to go is gone. `position` is that of the need.
+    /// Free capacity once all instances that are leaving are gone. `position` is that of the need.
     pub(crate) fn free_future(&self, host: HostIndex, position: usize, need: &Need<'_>) -> i64 {
         let free = need.columns.map_or(0, |c| c.free_future(host));
         match self.pending(host) {
@@ -181,8 +182,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// What is missing for `count` more instances once everybody who was asked to go is gone, by position of the need. Not
-    /// above zero: nothing.
+    /// What is missing for `count` more instances once all instances that are leaving are gone, by
+    /// position of the need. Zero or below: nothing is missing.
     pub(crate) fn deficit(&self, host: HostIndex, count: i64) -> SmallVec<[i64; 4]> {
         let missing = |(position, need): (usize, &Need<'_>)| {
             count * need.amount - self.free_future(host, position, need)

@@ -1,13 +1,16 @@
-//! Victims: who could leave a host, what that costs, and which set is the cheapest sufficient one.
+//! Victims: which instances could leave a host, what that costs, and which set is the cheapest
+//! sufficient one.
 //!
-//! A candidate is a preemptible instance that nobody has asked to go, whose protected time is over, and that this request has not
-//! chosen already. Instances that are claimed or being built are candidates like those that run: a normal request must not be
-//! refused for a server that has not even started. Who frees nothing of what the request needs is no candidate: the disk of
-//! a server that is stopped or hibernated stays, and no request for disk ends it. Under affinity the members of the request's own group are no
-//! candidates: whom the request wants to be near, it does not drive away.
+//! A candidate is a preemptible instance that has had no notice, whose protected time is over, and
+//! that this request has not chosen already. Instances that are claimed or being built are
+//! candidates like running ones: a server that has not started must not cause the refusal of a
+//! normal request. An instance that frees nothing of what the request needs is no candidate. The
+//! disk of a stopped or hibernated server stays allocated, and no request for disk ends such a
+//! server. Under affinity the members of the request's own group are no candidates.
 //!
-//! Costs come from the cost module once a request, for all hosts together, and are integers from then on. Where the module declares a
-//! form, they are worked out for the hosts that are solved, and are the same.
+//! The cost module prices all candidates of all hosts once for each request; from then on costs are
+//! integers. Where the module declares a form, the engine computes the same costs itself, and only
+//! for the hosts that it solves.
 
 use crate::candidates::{Candidate, ShapeFacts, is_protected, learn, may_leave};
 use crate::plugins::{Broken, Failure};
@@ -27,7 +30,7 @@ use std::cell::RefCell;
 /// A victim set of one host.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Eviction {
-    /// Who has to leave, by id, with what each costs.
+    /// The victims, each with its cost.
     pub(crate) victims: Vec<(Slot, Cost)>,
     /// What all of them cost, with the surcharge of the set.
     pub(crate) cost: Cost,
@@ -101,8 +104,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// A search that spends at most so many nodes on all hosts together. What is left when a host's turn comes depends on
-    /// nothing but the hosts before it, so the answer is the same every time.
+    /// A search that spends at most so many nodes on all hosts together. What is left when a host's
+    /// turn comes depends on nothing but the hosts before it, so the answer is the same every time.
     pub(crate) fn new(nodes: u64) -> Self {
         Self {
             nodes_left: nodes,
@@ -110,8 +113,8 @@ impl Search {
         }
     }
 
-    /// Learns the costs of all candidates on `hosts`, the first time that anyone asks. Later instances of a request have fewer
-    /// hosts, never others.
+    /// Learns the costs of all candidates on `hosts` at the first call. Later instances of a
+    /// request have a subset of these hosts.
     pub(crate) fn prepare(
         &mut self,
         engine: &Engine,
@@ -136,8 +139,8 @@ impl Search {
         Ok(())
     }
 
-    /// Prices candidates where a host is looked at, by what the cost module's form says: the part of the period that they have used.
-    /// The module has no surcharge.
+    /// Prices candidates where a host is looked at, by what the cost module's form says: the part
+    /// of the period that they have used. The module has no surcharge.
     pub(crate) fn price_by_period(&mut self, state: &State<'_>, period_ms: u64) {
         self.period_ms = Some(period_ms);
         self.shapes
@@ -169,7 +172,8 @@ impl Search {
         surcharge.map_or(Ok(Cost::ZERO), |s| s.of_all(state, &self.shapes, victims))
     }
 
-    /// What the first, the second, … victim of a project costs more; empty if there is no such surcharge.
+    /// What the first, the second, … victim of a project costs more; empty if there is no such
+    /// surcharge.
     pub(crate) fn steps(&self) -> &[Cost] {
         self.surcharge.as_ref().map_or(&[], Surcharge::steps)
     }
@@ -184,7 +188,8 @@ impl Search {
         self.nodes_left = self.nodes_left.saturating_sub(nodes);
     }
 
-    /// The problem of `count` more instances on a host, and whether it has more candidates than the solver takes.
+    /// The problem of `count` more instances on a host, and whether it has more candidates than the
+    /// solver takes.
     pub(crate) fn host_problem<'a>(
         &'a mut self,
         state: &'a State<'_>,
@@ -339,7 +344,8 @@ impl Search {
             Some(Surcharge::Monotone(module)) => {
                 let slots = self.columns.slots.iter().copied();
                 let columns = BatchColumns::of(state, module.as_ref(), &self.shapes, slots);
-                // The solver knows no failures: the first is kept, and all sets cost the same from then on.
+                // The solver knows no failures: the first is kept, and all sets cost the same from
+                // then on.
                 let failure = RefCell::new(None);
                 let of_set = |set: &[u32]| {
                     let set: Vec<usize> = set.iter().map(|&at| at as usize).collect();

@@ -6,38 +6,39 @@ use serde::Serialize;
 
 /// What is billed.
 const HOUR: Seconds = Seconds(3600);
-/// The longest life that is billed, hours: a hundred years. A clock that was wrong once must not fill a disk.
+/// Longest life that is billed, in hours: a hundred years. It limits the output after a clock
+/// error.
 const MOST_HOURS: u32 = 876_600;
 
-/// A life, as a bill sees it.
+/// A life, with what a bill needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Billed {
-    /// When it began to run.
+    /// When the instance was launched.
     pub launched_at: Timestamp,
     /// When and how it ended; `None` if it runs.
     pub ended: Option<(Timestamp, LifeEnd)>,
-    /// Whether the provider may end it: only then an hour that the provider breaks off is free.
+    /// True for preemptible instances: an hour that the provider ends early is free only for these.
     pub preemptible: bool,
-    /// What its flavor costs an hour: the price where there is no market.
+    /// The flavor's price for an hour, which applies where there is no market.
     pub price_per_hour: Money,
 }
 
-/// Why an hour costs what it costs.
+/// Why an hour is charged as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
-    /// It ran all of the hour.
+    /// The instance ran the whole hour.
     Full,
-    /// Its owner ended it within the hour: all of the hour is charged.
+    /// The owner ended the instance within the hour, which is charged in full.
     EndedByOwner,
-    /// The provider ended it within the hour: nothing is charged.
+    /// The provider ended the instance within the hour, which is free.
     EndedByProvider,
-    /// The price at the beginning of the hour is not known any more: nothing can be charged.
+    /// The price at the beginning of the hour is not known any more, so nothing is charged.
     PriceUnknown,
 }
 
 impl Charge {
-    /// The word for it.
+    /// The name of this reason.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,22 +53,23 @@ impl Charge {
 /// One hour of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BilledHour {
-    /// Which, from 1.
+    /// The number of the hour, from 1.
     pub number: u32,
     /// When it began.
     pub from: Timestamp,
-    /// When it ended, or the life within it.
+    /// When the hour ended, or the life within it.
     pub to: Timestamp,
-    /// The price that was fixed when it began.
+    /// The price at the beginning of the hour.
     pub price: Option<Money>,
-    /// What is charged.
+    /// The amount.
     pub charged: Money,
-    /// Why.
+    /// The reason for the amount.
     pub charge: Charge,
 }
 
-/// The hours of a life that began before `now`. Of a life that goes on only those that are over: what the last one costs depends on who ends
-/// it. `prices` is the market's line of its flavor, if there is a market.
+/// The hours of a life that began before `now`. For an instance that still runs, only completed
+/// hours: the charge of the last one depends on who ends it. `prices` is the market's price line of
+/// the flavor, if there is a market.
 pub fn hours<'l>(
     life: &'l Billed,
     prices: Option<&'l PriceLine>,
@@ -118,7 +120,7 @@ fn hour(
     })
 }
 
-/// A sum of money beyond what one price can be, exact.
+/// An exact sum of money, which may exceed the range of one price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     micros: u128,
@@ -194,7 +196,7 @@ mod tests {
             of(5400, LifeEnd::Deleted),
             [full(), ("0.10".to_owned(), EndedByOwner)]
         );
-        // A whole hour is a whole hour, whoever ends it.
+        // A completed hour is charged in full, regardless of who ends the life.
         assert_eq!(of(7200, LifeEnd::Preempted), [full(), full()]);
         assert_eq!(of(7200, LifeEnd::Deleted), [full(), full()]);
         assert_eq!(of(0, LifeEnd::Deleted), []);

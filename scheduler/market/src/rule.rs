@@ -1,27 +1,30 @@
-//! From supply and demand to a price.
+//! Prices from supply and demand.
 
 use ebbtide_model::{Money, Seconds};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// One, in the millionths in which shares are reckoned.
+/// One, in millionths, the unit of shares.
 const ONE: u64 = 1_000_000;
 
-/// How prices are made. Percentages are of what the flavor costs an hour (`ebbtide:price_per_hour`).
+/// How prices are set. Percentages are of the flavor's price for an hour
+/// (`ebbtide:price_per_hour`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MarketConfig {
-    /// False: preemptible instances cost what their flavor says, always.
+    /// False: preemptible instances always cost what their flavor says.
     pub enabled: bool,
-    /// How often prices are made. They change at whole multiples of it since 1970.
+    /// Interval between price changes. Prices change at whole multiples of it since 1970.
     pub interval_seconds: Seconds,
-    /// The price while nobody wants anything, in percent.
+    /// The price without any demand, in percent.
     pub floor_percent: u32,
-    /// The price while everything is taken, in percent.
+    /// The price when all supply is taken, in percent.
     pub ceiling_percent: u32,
-    /// How late the price rises: the share that is taken, to the power of this, is the way from floor to ceiling.
+    /// Exponent of the price curve: the share of supply that is taken, to this power, is the
+    /// price's position between floor and ceiling. Higher values raise the price later.
     pub steepness: u32,
-    /// How far the price goes towards where it belongs at each interval, in percent of the way. 100: at once.
+    /// How far the price moves towards its target at each interval, in percent of the difference.
+    /// 100: at once.
     pub step_percent: u32,
 }
 
@@ -31,7 +34,8 @@ impl Default for MarketConfig {
             enabled: false,
             interval_seconds: Seconds(300),
             floor_percent: 10,
-            // Who pays no more than this for a normal instance does not pay more for one that may be taken away.
+            // An owner who does not pay more than this for a normal instance does not pay more for
+            // a preemptible one.
             ceiling_percent: 100,
             steepness: 4,
             step_percent: 25,
@@ -39,7 +43,7 @@ impl Default for MarketConfig {
     }
 }
 
-/// A configuration out of range.
+/// A configuration value out of range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("market.{key} = {value}: use {low} to {high}")]
 pub struct MarketError {
@@ -47,9 +51,9 @@ pub struct MarketError {
     pub key: &'static str,
     /// Its value.
     pub value: u32,
-    /// The least that is allowed.
+    /// The lowest allowed value.
     pub low: u32,
-    /// The most.
+    /// The highest allowed value.
     pub high: u32,
 }
 
@@ -96,25 +100,25 @@ impl Rule {
         Ok(Self { config })
     }
 
-    /// How often prices are made.
+    /// Interval between price changes.
     #[must_use]
     pub fn interval(&self) -> Seconds {
         self.config.interval_seconds
     }
 
-    /// The lowest price of a flavor that costs `base` an hour.
+    /// The lowest price of a flavor with the base price `base`.
     #[must_use]
     pub fn floor(&self, base: Money) -> Money {
         percent_of(base, self.config.floor_percent)
     }
 
-    /// The highest one.
+    /// The highest price of a flavor with the base price `base`.
     #[must_use]
     pub fn ceiling(&self, base: Money) -> Money {
         percent_of(base, self.config.ceiling_percent)
     }
 
-    /// Where the price of a flavor belongs. Without supply everything is taken.
+    /// The target price of a flavor. Without supply, all of it counts as taken.
     #[must_use]
     pub fn target(&self, base: Money, supply: u64, demand: u64) -> Money {
         let taken = if supply == 0 || demand >= supply {
@@ -130,8 +134,8 @@ impl Rule {
         Money::from_micros(low + scaled(high - low, way, ONE))
     }
 
-    /// The next price after `before`; at first it is where it belongs. It gets there in the end, never goes beyond, and never leaves
-    /// floor and ceiling, also if those have changed.
+    /// The next price after `before`; the first price is the target. The price reaches its target,
+    /// never overshoots it, and stays between floor and ceiling, even if those have changed.
     #[must_use]
     pub fn next(&self, before: Option<Money>, base: Money, supply: u64, demand: u64) -> Money {
         let target = self.target(base, supply, demand);
@@ -139,7 +143,7 @@ impl Rule {
             return target;
         };
         let (from, to) = (before.micros(), target.micros());
-        // A millionth at least, so that it arrives.
+        // At least a millionth, so that it arrives.
         let step = scaled(from.abs_diff(to), u64::from(self.config.step_percent), 100).max(1);
         let next = if to > from {
             to.min(from.saturating_add(step))

@@ -1,4 +1,5 @@
-//! Prints how long the cloud takes and how much memory it needs: `cargo run --release -p ebbtide-nova-cloud --example cloud_speed`.
+//! Prints how long the cloud takes and how much memory it needs: `cargo run --release -p
+//! ebbtide-nova-cloud --example cloud_speed`.
 
 #![allow(
     clippy::unwrap_used,
@@ -72,7 +73,8 @@ fn main() {
         };
         let ordinary = median(300, |_| decide(&cloud, 1));
         let several = median(50, |_| decide(&cloud, 3));
-        // One host that Nova cannot weigh by columns sends everybody the reference's way: a multiplier that is infinite.
+        // One host that Nova cannot weigh by columns sends everybody the reference's way: a
+        // multiplier that is infinite.
         let wild = ebbtide_nova::model::Aggregate {
             id: 1,
             uuid: kit::fresh(1).to_string(),

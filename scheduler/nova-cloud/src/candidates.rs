@@ -1,10 +1,11 @@
 //! Which hosts Placement would offer for a request.
 //!
-//! A question with one group, of which all classes are on root providers, is answered from memory: hosts with
-//! `(total - reserved) * ratio - used >= amount`, within min_unit, max_unit and step_size, with the traits and aggregates that are
-//! asked for. Everything else is Placement's own to answer. Placement cuts its answer at `limit` hosts in an order of its own; here all
-//! are considered, which is what the limit is not meant to prevent, unless
-//! [`CloudSettings::cut_like_placement`](crate::CloudSettings::cut_like_placement) says otherwise.
+//! The cloud answers a query with one group whose classes are all on root providers from memory:
+//! hosts with `(total - reserved) * ratio - used >= amount`, within min_unit, max_unit and
+//! step_size, with the required traits and aggregates. Only Placement itself can answer other
+//! queries. Placement cuts its answer at `limit` hosts in an order of its own. The cloud considers
+//! all hosts, unless
+//! [`CloudSettings::cut_like_placement`](crate::CloudSettings::cut_like_placement) is set.
 
 use crate::cloud::providers::bad;
 use crate::cloud::{Cloud, Which};
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What Nova asks Placement for a request.
+/// Nova's query to Placement for a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementQuery {
     /// The first query; its text is what goes behind `GET /allocation_candidates?`.
@@ -28,18 +29,18 @@ pub struct PlacementQuery {
     pub fallback: Option<Query>,
 }
 
-/// Why a question has to be asked of Placement itself.
+/// Why only Placement itself can answer a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskPlacement {
     /// Groups with a suffix, or a group policy.
     Granular,
-    /// A child provider has a class that is asked for.
+    /// A child provider has a requested class.
     Nested,
-    /// A sharing provider has a class that is asked for.
+    /// A sharing provider has a requested class.
     Sharing,
-    /// Nothing is asked for but traits or aggregates.
+    /// The query requests only traits or aggregates.
     NoResources,
-    /// Inventories, traits or aggregates of a provider are not known, and the request asks for some.
+    /// The query needs inventories, traits or aggregates of a provider that are unknown.
     Unknown,
 }
 
@@ -75,7 +76,7 @@ pub struct Candidates {
     pub(crate) hosts: HostSet,
     pub(crate) offer: Offer,
     pub(crate) layout: u64,
-    /// Some of them are believed from compute rows only.
+    /// How many of them are known from compute rows only.
     pub(crate) believed: usize,
 }
 
@@ -101,14 +102,16 @@ impl Candidates {
             .collect()
     }
 
-    /// True if all hosts are among those of `others`, as long as no host has come or gone between the two.
+    /// True if all hosts are among those of `others`, as long as no host has come or gone between
+    /// the two.
     #[must_use]
     pub fn are_among(&self, others: &Self) -> bool {
         let theirs: std::collections::BTreeSet<usize> = others.hosts.iter().collect();
         self.layout == others.layout && self.hosts.iter().all(|place| theirs.contains(&place))
     }
 
-    /// How many hosts of the cloud are believed from their compute rows, because Placement was not read.
+    /// How many hosts are known from their compute rows only, because they were not read from
+    /// Placement.
     #[must_use]
     pub fn believed(&self) -> usize {
         self.believed
@@ -125,11 +128,13 @@ pub(crate) fn candidate(provider: Uuid, resources: &BTreeMap<String, u64>) -> Al
 }
 
 impl Cloud {
-    /// What Nova would ask Placement for this request, as text and in parts. Fills in the destination's node and aggregates as Nova
-    /// does: notifications tell of them.
+    /// Nova's query to Placement for this request, as text and in parts. As Nova does, this fills
+    /// the node and the aggregates of the destination into `spec`, because notifications contain
+    /// them.
     ///
     /// # Errors
-    /// What Nova raises: RequestFilterFailed, NoValidHost for a host that nobody knows, and so on.
+    /// The exceptions that Nova raises: RequestFilterFailed, NoValidHost for an unknown host, and
+    /// so on.
     pub fn ask(&self, spec: &mut RequestSpec) -> Result<PlacementQuery, Fault> {
         let nodes = self.nodes_named(spec);
         let world = World {
@@ -193,10 +198,10 @@ impl Cloud {
         uuids.into_iter().filter_map(node).collect()
     }
 
-    /// The hosts that Placement would answer with, as far as we know.
+    /// The hosts that Placement would return, computed from memory.
     ///
     /// # Errors
-    /// [`AskPlacement`]: this question is Placement's own.
+    /// [`AskPlacement`]: only Placement itself can answer this query.
     pub fn candidates(&self, asked: &PlacementQuery) -> Result<Candidates, AskPlacement> {
         let mut sets = Vec::new();
         let mut hosts = HostSet::none(self.at.len());
@@ -223,7 +228,7 @@ impl Cloud {
         })
     }
 
-    /// Hosts that can give what a query asks for, and the amounts.
+    /// Hosts that satisfy a query, and the amounts.
     pub(crate) fn fitting(
         &self,
         query: &Query,
@@ -256,7 +261,7 @@ impl Cloud {
     }
 
     /// # Errors
-    /// Children or sharing providers have a class that is asked for.
+    /// Children or sharing providers have a requested class.
     fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), AskPlacement> {
         for provider in self
             .others
@@ -265,7 +270,7 @@ impl Cloud {
         {
             let child = provider.parent.is_some();
             let Some(inventories) = &provider.inventories else {
-                // A root that nobody read may share.
+                // A root provider that was never read may be a sharing one.
                 return Err(AskPlacement::Unknown);
             };
             let shares = provider.traits.is_none() || provider.shares();
@@ -324,7 +329,8 @@ impl Cloud {
     ) -> Result<(), AskPlacement> {
         let required = || query.root_required.iter().chain(&group.required);
         let forbidden = || query.root_forbidden.iter().chain(&group.forbidden);
-        // Computes mirror whether they are disabled; where nobody has read it, the service says the same.
+        // Computes set this trait when they are disabled. If a host's traits were not read, its
+        // service row says the same.
         let told_by_service = |name: &String| name == "COMPUTE_STATUS_DISABLED";
         let asks = required().next().is_some() || !forbidden().all(told_by_service);
         if asks && hosts.meets(&self.columns.traits_unknown) {
@@ -335,8 +341,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// The hosts of Placement's real answer (`allocation_requests` and `provider_summaries`). A host is offered every allocation
-    /// request that names its root provider, as Nova does it.
+    /// The hosts of Placement's real answer (`allocation_requests` and `provider_summaries`). A
+    /// host is offered every allocation request that names its root provider, as Nova does it.
     ///
     /// # Errors
     /// [`CloudError::BadAnswer`].
@@ -384,8 +390,8 @@ impl Cloud {
         })
     }
 
-    /// Whether what Placement offers is free in truth: it does not see victims that run on without
-    /// their allocations.
+    /// Whether an offer of Placement is really free: Placement does not see victims that still run
+    /// without their allocations.
     fn fits_what_runs(&self, allocations: &Value) -> bool {
         let mut providers = allocations.as_object().into_iter().flatten();
         providers.all(|(provider, offered)| {
@@ -412,8 +418,9 @@ impl Cloud {
         }
     }
 
-    /// Hosts among the candidates whose instances are not confirmed, by cell and service's host: Nova reads them from the cell's
-    /// database for each request. Only of interest for requests with a server group.
+    /// Candidates whose instances are not confirmed, by cell and service host: Nova reads these
+    /// instances from the cell's database for each request. Needed only for requests with a server
+    /// group.
     #[must_use]
     pub fn unconfirmed(&self, candidates: &Candidates) -> Vec<(String, String)> {
         let hosts = candidates.hosts.iter().map(|place| self.host_at(place));

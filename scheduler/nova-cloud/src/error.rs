@@ -1,11 +1,12 @@
-//! What can be wrong with what the cloud is told or asked. That there is no room is an answer and not an error.
+//! Errors of the cloud's input and queries. Missing capacity is an answer, not an error.
 
 use uuid::Uuid;
 
 /// What is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudError {
-    /// A row of a compute node that Nova itself could not schedule with: the host is left out until the row is right.
+    /// A row of a compute node that Nova itself could not schedule with: the host is left out until
+    /// the row is right.
     #[error(
         "the compute node {host} ({uuid}) cannot be taken in: {problem}; until its row in compute_nodes is right the host gets nothing"
     )]

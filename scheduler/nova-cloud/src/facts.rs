@@ -1,11 +1,12 @@
-//! What the cloud is told: rows of Nova's databases and answers of Placement, as plain data.
+//! The input of the cloud in memory: rows of Nova's databases and answers of Placement, as plain
+//! data.
 
 use ebbtide_nova::hosts::ComputeRow;
 use ebbtide_nova::model::{Flavor, Service};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// What a consumer has: amounts by resource class, by provider.
+/// What a consumer holds: amounts by resource class, by provider.
 pub type Allocations = BTreeMap<Uuid, BTreeMap<String, u64>>;
 
 /// A cell, without its database URL.
@@ -13,7 +14,7 @@ pub type Allocations = BTreeMap<Uuid, BTreeMap<String, u64>>;
 pub struct CellFacts {
     /// `cell_mappings.uuid`.
     pub uuid: String,
-    /// Taken out of scheduling.
+    /// The operator has disabled the cell for scheduling.
     pub disabled: bool,
 }
 
@@ -24,7 +25,7 @@ pub struct ComputeFacts {
     pub uuid: Uuid,
     /// The cell in whose database the row is.
     pub cell_uuid: String,
-    /// The row as its object has it, with the ratios that are in effect.
+    /// The row as Nova's object presents it, with the effective allocation ratios.
     pub row: ComputeRow,
 }
 
@@ -33,17 +34,17 @@ pub struct ComputeFacts {
 pub struct ServiceFacts {
     /// Its host.
     pub host: String,
-    /// Its row, as far as it matters.
+    /// The columns of its row that the scheduler uses.
     pub service: Service,
 }
 
-/// What a provider has of one resource class (Placement's inventory). Numbers as Placement allows them; see
-/// `GET /resource_providers/{uuid}/inventories`.
+/// The inventory of one resource class of a provider. Values have the ranges of Placement; see `GET
+/// /resource_providers/{uuid}/inventories`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inventory {
-    /// All there is.
+    /// The total amount.
     pub total: i64,
-    /// Kept back.
+    /// The reserved amount.
     pub reserved: i64,
     /// The least that one consumer may take.
     pub min_unit: i64,
@@ -51,11 +52,11 @@ pub struct Inventory {
     pub max_unit: i64,
     /// Amounts are multiples of this.
     pub step_size: i64,
-    /// How often it is sold.
+    /// The overcommit factor.
     pub allocation_ratio: f64,
 }
 
-/// A resource provider. What is `None` was not read: what is known of it already stays.
+/// A resource provider. A `None` field was not read; the cloud keeps its known value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProviderFacts {
     /// Its uuid.
@@ -93,36 +94,36 @@ pub struct ProviderLine {
     pub root: Uuid,
 }
 
-/// A server, as its row in a cell's `instances` and the tables beside it say.
+/// A server, from its row in a cell's `instances` and the related tables.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InstanceRecord {
     /// `instances.uuid`, the consumer in Placement.
     pub uuid: Uuid,
     /// Name, for explanations only.
     pub name: String,
-    /// Service's host; `None` while it has none.
+    /// Host of its nova-compute service; `None` while it has none.
     pub host: Option<String>,
     /// Hypervisor's host name.
     pub node: Option<String>,
     /// Who owns it.
     pub project_id: String,
-    /// Who made it.
+    /// The user that created it.
     pub user_id: String,
-    /// Its flavor as it was embedded when the server was created (or resized), extra specs included.
+    /// Its flavor as embedded when the server was created (or resized), extra specs included.
     pub flavor: Flavor,
-    /// Its root disk is a volume, so that it takes none of the host's for it.
+    /// True if its root disk is a volume, which takes no disk of the host.
     pub boots_from_volume: bool,
-    /// Microseconds since 1970, UTC.
+    /// Launch time in microseconds since 1970, UTC.
     pub launched_at: Option<i64>,
     /// `active`, `stopped`, …
     pub vm_state: Option<String>,
-    /// `None` while nobody does anything with it.
+    /// Nova's current task; `None` if Nova is not working on the server.
     pub task_state: Option<String>,
     /// Locked by its owner or an administrator.
     pub locked: bool,
     /// Its server group.
     pub group: Option<Uuid>,
-    /// `system_metadata` keys `image_*` without the prefix, where somebody read them.
+    /// `system_metadata` keys `image_*` without the prefix; empty if not read.
     pub image_properties: BTreeMap<String, serde_json::Value>,
 }
 
@@ -131,7 +132,7 @@ pub struct InstanceRecord {
 pub struct Consumer {
     /// Its uuid: a server, or a migration.
     pub uuid: Uuid,
-    /// Its generation, without which nothing can be taken from it.
+    /// Its generation, which a write that takes something from it has to name.
     pub generation: i64,
     /// What it has of this provider, by resource class.
     pub resources: BTreeMap<String, u64>,

@@ -27,8 +27,9 @@ pub(crate) struct Terms {
     pub(crate) priority: u8,
 }
 
-/// The terms of a preemptible flavor; `None` for a normal one. Nova has taken the flavor as it is, so it cannot be refused here: where one of our
-/// keys is wrong, all but the marking itself counts as not said.
+/// The terms of a preemptible flavor; `None` for a normal one. Nova has taken the flavor as it is,
+/// so it cannot be refused here: where one of our keys is wrong, all but the marking itself counts
+/// as not said.
 pub(crate) fn terms(flavor: &Flavor) -> Option<Terms> {
     if !is_preemptible(flavor) {
         return None;
@@ -60,8 +61,8 @@ pub(crate) fn terms(flavor: &Flavor) -> Option<Terms> {
     })
 }
 
-/// What a server of a flavor most probably has in Placement (`ResourceRequest.from_request_spec`, without image and ports). Believed until
-/// Placement is read.
+/// What a server of a flavor most probably has in Placement (`ResourceRequest.from_request_spec`,
+/// without image and ports). Believed until Placement is read.
 pub(crate) fn believed_resources(
     flavor: &Flavor,
     boots_from_volume: bool,

@@ -1,13 +1,16 @@
-//! The cloud in memory: hosts as Nova and Placement know them, decisions on both states.
+//! The cloud in memory: hosts as Nova and Placement know them, and decisions on both states.
 //!
-//! The crate is pure: no clock, no I/O. Whoever holds a [`Cloud`] tells it what Nova's databases and Placement say, row by row and
-//! change by change, and asks it
+//! The crate is pure: no clock, no I/O. The owner of a [`Cloud`] passes it the rows of Nova's
+//! databases and the answers of Placement, change by change, and asks it
 //!
 //! - which hosts Placement would offer for a request ([`Cloud::ask`], [`Cloud::candidates`]),
-//! - what Nova would decide on them ([`Cloud::decide`], step by step so that claims are made outside of any lock),
-//! - who would have to leave for a normal request that found no room ([`Cloud::plan`]).
+//! - what Nova would decide on them ([`Cloud::decide`], step by step, so that the caller makes
+//!   claims outside of any lock),
+//! - which victims would have to leave for a normal request that found no capacity
+//!   ([`Cloud::plan`]).
 //!
-//! What Placement and Nova's database hold is the truth; this is a belief about it that a claim verifies.
+//! Placement and Nova's database hold the truth. The cloud in memory may be out of date, so a claim
+//! verifies each decision.
 
 mod candidates;
 mod cloud;

@@ -1,4 +1,4 @@
-//! One request on its way, step by step: claims are made by the caller, outside any lock.
+//! One request, processed step by step. The caller makes the claims, outside any lock.
 
 use crate::candidates::{Candidates, Offer, PlacementQuery, candidate};
 use crate::cloud::Cloud;
@@ -17,7 +17,8 @@ use uuid::Uuid;
 /// What the caller does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// Claim this (`PUT /allocations/{instance}`), then say how it went with [`Scheduling::claimed`].
+    /// Claim this (`PUT /allocations/{instance}`), then say how it went with
+    /// [`Scheduling::claimed`].
     Claim(Claim),
     /// Answer with these.
     Done(Vec<Vec<Selected>>),
@@ -25,7 +26,8 @@ pub enum Next {
     Failed {
         /// What Nova raises, mostly NoValidHost.
         fault: Fault,
-        /// Instances whose claims are to be deleted. Empty for faults after which Nova leaves them behind.
+        /// Instances whose claims are to be deleted. Empty for faults after which Nova leaves them
+        /// behind.
         release: Vec<String>,
     },
 }
@@ -33,11 +35,11 @@ pub enum Next {
 /// A claim to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// For whom.
+    /// The instance.
     pub instance_uuid: String,
-    /// Where.
+    /// The host.
     pub host: HostRef,
-    /// What.
+    /// The allocations.
     pub candidate: AllocationCandidate,
 }
 
@@ -127,7 +129,7 @@ impl States for Working {
 impl Field for Working {
     fn all(&self) -> Vec<usize> {
         if self.first.is_some() {
-            // They are sorted already, and nobody asks who did not pass.
+            // They are already sorted, and no caller asks for the hosts that did not pass.
             return Vec::new();
         }
         self.hosts.iter().collect()
@@ -159,7 +161,8 @@ impl Field for Working {
     }
 }
 
-/// One request on its way. Owned: the cloud may change meanwhile, the request goes on with what was true when it began, as in Nova.
+/// One request that is being processed. It owns its data: if the cloud changes meanwhile, the
+/// request continues with the state at its beginning, as in Nova.
 #[derive(Debug)]
 pub struct Scheduling {
     steps: Steps<Working>,
@@ -168,7 +171,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// What to do next. Asked again without [`Self::claimed`] it says the same again.
+    /// What to do next. Without [`Self::claimed`] in between it returns the same again.
     #[allow(
         clippy::should_implement_trait,
         reason = "a request is no iterator: it waits for claims"
@@ -199,7 +202,8 @@ impl Scheduling {
         }
     }
 
-    /// Says how the claim went that [`Self::next`] asked for. Without one it does nothing.
+    /// Reports the outcome of the claim that [`Self::next`] asked for. Does nothing if there is
+    /// none.
     pub fn claimed(&mut self, outcome: Claimed) {
         let context = Context {
             options: &self.options,
@@ -213,14 +217,15 @@ impl Scheduling {
         self.steps.claimed(outcome, &context);
     }
 
-    /// How many hosts passed the filters for the first instance; zero before the first [`Self::next`].
+    /// How many hosts passed the filters for the first instance; zero before the first
+    /// [`Self::next`].
     #[must_use]
     pub fn passing(&self) -> usize {
         self.steps.passing().unwrap_or(0)
     }
 
-    /// For each filter that ran for the instance looked at last: its name, hosts before, hosts after. Nova logs these before a
-    /// NoValidHost.
+    /// For each filter that ran for the instance looked at last: its name, hosts before, hosts
+    /// after. Nova logs these before a NoValidHost.
     #[must_use]
     pub fn filtered(&self) -> Vec<(String, usize, usize)> {
         let trace = self.steps.trace().iter();
@@ -250,8 +255,8 @@ impl Scheduling {
     }
 }
 
-/// Whether something looks at candidates themselves, so that they have to stand in the states: filters that narrow them, and
-/// requests that name them (which nobody does but for the pleasure of it).
+/// Whether a filter or the request looks at the candidates themselves, so that the host states must
+/// contain them: filters that narrow candidates, and (rare) requests that name them.
 fn looks_at_candidates(spec: &RequestSpec, options: &Options) -> bool {
     let names = |name: &String| filters::by_name(name).is_some_and(|filter| filter.narrows(spec));
     let hints = spec.scheduler_hints.as_ref();
@@ -267,8 +272,8 @@ fn looks_at_candidates(spec: &RequestSpec, options: &Options) -> bool {
 }
 
 impl Cloud {
-    /// Begins to decide a request. `now` in microseconds since 1970, UTC. `seed`: chance where Nova's options allow it; `None` takes
-    /// the best.
+    /// Begins to decide a request. `now` in microseconds since 1970, UTC. `seed`: chance where
+    /// Nova's options allow it; `None` takes the best.
     ///
     /// # Errors
     /// [`CloudError::Stale`].
@@ -283,8 +288,8 @@ impl Cloud {
         self.decide_expecting(spec, call, candidates, now, seed, &Expected::default())
     }
 
-    /// The same with members of server groups that are not on their hosts yet: for the filters and
-    /// weighers of groups they are.
+    /// As [`Self::decide`], but filters and weighers of server groups count members that are not on
+    /// their hosts yet.
     ///
     /// # Errors
     /// [`CloudError::Stale`].
@@ -319,9 +324,9 @@ impl Cloud {
         })
     }
 
-    /// Hosts where an instance could go as well, as things are now: they pass for it and have room
-    /// without anybody's leaving, since Nova's conductor claims an alternate by itself. In Nova's
-    /// order; empty where memory cannot know.
+    /// Alternate hosts for an instance in the current state: they pass and have enough free
+    /// capacity without an eviction, because Nova's conductor claims an alternate by itself. In
+    /// Nova's order; empty if memory cannot tell.
     #[must_use]
     pub fn alternates(
         &self,
@@ -389,7 +394,8 @@ impl Cloud {
         working
     }
 
-    /// Filters and weighs candidates once, for the first instance, in any order; and the states as the filters left them.
+    /// Filters and weighs candidates once, for the first instance, in any order; and the states as
+    /// the filters left them.
     pub(crate) fn sort_once(
         &self,
         spec: &RequestSpec,
@@ -409,7 +415,8 @@ impl Cloud {
         Ok((working.states, sorted))
     }
 
-    /// The hosts in the cells where a request looks: all that are enabled, or the one it must not leave, even if that is disabled.
+    /// The hosts in the cells where a request looks: all that are enabled, or the one it must not
+    /// leave, even if that is disabled.
     pub(crate) fn hosts_for(&self, spec: &RequestSpec) -> HostSet {
         let destination = spec.requested_destination.as_ref();
         let only = destination

@@ -3,8 +3,8 @@
 use crate::error::NovaServiceError;
 use ebbtide_bus::BrokerUrl;
 
-/// One URL for each host of a transport URL: `rabbit://u:p@h1:5672,u:p@h2:5672/nova?ssl=1`. AMQP URLs are taken as they are, separated by
-/// commas.
+/// One URL for each host of a transport URL: `rabbit://u:p@h1:5672,u:p@h2:5672/nova?ssl=1`. AMQP
+/// URLs are used unchanged, separated by commas.
 pub(crate) fn brokers(url: &str) -> Result<Vec<BrokerUrl>, NovaServiceError> {
     let parsed: Result<Vec<BrokerUrl>, _> = texts(url).iter().map(|text| text.parse()).collect();
     parsed.map_err(|error| {

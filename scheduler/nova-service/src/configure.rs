@@ -1,4 +1,4 @@
-//! From nova.conf to what the parts of the service take.
+//! Converts nova.conf to the settings of the service's parts.
 
 use crate::error::NovaServiceError;
 use crate::preemption::{Policy, ReplyWhen};
@@ -17,13 +17,14 @@ use oslo_messaging::{RabbitOptions, TransportUrl};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the ledger is told from the operator's file.
+/// The option that configures the ledger.
 pub(crate) const LEDGER: &str = "[ebbtide] connection";
 
-/// The program's name in Nova's own words: its configuration and its log file are found by it.
+/// The program's name in Nova: oslo.config finds its configuration and its log file by it.
 pub const PROGRAM: &str = "nova-scheduler";
 
-/// Reads nova.conf as nova-scheduler does: these files and folders, or where oslo.config looks by itself.
+/// Reads nova.conf as nova-scheduler does: these files and folders, or those that oslo.config finds
+/// by itself.
 ///
 /// # Errors
 /// [`NovaServiceError::Config`] that names file, line, option and what is allowed.
@@ -41,7 +42,7 @@ fn seconds(number: i64) -> Seconds {
     Seconds(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
 }
 
-/// How requests are dealt with.
+/// The settings for processing requests.
 pub(crate) fn settings(conf: &NovaConf) -> Settings {
     let ours = &conf.ebbtide;
     let defaults = Settings::default();
@@ -65,10 +66,11 @@ pub(crate) fn settings(conf: &NovaConf) -> Settings {
     }
 }
 
-/// All that can be said against a configuration without asking anybody: what [`NovaService::open`](crate::NovaService::open) refuses first, in its order.
+/// Checks a configuration without any connection. Returns the errors for which
+/// [`NovaService::open`](crate::NovaService::open) would refuse it, in the same order.
 ///
 /// # Errors
-/// Those that `NovaService::open` would have, each of which would keep it from opening.
+/// Those of `NovaService::open`, each of which would keep it from opening.
 pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
     let mut wrong = Vec::new();
     let mut look = |result: Result<(), NovaServiceError>| wrong.extend(result.err());
@@ -108,7 +110,8 @@ pub(crate) fn agents_bus(
     Ok((brokers, prefix))
 }
 
-/// `[workarounds] disable_compute_service_check_for_ffu`: computes that are too old are told of, and not a reason to end.
+/// `[workarounds] disable_compute_service_check_for_ffu`: computes that are too old cause a
+/// warning, not a stop.
 pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
     conf.workarounds
         .get("disable_compute_service_check_for_ffu")
@@ -120,7 +123,7 @@ pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
         })
 }
 
-/// Nova's options for deciding, as that release of Nova reads them; what has no effect is told.
+/// Nova's options for decisions, as that release of Nova reads them; logs options without effect.
 pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, NovaServiceError> {
     let (options, notes) = conf
         .options_for(Release(release))
@@ -132,7 +135,7 @@ pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, NovaSer
     Ok(options)
 }
 
-/// What of our own wishes the cloud decides by.
+/// Ebbtide's own options for decisions.
 pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
     let mut settings = CloudSettings {
         grace: seconds(conf.ebbtide.default_grace),
@@ -144,7 +147,7 @@ pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
     settings
 }
 
-/// Where Nova's databases are.
+/// The connections to Nova's databases.
 pub(crate) fn databases(conf: &NovaConf) -> Result<NovaDbConfig, NovaServiceError> {
     let need = |section: &str, of: &nova_conf::Database| {
         of.connection.clone().map(Secret::new).ok_or_else(|| {
@@ -188,7 +191,7 @@ fn ratio(set: Option<f64>, initial: f64) -> f64 {
     set.filter(|ratio| *ratio != 0.0).unwrap_or(initial)
 }
 
-/// Who we are for Placement, and where it is.
+/// The endpoint of Placement, and the credentials for it.
 pub(crate) fn placement(
     conf: &NovaConf,
 ) -> Result<(AuthOptions, SessionOptions, AdapterOptions), NovaServiceError> {
@@ -217,8 +220,8 @@ pub(crate) fn transport(
     Ok((url, options))
 }
 
-/// A database URL of OpenStack's form for the ledger: SQLAlchemy names the driver in the scheme, and Python's drivers have parameters of
-/// their own.
+/// Converts a database URL of OpenStack's form for the ledger: SQLAlchemy names the driver in the
+/// scheme, and Python's drivers have their own parameters.
 pub(crate) fn plain_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
     let scheme = scheme.split('+').next().unwrap_or(scheme);

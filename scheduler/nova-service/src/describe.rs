@@ -1,11 +1,11 @@
-//! What nova.conf comes to, in nova.conf's own words and without passwords.
+//! Shows the effective configuration in nova.conf's form, without passwords.
 
 use ebbtide_model::names::hide_logins;
 use ebbtide_nova::weighing;
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf, ReplyWhen, Section};
 use std::fmt::{Display, Write as _};
 
-/// Options of keystoneauth's that are no secrets.
+/// Options of keystoneauth that are not secret.
 const OF_SERVICES: [&str; 8] = [
     "auth_url",
     "auth_type",
@@ -17,9 +17,8 @@ const OF_SERVICES: [&str; 8] = [
     "endpoint_override",
 ];
 
-/// The configuration as a text that nova.conf could hold: what is in use, defaults included.
-/// Passwords are `***`, credentials by keystoneauth are shown without their secrets, and what the
-/// operator should know stands behind a `#`.
+/// The configuration in the form of nova.conf: the effective values, defaults included. Passwords
+/// are `***`, keystoneauth credentials lack their secrets, and notes for the operator follow a `#`.
 #[must_use]
 pub fn describe(conf: &NovaConf) -> String {
     let mut text = String::from("# The configuration is good.\n");

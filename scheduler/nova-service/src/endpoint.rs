@@ -1,4 +1,4 @@
-//! What the Nova service answers to: nova-scheduler's methods, and those of the base API.
+//! The RPC endpoint of the Nova service: nova-scheduler's methods, and those of the base API.
 
 use crate::facts::Facts;
 use crate::select::{Selector, raised};
@@ -49,7 +49,7 @@ impl Endpoint for SchedulerApi {
     }
 }
 
-/// Casts that keep a scheduler up to date.
+/// Handles the casts that keep a scheduler up to date.
 async fn follow(facts: &Facts, method: &str, args: &Wire) -> Result<(), ObjectError> {
     match method {
         "update_aggregates" => {
@@ -114,7 +114,7 @@ impl Endpoint for BaseApi {
             })?;
             return Ok(json!({"service": "scheduler", "arg": arg}));
         }
-        // There is no backdoor.
+        // This service has no backdoor.
         Ok(Value::Null)
     }
 }

@@ -1,4 +1,4 @@
-//! Why a scheduler does not start, or has to end. What a caller is told instead are Nova's own exceptions.
+//! Why a scheduler does not start or has to stop. A caller gets Nova's own exceptions instead.
 
 use ebbtide_bus::BusError;
 use ebbtide_nova_cloud::CloudError;
@@ -12,7 +12,7 @@ use thiserror::Error;
 /// An error of the Nova service.
 #[derive(Debug, Error)]
 pub enum NovaServiceError {
-    /// nova.conf.
+    /// nova.conf is invalid.
     #[error("{0}")]
     Config(String),
     /// One of Nova's databases.
@@ -21,7 +21,7 @@ pub enum NovaServiceError {
     /// Keystone or Placement.
     #[error(transparent)]
     OpenStack(#[from] OpenStackError),
-    /// What they said cannot be taken in.
+    /// The data of the services above are not acceptable to the cloud in memory.
     #[error(transparent)]
     Cloud(#[from] CloudError),
     /// Nova's message bus.
@@ -54,7 +54,7 @@ impl NovaServiceError {
         }
     }
 
-    /// True if the same may work later although nobody changes the configuration.
+    /// True if a retry with the same configuration may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {

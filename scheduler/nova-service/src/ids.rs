@@ -3,7 +3,8 @@
 
 use uuid::Uuid;
 
-/// One identifier that sorts by the time at which it was made (UUID version 7), which databases like.
+/// One identifier that sorts by the time at which it was made (UUID version 7), which databases
+/// like.
 pub(crate) fn new() -> Uuid {
     Uuid::now_v7()
 }

@@ -1,4 +1,4 @@
-//! Something that is opened at the start or, while what it needs is away, later.
+//! A resource that is opened at the start or, while a service that it needs is unavailable, later.
 
 use crate::error::NovaServiceError;
 use crate::task::{Tasks, pause};
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OnceCell, oneshot, watch};
 
-/// How long is waited.
+/// Waiting times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
-    /// For the first try, by the start.
+    /// How long the start waits for the first try.
     pub(crate) first: Duration,
-    /// Between two tries.
+    /// Pause between two tries.
     pub(crate) pause: Duration,
 }
 
-/// Something that is there, or will be. Cheap to clone.
+/// A resource that is open, or will be. Cheap to clone.
 pub(crate) struct Later<T> {
     opened: Arc<OnceCell<T>>,
-    /// Whether it is there.
+    /// Whether it is open.
     ready: watch::Receiver<bool>,
 }
 
@@ -32,12 +32,12 @@ impl<T> Clone for Later<T> {
 }
 
 impl<T: Send + Sync + 'static> Later<T> {
-    /// Begins to open it. Returns when it is open, when the first try has failed because something
-    /// is away, or after `times.first`; then tries go on in the background, and their errors,
-    /// whatever they are, are written in the log.
+    /// Starts to open it. Returns when it is open, when the first try has failed because a service
+    /// is unavailable, or after `times.first`. Further tries run in the background, and all their
+    /// errors are logged.
     ///
     /// # Errors
-    /// What the first try failed of, if the same cannot work later.
+    /// The error of the first try, if a retry cannot succeed.
     pub(crate) async fn start<F>(
         tasks: &Tasks,
         what: &'static str,
@@ -84,7 +84,7 @@ impl<T: Send + Sync + 'static> Later<T> {
         Ok(Self { opened, ready })
     }
 
-    /// It is there already.
+    /// A resource that is already open.
     #[cfg(test)]
     pub(crate) fn ready(open: T) -> Self {
         let (_, ready) = watch::channel(true);
@@ -94,12 +94,12 @@ impl<T: Send + Sync + 'static> Later<T> {
         }
     }
 
-    /// It, if it is there.
+    /// The resource, if it is open.
     pub(crate) fn get(&self) -> Option<&T> {
         self.opened.get()
     }
 
-    /// It, as soon as it is there, or nothing when patience ends.
+    /// The resource as soon as it is open; `None` after `patience`.
     pub(crate) async fn wait(&self, patience: Duration) -> Option<&T> {
         let mut ready = self.ready.clone();
         let _ = tokio::time::timeout(patience, ready.wait_for(|ready| *ready)).await;

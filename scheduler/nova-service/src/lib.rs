@@ -1,4 +1,4 @@
-//! The Nova service: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
+//! The Nova service: answers RPC requests as nova-scheduler does, and frees capacity by preemption.
 
 pub mod audit;
 mod brokers;

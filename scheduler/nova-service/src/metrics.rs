@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Metrics for Prometheus.
 
 use crate::preemption::{Preemption, State, VictimState};
 use ebbtide_nova_cloud::Counts;
@@ -158,7 +158,7 @@ impl Metrics {
         }
     }
 
-    /// The page, with what stands now.
+    /// The page with the current values.
     pub(crate) fn text(&self, counts: Counts, under_way: usize) -> String {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.under_way.set(number(under_way));

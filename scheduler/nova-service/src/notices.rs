@@ -1,5 +1,5 @@
-//! Notifications `scheduler.select_destinations.start` and `.end`, sent in order beside the work: nobody waits for them, and a broker
-//! that takes none holds up nothing.
+//! Notifications `scheduler.select_destinations.start` and `.end`. A separate task sends them in
+//! order; requests do not wait for them, and a broker that accepts none delays nothing.
 
 use crate::task::Tasks;
 use ebbtide_nova_objects::notification::{
@@ -10,18 +10,19 @@ use oslo_messaging::{Map, Notification, Notifier, Priority};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// Notifications that wait for the broker. More are thrown away, and told.
+/// Limit of notifications that wait for the broker. The scheduler drops further ones and logs that.
 const WAITING: usize = 10_000;
 
-/// Whoever sends.
+/// Sender of notifications.
 #[derive(Clone, Default)]
 pub(crate) struct Notices {
     queue: Option<mpsc::Sender<Payload>>,
-    /// Versioned ones are sent, too: they change what the old ones say afterwards.
+    /// Versioned notifications are sent, too. They change the content of the legacy ones that
+    /// follow.
     versioned: bool,
 }
 
-/// What one notification says in its two forms.
+/// The content of one notification in its two forms.
 struct Payload {
     event: &'static str,
     legacy: Value,
@@ -30,7 +31,7 @@ struct Payload {
 }
 
 impl Notices {
-    /// Sends with these: one for the old form, one for the versioned.
+    /// A sender with a notifier for the legacy form and one for the versioned form.
     pub(crate) fn new(
         legacy: Option<Notifier>,
         versioned: Option<Notifier>,
@@ -76,12 +77,13 @@ impl Notices {
         }
     }
 
-    /// The request has candidates.
+    /// Notifies that the scheduler has candidates for the request.
     pub(crate) fn start(&self, request: &ScheduleRequest, context: &RpcContext, fields: &Map) {
         self.send(START, request, context, fields, false);
     }
 
-    /// The request has its hosts, and is as Nova leaves it then.
+    /// Notifies that the scheduler has selected hosts. The request is in the state in which Nova
+    /// leaves it.
     pub(crate) fn end(&self, request: &ScheduleRequest, context: &RpcContext, fields: &Map) {
         self.send(END, request, context, fields, self.versioned);
     }
@@ -96,7 +98,8 @@ impl Notices {
     ) {
         let Some(queue) = &self.queue else { return };
         let mut fields = fields.clone();
-        // As Python's `redacted_copy`: what lets others act in the user's name stays here.
+        // As Python's `redacted_copy`: removes credentials with which a reader could act in the
+        // user's name.
         for secret in ["auth_token", "service_token"] {
             fields.remove(secret);
         }

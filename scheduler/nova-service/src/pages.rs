@@ -17,7 +17,7 @@ use oslo_messaging::{Transport, TransportStatus};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
-/// What the pages show.
+/// The data that the pages show.
 #[derive(Clone)]
 pub(crate) struct Pages {
     pub(crate) facts: Facts,
@@ -29,7 +29,7 @@ pub(crate) struct Pages {
 /// Starts listening.
 ///
 /// # Errors
-/// The address is none, or somebody else has it.
+/// The address is invalid, or another process uses it.
 pub(crate) async fn start(
     address: &str,
     pages: Pages,
@@ -67,7 +67,7 @@ fn wrong(address: &str, problem: &str) -> NovaServiceError {
     ))
 }
 
-/// Where to listen.
+/// Parses the listen address.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
     text.parse().map_err(|error| {
         let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
@@ -85,7 +85,7 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     )
 }
 
-/// Ready: requests come in.
+/// Readiness: the scheduler receives requests.
 async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
     let why = match pages.transport.status() {
         TransportStatus::Up => return (StatusCode::OK, "ready\n".to_owned()),

@@ -1,5 +1,5 @@
-//! The operator's weighers and cost modules in OpenStack mode: `[ebbtide] plugins` of nova.conf names a file with them. It is read when the scheduler
-//! starts, and again on SIGHUP.
+//! The operator's weighers and cost modules in OpenStack mode: `[ebbtide] plugins` of nova.conf
+//! names a file with them. The scheduler reads it when it starts, and again on SIGHUP.
 
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often is tried again to reach a service that was away.
+/// Pause before the scheduler tries again to reach an unavailable service.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// What is in use.
+/// The current plugins.
 struct ActivePlugins {
     set: PluginSet,
     standalone: Arc<StandaloneWeighers>,
@@ -29,7 +29,7 @@ struct ActivePlugins {
 #[derive(Clone)]
 pub(crate) struct NovaServicePlugins(Arc<Mutex<ActivePlugins>>);
 
-/// Loads what is new. The rest goes on as it is.
+/// Loads new plugins. The others continue unchanged.
 fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<PluginSet, PluginError> {
     let configs = match &conf.ebbtide.plugins {
         Some(path) => read_file(Path::new(path))?,
@@ -56,7 +56,8 @@ fn say(set: &PluginSet) {
 }
 
 impl NovaServicePlugins {
-    /// Puts them behind Nova's own weighers, and looks now and then for those that are away.
+    /// Adds the plugins after Nova's own weighers, and regularly retries those whose services are
+    /// unavailable.
     pub(crate) fn start(
         conf: &NovaConf,
         options: Options,
@@ -73,7 +74,8 @@ impl NovaServicePlugins {
         Ok((plugins, options, cloud))
     }
 
-    /// SIGHUP: takes what the file says now into use, all of it or, if anything is wrong with it, nothing. Decisions under way end as they began.
+    /// SIGHUP: applies the current file, completely or, after any error, not at all. Running
+    /// decisions end with the plugins with which they began.
     pub(crate) async fn read_again(
         &self,
         conf: &NovaConf,
@@ -102,14 +104,14 @@ impl NovaServicePlugins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks now and then for those that were away.
+    /// Regularly retries plugins whose services were unavailable.
     fn wait(&self, tasks: &Tasks) {
         let (plugins, stop) = (self.clone(), tasks.stop().clone());
         tasks.spawn("plugins", async move {
             while pause(&stop, AGAIN).await {
                 let standalone = Arc::clone(&plugins.held().standalone);
                 if standalone.is_waiting() {
-                    // What becomes of it is written in the log.
+                    // The outcome is logged.
                     let _ = blocking(move || standalone.look_again()).await;
                 }
             }

@@ -1,9 +1,9 @@
-//! Which release of Nova the cloud runs: the operator's word, or what the records of Nova's
-//! services show.
+//! Which release of Nova the cloud runs: from the operator's configuration, or from the records of
+//! Nova's services.
 //!
-//! A cloud that is being built shows nothing yet, and one that is upgraded shows another one later.
-//! So it is looked at with each heartbeat, and, as long as it is not known, before each request: a
-//! request comes from a conductor, which has a record by then.
+//! A new cloud has no records yet, and an upgraded one shows another release later. So the
+//! scheduler checks with each heartbeat, and before each request as long as the release is unknown:
+//! a request comes from a conductor, which has a record by then.
 
 use crate::configure;
 use crate::error::NovaServiceError;
@@ -25,13 +25,13 @@ struct Shared {
     facts: Facts,
     record: OwnService,
     known: Mutex<Option<Release>>,
-    /// Nothing was seen yet. Apart from `known`, which a look holds while databases answer:
-    /// requests do not wait for that.
+    /// The release is still unknown. Separate from `known`, whose lock is held while databases
+    /// answer: requests do not wait for that.
     unknown: AtomicBool,
 }
 
-/// The release that is written into our record: what is shown, else what the operator says, else
-/// the oldest, which keeps no nova-scheduler from starting.
+/// The release for this scheduler's service record: the one found, else the operator's, else the
+/// oldest, which lets every nova-scheduler start.
 pub(crate) fn recorded(shown: Option<Release>, conf: &NovaConf) -> Release {
     let said = conf.ebbtide.nova_release.map(Release::of_major);
     shown.or(said).unwrap_or_else(|| Release::of_version(0))
@@ -44,8 +44,8 @@ fn deciding(shown: Option<Release>, conf: &NovaConf) -> u32 {
         .unwrap_or_else(|| recorded(shown, conf).major())
 }
 
-/// What the cloud shows at the start, and the major version whose scheduler decides until it shows
-/// another one.
+/// The release found at the start, and the major version whose scheduler decides until another one
+/// is found.
 pub(crate) async fn at_start(
     nova: &NovaDb,
     conf: &NovaConf,
@@ -55,7 +55,7 @@ pub(crate) async fn at_start(
     Ok((shown, deciding(shown, conf)))
 }
 
-/// Tells the operator what is not sure and what can be done.
+/// Logs what is uncertain and what the operator can do.
 fn say(shown: Option<Release>, conf: &NovaConf) {
     if conf.ebbtide.nova_release.is_some() {
         return;
@@ -95,7 +95,8 @@ impl CloudRelease {
         }
     }
 
-    /// One heartbeat of our record, and a look at those of others.
+    /// Writes one heartbeat of this scheduler's record, and checks the records of the other
+    /// services.
     pub(crate) async fn beat(&self) {
         if let Err(error) = self.shared.record.beat().await {
             tracing::warn!(code = error.code(), "{error}");
@@ -103,7 +104,7 @@ impl CloudRelease {
         self.look().await;
     }
 
-    /// Looks, as long as nothing was seen.
+    /// Checks the records as long as the release is unknown.
     pub(crate) async fn look_if_unknown(&self) {
         let said = self.shared.conf.ebbtide.nova_release.is_some();
         if !said && self.shared.unknown.load(Ordering::Relaxed) {
@@ -111,7 +112,7 @@ impl CloudRelease {
         }
     }
 
-    /// Looks what the cloud shows, and follows it.
+    /// Checks the records, and changes to the release found.
     async fn look(&self) {
         let mut known = self.shared.known.lock().await;
         let shown = match self.shared.facts.database.nova().shown_release().await {
@@ -129,7 +130,7 @@ impl CloudRelease {
         }
     }
 
-    /// False if it could not be followed: the next look tries again.
+    /// Changes to a release. False if that failed: the next check tries again.
     async fn follow(&self, before: Option<Release>, release: Release) -> bool {
         let Shared { conf, facts, .. } = &*self.shared;
         let (was, is) = (deciding(before, conf), deciding(Some(release), conf));

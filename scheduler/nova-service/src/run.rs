@@ -1,4 +1,4 @@
-//! From nova.conf to a scheduler that answers, and to its end.
+//! The life of a scheduler: from nova.conf to its stop.
 
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
@@ -25,12 +25,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The topic of schedulers.
 const TOPIC: &str = "scheduler";
-/// How long requests that are being worked on may take to end; the rest goes back to the broker, for another scheduler.
+/// Time limit for running requests at the stop; the rest returns to the broker, for another
+/// scheduler.
 const FINISH: Duration = Duration::from_secs(10);
-/// How long something that is needed at the start and away rests before it is asked again.
+/// Pause before an unavailable service is tried again at the start.
 const START_PAUSE: Duration = Duration::from_secs(2);
 
-/// A scheduler that answers.
+/// A running scheduler.
 pub struct NovaService {
     server: RpcServer,
     transports: Vec<Transport>,
@@ -41,11 +42,12 @@ pub struct NovaService {
 }
 
 impl NovaService {
-    /// Reads the cloud and begins to answer. What is needed and away (a database, Placement, Keystone, the broker) is waited for, as
-    /// Nova does, until `stop`.
+    /// Reads the cloud and starts to answer requests. Waits for required services that are
+    /// unavailable (a database, Placement, Keystone, the broker) until `stop`, as Nova does.
     ///
     /// # Errors
-    /// What waiting does not heal: the configuration, refused credentials, computes that are too old.
+    /// Errors that waiting does not resolve: the configuration, refused credentials, computes that
+    /// are too old.
     pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, NovaServiceError> {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
@@ -115,8 +117,8 @@ impl NovaService {
         })
     }
 
-    /// SIGHUP: reads the cells anew, and the operator's plugins and which cost module is used. What else has changed in nova.conf waits for the
-    /// next start.
+    /// SIGHUP: reads the cells, the operator's plugins and the choice of the cost module again.
+    /// Other changes of nova.conf apply at the next start.
     pub async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
         match self.facts.database.load().await {
             Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
@@ -135,10 +137,12 @@ impl NovaService {
         }
     }
 
-    /// Ends the scheduler: nothing new is taken, what is being worked on may end, the rest goes to another scheduler.
+    /// Stops the scheduler: it takes no new requests, running ones may end, and the rest goes to
+    /// another scheduler.
     ///
     /// # Errors
-    /// What the scheduler had to end for by itself (it cancels `stop` then): another scheduler has taken its name.
+    /// The reason for which the scheduler had to stop by itself (it cancels `stop` then): another
+    /// scheduler has taken its name.
     pub async fn close(self) -> Result<(), NovaServiceError> {
         let report = self.server.stop(FINISH).await;
         if report.unfinished > 0 {
@@ -167,7 +171,7 @@ impl NovaService {
     }
 }
 
-/// Repeats what fails because something is away.
+/// Repeats an operation that fails because a service is unavailable.
 async fn patiently<T, F>(
     tasks: &Tasks,
     what: &str,
@@ -242,7 +246,8 @@ async fn own_record(
     .await
 }
 
-/// Keeps the service record fresh, by which `openstack compute service list` shows us up.
+/// Updates the service record regularly, so that `openstack compute service list` shows this
+/// scheduler as up.
 fn beat(release: &CloudRelease, conf: &NovaConf, tasks: &Tasks) {
     let every = Duration::from_secs(
         u64::try_from(conf.general.report_interval)
@@ -256,7 +261,7 @@ fn beat(release: &CloudRelease, conf: &NovaConf, tasks: &Tasks) {
     });
 }
 
-/// Maps new hosts to their cells, at once and then again and again, where the operator wants that.
+/// Maps new hosts to their cells, at once and then regularly, if the operator enabled it.
 fn discover_hosts(conf: &NovaConf, facts: &Facts, tasks: &Tasks) {
     let wish = conf.scheduler.discover_hosts_in_cells_interval;
     let Some(seconds) = wish.and_then(|seconds| u64::try_from(seconds).ok()) else {
@@ -280,7 +285,7 @@ fn discover_hosts(conf: &NovaConf, facts: &Facts, tasks: &Tasks) {
     });
 }
 
-/// Notifications go to Nova's bus, or to one of their own, which is added to the open ones then.
+/// Notifications go to Nova's bus, or to a bus of their own, which is then added to the open ones.
 fn notices(
     conf: &NovaConf,
     transports: &mut Vec<Transport>,

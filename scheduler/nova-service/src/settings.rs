@@ -1,20 +1,21 @@
-//! What of the operator's wishes the Nova service itself has to know, whatever file they came from.
+//! The operator's settings for the Nova service itself, whatever file they come from.
 
 use crate::preemption::{Policy, ReplyWhen};
 use std::time::Duration;
 
-/// How requests are dealt with.
+/// Settings for processing requests.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whether normal requests that find no room may drive preemptible instances out.
+    /// Whether normal requests that find no capacity may evict preemptible instances.
     pub preemption: bool,
     /// When the caller of such a request gets its answer.
     pub reply_when: ReplyWhen,
-    /// How often a plan is made anew because the cloud has changed meanwhile.
+    /// Maximum number of times a plan is made again because the cloud has changed meanwhile.
     pub plan_rounds: u32,
-    /// How long a Placement that is away is waited for, before a request is answered as Nova answers it then.
+    /// How long a request waits for an unavailable Placement, before the scheduler answers as Nova
+    /// does then.
     pub placement_patience: Duration,
-    /// How often providers are looked through for changes.
+    /// Interval of checking providers for changes.
     pub placement_list_every: Duration,
     /// Limits of evacuations.
     pub evacuation: Policy,

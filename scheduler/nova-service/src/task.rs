@@ -1,4 +1,5 @@
-//! The only place of this crate where tasks are spawned: each has a name, and all are awaited at shutdown.
+//! The only module of this crate that spawns tasks. Each task has a name, and the shutdown awaits
+//! all of them.
 #![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
 
 use ebbtide_store::ledger::LedgerError;
@@ -27,14 +28,14 @@ impl Tasks {
         }
     }
 
-    /// Ends the scheduler because of an error that nothing here can heal.
+    /// Stops the scheduler because of an error that it cannot recover from.
     pub(crate) fn fail(&self, error: LedgerError) {
         tracing::error!(code = error.code(), "{error}; the scheduler ends");
         let _ = self.failure.set(error);
         self.stop.cancel();
     }
 
-    /// What [`Tasks::fail`] was told first.
+    /// The first error given to [`Tasks::fail`].
     pub(crate) fn failure(&self) -> Option<LedgerError> {
         self.failure.get().cloned()
     }
@@ -49,7 +50,8 @@ impl Tasks {
             .spawn(work.instrument(tracing::info_span!("task", name)));
     }
 
-    /// Starts a task that repeats its work until the scheduler has to end, with a pause between the end of one run and the next.
+    /// Starts a task that repeats its work until the scheduler stops, with a pause between the end
+    /// of one run and the start of the next.
     pub(crate) fn repeat<F, W>(&self, name: &'static str, every: Duration, mut work: W)
     where
         F: Future<Output = ()> + Send,
@@ -63,12 +65,12 @@ impl Tasks {
         });
     }
 
-    /// Cancelled when the scheduler has to end.
+    /// Cancelled when the scheduler stops.
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Waits until all tasks have ended, at most this long. False if some have not.
+    /// Waits at most `patience` until all tasks have ended. False if some have not.
     pub(crate) async fn finish(&self, patience: Duration) -> bool {
         self.tracker.close();
         tokio::time::timeout(patience, self.tracker.wait())
@@ -77,7 +79,7 @@ impl Tasks {
     }
 }
 
-/// Waits, or until the scheduler has to end. True if it may go on.
+/// Waits for `time` or until the scheduler stops. False if it stops.
 pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     tokio::select! {
         () = tokio::time::sleep(time) => true,
@@ -85,10 +87,11 @@ pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     }
 }
 
-/// Does something that takes its time, or waits for a disk or a service, where it keeps nobody else waiting.
+/// Runs slow or blocking work (disk, services) on a blocking thread, so that it does not delay
+/// other tasks.
 ///
 /// # Errors
-/// That it panicked.
+/// The work panicked.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, tokio::task::JoinError> {

@@ -1,4 +1,5 @@
-//! Inputs of Nova's benchmark (`bench_nova.py`): a header with requests, and hosts, one JSON object a line.
+//! Inputs of Nova's benchmark (`bench_nova.py`): a header with requests, and hosts, one JSON object
+//! a line.
 
 use crate::case::{BadCase, Case, attach_candidates, states};
 use crate::model::{HostState, Options, RequestSpec};
@@ -22,7 +23,8 @@ impl BenchInput {
     /// Reads the lines of a file.
     ///
     /// # Errors
-    /// [`BadCase`] for a line that is no JSON object, a header without requests, or a row that Nova does not take.
+    /// [`BadCase`] for a line that is no JSON object, a header without requests, or a row that Nova
+    /// does not take.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Self, BadCase> {
         let mut objects = lines
             .into_iter()

@@ -1,8 +1,9 @@
 //! Whether an answer is the oracle's.
 //!
-//! Compared is everything that the oracle defines: text and whole numbers as they are, floats to the bit (-0.0 is not 0.0). Left out
-//! are messages of errors; the order of hosts where a total is NaN, which Python's sort leaves open; and what follows from
-//! `random` where it had more than one host to choose from. Of several availability zones of a host any is good.
+//! Compared is everything that the oracle defines: text and whole numbers as they are, floats to
+//! the bit (-0.0 is not 0.0). Left out are messages of errors; the order of hosts where a total is
+//! NaN, which Python's sort leaves open; and what follows from `random` where it had more than one
+//! host to choose from. Of several availability zones of a host any is good.
 
 use crate::python::{Dict, Value};
 
@@ -103,7 +104,8 @@ fn different(
                 push(field, path, expected, ours, found);
             }
         }
-        // The oracle writes a list whose entries are all equal as one of them; only our lists of numbers meet a single number.
+        // The oracle writes a list whose entries are all equal as one of them; only our lists of
+        // numbers meet a single number.
         (Some(one), Some(Value::List(many))) if !matches!(one, Value::Dict(_)) => {
             for (at, own) in many.iter().enumerate() {
                 different(field, &format!("{path}[{at}]"), Some(one), Some(own), found);

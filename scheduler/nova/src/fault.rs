@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-/// An error by which Nova fails the whole request, under the class name that Nova raises. Nothing in Nova catches what a filter
-/// or a weigher raises, so the caller gets an RPC error and not NoValidHost; we answer with the same class.
+/// An error by which Nova fails the whole request, under the class name that Nova raises. Nothing
+/// in Nova catches what a filter or a weigher raises, so the caller gets an RPC error and not
+/// NoValidHost; we answer with the same class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Class name of the exception, without its module, for example `ValueError` or `ComputeHostMetricNotFound`.
+    /// Class name of the exception, without its module, for example `ValueError` or
+    /// `ComputeHostMetricNotFound`.
     pub class: &'static str,
     /// What was wrong, in our words. Never compared with Nova's.
     pub message: String,

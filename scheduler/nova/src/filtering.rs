@@ -79,8 +79,8 @@ pub(crate) fn looks(
     filter.passes(host, spec, context)
 }
 
-/// Narrows `hosts`, which are places in `states`, down to those that pass, for the `index`-th instance of a request. Writes what
-/// each filter did into `trace`.
+/// Narrows `hosts`, which are places in `states`, down to those that pass, for the `index`-th
+/// instance of a request. Writes what each filter did into `trace`.
 ///
 /// # Errors
 /// What a filter raises, or what is wrong with the destination or the hints.
@@ -104,16 +104,17 @@ pub fn filter<S: States + ?Sized>(
 
 /// What is left when the filters begin.
 pub(crate) enum Narrowed {
-    /// These hosts, and no filter is asked: the request is forced, or all are left out.
+    /// These hosts, without running a filter: the request forces them, or no host is left.
     Decided(Vec<usize>),
-    /// The filters are asked about these.
+    /// The hosts that the filters have to check.
     Open(Vec<usize>),
 }
 
 /// What comes before the filters: destination, hosts to leave out, hosts and nodes that are forced.
 ///
 /// # Errors
-/// ObjectActionError for a destination with a host and no node, AttributeError for hints that are null.
+/// ObjectActionError for a destination with a host and no node, AttributeError for hints that are
+/// null.
 pub(crate) fn narrow<S: States + ?Sized>(
     states: &S,
     mut hosts: Vec<usize>,

@@ -1,8 +1,10 @@
-//! Nova's scheduler, decided exactly as Nova 34 decides: for a request that needs no preemption the answer is Nova's own, to the
-//! last bit of every weight, with Nova's class of error where Nova fails the request.
+//! Nova's scheduler, reimplemented to decide exactly as Nova 34. For a request that needs no
+//! preemption the answer is Nova's own, to the last bit of every weight, with Nova's class of error
+//! where Nova fails the request.
 //!
-//! The crate is pure: it knows no clock, no randomness but a seed, no I/O. What Nova leaves to chance (the order of a hash
-//! set, `random.choice`) is decided here by the order of the input or the seed; each such choice is told where it is made.
+//! The crate is pure: no clock, no I/O, and no randomness except for a seed. Where Nova's choice is
+//! random (the order of a hash set, `random.choice`), this crate decides by the order of the input
+//! or by the seed. A comment marks each such choice.
 
 pub mod answer;
 pub mod bench_input;

@@ -1,8 +1,9 @@
 //! Releases of Nova, as far as their schedulers decide differently.
 //!
-//! Everything here is written from Nova 34. What came after an older release is left out where that release is said to be the one in
-//! use, so that answers are those of the Nova that is installed. Compared with the sources of Nova 26.2.2 (Zed, Debian 12) and 34; the
-//! release in which a feature came in between is by Nova's release notes.
+//! The code follows Nova 34. If the configuration names an older release, later changes are left
+//! out, so that answers are those of the installed Nova. The sources compared are Nova 26.2.2 (Zed,
+//! Debian 12) and 34. For features that came in between, the release is taken from Nova's release
+//! notes.
 
 /// A release by its major version, for example 26 for Zed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +18,8 @@ pub enum Feature {
     HypervisorVersionWeigher,
     /// NumInstancesWeigher.
     NumInstancesWeigher,
-    /// AggregateMultiTenancyIsolation takes every key that begins with `filter_tenant_id`, not that one only.
+    /// AggregateMultiTenancyIsolation takes every key that begins with `filter_tenant_id`, not that
+    /// one only.
     TenantKeys,
     /// The pre-filter for packed virtqueues.
     PackedVirtqueue,
@@ -61,7 +63,8 @@ impl Release {
         self.0 >= feature.since()
     }
 
-    /// Whether AvailabilityZoneFilter and `[scheduler] query_placement_for_availability_zone` still exist.
+    /// Whether AvailabilityZoneFilter and `[scheduler] query_placement_for_availability_zone` still
+    /// exist.
     #[must_use]
     pub fn has_zone_filter(self) -> bool {
         self.0 < 28

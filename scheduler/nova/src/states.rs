@@ -53,7 +53,8 @@ const CHUNK: usize = 64;
 
 type Chunk = Vec<Arc<HostState>>;
 
-/// Host states of which a copy is one pointer. What is changed in a copy is copied then, and nothing else.
+/// Host states of which a copy is one pointer. What is changed in a copy is copied then, and
+/// nothing else.
 #[derive(Debug, Clone, Default)]
 pub struct HostStates {
     chunks: Arc<Vec<Arc<Chunk>>>,
@@ -72,7 +73,7 @@ impl HostStates {
         self.len - 1
     }
 
-    /// Puts another state at a place. Who holds a copy goes on with the old one.
+    /// Replaces the state at a place. A holder of a copy keeps the old one.
     pub fn set(&mut self, at: usize, state: HostState) {
         *self.slot(at) = Arc::new(state);
     }

@@ -1,4 +1,5 @@
-//! The operator's weighers behind Nova's own: both ways of deciding ask them, with what Nova knows of its hosts.
+//! The operator's weighers behind Nova's own: both ways of deciding ask them, with what Nova knows
+//! of its hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
 use ebbtide_nova::hosts::new_state;

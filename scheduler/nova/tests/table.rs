@@ -1,4 +1,5 @@
-//! The columns decide as the hosts one by one do, to the last bit, whatever the cloud and the request are like.
+//! The columns decide as the hosts one by one do, to the last bit, whatever the cloud and the
+//! request are like.
 
 #![allow(
     clippy::unwrap_used,

@@ -5,8 +5,9 @@ use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 use std::sync::Arc;
 
-/// It fails whatever is asked, so that the operator's policy for failures decides, and everybody sees it. What it would have been is not known, so
-/// it can be either.
+/// Stands for a plugin that is not there. Every call fails, so the operator's policy for failures
+/// decides and the failure is visible. The kind of the plugin is unknown, so it can stand for a
+/// weigher or a cost module.
 pub(crate) struct Absent {
     pub(crate) name: String,
     pub(crate) multiplier_key: String,

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginConfig {
-    /// Its name: in `engine.weighers` or `engine.cost_module`, in explanations, and before `_weight_multiplier` in the metadata of aggregates. Small
-    /// letters, digits and `_`.
+    /// Its name: in `engine.weighers` or `engine.cost_module`, in explanations, and before
+    /// `_weight_multiplier` in the metadata of aggregates. Small letters, digits and `_`.
     pub name: String,
     /// The component. A plugin has either a file or an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,10 +28,10 @@ pub struct PluginConfig {
     /// With an address: how many calls there may be at a time; one more fails at once. Default: 8.
     #[serde(default = "in_flight")]
     pub in_flight: u32,
-    /// With `https`: PEM file of those whom to trust. Default: whom the system trusts.
+    /// With `https`: PEM file of the trusted authorities. Default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// With `https`: PEM file of the certificate that says who the scheduler is, with `key_file`.
+    /// With `https`: PEM file of the scheduler's client certificate, with `key_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_file: Option<PathBuf>,
     /// With `https`: PEM file of its key.
@@ -40,10 +40,11 @@ pub struct PluginConfig {
     /// Whether it is used. Default: true.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// In shadow: it is asked, and decides nothing. Default: false.
+    /// Shadow mode: the plugin is called, but decides nothing. Default: false.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shadow: bool,
-    /// How much a weigher counts, unless `engine.weighers` or an aggregate says something else; by default what it says itself.
+    /// The multiplier of a weigher, unless `engine.weighers` or an aggregate sets another one.
+    /// Default: the weigher's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
     /// What is done when it fails; by default as `engine.plugin_failure`.
@@ -52,7 +53,8 @@ pub struct PluginConfig {
     /// Memory of one call in MiB. Default: 64.
     #[serde(default = "memory_mb")]
     pub memory_mb: u32,
-    /// Work of one call in million units, whatever the number of hosts; a unit is about one instruction. Default: 20.
+    /// Work of one call in million units, whatever the number of hosts; a unit is about one
+    /// instruction. Default: 20.
     #[serde(default = "work_million")]
     pub work_million: u32,
     /// Units of work for each host or candidate besides. Default: 20,000.

@@ -19,8 +19,8 @@ pub enum Purpose {
     Shadow,
 }
 
-/// Multipliers that the operator has set while schedulers run, by the weigher's name. They count more than those of any configuration, and less than
-/// those of aggregates.
+/// Multipliers that the operator has set while schedulers run, by the weigher's name. They count
+/// more than those of any configuration, and less than those of aggregates.
 pub type Multipliers = BTreeMap<String, f64>;
 
 /// What an engine is made of, before it is made.
@@ -31,11 +31,13 @@ struct Parts {
 }
 
 impl PluginSet {
-    /// An engine that uses them: those in shadow only for that purpose. Weighers that `engine.weighers` does not name come after those that it
-    /// names. A cost module in shadow is the one that is used in shadow.
+    /// An engine that uses them: those in shadow only for that purpose. Weighers that
+    /// `engine.weighers` does not name come after those that it names. A cost module in shadow is
+    /// the one that is used in shadow.
     ///
     /// # Errors
-    /// [`EngineError::Config`], for example for a weigher that is neither built in nor enabled here.
+    /// [`EngineError::Config`], for example for a weigher that is neither built in nor enabled
+    /// here.
     pub fn engine(
         &self,
         config: &EngineConfig,
@@ -53,7 +55,7 @@ impl PluginSet {
             let named = |weigher: &WeigherConfig| weigher.name == own.name;
             match used {
                 true => parts.add(plugin, purpose),
-                // Whoever names it in `engine.weighers` has said where its place is, not that it is used.
+                // An entry in `engine.weighers` fixes the place of the plugin, not that it is used.
                 false => parts.config.weighers.retain(|weigher| !named(weigher)),
             }
         }

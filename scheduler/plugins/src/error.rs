@@ -59,7 +59,7 @@ pub enum PluginError {
         /// The name.
         name: String,
     },
-    /// It is in a configuration file, which nobody but its owner changes.
+    /// It is in a configuration file, which only the operator changes.
     #[error(
         "plugins: {name:?} is in the configuration file of the scheduler: take it out there and send SIGHUP, or disable it"
     )]

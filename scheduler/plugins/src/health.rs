@@ -9,7 +9,8 @@ const PATIENCE: u32 = 5;
 const FIRST_REST: u64 = 16;
 /// At most.
 const LONGEST_REST: u64 = 4096;
-/// For so many milliseconds the first time, where time counts; twice as many each further time in a row.
+/// For so many milliseconds the first time, where time counts; twice as many each further time in a
+/// row.
 const FIRST_PAUSE: u64 = 1000;
 /// At most.
 const LONGEST_PAUSE: u64 = 60_000;
@@ -19,8 +20,9 @@ pub type Milliseconds = fn() -> u64;
 
 /// What a plugin was asked, and how it answered: the circuit breaker.
 ///
-/// A component that fails is left alone for so many calls, and no clock is looked at: what is left out does not depend on how fast the machine is. A
-/// service fails because of what happens elsewhere, so it is left alone [for a time](Self::timed).
+/// A component that fails is left alone for so many calls, and no clock is looked at: what is left
+/// out does not depend on how fast the machine is. A service fails because of what happens
+/// elsewhere, so it is left alone [for a time](Self::timed).
 #[derive(Debug, Default)]
 pub struct Health {
     counts: Mutex<Counts>,
@@ -70,7 +72,7 @@ impl Health {
         work(&mut counts)
     }
 
-    /// Whether it may be called now. What is said instead is the failure of this call.
+    /// Whether the plugin may be called now. The error is the failure of this call.
     pub(crate) fn ask(&self) -> Result<(), String> {
         let now = self.clock.map(|clock| clock());
         self.with(|counts| {

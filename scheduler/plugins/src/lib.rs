@@ -1,8 +1,10 @@
-//! The operator's plugins: which there are, how they are loaded, watched and replaced.
+//! The operator's plugins: which exist, and how they are loaded, watched and replaced.
 //!
-//! An operator lists them in the configuration ([`PluginConfig`]); [`PluginSet::load`] reads and checks all of them, or refuses all with the name of the
-//! one that is wrong, so that a set is used whole or not at all. Each plugin is [watched](Health): what it is asked, how often it fails, with which
-//! words; one that fails again and again is left alone for a while, because an endless loop costs every request its whole allowance of work.
+//! An operator lists them in the configuration ([`PluginConfig`]). [`PluginSet::load`] reads and
+//! checks all of them. If one is wrong, it refuses all and names that one, so that a set is used
+//! whole or not at all. Each plugin is [watched](Health): its calls, its failures, and their
+//! messages. A plugin that fails repeatedly is not called for a while, because an endless loop
+//! costs every request its whole allowance of work.
 
 mod absent;
 mod component;

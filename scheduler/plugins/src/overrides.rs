@@ -1,10 +1,12 @@
-//! What operators change while schedulers run. It is kept beside the configuration files, and counts more.
+//! What operators change while schedulers run. It is kept beside the configuration files, and
+//! counts more.
 
 use crate::{Component, Entry, Multipliers, PluginConfig, PluginError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The name of the record that is about no plugin and no weigher, but about all decisions. Plugins have no dots in their names.
+/// The name of the record that is about no plugin and no weigher, but about all decisions. Plugins
+/// have no dots in their names.
 pub const ENGINE: &str = "engine.";
 
 /// What is kept of one plugin, or of one built-in weigher.
@@ -23,7 +25,8 @@ pub struct PluginOverride {
     /// How much it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
-    /// In the record [`ENGINE`] only: the cost module that is used instead of the configuration's, built in or a plugin.
+    /// In the record [`ENGINE`] only: the cost module that is used instead of the configuration's,
+    /// built in or a plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_module: Option<String>,
     /// The component, if it is kept, too. Not part of the record.
@@ -53,7 +56,8 @@ pub struct Merged {
     pub cost_module: Option<String>,
 }
 
-/// All plugins: those of the configuration file, changed as operators have said, and behind them those that were added.
+/// All plugins: those of the configuration file, changed as operators have said, and behind them
+/// those that were added.
 ///
 /// # Errors
 /// [`PluginError::Exists`] if one was added that is in the file, too.

@@ -32,9 +32,10 @@ impl fmt::Debug for Sources {
 pub struct Entry {
     /// As the operator has it.
     pub config: PluginConfig,
-    /// The component itself, if it is not to be read from the file: then the file is only what it is called.
+    /// The component itself, if it is not read from the file. The file then only names it.
     pub component: Option<Component>,
-    /// Whether a scheduler may [start](Services::MayBeAway) without it whatever is wrong with it: nobody can mend its configuration before.
+    /// Whether a scheduler may [start](Services::MayBeAway) without this plugin, whatever is wrong
+    /// with it: the operator needs a running scheduler to correct its configuration.
     pub may_be_missing: bool,
 }
 
@@ -53,7 +54,8 @@ impl From<PluginConfig> for Entry {
 pub enum Services {
     /// It has to: a set with one that does not is refused.
     MustAnswer,
-    /// It need not, unless its failures refuse requests: a scheduler starts without it, and its calls fail until it is [there](PluginSet::is_whole).
+    /// It need not, unless its failures refuse requests: a scheduler starts without it, and its
+    /// calls fail until it is [there](PluginSet::is_whole).
     MayBeAway,
 }
 
@@ -102,7 +104,8 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
-    /// Reads, compiles and asks all of them. A plugin of `before` whose file and configuration are the same is kept, with what is known of it.
+    /// Reads, compiles and asks all of them. A plugin of `before` whose file and configuration are
+    /// the same is kept, with what is known of it.
     ///
     /// # Errors
     /// The first one that cannot be used. Nothing has changed then.

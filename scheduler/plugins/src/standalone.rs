@@ -57,7 +57,8 @@ impl StandaloneWeighers {
 }
 
 impl PluginSet {
-    /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored says nothing about any host.
+    /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored
+    /// says nothing about any host.
     #[must_use]
     pub fn standalone(&self, on_failure: PluginFailure) -> StandaloneWeighers {
         let mut standalone = StandaloneWeighers {
@@ -153,7 +154,8 @@ impl Weigher for Forgiven {
     ) -> Result<(), WeigherError> {
         if let Err(error) = self.0.weigh(request, hosts, out) {
             tracing::warn!(plugin = self.0.name(), "ignored for this request: {error}");
-            // The same for every host becomes nothing for every host, unless the scale is fixed: its lower end is nothing then.
+            // The same for every host becomes nothing for every host, unless the scale is fixed:
+            // its lower end is nothing then.
             out.fill(self.0.bounds().min.unwrap_or(0.0));
         }
         Ok(())

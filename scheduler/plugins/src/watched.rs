@@ -1,4 +1,4 @@
-//! A plugin with somebody who counts. To the engine it is the plugin itself.
+//! Plugins with a health counter. The engine sees them as the plugins themselves.
 
 use crate::Health;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
@@ -7,7 +7,7 @@ use ebbtide_weigher_api::{
 };
 use std::sync::Arc;
 
-/// A weigher that is watched.
+/// A weigher whose calls and failures are counted.
 pub(crate) struct WatchedWeigher {
     pub(crate) inner: Arc<dyn Weigher>,
     pub(crate) health: Arc<Health>,

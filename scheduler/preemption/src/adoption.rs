@@ -1,34 +1,34 @@
-//! A record that comes from another scheduler, or from another life of this one.
+//! Adoption of a record from another scheduler or from an earlier process of this one.
 
 use super::{Preemption, State};
 
-/// How long a scheduler may be silent before its rows are adopted. A request's caller waits for
-/// 60 s (`rpc_response_timeout`) without a heartbeat; most of that must be left for whoever goes on.
+/// How long a scheduler may be silent before another one adopts its rows. A request's caller waits
+/// for 60 s (`rpc_response_timeout`) without a heartbeat; the adopter needs most of that time.
 pub const SILENCE_MILLIS: i64 = 10_000;
 
-/// Whose a row of the ledger is, for a scheduler that looks after rows.
+/// The owner of a row, from the view of a scheduler that looks for orphans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Its own, in this life.
+    /// This process.
     Mine {
-        /// A task of it has begun with the row.
+        /// A task of this process has begun the row.
         begun: bool,
     },
-    /// That of another scheduler, or of another life of one.
+    /// Another scheduler, or an earlier process of this one.
     Of {
-        /// The ledger knows that scheduler in this life, and in no later one.
+        /// The ledger knows the owner with this epoch and no later one.
         lives: bool,
-        /// How long ago it said so last.
+        /// Age of its last heartbeat.
         silent_millis: i64,
     },
 }
 
 impl Standing {
-    /// Whether nobody goes on with the row.
+    /// Whether no task or scheduler drives the row.
     #[must_use]
     pub fn is_orphan(self) -> bool {
         match self {
-            // Its write was taken, and the answer never came.
+            // The ledger took the write, and its answer was lost.
             Self::Mine { begun } => !begun,
             Self::Of {
                 lives,
@@ -38,22 +38,22 @@ impl Standing {
     }
 }
 
-/// What is to be done for a request whose record is there already.
+/// What to do with a redelivered request that already has a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComesAgain {
-    /// Its answer was decided, and goes out again: whether it reached the caller nobody knows.
+    /// Repeat the answer: it was decided, but it is unknown whether the caller received it.
     Answer,
-    /// It came to nothing: as if there were no record.
+    /// Continue as if there were no record: it came to nothing.
     Nothing,
-    /// Another scheduler has the message, too, and answers.
+    /// Leave the request to another scheduler that also has the message and answers.
     LeaveIt,
-    /// The record has to be driven where the message is.
+    /// Drive the record here, where the message is.
     GoOn,
 }
 
 impl Preemption {
-    /// What to do for the request that comes again to a scheduler of this name. `from_another`:
-    /// whether the record is taken from a scheduler that has the message, too, because that one got
+    /// What the scheduler of this name does with the redelivered request. `from_another`: whether
+    /// it may take the record from a scheduler that also has the message, because that one received
     /// it earlier.
     #[must_use]
     pub fn comes_again(&self, name: &str, from_another: bool) -> ComesAgain {
@@ -65,11 +65,11 @@ impl Preemption {
         }
     }
 
-    /// It is driven by another scheduler from now on; with the name of the one that answers its
-    /// caller, if that changes.
+    /// Records the adoption by another scheduler, and the scheduler that answers the caller if that
+    /// changes.
     pub fn adopted(&mut self, answerer: Option<&str>) {
         if self.state == State::Planned {
-            // Whether its swap was sent nobody knows.
+            // It is unknown whether the swap was sent.
             self.in_doubt = true;
         }
         if let Some(answerer) = answerer {

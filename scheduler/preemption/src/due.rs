@@ -1,4 +1,4 @@
-//! What has to be done next.
+//! The actions that are due.
 
 use super::{Policy, Preemption, ReplyWhen, State, VictimState};
 use ebbtide_model::Timestamp;
@@ -6,41 +6,43 @@ use ebbtide_model::Timestamp;
 /// A notice that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeOrder {
-    /// The victim's place in the record.
+    /// The victim's index in the record.
     pub victim: usize,
     /// From 1.
     pub attempt: u32,
-    /// After that its agent must not begin.
+    /// The agent must not begin after this time.
     pub begin_before: Timestamp,
 }
 
-/// Something that has to be done now. The shell does it and feeds the outcome back.
+/// An action that is due now. The shell executes it and feeds the outcome back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send the swap: one `POST /allocations` that empties the victims and writes the newcomers' claims.
+    /// Send the swap: one `POST /allocations` that empties the victims and writes the newcomers'
+    /// claims.
     Swap,
     /// Read from Placement whether the newcomers hold their claims.
     ReadSwap,
     /// Find out whether the caller still waits.
     AskCaller,
-    /// Tell a victim's agent.
+    /// Send a notice to a victim's agent.
     Notify(NoticeOrder),
-    /// Tell a victim's agent that it may stay (its place in the record).
+    /// Send a spare to the agent of the victim with this index.
     Spare(usize),
     /// Give the caller the result.
     Answer,
-    /// Tell the caller that there is no room after all.
+    /// Tell the caller that no capacity became free.
     AnswerNoRoom,
-    /// Write a victim's usage record (its place in the record).
+    /// Write the usage record of the victim with this index.
     Record(usize),
-    /// Give allocations back: victims that live hold what they had, newcomers and victims that are
-    /// gone hold nothing of it. It comes once when the preemption is called off, and once more when
-    /// every victim's fate is known.
+    /// Give allocations back: victims that live hold again what they had; newcomers and victims
+    /// that are gone hold nothing. Due once when the preemption is withdrawn, and once more when
+    /// the fate of every victim is known.
     GiveBack,
 }
 
 impl Preemption {
-    /// What has to be done in the state as it is. Empty: wait for reports or for time to pass, at most until [`Self::wake_at`].
+    /// What has to be done in the state as it is. Empty: wait for reports or for time to pass, at
+    /// most until [`Self::wake_at`].
     #[must_use]
     pub fn due(&self, now: Timestamp, policy: &Policy) -> Vec<Action> {
         match self.state {
@@ -90,8 +92,8 @@ impl Preemption {
     fn withdrawing(&self, now: Timestamp) -> Vec<Action> {
         let rested = self.give_back_at.is_none_or(|at| at <= now);
         let mut actions = Vec::new();
-        // Before the spares: a victim without allocations is overcommitted on every host that fills
-        // up meanwhile.
+        // Give back before the spares: otherwise Placement would fill the host, and the running
+        // victim would be overcommitted.
         if !self.returned && rested {
             actions.push(Action::GiveBack);
         }
@@ -134,7 +136,8 @@ impl Preemption {
         actions
     }
 
-    /// When [`super::Input::Tick`] changes something or [`Self::due`] has something new, if nothing else happens before. `None`: never.
+    /// When [`super::Input::Tick`] changes something or [`Self::due`] has something new, if nothing
+    /// else happens before. `None`: never.
     #[must_use]
     pub fn wake_at(&self, policy: &Policy) -> Option<Timestamp> {
         let victims = self.victims.iter().filter_map(|victim| match victim.state {

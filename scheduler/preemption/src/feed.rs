@@ -1,28 +1,28 @@
-//! What came of an action, what agents report, what time does.
+//! Inputs of the state machine: outcomes of actions, agents' reports, the passing of time.
 
 use super::{CalledOff, Policy, Preemption, State, VictimState};
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
 
-/// Something that has happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input<'a> {
     /// Placement has taken the swap.
     Swapped,
     /// Placement has refused the swap: nothing was changed.
     SwapRefused {
-        /// Its words.
+        /// Placement's text.
         reason: &'a str,
     },
     /// The swap was sent, and no answer came.
     SwapUnknown,
-    /// What reading showed after a lost answer.
+    /// The result of a read after a lost answer.
     SwapRead {
         /// True if the newcomers hold their claims.
         held: bool,
     },
-    /// Reading showed that Placement had taken the swap, and that every newcomer was deleted since:
-    /// victims run without allocations.
+    /// A read showed that Placement had taken the swap and that every newcomer has been deleted
+    /// since: the victims run without allocations.
     SwapAbandoned,
     /// Whether the caller still waits.
     Caller {
@@ -31,23 +31,23 @@ pub enum Input<'a> {
     },
     /// The broker has a victim's notice.
     NoticePublished {
-        /// Its place in the record.
+        /// The victim's index in the record.
         victim: usize,
-        /// Which one.
+        /// Which attempt.
         attempt: u32,
-        /// What it says.
+        /// The notice's `begin_before`.
         begin_before: Timestamp,
     },
     /// The broker has a victim's spare.
     SparePublished {
-        /// Its place in the record.
+        /// The victim's index in the record.
         victim: usize,
     },
     /// An agent has said something.
     Report(&'a Body),
     /// A usage record is written.
     Recorded {
-        /// The victim's place in the record.
+        /// The victim's index in the record.
         victim: usize,
     },
     /// The caller has its answer.
@@ -56,12 +56,12 @@ pub enum Input<'a> {
     GivenBack,
     /// Placement refused to take allocations back, or could not be asked.
     GiveBackFailed {
-        /// Its words.
+        /// Placement's text.
         reason: &'a str,
     },
     /// Every newcomer was deleted, whether its caller has its answer or not.
     NewcomersGone,
-    /// It has to be called off.
+    /// The preemption must be withdrawn.
     Withdraw {
         /// Why.
         why: CalledOff,
@@ -73,8 +73,8 @@ pub enum Input<'a> {
 }
 
 impl Preemption {
-    /// Takes in what has happened. True if the record has changed and has to be written. What does not fit the state (late, repeated, about
-    /// somebody else) changes nothing.
+    /// Processes an event. True if the record has changed and must be written. An event that does
+    /// not fit the state (late, repeated, about another evacuation) changes nothing.
     pub fn feed(&mut self, input: &Input<'_>, now: Timestamp, policy: &Policy) -> bool {
         let before = self.clone();
         match *input {
@@ -82,7 +82,8 @@ impl Preemption {
             Input::SwapRefused { reason } if self.state == State::Planned => {
                 self.state = State::Refused;
                 self.reason = Some(reason.to_owned());
-                // Nobody waits for this record any more: the request goes on with another plan.
+                // No caller waits for this record any more: the request continues with another
+                // plan.
                 self.answered = true;
             }
             Input::SwapUnknown if self.state == State::Planned => self.in_doubt = true,
@@ -105,7 +106,7 @@ impl Preemption {
                 let reason = "the caller does not wait any more";
                 self.withdraw(CalledOff::CallerLeft, reason, now, policy);
             }
-            // Also after the answer: who leaves for a server that does not come leaves for nothing.
+            // Also after the answer: the victims would leave for a newcomer that does not exist.
             Input::NewcomersGone if !self.room_is_free() => {
                 let reason = "what it made room for was deleted";
                 self.withdraw(CalledOff::NewcomersGone, reason, now, policy);
@@ -220,12 +221,12 @@ impl Preemption {
                     VictimState::Waiting | VictimState::Noticed { .. }
                 ) {
                     victim.state = VictimState::Draining {
-                        // A clock that is far ahead must not make us wait for ever.
+                        // Limits the wait if the agent's clock is far ahead.
                         deadline: report.deadline_at.min(now.plus(victim.grace)),
                     };
                 }
             }
-            // Believed in any state: a victim that was late to be spared is gone all the same.
+            // Accepted in any state: a victim that was spared too late is gone all the same.
             Body::Evacuated(report) if !matches!(victim.state, VictimState::Gone { .. }) => {
                 victim.state = VictimState::Gone {
                     how: report.how,
@@ -241,7 +242,8 @@ impl Preemption {
                     self.withdraw(CalledOff::VictimsStay, reason, now, policy);
                 }
             }
-            // It may be the answer to an earlier attempt, with a later one on its way; only "spared" says that nothing will happen.
+            // This may answer an earlier attempt while a later one is on its way. Only "spared"
+            // says that the agent will not act.
             Body::EvacuationFailed(report)
                 if report.still_running && matches!(victim.state, VictimState::Sparing { .. }) => {}
             Body::EvacuationFailed(report) if victim.state.is_open() => {
@@ -266,7 +268,8 @@ impl Preemption {
         }
     }
 
-    /// Calls it off: who has been told is asked to stay, who has not simply stays.
+    /// Withdraws the preemption: the scheduler spares victims that may have a notice; the others
+    /// simply stay.
     fn withdraw(&mut self, why: CalledOff, reason: &str, now: Timestamp, policy: &Policy) {
         if self.state == State::Withdrawing && !why.room_is_wanted() {
             self.called_off = Some(why);
@@ -274,14 +277,14 @@ impl Preemption {
         if !matches!(self.state, State::Claimed | State::Evacuating) {
             return;
         }
-        // Whoever wrote the record last may have died between sending a notice and writing that: once notices may go out, everybody
-        // may have heard.
+        // The scheduler that wrote the record last may have died between sending a notice and
+        // recording that. Once notices may be sent, every agent may have received one.
         let unheard = self.state == State::Claimed;
         self.state = State::Withdrawing;
         self.reason = Some(reason.to_owned());
         self.called_off = Some(why);
-        // An agent that was given up after an early answer was to get further notices, and was
-        // never asked to let its victim live: it may wake up and act on a notice that it has.
+        // After an early answer an agent that had failed was due for further notices and was never
+        // asked to spare its victim. It may recover and act on a notice that it has.
         let given_up = why == CalledOff::NewcomersGone;
         for victim in &mut self.victims {
             match victim.state {
@@ -309,7 +312,8 @@ impl Preemption {
                 reason,
                 again: now.plus(policy.failed_rest),
             };
-            // An agent that is silent may only be slow, or not be heard. If its victim is not to leave any more, it has to know.
+            // A silent agent may only be slow or cut off. If its victim should stay, the agent must
+            // be told.
             let given_up = |reason: &str| {
                 if answered {
                     failed(reason.to_owned())
@@ -347,7 +351,7 @@ impl Preemption {
                     victim.state = given_up(&reason);
                     silent = Some(reason);
                 }
-                // As long as the broker does not take the spare, its agent cannot know.
+                // Until the broker has the spare, the agent cannot know of it.
                 VictimState::Sparing {
                     published: true,
                     until,
@@ -357,7 +361,8 @@ impl Preemption {
                         victim.host
                     ));
                 }
-                // The newcomer is there already: its room has to be made, however long it takes.
+                // The newcomer has been placed already, so the victim must leave, however long it
+                // takes.
                 VictimState::Failed { again, .. }
                     if answered && self.state == State::Evacuating && *again <= now =>
                 {

@@ -1,9 +1,11 @@
-//! A preemption on Placement: who comes, who has to leave, and how far it is. Pure.
+//! The state machine of a preemption on Placement: newcomers, victims, progress. Pure.
 //!
-//! The record is the whole truth and lives in the ledger; every scheduler that shares the ledger can go on with it. It is
-//! level-triggered: [`Preemption::due`] says what has to be done in the state as it is, the shell does it and feeds the outcome back
-//! with [`Preemption::feed`], and what changed is written before the next thing is done. An action may therefore happen twice (the
-//! scheduler died between doing and writing); each of them is safe to repeat.
+//! The record is the whole state and lives in the ledger; every scheduler that shares the ledger
+//! can continue it. The state machine is level-triggered: [`Preemption::due`] returns the actions
+//! that are due in the current state, the shell executes them and feeds the outcome back with
+//! [`Preemption::feed`], and it writes the changed record before it executes the next action. If a
+//! scheduler dies between an action and the write, the action happens twice; every action is safe
+//! to repeat.
 //!
 //! ```text
 //! Planned ─▶ Claimed ─▶ Evacuating ─▶ Done
@@ -12,14 +14,15 @@
 //! Refused
 //! ```
 //!
-//! What holds:
-//! - Nobody is told before Placement has taken the swap, nor without the caller having been asked whether it still waits.
-//! - A preemption that is called off gives back exactly what it took: victims that live get their allocations, newcomers lose theirs, in
-//!   one transaction of Placement.
-//! - It gives back at once, before the victims' agents have answered: a victim that runs without
-//!   allocations has its room shown as free, while one that leaves with allocations loses them with
-//!   its server. What its agents say later is followed by a second look.
-//! - It ends only when every agent has said whether its victim lives, or counts as silent.
+//! Invariants:
+//! - No notice is sent before Placement has taken the swap and the scheduler has asked whether the
+//!   caller still waits.
+//! - A withdrawn preemption gives back exactly what it took: victims that live get their
+//!   allocations, newcomers lose theirs, in one transaction of Placement.
+//! - It gives back at once, before the victims' agents have answered. Otherwise Placement would
+//!   show the capacity of a running victim as free. A victim that leaves with allocations loses
+//!   them with its server. After the agents' reports the scheduler checks once more.
+//! - It ends only when every agent has reported whether its victim lives, or counts as silent.
 
 mod adoption;
 mod due;

@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// How far a preemption is.
+/// The state of a preemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Written down; Placement may or may not have taken the swap.
+    /// The record is written. Placement may or may not have taken the swap.
     Planned,
-    /// Placement has taken the swap; nobody has been told.
+    /// Placement has taken the swap; no notice has been sent.
     Claimed,
-    /// Victims are being told and leave.
+    /// Victims get their notices and leave.
     Evacuating,
-    /// Called off: who can stay is asked to stay, then allocations go back.
+    /// Withdrawn: the scheduler spares the victims that still run and gives allocations back.
     Withdrawing,
-    /// Over: the newcomers have the room.
+    /// Finished: the newcomers have the capacity.
     Done,
-    /// Over: everything was given back that could be.
+    /// Finished: everything that could be given back was given back.
     Withdrawn,
-    /// Over: Placement did not take the swap, nothing has happened.
+    /// Finished: Placement did not take the swap; nothing has happened.
     Refused,
 }
 
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// Why a preemption was called off.
+/// Why a preemption was withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalledOff {
@@ -63,7 +63,7 @@ pub enum CalledOff {
 }
 
 impl CalledOff {
-    /// True if the request still needs room, so that another plan is worth making.
+    /// True if the request still needs capacity, so that another plan makes sense.
     #[must_use]
     pub fn room_is_wanted(self) -> bool {
         matches!(self, Self::VictimsStay | Self::HostOverfull)
@@ -86,38 +86,39 @@ pub enum ReplyWhen {
 pub struct Holding {
     /// By provider: `{"PROVIDER": {"resources": {"VCPU": 1, …}}, …}`. Never empty.
     pub allocations: Value,
-    /// Which provider serves which request group, where Placement said it.
+    /// The provider of each request group, if Placement returned it.
     #[serde(default)]
     pub mappings: Option<Value>,
-    /// Whose it is.
+    /// The project that owns the consumer.
     pub project_id: String,
-    /// Who made it.
+    /// The user that created it.
     pub user_id: String,
     /// The consumer's generation before; `None` if Placement did not know the consumer.
     #[serde(default)]
     pub generation: Option<u64>,
 }
 
-/// An instance that gets room.
+/// An instance that gets capacity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Newcomer {
     /// The instance: Placement's consumer.
     pub instance: Uuid,
-    /// Name of the service's host.
+    /// Name of the nova-compute service's host.
     pub host: String,
     /// What it claims there.
     pub claim: Holding,
-    /// What it had before the swap, which goes back to it when it is called off: an instance that is evacuated by its owner holds
-    /// something on its old host. `None` for a consumer that did not exist.
+    /// What it held before the swap, which it gets back if the preemption is withdrawn: an instance
+    /// that its owner evacuates holds allocations on its old host. `None` for a consumer that did
+    /// not exist.
     #[serde(default)]
     pub before: Option<Holding>,
 }
 
-/// Where a victim is.
+/// The state of a victim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum VictimState {
-    /// Nothing was said.
+    /// No notice has been sent.
     Waiting,
     /// A notice is on its way.
     Noticed {
@@ -125,42 +126,42 @@ pub enum VictimState {
         attempt: u32,
         /// The broker has it.
         published: bool,
-        /// When the next attempt is due, or patience ends.
+        /// When the next attempt is due, or the agent counts as silent.
         until: Timestamp,
-        /// After that an agent that has not begun must not begin; the same for all attempts.
+        /// An agent that has not begun by then must not begin; the same for all attempts.
         begin_before: Timestamp,
     },
-    /// The guest knows; the grace period runs.
+    /// The guest has its notice; the grace period runs.
     Draining {
-        /// When its time is over, by the agent's word.
+        /// End of the grace period, as reported by the agent.
         deadline: Timestamp,
     },
-    /// Gone, its room is free.
+    /// The victim is gone, and its capacity is free.
     Gone {
         /// How it ended.
         how: EvacuatedHow,
         /// When.
         at: Timestamp,
-        /// The last, partial hour of its running time, by its agent's word.
+        /// The last, partial hour of its running time, as reported by its agent.
         #[serde(default)]
         unbilled: Option<Seconds>,
         /// The usage record is written.
         recorded: bool,
     },
-    /// It was asked to stay after all.
+    /// The scheduler has asked the agent to spare the victim.
     Sparing {
         /// The broker has the message.
         published: bool,
         /// When its agent counts as silent.
         until: Timestamp,
     },
-    /// It stays.
+    /// The victim stays.
     Spared,
-    /// It could not be evacuated, or nobody knows.
+    /// The evacuation failed, or its outcome is unknown.
     Failed {
         /// Why.
         reason: String,
-        /// After an early answer: when it is told again.
+        /// After an early answer: when the next notice is due.
         again: Timestamp,
     },
 }
@@ -187,10 +188,11 @@ pub struct Victim {
     pub host: String,
     /// What it had when it was chosen, and would get back.
     pub had: Holding,
-    /// Its consumer generation when it was chosen. Never null: Placement would make a consumer that cannot be removed.
+    /// Its consumer generation when it was chosen. Never null: Placement would make a consumer that
+    /// cannot be removed.
     pub generation: u64,
-    /// What it goes on holding: the disk of a server that is stopped and not deleted, for good; and, until it is gone, what the
-    /// newcomers do not need of it.
+    /// What it goes on holding: the disk of a server that is stopped and not deleted, for good;
+    /// and, until it is gone, what the newcomers do not need of it.
     #[serde(default)]
     pub keeps: Option<Holding>,
     /// How it leaves.
@@ -207,7 +209,8 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// Lets its evacuation begin once more. It is another evacuation then: its agent remembers how the last one ended.
+    /// Begins a new evacuation of this victim, with a new identifier: the agent remembers how the
+    /// last one ended.
     pub(super) fn begin_anew(&mut self) {
         self.evacuation = EvacuationId(Uuid::new_v5(&self.evacuation.0, b"once more"));
         self.state = VictimState::Waiting;
@@ -227,32 +230,33 @@ pub struct Preemption {
     pub planned_at: Timestamp,
     /// How far it is.
     pub state: State,
-    /// The scheduler that has the caller's message, by its name in the ledger: only it can answer, so it drives the record. Whoever adopts
-    /// the record without having the message leaves this as it is, and loses the record when that scheduler asks for it.
+    /// The scheduler that has the caller's message, by its name in the ledger. Only this scheduler
+    /// can answer, so it drives the record. A scheduler that adopts the record without the message
+    /// leaves this field as it is, and loses the record when the named scheduler asks for it.
     #[serde(default)]
     pub answerer: Option<String>,
     /// When the caller gets its answer.
     pub reply_when: ReplyWhen,
-    /// The caller has its answer, or nobody waits for one.
+    /// The caller has its answer, or no caller waits for one.
     pub answered: bool,
     /// The swap was sent and its answer did not come.
     pub in_doubt: bool,
     /// When the caller was last known to wait.
     pub caller_seen: Option<Timestamp>,
-    /// Who comes.
+    /// The instances that get the capacity.
     pub newcomers: Vec<Newcomer>,
-    /// Who has to leave.
+    /// The instances that have to leave.
     pub victims: Vec<Victim>,
-    /// What the caller is told when the room is there: the reply's `result`.
+    /// The answer to the caller when the capacity is free: the reply's `result`.
     pub result: Value,
     /// Why it was called off or refused.
     pub reason: Option<String>,
-    /// The same, for programs; `None` if it was not called off, or by a scheduler that did not
-    /// write it.
+    /// The same, for programs; `None` if it was not withdrawn, or by a scheduler version that did
+    /// not write it.
     #[serde(default)]
     pub called_off: Option<CalledOff>,
-    /// Allocations were given back since it was called off. They are looked at once more when every
-    /// victim's fate is known.
+    /// Allocations were given back after the withdrawal. The scheduler checks them once more when
+    /// the fate of every victim is known.
     #[serde(default)]
     pub returned: bool,
     /// When giving back is tried (again).
@@ -276,7 +280,7 @@ impl Preemption {
         self.victims.iter().all(|victim| !victim.state.is_open())
     }
 
-    /// Victims that live, as far as anybody knows: who is given back what it had, if it is still there.
+    /// Victims that live as far as is known. They get back what they had, if they still exist.
     pub fn survivors(&self) -> impl Iterator<Item = &Victim> {
         self.victims
             .iter()

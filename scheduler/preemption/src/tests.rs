@@ -1,4 +1,5 @@
-//! A small world around the record: Placement, agents, a caller, and a scheduler that may die between doing and writing.
+//! A small world around the record: Placement, agents, a caller, and a scheduler that may die
+//! between doing and writing.
 
 mod deleted;
 mod forged;
@@ -198,7 +199,8 @@ fn perform(
             }
             let input = match answer {
                 Swap::Takes => Input::Swapped,
-                // The shell reads before it believes a refusal of a swap that may have been sent before.
+                // The shell reads before it believes a refusal of a swap that may have been sent
+                // before.
                 Swap::Refuses if world.swapped => Input::SwapUnknown,
                 Swap::Refuses => Input::SwapRefused { reason: "409" },
                 Swap::TakesSilently | Swap::Lost => Input::SwapUnknown,
@@ -489,7 +491,7 @@ fn a_victim_of_which_nobody_knows_whether_it_was_told_is_asked_to_stay() {
     let mut doc = evacuating(VictimState::Waiting);
     assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
     assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
-    // Before that nobody can have been told.
+    // In state Claimed no notice can have been sent.
     let mut doc = evacuating(VictimState::Waiting);
     doc.state = State::Claimed;
     assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
@@ -520,7 +522,7 @@ fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_
     assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
     doc.feed(&Input::GivenBack, now, &policy);
     doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
-    // Once more the same words about the first attempt: they say nothing about the second.
+    // A repeated report about the first attempt says nothing about the second.
     assert!(!doc.feed(&Input::Report(&failed), now, &policy));
     assert_eq!(doc.due(now, &policy), []);
     let spared = Body::Spared(Spared {

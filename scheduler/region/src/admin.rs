@@ -1,4 +1,4 @@
-//! What operators set: hosts, flavors, aggregates, server groups, disruption budgets.
+//! What operators manage: hosts, flavors, aggregates, server groups, disruption budgets.
 
 use crate::transition::Transition;
 use crate::{Event, Region, RegionError, Reply};
@@ -10,7 +10,7 @@ use ebbtide_model::{
 };
 use std::str::FromStr;
 
-/// Most flavors, groups, aggregates or budgets of a region: a runaway script ends here.
+/// Most flavors, groups, aggregates or budgets of a region, as a limit for runaway scripts.
 const MAX_OBJECTS: usize = 100_000;
 
 impl Region {
@@ -126,8 +126,8 @@ impl Region {
         Ok(Reply::Flavor(flavor))
     }
 
-    /// A flavor without a grace period of its own has the region's, and its lifetime must be longer than that: else its servers would have their notice
-    /// with their launch.
+    /// A flavor without a grace period uses the region's. The maximum lifetime must be longer than
+    /// the grace period; otherwise servers would get their notice at launch.
     fn check_lifetime(&self, flavor: &Flavor) -> Result<(), RegionError> {
         let properties = flavor.properties()?;
         let Some(Seconds(lifetime)) = properties.max_lifetime else {
@@ -178,7 +178,7 @@ impl Region {
         }
         if let Some(zone) = aggregate.availability_zone() {
             names::check_name("availability zone", zone)?;
-            // As Nova: a host is in one zone only.
+            // As in Nova: a host is in one zone only.
             let other = self.aggregates.values().find(|a| {
                 a.id != aggregate.id
                     && a.availability_zone().is_some_and(|z| z != zone)
@@ -201,7 +201,7 @@ impl Region {
         Ok(Reply::Aggregate(aggregate))
     }
 
-    /// Tells the table which aggregates there are.
+    /// Updates the aggregates in the host table.
     pub(crate) fn refresh_aggregates(&mut self) {
         let all: Vec<Aggregate> = self.aggregates.values().cloned().collect();
         self.table.set_aggregates(&all);
@@ -333,7 +333,7 @@ impl Region {
     }
 }
 
-/// Refuses what a project's quota does not allow.
+/// Refuses a request that exceeds a project's quota.
 pub(crate) fn within_quota(
     what: &'static str,
     project: &str,

@@ -1,4 +1,4 @@
-//! Servers that are already placed, and that the region takes note of.
+//! Adoption of servers that are already placed.
 
 use crate::transition::Transition;
 use crate::{AdoptServer, Region, RegionError, Reply, room};

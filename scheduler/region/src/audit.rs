@@ -1,15 +1,17 @@
-//! What must hold within a region after every input; the tests and the simulator ask after each.
+//! Invariants of a region that hold after every input. The tests and the simulator check them after
+//! each one.
 
 use crate::{Region, room};
 use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerStatus};
 use std::collections::BTreeMap;
 
 impl Region {
-    /// Holds the region against itself: the host table against the servers, what `claims.rs` says of every host, the indexes against what
-    /// they index. Looks at everything, so it is for tests, simulations and audits.
+    /// Checks the region's consistency: the host table against the servers, the invariants of
+    /// `claims.rs` for every host, and the indexes against their contents. It scans everything, so
+    /// it is for tests, simulations and audits.
     ///
     /// # Errors
-    /// The first contradiction, in words.
+    /// The first contradiction, as text.
     pub fn check_consistency(&self) -> Result<(), String> {
         self.table.check_consistency()?;
         for host in self.hosts.keys() {
@@ -65,7 +67,7 @@ impl Region {
                 continue;
             }
             let Some(preemptor) = evacuation.preemptor_id else {
-                return Err(format!("{host}: {id} is a preemption, and for nobody"));
+                return Err(format!("{host}: {id} is a preemption without a preemptor"));
             };
             if !waiting.iter().any(|s| s.id == preemptor) {
                 return Err(format!(

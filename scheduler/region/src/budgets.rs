@@ -1,4 +1,4 @@
-//! Disruption budgets: what is left of each, now.
+//! Disruption budgets: how much is left of each.
 
 use crate::Region;
 use ebbtide_engine::Budgets;
@@ -9,9 +9,9 @@ use ebbtide_model::{
 use std::collections::BTreeSet;
 
 impl Region {
-    /// How many more victims each budget allows at this time.
+    /// How many more victims each budget allows now.
     ///
-    /// A server counts once, however many evacuations it took to get rid of it.
+    /// A server counts once, however many evacuations it took to evict it.
     pub(crate) fn budgets_left(&self, now: Timestamp) -> Budgets {
         let mut left = Budgets::unlimited();
         if self.budgets.is_empty() {
@@ -34,7 +34,8 @@ impl Region {
         left
     }
 
-    /// True if some budget still looks back at the evacuation. A budget that is made later counts what is remembered then.
+    /// True if a budget still counts the evacuation. A budget that is created later counts the
+    /// evacuations that the region then remembers.
     pub(crate) fn is_counted(&self, evacuation: &Evacuation, now: Timestamp) -> bool {
         scopes(evacuation)
             .filter_map(|scope| self.budgets.get(&scope))
@@ -42,15 +43,17 @@ impl Region {
     }
 }
 
-/// What the loss of the victim counts against, where there is such a budget.
+/// The budget scopes that the loss of the victim counts against, whether or not such a budget
+/// exists.
 pub(crate) fn scopes(evacuation: &Evacuation) -> impl Iterator<Item = BudgetScope> + use<> {
     let project = BudgetScope::Project(evacuation.victim_project_id.clone());
     let group = evacuation.victim_group_id.map(BudgetScope::Group);
     [Some(project), group].into_iter().flatten()
 }
 
-/// An evacuation under way counts always; one that ended counts if the victim is gone and it was claimed within the window. The end of a lifetime, which
-/// its owner knew from the beginning, is no disruption.
+/// True if a budget counts the evacuation: it is under way, or the victim is gone and it was
+/// claimed within the window. The end of a maximum lifetime is no disruption, because the owner
+/// knew it from the launch.
 fn counts(evacuation: &Evacuation, budget: &DisruptionBudget, now: Timestamp) -> bool {
     let since = now.minus(budget.window);
     let is_disruption = evacuation.cause == EvacuationCause::Preemption;

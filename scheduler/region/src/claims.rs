@@ -1,13 +1,17 @@
-//! Claims that wait: started when their room is really free, placed elsewhere when it will not be; and their victims, spared as
-//! soon as they are not needed.
+//! Waiting claims. The region starts a claim when its capacity is physically free, places it
+//! elsewhere if that capacity will not become free, and spares its victims as soon as they are not
+//! needed.
 //!
-//! After every step each host on which something has changed is looked at ([`Region::reconcile`]), so that no event can be
-//! forgotten that frees room or ends a need. Afterwards holds, for every host:
+//! After every step the region settles each host on which something has changed
+//! ([`Region::reconcile`]), so that no event that frees capacity or ends a need is missed.
+//! Afterwards the following holds for every host:
 //!
-//! - what is promised fits once everybody has left who is leaving (and is not being spared);
-//! - nobody waits for whom there is room beside what the others who wait keep for themselves;
-//! - nobody is leaving who could stay without breaking a promise;
-//! - every evacuation whose victim has not been spared is for a server that waits on that host.
+//! - the promised capacity is available once all leaving victims (except those being spared) have
+//!   left;
+//! - a waiting claim starts as soon as the host has enough free capacity beyond what the other
+//!   waiting claims reserve;
+//! - no victim leaves that could stay without breaking a promise;
+//! - every preemption whose victim is not being spared is for a server that waits on that host.
 
 use crate::state::Queue;
 use crate::transition::Transition;
@@ -20,20 +24,21 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// A victim did not leave.
+/// A victim that did not leave.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'a> {
-    /// For whom it was to leave, if for anybody.
+    /// The server that needed the victim's capacity, if there is one.
     pub(crate) preemptor: Option<ServerId>,
-    /// Why it did not.
+    /// Why the victim did not leave.
     pub(crate) why: &'a str,
-    /// The host's agent said so itself: the host is there, and others on it may leave more easily.
+    /// True if the host's agent reported the failure itself: the host works, and other victims on
+    /// it may leave more easily.
     pub(crate) host_answers: bool,
 }
 
 impl Region {
-    /// Holds claims and victims against each other on every host that the step has touched. A host on which that changes something is
-    /// looked at again; each round moves, starts or spares somebody, so it ends.
+    /// Settles claims and victims on every host that the step has touched. A host that changes is
+    /// settled again. Each round moves, starts or spares a server, so the loop ends.
     pub(crate) fn reconcile(&mut self, transition: &mut Transition<'_>) {
         while let Some(host) = transition.touched.pop_first() {
             if self.waiting.contains_key(&host) || self.leaving.contains_key(&host) {
@@ -42,7 +47,8 @@ impl Region {
         }
     }
 
-    /// Sets one host right. If room has got lost, then first at the cost of the server whose victim did not leave.
+    /// Settles one host. If capacity is missing, the server whose victim did not leave is moved
+    /// first.
     pub(crate) fn settle(
         &mut self,
         transition: &mut Transition<'_>,
@@ -55,7 +61,8 @@ impl Region {
         self.hand_victims_over(transition, host);
     }
 
-    /// As long as more is promised than there will be, somebody who waits for that goes elsewhere: whoever lost a victim, else the youngest.
+    /// As long as more is promised than will become free, moves a waiting server to another host:
+    /// the one that lost a victim, else the youngest.
     fn move_those_without_room(
         &mut self,
         transition: &mut Transition<'_>,
@@ -83,7 +90,7 @@ impl Region {
         }
     }
 
-    /// Those who wait on the host for room of this class, the oldest first.
+    /// Servers that wait on the host for capacity of this class, the oldest first.
     fn claimants(&self, host: &str, class: &ResourceClass) -> Vec<ServerId> {
         let takes = |id: &ServerId| self.needs(*id).is_some_and(|r| r.get(class) > 0);
         self.queue(host).filter(takes).collect()
@@ -102,13 +109,14 @@ impl Region {
         properties.ok().map(|p| p.resources)
     }
 
-    /// What the end of a victim frees: its disk, if that stays, is counted already.
+    /// What the end of a victim frees. A disk that stays on the host is already accounted for and
+    /// not included.
     fn frees(&self, id: ServerId) -> Option<Resources> {
         let properties = self.servers.get(&id)?.flavor.properties();
         properties.ok().map(|p| p.resources.without(&p.retained()))
     }
 
-    /// Starts those who wait on a host and for whom there is room now.
+    /// Starts the servers that wait on a host and fit now.
     pub(crate) fn start_those_with_room(&mut self, transition: &mut Transition<'_>, host: &str) {
         while let Some(id) = self.next_with_room(host) {
             let Some(mut server) = self.servers.get(&id).cloned() else {
@@ -116,17 +124,19 @@ impl Region {
             };
             self.start(transition, &mut server);
             if server.status == ServerStatus::Waiting {
-                // Its flavor cannot be read: it goes with its patience.
+                // Its flavor cannot be read; it leaves the queue at its time limit.
                 return;
             }
         }
     }
 
-    /// Who of those who wait on a host is to start now.
+    /// The waiting server on a host that starts next.
     ///
-    /// First those whose own victims have left, the oldest request first: one long grace period does not hold up others whose room is free.
-    /// Who cannot be served yet keeps for itself what its victims will not free: otherwise small requests could keep a large one
-    /// waiting for ever. What is left over serves those whose victims are still leaving, who can then be spared.
+    /// First come the servers whose own victims have all left, the oldest request first, so that
+    /// one long grace period does not delay others. A server that cannot start yet reserves what
+    /// its victims will not free; otherwise small requests could keep a large one waiting for ever.
+    /// What is left can start servers whose victims are still leaving; those victims are then
+    /// spared.
     pub(crate) fn next_with_room(&self, host: &str) -> Option<ServerId> {
         let usage = self.table.usage(host)?;
         let frees = self.will_be_freed(host);
@@ -153,7 +163,7 @@ impl Region {
             keep(&mut kept, keeps, 1);
         }
         for (id, _, needs, keeps) in &waiting {
-            // What all others keep.
+            // What all other waiting servers reserve.
             keep(&mut kept, keeps, -1);
             if fits(needs, &kept) {
                 return Some(*id);
@@ -163,7 +173,7 @@ impl Region {
         None
     }
 
-    /// What those who are leaving on a host will free, by the server for which they leave.
+    /// What the leaving victims on a host will free, by the server for which they leave.
     fn will_be_freed(&self, host: &str) -> BTreeMap<ServerId, Resources> {
         let mut freed: BTreeMap<ServerId, Resources> = BTreeMap::new();
         for evacuation in self.needed_victims(host) {
@@ -174,18 +184,19 @@ impl Region {
             let sum = freed.entry(preemptor).or_default();
             for (class, amount) in room.iter() {
                 let both = sum.get(class).saturating_add(amount);
-                // Each was checked by itself; a sum beyond the range of the model frees enough as it is.
+                // Each amount was checked when it was created. A sum beyond the model's range is
+                // large enough.
                 let _ = sum.set(class.clone(), both);
             }
         }
         freed
     }
 
-    /// Spares whoever could stay, the dearest first: the server that needed the room is gone, has started without it, or has got
-    /// room from elsewhere.
+    /// Spares victims that could stay, the most expensive first. The server that needed the
+    /// capacity is gone, has started without it, or has got capacity from elsewhere.
     fn spare_those_not_needed(&mut self, transition: &mut Transition<'_>, host: &str) {
         let mut leaving = self.needed_victims(host);
-        // Whoever has to leave for another reason leaves, whoever needs the room.
+        // A victim with another cause leaves whether or not a claim needs its capacity.
         leaving.retain(|e| e.cause == EvacuationCause::Preemption);
         leaving.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
         for evacuation in leaving {
@@ -201,7 +212,8 @@ impl Region {
         }
     }
 
-    /// Evacuations on a host whose victims are to leave: neither being spared, nor deleted by their owners meanwhile.
+    /// Evacuations on a host whose victims are to leave: not being spared, and not deleted by their
+    /// owners.
     pub(crate) fn needed_victims(&self, host: &str) -> Vec<Evacuation> {
         let ids = self.leaving.get(host).into_iter().flatten();
         ids.filter_map(|id: &EvacuationId| self.evacuations.get(id))
@@ -229,8 +241,9 @@ impl Region {
         }
     }
 
-    /// Who is still leaving although the server that it was to make room for does not wait here any more, leaves for somebody else
-    /// who was promised that room. Whose claim it is stays written down, so that its end can spare the victim.
+    /// Assigns victims whose preemptor no longer waits here to another waiting server that was
+    /// promised their capacity. The evacuation records the new preemptor, so that the end of that
+    /// claim can spare the victim.
     fn hand_victims_over(&mut self, transition: &mut Transition<'_>, host: &str) {
         for mut evacuation in self.needed_victims(host) {
             let waits_here = |id: ServerId| self.queue(host).any(|waiting| waiting == id);
@@ -249,7 +262,8 @@ impl Region {
         }
     }
 
-    /// Places a server that cannot have the room it was promised: the next best host, or an error that says why.
+    /// Places a server that cannot have its promised capacity on the next best host, or sets it to
+    /// error with the reason.
     pub(crate) fn place_elsewhere(
         &mut self,
         transition: &mut Transition<'_>,
@@ -260,8 +274,9 @@ impl Region {
         self.place_anew(transition, id, refused, why, false);
     }
 
-    /// The same. `again`: the host itself may be tried once more if it is the best one still, with other victims: those who did not leave are
-    /// left alone for a while.
+    /// As [`Self::place_elsewhere`]. With `again` the same host may be selected once more if it is
+    /// still the best one, with other victims: those that did not leave are not selected for a
+    /// while.
     fn place_anew(
         &mut self,
         transition: &mut Transition<'_>,
@@ -281,7 +296,7 @@ impl Region {
         }
         let again = again && !server.refused_hosts.iter().any(|host| host == refused);
         server.refused_hosts.push(refused.to_owned());
-        // Out of the table first: its own claim must not stand in its way.
+        // Remove it from the table first, so that its own claim does not block its new placement.
         server.status = ServerStatus::Error;
         server.host = None;
         server.fault = Some(Fault {
@@ -343,8 +358,8 @@ impl Region {
         }
     }
 
-    /// A server that an agent did not start, or said that it could not: it is tried elsewhere. The room stays taken until the
-    /// agent has confirmed that nothing of it is there.
+    /// Places a server elsewhere that an agent failed to start, in time or at all. The capacity
+    /// stays occupied until the agent has confirmed that nothing of the server is left.
     pub(crate) fn start_failed(
         &mut self,
         transition: &mut Transition<'_>,
@@ -359,7 +374,7 @@ impl Region {
     }
 }
 
-/// Adds an amount to what is kept, or takes it away again.
+/// Adds `times` the amounts to the reserved capacity; -1 removes them.
 fn keep(kept: &mut BTreeMap<ResourceClass, i64>, amounts: &Resources, times: i64) {
     for (class, amount) in amounts.iter() {
         *kept.entry(class.clone()).or_default() += times * room::units(amount);

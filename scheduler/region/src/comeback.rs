@@ -1,19 +1,23 @@
-//! Servers that were stopped or hibernated for others come back by themselves.
+//! Automatic resumption of servers that were stopped or hibernated for a preemptor.
 //!
-//! Who waits is written in the server itself ([`Comeback`]); there is nothing else to remember. At each tick every host that is up is looked
-//! at: whoever is due and fits into what is free in h_f, beyond all that is promised, goes on where it was kept. Nobody is preempted for
-//! that, and a request is decided before and without it.
+//! The state of a waiting server is in its record ([`Comeback`]) and nowhere else. At each tick the
+//! region looks at every host that is up. It resumes a server that is due, where it was kept, if it
+//! fits into what is free in h_f beyond everything promised. No server is preempted for a
+//! resumption, and requests are decided before it and regardless of it.
 //!
-//! - **Fair.** The project with the fewest comebacks within the window goes first, then who waits longest. Who does not fit is passed by;
-//!   but every other `hold_seconds` of its wait the first of those keeps what is free for itself, so that neither small ones keep a large
-//!   one waiting for ever nor the other way round.
-//! - **No thrashing.** A server that has to leave again before it has run for `window_seconds` stays away twice as long as the last time,
-//!   up to `max_seconds`; so does one whose attempt fails. It comes back only if `reserve_percent` of the host stay free for the next
-//!   request, unless nobody else is there.
-//! - **Where.** On the host that keeps its disk or memory; if that has no room for it, and what was kept lies on storage that several hosts
-//!   share, on another one of them (`elsewhere.rs`).
-//! - **Never twice.** While its agent has not answered, a server holds its room, however long that takes: it is asked again instead of given
-//!   up. Each time has a number, so that a late answer to an earlier one is not taken for this one's.
+//! - **Fair.** The project with the fewest resumptions within the window goes first, then the
+//!   server that has waited longest. A server that does not fit is overtaken. In every second
+//!   `hold_seconds` of its wait, however, the first of these reserves the free capacity, so that
+//!   neither small servers keep a large one waiting for ever nor the other way round.
+//! - **No thrashing.** A server that is evicted again before it has run for `window_seconds` stays
+//!   away twice as long as the last time, up to `max_seconds`. So does one whose resumption fails.
+//!   A server is resumed only if `reserve_percent` of the host stays free for the next request,
+//!   unless the host has no other server.
+//! - **Where.** On the host that keeps its disk or memory. If that host has no capacity and several
+//!   hosts share the storage, on another one of them (`elsewhere.rs`).
+//! - **Never twice.** While its agent has not answered, a server holds its capacity, however long
+//!   that takes: the region repeats the request and does not give up. Each start has a number, so
+//!   that a late answer to an earlier start is not taken for the answer to this one.
 
 use crate::reports::words;
 use crate::transition::Transition;
@@ -27,21 +31,21 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// What is kept free for somebody, by class.
+/// Capacity that is reserved for a waiting server, by class.
 pub(crate) type Held = BTreeMap<ResourceClass, i64>;
 
 impl ComebackConfig {
-    /// How long a server stays away for the `n`th time in a row, from 1.
+    /// How long a server stays away for the `n`th time in a row, counted from 1.
     #[must_use]
     pub fn stay_away(&self, n: u32) -> Seconds {
-        // 31 doublings are longer than any limit; stopping there keeps the shift defined.
+        // 31 doublings exceed any limit; more would overflow the shift.
         let doublings = n.saturating_sub(1).min(31);
         let long = u64::from(self.first_seconds.0) << doublings;
         let limit = u64::from(self.max_seconds.0);
         Seconds(u32::try_from(long.min(limit)).unwrap_or(self.max_seconds.0))
     }
 
-    /// True in the periods of its wait in which the first in the queue keeps what is free for itself.
+    /// True in the periods in which the first server in the queue reserves the free capacity.
     fn holds(&self, since: Timestamp, now: Timestamp) -> bool {
         let period = self.hold_seconds.as_millis().max(1);
         (now.millis_since(since).max(0) / period) % 2 == 1
@@ -49,7 +53,7 @@ impl ComebackConfig {
 }
 
 impl Region {
-    /// Takes note of how a victim was kept, and when it may come back at the earliest.
+    /// Records how a victim was kept, and the earliest time of its resumption.
     pub(crate) fn note_kept(
         &self,
         victim: &mut Server,
@@ -81,7 +85,7 @@ impl Region {
         });
     }
 
-    /// Lets those go on who wait and for whom there is room.
+    /// Resumes waiting servers that are due and fit.
     pub(crate) fn look_after_comebacks(&mut self, transition: &mut Transition<'_>) {
         if !self.config.comeback.enabled {
             return;
@@ -91,13 +95,14 @@ impl Region {
                 .hosts
                 .get(&host)
                 .is_some_and(|h| h.health == HostHealth::Up);
-            // Each round lets one go on or puts one back, who is not due any more then.
+            // Each round resumes a server or delays one, which is then not due any more.
             while up && self.bring_one_back(transition, &host) {}
         }
         self.look_elsewhere(transition);
     }
 
-    /// Tries the first who is due and fits. True if somebody was tried: what is free, and whose turn it is, are others now.
+    /// Tries to resume the first server that is due and fits. True if one was tried: the free
+    /// capacity and the order have then changed.
     fn bring_one_back(&mut self, transition: &mut Transition<'_>, host: &str) -> bool {
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
         if self.resume_queue.returning_on(host) >= limit {
@@ -106,7 +111,7 @@ impl Region {
         let Some(usage) = self.table.usage(host) else {
             return false;
         };
-        // What keeps its room for itself is the business of the host as a whole.
+        // The reserve applies unless no server holds capacity on the host.
         let alone = self.is_alone(host);
         let mut held: Option<Held> = None;
         for id in self.in_turn(host, transition.now) {
@@ -125,12 +130,12 @@ impl Region {
         false
     }
 
-    /// Nobody runs there, or was promised to.
+    /// True if no server holds capacity on the host, promised capacity included.
     pub(crate) fn is_alone(&self, host: &str) -> bool {
         !self.servers_on(host).any(|s| s.status.holds_room())
     }
 
-    /// What the first who waits keeps for itself at this moment.
+    /// Capacity that the first waiting server reserves for itself now.
     fn held_for(&self, id: ServerId, needs: &Resources, now: Timestamp) -> Held {
         let waits = self.servers.get(&id).and_then(|s| s.comeback.as_ref());
         let holds = waits.is_some_and(|c| self.config.comeback.holds(c.since, now));
@@ -138,7 +143,7 @@ impl Region {
         amounts.map(|(c, n)| (c.clone(), room::units(n))).collect()
     }
 
-    /// What is kept free on a host for the first who waits there.
+    /// Capacity on a host that is reserved for the first server that waits there.
     pub(crate) fn held_on(&self, host: &str, now: Timestamp) -> Held {
         let first = self.in_turn(host, now).into_iter();
         let first = first
@@ -147,7 +152,7 @@ impl Region {
         first.map_or_else(Held::new, |(id, needs)| self.held_for(id, &needs, now))
     }
 
-    /// Those who are due on a host, whose turn it is first.
+    /// Servers that are due on a host, in fair order.
     fn in_turn(&self, host: &str, now: Timestamp) -> Vec<ServerId> {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut of_project: BTreeMap<&str, usize> = BTreeMap::new();
@@ -172,13 +177,14 @@ impl Region {
         due.into_iter().map(|(_, _, id)| id).collect()
     }
 
-    /// What a server takes beyond what it has kept.
+    /// What a server needs beyond what it has kept.
     fn takes_again(&self, id: ServerId) -> Option<Resources> {
         let properties = self.servers.get(&id)?.flavor.properties().ok()?;
         Some(properties.resources.without(&properties.retained()))
     }
 
-    /// Whether there is room in h_f for this beyond all that is promised, beside what is held for another one, and with the reserve left.
+    /// True if these resources fit into what is free in h_f beyond all promises, beside what is
+    /// held for another server and with the reserve left.
     pub(crate) fn has_room(
         &self,
         usage: &HostUsage,
@@ -199,7 +205,7 @@ impl Region {
         })
     }
 
-    /// What the engine is asked for somebody who is to go on.
+    /// The placement request for a server that is to be resumed.
     pub(crate) fn comeback_request(server: &Server) -> PlacementRequest {
         PlacementRequest {
             server_ids: vec![server.id],
@@ -213,13 +219,14 @@ impl Region {
         }
     }
 
-    /// The engine has the last word: aggregates, traits or groups may be others by now.
+    /// Resumes a server if the engine accepts the host: aggregates, traits or groups may have
+    /// changed.
     fn try_to_bring_back(&mut self, transition: &mut Transition<'_>, id: ServerId, host: &str) {
         let Some(mut server) = self.servers.get(&id).cloned() else {
             return;
         };
         let request = Self::comeback_request(&server);
-        // Out of the table first: what is kept of it must not stand in its way.
+        // Remove it from the table first, so that its kept part does not block its own placement.
         self.table.remove_instance(id);
         let decided = self.decide_on(transition, &request, Some(&[host]));
         if let Err(error) = self.show_to_table(id) {
@@ -242,9 +249,9 @@ impl Region {
         self.put_back(transition, server, &refused);
     }
 
-    /// Tells the agent to let a server go on. From now on it holds its room.
+    /// Asks the agent to resume a server, which holds its capacity from now on.
     pub(crate) fn resume(&mut self, transition: &mut Transition<'_>, mut server: Server) {
-        // What was heard of its earlier life says nothing about this one.
+        // Reports about its earlier life do not apply to this one.
         self.started_at.remove(&server.id);
         server.ended_at = None;
         server.launched_at = None;
@@ -256,12 +263,13 @@ impl Region {
         self.start(transition, &mut server);
     }
 
-    /// The agent has not answered, or could not tell: it is asked again, and the room stays taken.
+    /// Repeats a resume request when the agent has not answered or could not tell; the capacity
+    /// stays occupied.
     pub(crate) fn resume_again(&mut self, transition: &mut Transition<'_>, mut server: Server) {
         self.start(transition, &mut server);
     }
 
-    /// It does not run: it waits again, and for longer.
+    /// Handles a failed resumption. The server does not run; it waits again, and longer.
     pub(crate) fn resume_failed(
         &mut self,
         transition: &mut Transition<'_>,

@@ -1,4 +1,4 @@
-//! The policies of a region, with their defaults and limits.
+//! The policies of a region, with defaults and limits.
 
 use crate::RegionError;
 use ebbtide_market::{MarketConfig, MarketError};
@@ -6,56 +6,60 @@ use ebbtide_model::Seconds;
 use ebbtide_model::flavor::{MAX_GRACE, MAX_PROTECTED};
 use serde::{Deserialize, Serialize};
 
-/// How a region treats servers, victims and agents.
+/// Policies for servers, victims and agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegionConfig {
-    /// Grace period of flavors that name none. 30 s as with Google's and Azure's preemptible instances.
+    /// Grace period of flavors that do not set one. 30 s, as with Google's and Azure's preemptible
+    /// instances.
     pub default_grace_seconds: Seconds,
-    /// Protection after launch of flavors that name none.
+    /// Protection time after the launch for flavors that do not set one.
     pub default_protected_seconds: Seconds,
-    /// A host whose agent has been silent for longer gets no new servers. Nova's `service_down_time`.
+    /// Time without a heartbeat after which a host gets no new servers. Nova's `service_down_time`.
     pub host_down_seconds: Seconds,
-    /// How long an agent may take to answer a notice before it is sent again.
+    /// Time that an agent has to answer a notice before the scheduler sends it again.
     pub notice_timeout_seconds: Seconds,
-    /// How often a notice is sent before the evacuation has failed.
+    /// Number of notices after which an evacuation has failed.
     pub notice_attempts: u32,
-    /// How long the interruption itself may take after the grace period; also, how long a claim waits for servers that are being deleted
-    /// before another host is tried.
+    /// Time that the interruption itself may take after the grace period. Also the time that a
+    /// claim waits for servers that are being deleted, before another host is tried.
     pub act_timeout_seconds: Seconds,
-    /// How long an agent may take to start a server before another host is tried; also, how often it is asked for a deletion.
+    /// Time that an agent has to start a server before another host is tried. Also the interval at
+    /// which a deletion is requested again.
     pub start_timeout_seconds: Seconds,
-    /// On how many hosts in all a server is tried before it is in error. Nova's `max_attempts`.
+    /// Number of hosts on which a server is tried before it is in error. Nova's `max_attempts`.
     pub max_attempts: u32,
-    /// How long a server whose evacuation has failed is not chosen again.
+    /// Time for which a server is not selected again after its evacuation has failed.
     pub failed_victim_rest_seconds: Seconds,
-    /// How far a disruption budget may look back at most. What has ended is kept for longer.
+    /// Longest window of a disruption budget. Ended evacuations are kept for longer.
     pub longest_budget_window_seconds: Seconds,
-    /// How servers come back that were evacuated and kept.
+    /// Resumption of servers that were evacuated and kept.
     pub comeback: ComebackConfig,
     /// Prices of preemptible instances.
     pub market: MarketConfig,
 }
 
-/// When servers that were stopped or hibernated for others go on by themselves.
+/// When servers that were stopped or hibernated for a preemptor are resumed automatically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComebackConfig {
     /// False: they stay as they are until their owners delete them.
     pub enabled: bool,
-    /// How long a server stays away at least after it had to leave, and after an attempt that failed. Twice as long each further time.
+    /// Minimum time before a server is resumed after its eviction, and after a failed attempt. It
+    /// doubles each further time.
     pub first_seconds: Seconds,
-    /// It never stays away for longer than this if there is room.
+    /// Limit of that time.
     pub max_seconds: Seconds,
-    /// Whoever has run for so long begins with `first_seconds` again; a project's comebacks within this time count for its turn.
+    /// A server that has run for this long starts with `first_seconds` again. Resumptions of a
+    /// project within this time count in the fair order.
     pub window_seconds: Seconds,
-    /// How much of each resource class of a host has to stay free for the next request when a server comes back, in percent of what the
-    /// host has, rounded down. Not looked at where nobody else is.
+    /// Percentage of each resource class of a host that must stay free for the next request after a
+    /// resumption, rounded down. Not applied to a host without other servers.
     pub reserve_percent: u32,
-    /// Every other such period of its wait, the first in the queue of a host keeps what is free for itself; in the others smaller ones may
-    /// go before it.
+    /// In every second period of this length, the first server in a host's queue reserves the free
+    /// capacity for itself. In the other periods smaller servers may overtake it.
     pub hold_seconds: Seconds,
-    /// So many may be on their way back on a host at the same time.
+    /// Number of servers that may be resumed on a host at the same time.
     pub at_once: u32,
 }
 
@@ -63,14 +67,16 @@ impl Default for ComebackConfig {
     fn default() -> Self {
         Self {
             enabled: true,
-            // A grace period: what took the room may give it back at once if its request is withdrawn.
+            // A grace period: a preemptor whose request is withdrawn may give the capacity back at
+            // once.
             first_seconds: Seconds(30),
             max_seconds: Seconds(3600),
             window_seconds: Seconds(3600),
-            // One processor of 20 and 5 GiB of 100: enough for a small request, and nothing on hosts of a few processors.
+            // One processor of 20 and 5 GiB of 100: enough for a small request, and nothing on
+            // hosts with few processors.
             reserve_percent: 5,
             hold_seconds: Seconds(600),
-            // Memory is read from one disk.
+            // Their memory is read from one disk.
             at_once: 4,
         }
     }
@@ -99,7 +105,7 @@ impl RegionConfig {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// [`RegionError::Config`] that names the key.
+    /// [`RegionError::Config`] with the key.
     pub fn check(&self) -> Result<(), RegionError> {
         let within = |key: &str, value: u32, low: u32, high: u32| {
             if (low..=high).contains(&value) {

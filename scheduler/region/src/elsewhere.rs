@@ -1,12 +1,16 @@
-//! A server that was kept on storage which several hosts share goes on on another of them when its own has no room, is down or disabled.
+//! Resumption on another host: a server that is kept on shared storage can be resumed on any host
+//! that shares it when its own host has no capacity, is down or is disabled.
 //!
-//! Whoever still waits after its own host has been looked at is held against all hosts that say that they have its storage, and the engine
-//! picks one of those that have room, by the same filters and weights as for any request. The claim moves with it: from then on the
-//! server belongs to that host, with all it takes; on its former host it takes nothing any more. Should it not begin there, it waits there,
-//! and that host is its own.
+//! The region first tries each waiting server's own host. For those that still wait, it considers
+//! all hosts that report the same storage. The engine selects one of those with enough capacity,
+//! with the same filters and weighers as for any request. The claim moves too: from then on the
+//! server belongs to the new host with all its resources, and uses nothing on its former host. If
+//! it does not start on the new host, it waits there.
 //!
-//! That two hosts run it at the same time is not for the region to prevent: whoever lets it go on has to have its token, of which there is
-//! one (`docs/evacuation.md`). But nobody else is asked before the one that was asked has said that it does not run there.
+//! The region does not have to prevent two hosts from running the server at the same time: a host
+//! may resume it only with the server's token, of which there is one (`docs/evacuation.md`). But
+//! the region asks another host only after the one that was asked before has reported that the
+//! server does not run there.
 
 use crate::comeback::Held;
 use crate::transition::Transition;
@@ -16,18 +20,18 @@ use ebbtide_model::record::Change;
 use ebbtide_model::{HostHealth, Outcome, Resources, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 
-/// A host that could take somebody.
+/// A host that could resume a server.
 struct Candidate {
     name: String,
     usage: HostUsage,
-    /// What it keeps free for somebody who waits there.
+    /// Capacity that is reserved for the first server that waits there.
     held: Held,
-    /// Nobody runs there.
+    /// True if no other server holds capacity there.
     alone: bool,
 }
 
 impl Region {
-    /// Lets those go on on other hosts who wait and could not go on on their own.
+    /// Resumes waiting servers on other hosts if their own host cannot resume them.
     pub(crate) fn look_elsewhere(&mut self, transition: &mut Transition<'_>) {
         for (storage, waiting) in self.waiting_by_storage(transition.now) {
             let mut candidates = self.candidates(&storage, transition.now);
@@ -48,7 +52,7 @@ impl Region {
         }
     }
 
-    /// Who is due and kept on shared storage, by storage, whose turn it is first.
+    /// Servers on shared storage whose resumption is due, by storage, in fair order.
     fn waiting_by_storage(&self, now: Timestamp) -> BTreeMap<String, Vec<ServerId>> {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut due: BTreeMap<String, Vec<(Timestamp, ServerId)>> = BTreeMap::new();
@@ -70,7 +74,8 @@ impl Region {
         }
         let in_turn = due.into_iter().map(|(storage, mut waiting)| {
             waiting.sort_unstable();
-            // Each one that goes on counts for its project, so that one with many does not go before all others.
+            // Each resumption counts for its project, so that a project with many servers does not
+            // go before all others.
             let mut of_project: BTreeMap<&str, usize> = BTreeMap::new();
             let mut ordered: Vec<(usize, Timestamp, ServerId)> = Vec::new();
             for (since, id) in waiting {
@@ -87,7 +92,7 @@ impl Region {
         in_turn.collect()
     }
 
-    /// Hosts that have this storage and may take somebody.
+    /// Hosts that share this storage and can resume a server.
     fn candidates(&self, storage: &str, now: Timestamp) -> Vec<Candidate> {
         let sharing = self
             .hosts
@@ -115,7 +120,7 @@ impl Region {
         })
     }
 
-    /// Where it goes on from now on, if anywhere.
+    /// Moves a server to one of the candidates. Returns that host, if there is one.
     fn move_to_one_of(
         &mut self,
         transition: &mut Transition<'_>,
@@ -124,7 +129,7 @@ impl Region {
     ) -> Option<String> {
         let server = self.servers.get(&id)?;
         let properties = server.flavor.properties().ok()?;
-        // Nothing of it is accounted there, so it takes all.
+        // It uses nothing on the new host yet, so it needs all its resources.
         let needs: Resources = properties.resources;
         let fit: Vec<&str> = candidates
             .iter()
@@ -137,7 +142,7 @@ impl Region {
         }
         let mut server = server.clone();
         let request = Self::comeback_request(&server);
-        // Out of the table first: what is kept of it must not stand in its way.
+        // Remove it from the table first, so that its kept part does not block its own placement.
         self.table.remove_instance(id);
         let decided = self.decide_on(transition, &request, Some(&fit));
         if let Err(error) = self.show_to_table(id) {
@@ -152,7 +157,7 @@ impl Region {
             Err(_) => None,
         };
         let (Some(host), Ok(decision)) = (placed, decided) else {
-            // Its own host may have room before that, and is not kept waiting for this.
+            // Its own host may get capacity earlier; this pause does not affect that.
             let until = transition.now.plus(self.config.comeback.hold_seconds);
             self.resume_queue.rest_elsewhere(id, until);
             return None;
@@ -170,8 +175,9 @@ impl Region {
     }
 }
 
-/// How and where a server is kept still that waits, or was on its way back and of whose start nothing has been heard. A host that has nothing of it
-/// says that it is gone already; but what was kept of it is where it was, for any host that shares the storage.
+/// How and on which shared storage a server is still kept: one that waits to be resumed, or that is
+/// being resumed and has not been reported since. A host without anything of it reports that it is
+/// gone already; what was kept is still on the storage, for any host that shares it.
 pub(crate) fn still_kept(server: &Server) -> Option<(ServerStatus, String)> {
     let comeback = server.comeback.as_ref()?;
     let storage = comeback.storage.clone()?;
@@ -179,7 +185,8 @@ pub(crate) fn still_kept(server: &Server) -> Option<(ServerStatus, String)> {
     (!runs).then(|| (comeback.kept.status(), storage))
 }
 
-/// Whether its owner, and what has happened so far, let it be there. Its own host has been asked already.
+/// True if the request's host lists and the refusals so far allow this host. The server's own host
+/// has been tried already.
 fn may_be_on(server: &Server, host: &str) -> bool {
     let named = |hosts: &[String]| hosts.iter().any(|name| name.eq_ignore_ascii_case(host));
     server.host.as_deref() != Some(host)

@@ -1,4 +1,4 @@
-//! What the region refuses.
+//! Errors of a region.
 
 use ebbtide_engine::EngineError;
 use ebbtide_model::ModelError;
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A refused input. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RegionError {
-    /// A value that no version of the region would take.
+    /// A value that is invalid in any state of the region.
     #[error(transparent)]
     Invalid(#[from] ModelError),
     /// The engine refused the request.
@@ -16,54 +16,54 @@ pub enum RegionError {
     /// A key of the configuration is out of range.
     #[error("{0}")]
     Config(String),
-    /// Something that is named does not exist.
+    /// A named object does not exist.
     #[error("there is no {what} {name:?}; {next}")]
     NotFound {
-        /// What kind of thing.
+        /// The kind of object.
         what: &'static str,
-        /// How it was named.
+        /// The name that was given.
         name: String,
         /// What to do.
         next: &'static str,
     },
-    /// Something that is to be made exists already, and is not the same.
+    /// An object to be created exists already with other properties.
     #[error("{what} {name:?} exists already; {next}")]
     Exists {
-        /// What kind of thing.
+        /// The kind of object.
         what: &'static str,
         /// Its name.
         name: String,
         /// What to do.
         next: &'static str,
     },
-    /// A name that fits several.
+    /// Several objects have the name.
     #[error("{count} {what} are named {name:?}; use the id")]
     Ambiguous {
-        /// What kind of things.
+        /// The kind of objects.
         what: &'static str,
         /// The name.
         name: String,
         /// How many.
         count: usize,
     },
-    /// More than a project may have.
+    /// A project would exceed its quota.
     #[error(
         "project {project:?} has {used} {what} and asks for {asked} more, but may have {most} in all; \
          delete some, or ask an operator for a higher quota"
     )]
     Quota {
-        /// What kind of things.
+        /// The kind of objects.
         what: &'static str,
-        /// Whose.
+        /// The project.
         project: String,
-        /// How many there are.
+        /// How many the project has.
         used: usize,
-        /// How many are asked for.
+        /// How many the request asks for.
         asked: usize,
-        /// How many there may be.
+        /// How many the project may have.
         most: u32,
     },
-    /// Right in itself, but not in the present state.
+    /// A valid request that the present state does not allow.
     #[error("{0}")]
     Conflict(String),
 }

@@ -1,4 +1,5 @@
-//! The way of a victim: begun with the preemptor's claim, ended by what the agent says, spared if the preemptor goes away.
+//! The course of an evacuation: it begins with the preemptor's claim, ends with the agent's report,
+//! and is spared if the preemptor goes away.
 
 use crate::claims::Failure;
 use crate::transition::{Sent, Transition};
@@ -10,7 +11,7 @@ use ebbtide_model::{
     ServerId, ServerStatus, Timestamp, Victim,
 };
 
-/// Why somebody has to leave.
+/// Why a server has to leave.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Why {
     pub(crate) cause: EvacuationCause,
@@ -20,7 +21,8 @@ pub(crate) struct Why {
 }
 
 impl Region {
-    /// Writes the evacuation of a victim and puts its notice into the outbox, in the transaction of the claim.
+    /// Writes the evacuation of a victim and puts its notice into the outbox, in the transaction of
+    /// the claim.
     pub(crate) fn begin_preemption(
         &mut self,
         transition: &mut Transition<'_>,
@@ -29,7 +31,8 @@ impl Region {
         decision_id: DecisionId,
     ) {
         let Some(server) = self.servers.get(&victim.server_id).cloned() else {
-            // The engine decides on this region's table in the same step, so its victims are here.
+            // The engine decides on this region's table in the same step, so its victims exist
+            // here.
             transition.ignored(format!(
                 "victim {} is not a server of this region",
                 victim.server_id
@@ -45,7 +48,7 @@ impl Region {
         self.begin_evacuation(transition, server, why);
     }
 
-    /// The same, whatever the cause.
+    /// Begins the evacuation of a server for any cause.
     pub(crate) fn begin_evacuation(
         &mut self,
         transition: &mut Transition<'_>,
@@ -89,8 +92,8 @@ impl Region {
         self.save_evacuation(transition, evacuation);
     }
 
-    /// Puts the next attempt of a notice into the outbox. An attempt that has not gone out yet is replaced, not repeated: it may
-    /// say by now that it is too late to begin.
+    /// Puts the next attempt of a notice into the outbox. It replaces an attempt that has not been
+    /// published yet, whose `begin_before` may have passed meanwhile.
     pub(crate) fn send_notice(
         &mut self,
         transition: &mut Transition<'_>,
@@ -103,7 +106,7 @@ impl Region {
         }
         let once = self.config.notice_timeout_seconds;
         evacuation.give_up_at = transition.now.plus(once);
-        // Whatever attempt an agent hears, this is when the last one will have run out.
+        // Whichever attempt the agent gets, this is the time at which the last one times out.
         let left = self
             .config
             .notice_attempts
@@ -124,14 +127,15 @@ impl Region {
         sent
     }
 
-    /// The next attempt of a notice, with all that is to be written of it.
+    /// Sends the next attempt of a notice and saves the victim and the evacuation.
     pub(crate) fn send_notice_again(
         &mut self,
         transition: &mut Transition<'_>,
         mut evacuation: Evacuation,
     ) {
         let said = self.send_notice(transition, &mut evacuation).time;
-        // What is said to the server after that has to be later than this, also if another clock says it.
+        // Later messages about the server need a later time than this one, even if another
+        // scheduler's clock sets it.
         if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
             victim.told_at = victim.told_at.max(Some(said));
             self.save_server(transition, victim);
@@ -139,7 +143,7 @@ impl Region {
         self.save_evacuation(transition, evacuation);
     }
 
-    /// When something was said about a server last.
+    /// The time of the last message about a server.
     pub(crate) fn told_at(&self, id: ServerId) -> Option<Timestamp> {
         self.servers.get(&id).and_then(|server| server.told_at)
     }
@@ -150,8 +154,9 @@ impl Region {
         Seconds(once.saturating_mul(self.config.notice_attempts))
     }
 
-    /// Asks the agent to let the victim live. Only its answer ends the evacuation: it may have acted already. Until then the
-    /// victim keeps its room, and is no candidate for anybody else.
+    /// Asks the agent to spare the victim. Only the agent's answer ends the evacuation, because it
+    /// may have acted already. Until then the victim keeps its capacity and cannot be selected
+    /// again.
     pub(crate) fn spare(
         &mut self,
         transition: &mut Transition<'_>,
@@ -159,7 +164,8 @@ impl Region {
         why: &str,
     ) {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
-            // The sender may have this notice in its hands, so the spare goes out all the same, behind it.
+            // The publisher may be sending this notice at the moment, so the spare is sent in any
+            // case, after it.
             transition.unsend(unsent);
         }
         self.send_spare(
@@ -196,7 +202,7 @@ impl Region {
         transition.send(host, Body::Spare(spare), None, self.told_at(server_id));
     }
 
-    /// The victim lives on.
+    /// Ends an evacuation whose victim lives on.
     pub(crate) fn end_spared(
         &mut self,
         transition: &mut Transition<'_>,
@@ -208,9 +214,9 @@ impl Region {
         self.save_evacuation(transition, evacuation);
     }
 
-    /// The evacuation could not be done. The victim is taken to be alive until its host says otherwise; whoever needed the room gets
-    /// another place, and the other victims are spared. `host_answers`: the agent has said so itself, so that other victims on its host
-    /// may do.
+    /// Ends an evacuation that failed. The region takes the victim for alive until its host reports
+    /// otherwise, places the preemptor elsewhere, and spares its other victims. `host_answers`: the
+    /// agent reported the failure itself, so other victims on its host may be selected.
     pub(crate) fn end_failed(
         &mut self,
         transition: &mut Transition<'_>,
@@ -220,7 +226,8 @@ impl Region {
     ) {
         let preemptor = evacuation.preemptor_id;
         let host = evacuation.host.clone();
-        // The agent may only be slow: nobody shall die for a preemptor that is not coming.
+        // The agent may only be slow. The spare keeps it from evicting the victim for a preemptor
+        // that goes elsewhere.
         self.send_spare(transition, &host, evacuation.id, evacuation.victim_id);
         evacuation.state = EvacuationState::Failed;
         evacuation.reason = Some(why.to_owned());
@@ -236,7 +243,8 @@ impl Region {
         self.settle(transition, &host, Some(failure));
     }
 
-    /// A victim that lives is a server like any other again; after a failure it is left alone for a while.
+    /// Returns a living victim to its former state. After a failure it is not selected again until
+    /// `rest`.
     fn back_to_life(
         &mut self,
         transition: &mut Transition<'_>,
@@ -260,7 +268,7 @@ impl Region {
         } else if self.started_at.contains_key(&id) {
             ServerStatus::Active
         } else {
-            // It was chosen before its agent had said that it runs.
+            // It was selected before its agent had reported the start.
             ServerStatus::Building
         };
         let starts = victim.status == ServerStatus::Building;
@@ -271,7 +279,7 @@ impl Region {
         }
     }
 
-    /// The victim is gone and its room is free.
+    /// Ends an evacuation whose victim is gone and whose capacity is free.
     pub(crate) fn end_evacuated(
         &mut self,
         transition: &mut Transition<'_>,
@@ -284,15 +292,17 @@ impl Region {
         evacuation.ended_at = Some(transition.now);
         let victim_id = evacuation.victim_id;
         let victim = self.servers.get(&evacuation.victim_id).cloned();
-        // A server that its owner deletes meanwhile stays so: the agent reports that by itself. One that runs elsewhere by now (it
-        // had been chosen before it had started, and its start was given up) is none of this host's business.
-        // And one that has been started anew since has had this behind it already.
+        // A server that its owner deletes stays `Deleting`; the agent reports the deletion
+        // separately. A server that runs on another host by now is not affected: it was selected
+        // before it had started, and its start was given up. Nor is one that was started again
+        // since.
         let here = |v: &Server| {
             v.status != ServerStatus::Deleting
                 && v.host.as_ref() == Some(&evacuation.host)
                 && v.starts == evacuation.victim_starts
         };
-        // Chosen twice in one life, it left by the first of the two: when it may come back is known.
+        // If it was selected twice in one life and left by the first evacuation, the time of its
+        // return is already set.
         let waits_so = |v: &Server| v.waits_to_come_back() && v.status == status;
         if let Some(mut victim) = victim.filter(here).filter(|v| !waits_so(v)) {
             victim.fault = Some(Fault {
@@ -317,8 +327,9 @@ impl Region {
         }
     }
 
-    /// How long a server rests, by the evacuations of it that have failed: one of them was done after all. What the database says is what
-    /// counts, or a scheduler that reads everything anew would choose other victims.
+    /// Recomputes how long a server is not selected, from its evacuations that are still failed:
+    /// one that had failed was completed after all. The result must follow from the database alone;
+    /// otherwise a scheduler that reads the region anew would select other victims.
     pub(crate) fn rest_anew(&mut self, victim: ServerId) -> Result<(), RegionError> {
         let failed = self.evacuations.values();
         let failed = failed.filter(|e| e.victim_id == victim && e.state == EvacuationState::Failed);
@@ -330,7 +341,8 @@ impl Region {
         self.show_to_table(victim)
     }
 
-    /// An evacuation that had been given up was done all the same, after the victim had been chosen anew: that is over, too.
+    /// Ends the present evacuation of a victim that has left by an earlier one, which had been
+    /// given up.
     fn end_overtaken(
         &mut self,
         transition: &mut Transition<'_>,
@@ -347,7 +359,7 @@ impl Region {
     }
 }
 
-/// Why a server went, in words for its owner.
+/// Why a server ended, in words for its owner.
 fn reason(cause: EvacuationCause) -> &'static str {
     match cause {
         EvacuationCause::Preemption => "preempted: a normal request needed its room",

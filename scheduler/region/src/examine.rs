@@ -1,6 +1,8 @@
-//! What an operator's audit finds in a region: disagreements between what is written, what is in memory, and what agents say they have.
+//! Findings of an operator's audit: disagreements between the database, the memory and the agents'
+//! reports.
 //!
-//! What is under way is not judged: a server that is coming, leaving or being deleted is somewhere between two truths.
+//! Operations under way are not judged: a server that is starting, leaving or being deleted is
+//! between two states.
 
 use crate::heartbeat::HostEntry;
 use crate::{Region, orphaned_start};
@@ -12,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Stable code, as in `docs/errors.md`.
+    /// Stable code, listed in `docs/errors.md`.
     pub code: &'static str,
-    /// What it is about: `server ID`, `host NAME`, `evacuation ID`, `region`.
+    /// The subject: `server ID`, `host NAME`, `evacuation ID`, `region`.
     pub subject: String,
     /// What is wrong.
     pub what: String,
@@ -22,12 +24,12 @@ pub struct Finding {
     pub next: &'static str,
 }
 
-/// What was looked at, and what was found.
+/// What was examined, and the findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examination {
-    /// Hosts that are known.
+    /// Known hosts.
     pub hosts: usize,
-    /// Of them those whose agents were heard by this scheduler, so that their servers could be compared.
+    /// Hosts whose agents this scheduler has heard, so that their servers could be compared.
     pub compared_hosts: usize,
     /// Servers that are not gone.
     pub servers: usize,
@@ -38,7 +40,8 @@ pub struct Examination {
 }
 
 impl Region {
-    /// Holds the region against itself, and against what agents said last. `hears_agents`: this scheduler is the one that does.
+    /// Checks the region's consistency and compares it with the agents' last reports.
+    /// `hears_agents`: this scheduler receives those reports.
     #[must_use]
     pub fn examine(&self, now: Timestamp, hears_agents: bool) -> Examination {
         let mut found = Vec::new();
@@ -72,18 +75,19 @@ impl Region {
         }
     }
 
-    /// What may be late: a heartbeat, a report that waits in a queue, a scheduler that has just come on duty.
+    /// Tolerated delay of a heartbeat, of a report in a queue, or of a scheduler that has just come
+    /// on duty.
     fn late(&self) -> Seconds {
         Seconds(self.config.host_down_seconds.0 / 2)
     }
 
-    /// Whatever is waited for has a limit; after it something must have happened.
+    /// Finds evacuations that are past their time limit. Every wait has one.
     fn overdue_evacuations(&self, now: Timestamp, found: &mut Vec<Finding>) {
         for id in &self.active {
             let Some(evacuation) = self.evacuations.get(id) else {
                 continue;
             };
-            // Without a broker nobody can be asked, and nobody is given up.
+            // Without a broker the notice cannot be sent, so the evacuation is not late.
             let unsent = self.unsent_notices.contains_key(id);
             if evacuation.give_up_at.plus(self.late()) < now && !unsent {
                 found.push(Finding {
@@ -116,12 +120,12 @@ impl Region {
         }
     }
 
-    /// What a host's agent said last against what we believe of it.
+    /// Compares the last report of a host's agent with the region.
     fn compare_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Finding>) {
         let Some((heard_at, hosted)) = entry.heard() else {
             return;
         };
-        // Only what had come to rest well before that can be held against it.
+        // Only a state that was reached well before the report can contradict it.
         let settled = |at: Option<Timestamp>| at.is_none_or(|at| at.plus(self.late()) < heard_at);
         let mut there: BTreeMap<ServerId, HostedState> = BTreeMap::new();
         for server in hosted {
@@ -142,7 +146,7 @@ impl Region {
                     what: format!(
                         "host {name} has it ({state:?}), and the region knows of none there"
                     ),
-                    next: "if it is nobody's, end it on the host; else adopt it",
+                    next: "if it belongs to no server, end it on the host; else adopt it",
                 }),
                 Some(server) => {
                     let ended = matches!(
@@ -165,13 +169,15 @@ impl Region {
         }
     }
 
-    /// What a host has put down last on storage that it shares is another one's business as soon as that one was told to take it.
+    /// True for a server that the host has stopped or hibernated on shared storage. The host that
+    /// was asked to resume it is responsible for it, not this one.
     fn is_kept_for_others(&self, id: ServerId, state: HostedState, entry: &HostEntry) -> bool {
         let kept_in = self.servers.get(&id).and_then(Server::kept_in);
         state != HostedState::Running && kept_in.is_some() && kept_in == entry.host.storage
     }
 
-    /// Another host has put it down on storage that both share: it was to go on here, and has not begun.
+    /// True if another host has stopped or hibernated the server on storage that both hosts share:
+    /// it was to be resumed here and has not started.
     fn is_kept_elsewhere(&self, server: &Server) -> bool {
         let Some(storage) = server.kept_in() else {
             return false;
@@ -219,7 +225,7 @@ impl Region {
         }
     }
 
-    /// Records that are not the same in memory as in the database: `server ID`, `host NAME`, `evacuation ID`.
+    /// Records that differ between memory and database: `server ID`, `host NAME`, `evacuation ID`.
     #[must_use]
     pub fn differs(&self, snapshot: &Snapshot) -> BTreeSet<String> {
         let mut differs = BTreeSet::new();
@@ -232,7 +238,7 @@ impl Region {
         }
         let unknown = self.servers.keys().filter(|id| !seen.contains(id));
         differs.extend(unknown.map(|id| format!("server {id}")));
-        // When its agent was heard is not written at every heartbeat.
+        // The time of the last heartbeat is not written at every heartbeat.
         let lasting = |host: &Host| Host {
             last_seen: None,
             agent_session: None,
@@ -248,7 +254,7 @@ impl Region {
         let mut active: BTreeSet<_> = self.active.iter().copied().collect();
         for evacuation in under_way {
             active.remove(&evacuation.id);
-            // After a restart limits are lengthened in memory only.
+            // After a restart the region extends limits in memory only.
             let same = self.evacuations.get(&evacuation.id).is_some_and(|known| {
                 let mut known = known.clone();
                 known.give_up_at = evacuation.give_up_at;

@@ -1,8 +1,10 @@
-//! What other schedulers have written, taken in.
+//! Applies the changes that other schedulers have written.
 //!
-//! Several schedulers may be active on one database. Each of them holds the whole region in memory, and follows what the others write, in the order in
-//! which it was written (`ebbtide-store`, `turn`). Their records are the truth; what is not written down (how long an agent may take
-//! still, which messages are unsent) is taken to begin now, as after a restart. Nothing is decided here.
+//! Several schedulers may be active on one database. Each holds the whole region in memory and
+//! applies the changes of the others in the order in which they were written (`ebbtide-store`,
+//! `turn`). The records in the database are the truth. What the database does not contain (how much
+//! time an agent has left, which messages are unsent) begins anew now, as after a restart. Nothing
+//! is decided here.
 
 use crate::heartbeat::HostEntry;
 use crate::{Event, Region, RegionError};
@@ -13,11 +15,11 @@ use ebbtide_model::{
 };
 use std::collections::BTreeSet;
 
-/// What the taking in of one list of changes has touched.
+/// What applying one list of changes has touched.
 #[derive(Default)]
 struct Touched<'c> {
     hosts: BTreeSet<String>,
-    /// Servers about which an evacuation says something new: whether they may be chosen depends on it.
+    /// Victims of the changed evacuations: their state decides whether the engine may select them.
     victims: BTreeSet<ServerId>,
     sent: Vec<&'c OutboxMessage>,
     taken_out: Vec<MessageId>,
@@ -26,11 +28,12 @@ struct Touched<'c> {
 }
 
 impl Region {
-    /// Takes in the changes that another scheduler has made durable with one commit. Returns what those who watch may want to know; decisions are
-    /// not among it.
+    /// Applies the changes that another scheduler has made durable with one commit. Returns the
+    /// events for watchers, without decisions.
     ///
     /// # Errors
-    /// The host table refuses a server (its flavor cannot be read): the region has to be read anew.
+    /// The host table refuses a server because its flavor cannot be read. The caller must then read
+    /// the region anew.
     pub fn follow(
         &mut self,
         now: Timestamp,
@@ -78,7 +81,7 @@ impl Region {
                 Change::PutEvacuation(evacuation) => {
                     self.follow_evacuation(&mut touched, evacuation)?;
                 }
-                // Only those who ask read them.
+                // Only API queries read these, from the database.
                 Change::PutDecision(_) | Change::PutLife(_) => {}
                 Change::PutPrice(point) => self.market.put(point.clone()),
                 Change::Enqueue(message) => touched.sent.push(message),
@@ -92,7 +95,7 @@ impl Region {
         for id in std::mem::take(&mut touched.victims) {
             self.show_to_table(id)?;
         }
-        // Last, because a message is noted with the state that it brought about.
+        // Messages come last, because a message is noted with the state that it brought about.
         for message in &touched.sent {
             self.restore_unsent(message, now);
         }
@@ -118,7 +121,7 @@ impl Region {
             self.gone.add(id, now);
         }
         match status {
-            // Who is let go on has not been heard of in this life.
+            // A server whose start was requested has not been reported since.
             ServerStatus::Building if server.launched_at.is_none() => {
                 self.started_at.remove(&id);
             }
@@ -162,7 +165,7 @@ impl Region {
         self.index_evacuation(evacuation.clone());
         if before == Some(EvacuationState::Failed) && evacuation.state == EvacuationState::Evacuated
         {
-            // The victims that were touched are shown to the table in the end.
+            // The loop over the touched victims updates the host table in the end.
             self.rest_anew(evacuation.victim_id)?;
         }
         let event = Event::Evacuation(Box::new(evacuation.clone()));
@@ -170,8 +173,9 @@ impl Region {
         Ok(())
     }
 
-    /// A host's record is written when something about it changes, and now and then because its agent is heard: a scheduler that does not
-    /// hear agents itself takes it for silent a little later than one that does.
+    /// Applies a host record. A scheduler writes it when something about the host changes, and from
+    /// time to time because it has heard the agent. A scheduler that does not hear agents itself
+    /// therefore takes a host for silent a little later than one that does.
     fn follow_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
         let down_after = self.config.host_down_seconds.as_millis();
         let before = self.hosts.get(&host.name).cloned();
@@ -204,14 +208,14 @@ impl Region {
         self.hosts.insert(host.name.clone(), entry);
     }
 
-    /// The broker has a message, or nobody shall get it any more.
+    /// Notes a dequeued message: the broker has it, or it was withdrawn.
     fn follow_taken_out(&mut self, id: MessageId, now: Timestamp) {
         let until = now.plus(self.config.start_timeout_seconds);
         self.pending_calls.published(id, until);
         self.unsent_notices.retain(|_, unsent| *unsent != id);
     }
 
-    /// Notices that time has passed, without deciding anything: for a scheduler that is not on duty.
+    /// Notes that time has passed, without deciding anything: for a scheduler that is not on duty.
     pub fn observe(&mut self, now: Timestamp) {
         let down_after = self.config.host_down_seconds.as_millis();
         let mut changed = BTreeSet::new();

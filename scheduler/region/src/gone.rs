@@ -1,13 +1,13 @@
-//! Servers that have gone lately.
+//! Servers that went recently.
 
 use ebbtide_model::{ServerId, Timestamp};
 use std::collections::{HashSet, VecDeque};
 
-/// Ids of servers that went since some time ago.
+/// Ids of servers that are gone, for as long as they are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     ids: HashSet<ServerId>,
-    /// In the order of their going.
+    /// In the order in which the servers went.
     order: VecDeque<(Timestamp, ServerId)>,
 }
 
@@ -22,13 +22,13 @@ impl Gone {
         self.ids.contains(&id)
     }
 
-    /// When one went that is remembered.
+    /// When a remembered server went.
     pub(crate) fn since(&self, id: ServerId) -> Option<Timestamp> {
         let found = self.order.iter().find(|(_, gone)| *gone == id);
         found.map(|(at, _)| *at)
     }
 
-    /// Forgets those that went at `oldest` or before.
+    /// Removes servers that went at `oldest` or before.
     pub(crate) fn forget(&mut self, oldest: Timestamp) {
         while let Some((at, id)) = self.order.front().copied()
             && at <= oldest

@@ -1,4 +1,4 @@
-//! Heartbeats: which hosts there are, whether their agents are there, and what their hypervisors have.
+//! Heartbeats: which hosts exist, whether their agents are alive, and what their hypervisors run.
 
 use crate::transition::Transition;
 use crate::{Event, Region, servers};
@@ -11,28 +11,30 @@ use ebbtide_model::{
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// A host and what is known of its agent.
+/// A host and what the region knows of its agent.
 #[derive(Debug, Clone)]
 pub(crate) struct HostEntry {
     pub(crate) host: Host,
     pub(crate) health: HostHealth,
-    /// The newest heartbeat of the present session.
+    /// Sequence number of the newest heartbeat of the present session.
     sequence: u64,
-    /// When that was written, by the agent's clock.
+    /// When the agent wrote that heartbeat, by its own clock.
     said_at: Timestamp,
-    /// The `last_seen` that is in the database: it is not written at every heartbeat.
+    /// The `last_seen` in the database, which is not written at every heartbeat.
     stored_seen: Option<Timestamp>,
-    /// Until when the host counts as up although nothing was heard: the scheduler was not there to hear it.
+    /// Until when the host counts as up without a heartbeat, because the scheduler itself was not
+    /// running.
     trusted_until: Timestamp,
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
-    /// Which sessions have spoken, and whether two do at the same time.
+    /// The agent sessions heard so far, to detect two agents with one host name.
     voices: Voices,
-    /// What [`HostEntry::is_contested`] said when it was looked last.
+    /// The last result of [`HostEntry::is_contested`].
     pub(crate) contested: bool,
-    /// What the last heartbeat said that the hypervisor has, and when this scheduler heard it.
+    /// What the last heartbeat reported of the hypervisor, and when this scheduler received it.
     hosted: Option<(Timestamp, Vec<Hosted>)>,
-    /// Goes up with everything that changes what can be decided about the host: what was decided at another generation is decided anew.
+    /// Generation counter. Every change that affects decisions about the host increments it; a
+    /// speculative decision with another value is made again.
     pub(crate) generation: u64,
 }
 
@@ -53,19 +55,21 @@ impl HostEntry {
         }
     }
 
-    /// As the database has it.
+    /// The host as the database has it.
     pub(crate) fn restored(host: Host, trusted_until: Timestamp) -> Self {
         let stored_seen = host.last_seen;
         Self {
             stored_seen,
             trusted_until,
-            // By our clock instead of the agent's, which is not written down: near enough to know what has been under way for long.
+            // The scheduler's clock, because the agent's time is not stored. This is accurate
+            // enough for operations that began long ago.
             said_at: stored_seen.unwrap_or_default(),
             ..Self::new(host)
         }
     }
 
-    /// The same host with what another scheduler has written of it. Which of both has heard its agent last counts.
+    /// The host with the record that another scheduler has written. The newer `last_seen` of both
+    /// wins.
     pub(crate) fn with_record(&self, mut host: Host) -> Self {
         if self.host.last_seen > host.last_seen {
             host.last_seen = self.host.last_seen;
@@ -78,13 +82,13 @@ impl HostEntry {
         }
     }
 
-    /// What the last heartbeat that this scheduler heard said, and when that was.
+    /// What the last heartbeat that this scheduler received reported, and when it was received.
     pub(crate) fn heard(&self) -> Option<(Timestamp, &[Hosted])> {
         let (at, hosted) = self.hosted.as_ref()?;
         Some((*at, hosted))
     }
 
-    /// Counts as up until then although nothing is heard.
+    /// Counts the host as up until this time without a heartbeat.
     pub(crate) fn trust_until(&mut self, until: Timestamp) {
         self.trusted_until = until;
     }
@@ -93,31 +97,33 @@ impl HostEntry {
     pub(crate) fn health_at(&self, now: Timestamp, down_after_millis: i64) -> HostHealth {
         match self.host.health(now, down_after_millis) {
             HostHealth::Down if now < self.trusted_until => HostHealth::Up,
-            // Which of the two would get a server is anybody's guess.
+            // It is unknown which of the two machines would get a server.
             HostHealth::Up if self.is_contested(now) => HostHealth::Down,
             health => health,
         }
     }
 
-    /// True while two agents speak for the host: what either says of servers that are not there may
-    /// be true of another machine.
+    /// True while two agents report for the host. What either reports about missing servers may be
+    /// true of another machine.
     pub(crate) fn is_contested(&self, now: Timestamp) -> bool {
         now < self.voices.contested_until
     }
 
-    /// Whether its agent is there to be told something; an operator may have disabled the host all the same.
+    /// True if the agent is alive and can receive messages, even if an operator has disabled the
+    /// host.
     pub(crate) fn is_heard(&self, now: Timestamp, down_after_millis: i64) -> bool {
         let seen = self.host.last_seen;
         let lately = seen.is_some_and(|seen| now.millis_since(seen) <= down_after_millis);
         lately || now < self.trusted_until
     }
 
-    /// True if a heartbeat is older than one that came before it.
+    /// True if a heartbeat is older than one that was received before it.
     ///
-    /// Sessions have no order of their own, and reports can overtake one another, however many sessions there were between them. So another
-    /// session is heard if it says something newer than the present one, or if the present one has fallen silent: an agent that
-    /// lives is never shut out for longer than a host may be silent, even if its clock was set back. The same goes for the present session
-    /// as long as we do not know how far it had got, because the scheduler has just started.
+    /// Sessions have no order of their own, and reports can overtake one another across any number
+    /// of sessions. The region therefore accepts another session if its heartbeat is newer than the
+    /// last one, or if the present session is silent. So a live agent is never shut out for longer
+    /// than a host may be silent, even if its clock was set back. The same rule applies to the
+    /// present session while its sequence number is unknown because the scheduler has just started.
     fn is_old(&self, beat: &Heartbeat, said_at: Timestamp, present_is_heard: bool) -> bool {
         if self.host.agent_session == Some(beat.session) && self.sequence > 0 {
             beat.sequence <= self.sequence
@@ -176,7 +182,8 @@ impl Region {
         let contested = transition.now < voices.contested_until;
         let mut host = host;
         if let Some(before) = before.as_ref().filter(|_| contested) {
-            // What two machines have in turn is not what the host has.
+            // The reports of two machines alternate; neither describes the host, so the record
+            // keeps the former values.
             host.inventory.clone_from(&before.host.inventory);
             host.traits.clone_from(&before.host.traits);
             host.storage.clone_from(&before.host.storage);
@@ -214,7 +221,8 @@ impl Region {
         });
         let same_health = same(&|old| old.health == health);
         let same_session = same(&|old| old.host.agent_session == entry.host.agent_session);
-        // A restarted scheduler takes the stored time for the agent's last word, so it must not grow old.
+        // A restarted scheduler takes the stored time for the agent's last heartbeat, so the stored
+        // time must stay recent.
         let fresh = entry
             .stored_seen
             .is_some_and(|seen| transition.now.millis_since(seen) <= down_after / 4);
@@ -253,8 +261,8 @@ impl Region {
         }
     }
 
-    /// The agent's clock was set back: what it said before cannot be compared with what it says now. All that counts as started by then has been
-    /// started by now.
+    /// The agent's clock was set back, so its earlier times cannot be compared with its new ones.
+    /// Limits the start times on this host to the time of this heartbeat.
     fn trust_again(&mut self, host: &str, said_at: Timestamp) {
         for id in self.by_host.get(host).into_iter().flatten() {
             if let Some(at) = self.started_at.get_mut(id) {
@@ -263,9 +271,10 @@ impl Region {
         }
     }
 
-    /// Holds what the hypervisor has against what we believe. A server that should run and is missing in two heartbeats, both
-    /// written after it was reported started, is lost. Two, because the first may have been written while the server was
-    /// coming up; both times are the agent's, so its clock may be wrong.
+    /// Compares what the hypervisor runs with what the region expects. A server that should run is
+    /// lost if it is missing in two heartbeats that the agent wrote after it had reported the
+    /// start. One is not enough: the agent may have written it while the server was coming up. Both
+    /// times are the agent's, so an error of its clock does not matter.
     fn compare_servers(
         &mut self,
         transition: &mut Transition<'_>,
@@ -308,7 +317,7 @@ impl Region {
                     server.fault = Some(Fault {
                         code: servers::LOST.to_owned(),
                         message: format!(
-                            "it does not run on host {host} any more, and nobody asked for that"
+                            "it does not run on host {host} any more, and no request asked for that"
                         ),
                         at: transition.now,
                     });
@@ -333,9 +342,9 @@ impl Region {
         }
     }
 
-    /// A server that is not there any more may have left by an evacuation that was given up because
-    /// the report of its end was lost, and with it the question whether the server lives. Its agent
-    /// knows, and answers the same question again.
+    /// A missing server may have left by an evacuation that the region gave up because the agent's
+    /// report, and the spare request, were lost. The region asks the agent again whether the server
+    /// lives, and the agent repeats its answer.
     fn ask_for_its_end(&self, transition: &mut Transition<'_>, host: &str, server: &Server) {
         let failed = self.evacuations.values().filter(|e| {
             e.victim_id == server.id
@@ -357,7 +366,7 @@ impl Region {
         lost && server.ended_at.is_some_and(|at| now < until(at))
     }
 
-    /// Notices hosts whose agents have become silent.
+    /// Detects hosts whose agents have become silent.
     pub(crate) fn look_after_hosts(&mut self, transition: &mut Transition<'_>) {
         let down_after = self.config.host_down_seconds.as_millis();
         for (name, entry) in &mut self.hosts {
@@ -381,39 +390,40 @@ impl Region {
 }
 
 impl HostEntry {
-    /// What follows from the entry before.
+    /// The entry that follows `before`.
     fn after(mut self, before: &Self) -> Self {
         if self.host.agent_session != before.host.agent_session {
-            // What the former agent's hypervisor had says nothing about the order of what comes now.
+            // What the former agent reported says nothing about the reports of the new session.
             self.missing.clear();
         }
         self
     }
 }
 
-/// The sessions of a host's agents. One agent after the other speaks for a host; each run of an
-/// agent has a session of its own, so one that comes back after another was heard is no restart.
+/// The agent sessions of a host. Each run of an agent has a session of its own. A restart brings a
+/// new session, so a session that returns after another one was heard is a second agent.
 #[derive(Debug, Clone, Default)]
 struct Voices {
-    /// Sessions that were replaced, the newest last.
+    /// Replaced sessions, the newest last.
     former: Vec<Uuid>,
-    /// How often one of them came back, and when last.
+    /// How many times a replaced session returned, and when it last did.
     returns: u32,
     returned_at: Timestamp,
     contested_until: Timestamp,
-    /// When the session before the present one was heard last.
+    /// When the session before the present one was last heard.
     former_seen: Option<Timestamp>,
 }
 
-/// More than two machines with one name are as bad as two.
+/// Limit of remembered sessions. More than two machines with one name need no better detection than
+/// two.
 const FORMER_SESSIONS: usize = 8;
-/// A single return may be a late word of a session that is over, which a scheduler that has just
-/// started takes for news.
+/// Returns that prove two agents. A single one may be a late message of an ended session that a
+/// scheduler has received after a restart.
 const RETURNS: u32 = 2;
 
 impl Voices {
-    /// Notes a heartbeat; `former` is who spoke last, and when. True if it is now clear that two
-    /// agents speak.
+    /// Notes a heartbeat; `former` is the session that was heard before, and when. True if this
+    /// heartbeat proves that two agents report.
     fn hear(
         &mut self,
         session: Uuid,
@@ -424,7 +434,7 @@ impl Voices {
         let Some(former) = former.filter(|former| *former != session) else {
             return false;
         };
-        // Both are heard within this time if both live.
+        // If both agents live, both are heard within this time.
         let calm = down_after.saturating_mul(2);
         if now.millis_since(self.returned_at) > calm {
             self.returns = 0;
@@ -449,16 +459,16 @@ impl Voices {
         !known
     }
 
-    /// True as long as the session before the present one has not been silent for much longer than
-    /// agents are between two heartbeats: then servers that the present one does not have may run
-    /// where the other is.
+    /// True while the session before the present one may still be alive, that is until it is silent
+    /// for much longer than the heartbeat interval. Servers that the present agent does not have
+    /// may then run where the former one is.
     fn former_may_live(&self, now: Timestamp, down_after: i64) -> bool {
         self.former_seen
             .is_some_and(|seen| now.millis_since(seen) < down_after / 2)
     }
 }
 
-/// True if a heartbeat that follows the last one was written before it, by the same agent's clock.
+/// True if the same agent's clock says that this heartbeat was written before the last one.
 fn same_agent_says_earlier(
     before: Option<&HostEntry>,
     now: &HostEntry,
@@ -466,7 +476,7 @@ fn same_agent_says_earlier(
 ) -> bool {
     before.is_some_and(|before| {
         let same = before.host.agent_session == now.host.agent_session;
-        // After a restart it is not known what the agent's clock said last.
+        // After a restart of the scheduler the agent's last time is unknown.
         same && before.sequence > 0 && said_at < before.said_at
     })
 }

@@ -1,4 +1,4 @@
-//! What goes into a region and what comes out.
+//! Inputs and outputs of a region.
 
 use crate::shadow::Compared;
 use ebbtide_model::message::Message;
@@ -9,47 +9,47 @@ use ebbtide_model::{
 };
 use uuid::Uuid;
 
-/// Where new identifiers come from: random at the edge, counted in a simulation.
+/// Source of new identifiers: random in the service, counted in a simulation.
 pub trait Ids {
-    /// An identifier that has never been given before.
+    /// An identifier that was never returned before.
     fn next(&mut self) -> Uuid;
 }
 
-/// Something for the region to deal with.
+/// An input to the region.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Somebody wants something.
+    /// A request from a tenant or an operator.
     Command(Command),
-    /// An agent says something.
+    /// A report from an agent.
     Report(Message),
     /// The broker has confirmed a message of the outbox.
     Published {
         /// The message.
         id: MessageId,
-        /// The evacuation that it was the notice of, if it was one.
+        /// The evacuation, if the message is its notice.
         evacuation_id: Option<EvacuationId>,
     },
     /// Time has passed.
     Tick,
 }
 
-/// Asks for servers.
+/// A request for servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateServers {
-    /// The name; for several, `-1`, `-2`… is appended.
+    /// The name; the region appends `-1`, `-2`… if there are several servers.
     pub name: String,
-    /// What is asked for. Its flavor and group are resolved already.
+    /// What the tenant asks for, with flavor and group resolved.
     pub request: PlacementRequest,
-    /// True if the caller starts them.
+    /// True if the caller starts the servers itself.
     pub external: bool,
-    /// The most that the owner pays for an hour; none: whatever the market takes.
+    /// The owner's maximum price for an hour; `None`: whatever the market asks.
     pub max_price: Option<Money>,
-    /// The most servers that the project may have with these, those in error included; none: no
+    /// The most servers that the project may have including these; those in error count. `None`: no
     /// limit.
     pub quota: Option<u32>,
 }
 
-/// Takes note of a server that is already placed.
+/// A server that is already placed and that the region is to manage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdoptServer {
     /// Its identifier.
@@ -62,75 +62,76 @@ pub struct AdoptServer {
     pub flavor: Flavor,
     /// Its group.
     pub group: Option<ServerGroup>,
-    /// Where it is.
+    /// The host on which it is.
     pub host: String,
-    /// Since when it runs; `None`: now.
+    /// When it was launched; `None`: now.
     pub launched_at: Option<Timestamp>,
-    /// True: the agent has to start it first.
+    /// True if the agent has to start it first.
     pub start_now: bool,
 }
 
-/// What somebody wants.
+/// A request from a tenant or an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Room for servers, all or nothing.
+    /// Create servers, all or nothing.
     CreateServers(Box<CreateServers>),
-    /// The decision for a request, without any change.
+    /// Return the decision for a request and change nothing.
     WhatIf(Box<PlacementRequest>),
-    /// A server gone.
+    /// Delete a server.
     DeleteServer(ServerId),
-    /// The rest of a victim's grace period given up by its owner.
+    /// End a victim's grace period early, at its owner's request.
     ReleaseServer(ServerId),
-    /// A running server taken note of.
+    /// Adopt a running server.
     AdoptServer(Box<AdoptServer>),
-    /// No new servers on a host.
+    /// Place no new servers on a host.
     DisableHost {
-        /// Which.
+        /// The host.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// New servers on a host again.
+    /// Place new servers on a host again.
     EnableHost(String),
-    /// A new flavor.
+    /// Create a flavor.
     CreateFlavor(Flavor),
-    /// A flavor gone, by name or id.
+    /// Delete a flavor, by name or id.
     DeleteFlavor(String),
-    /// An aggregate made or replaced, by name. Its id is used if it is new.
+    /// Create or replace an aggregate, by name. Its id is used only if it is new.
     PutAggregate(Aggregate),
-    /// An aggregate gone, by name or id.
+    /// Delete an aggregate, by name or id.
     DeleteAggregate(String),
-    /// A new server group.
+    /// Create a server group.
     CreateGroup(ServerGroup),
-    /// A new server group of a project that may have so many.
+    /// Create a server group for a project that may have at most this number of groups.
     CreateGroupWithin(ServerGroup, u32),
-    /// A server group gone, by name or id.
+    /// Delete a server group, by name or id.
     DeleteGroup(String),
-    /// A disruption budget made or replaced.
+    /// Create or replace a disruption budget.
     PutBudget(DisruptionBudget),
-    /// A disruption budget gone.
+    /// Delete a disruption budget.
     DeleteBudget(BudgetScope),
 }
 
 /// The answer to an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Nothing to say.
+    /// Success without a value.
     Done,
-    /// Servers and the decision about them.
+    /// The created servers and the decision about them.
     Created {
-        /// The servers, in the order of the request; empty for a select-destinations without a place.
+        /// The servers, in the order of the request; empty for a select-destinations without a
+        /// valid host.
         servers: Vec<Server>,
-        /// Why they are where they are.
+        /// The decision that placed them.
         decision: Box<Decision>,
     },
-    /// The request came before; these are its servers as they are now.
+    /// The request was repeated; these are its servers in their present state.
     Repeated(Vec<Server>),
     /// A decision that changed nothing.
     WhatIf(Box<Decision>),
-    /// A server as it is now.
+    /// A server in its present state.
     Server(Box<Server>),
-    /// An evacuation as it is now.
+    /// An evacuation in its present state.
     Evacuation(Box<Evacuation>),
     /// A flavor.
     Flavor(Flavor),
@@ -142,41 +143,41 @@ pub enum Reply {
     Budget(DisruptionBudget),
 }
 
-/// Something that those who watch want to know.
+/// An event for watchers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A decision was made (what-if excluded).
     Decision(Box<Decision>),
-    /// A server is in a new state.
+    /// A server has a new state.
     Server(Box<Server>),
-    /// An evacuation is in a new state.
+    /// An evacuation has a new state.
     Evacuation(Box<Evacuation>),
-    /// A host has come, gone, been enabled or disabled.
+    /// A host appeared, went down, was enabled or was disabled.
     Host(Box<Host>, HostHealth),
-    /// A report that was not followed, with the reason: for the log and the metrics.
+    /// The region ignored a report, for this reason: for the log and the metrics.
     Ignored(String),
-    /// Something that a person has to look at, for the log.
+    /// A problem that an operator must look at, for the log.
     Alarm {
         /// Its code in `docs/errors.md`.
         code: &'static str,
-        /// What was seen, and what to do.
+        /// What was observed, and what to do.
         words: String,
     },
 }
 
-/// What has to be done because of an input.
+/// What the caller has to do after an input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Effects {
-    /// To be made durable in one transaction, in this order.
+    /// Changes to make durable in one transaction, in this order.
     pub changes: Vec<Change>,
-    /// To be told once that is done.
+    /// Events to publish once the changes are durable.
     pub events: Vec<Event>,
-    /// Decisions beside those that would have been made in shadow.
+    /// Decisions, each with the one that the shadow engine would have made.
     pub compared: Vec<Compared>,
 }
 
 impl Effects {
-    /// True if there is a message to be sent.
+    /// True if the changes contain a message for the outbox.
     #[must_use]
     pub fn has_messages(&self) -> bool {
         self.changes

@@ -1,22 +1,27 @@
 //! The pure state machine of a region: servers, claims, evacuations.
 //!
-//! [`Region`] holds everything that can still change: hosts, servers that are not gone, evacuations under way. It gets
-//! inputs (a command from the API, a report from an agent, the news that the broker has confirmed a message, the time) and
-//! answers with a [`Reply`] and [`Effects`]: changes that have to be made durable *in one transaction* before the reply is
-//! given, and events for those who watch. It knows no clock, no I/O and no chance; identifiers come from an [`Ids`].
+//! [`Region`] holds all state that can still change: hosts, servers that are not gone, evacuations
+//! under way. It takes inputs (a command from the API, a report from an agent, a publisher confirm
+//! from the broker, the time) and answers with a [`Reply`] and [`Effects`]. The caller makes the
+//! changes in the effects durable *in one transaction* before it returns the reply, and then
+//! publishes the events. The region has no clock, no I/O and no random numbers; identifiers come
+//! from an [`Ids`].
 //!
 //! # Invariants
-//! - **Nobody dies for nothing.** A notice exists only as an outbox row of the same transaction as the preemptor's claim. Whenever a
-//!   claim goes away, or gets its room from elsewhere, the victims that nobody else needs are asked to stay in that transaction.
-//! - **No room is given twice.** A server holds its room in the host table from the decision on until its agent has
-//!   reported that it is gone, and so does what a start that was given up may have left behind; a claim starts only when the room is
-//!   physically free.
-//! - **Nobody waits for ever.** Whatever is waited for has a limit, after which another host is tried or the server is in error.
-//! - **Exactly-once effect.** Reports may come twice, late or never: each is compared with the state that it speaks about, and an old
-//!   one changes nothing, or is answered again.
-//! - If the transaction fails, the region is thrown away and restored from the database: memory is never ahead of it.
+//! - **No unnecessary eviction.** A notice exists only as an outbox row in the same transaction as
+//!   the preemptor's claim. When a claim is withdrawn, or gets its capacity from elsewhere, the
+//!   region sends a spare to the victims that no other claim needs, in the same transaction.
+//! - **No capacity is given twice.** A server holds its capacity in the host table from the
+//!   decision on until its agent has reported that the server is gone. The possible remains of an
+//!   abandoned start hold theirs, too. A claim starts only when the capacity is physically free.
+//! - **No unlimited wait.** Every wait has a time limit. After it the region tries another host or
+//!   sets the server to error.
+//! - **Exactly-once effect.** Reports may arrive twice, late or never. The region compares each
+//!   report with the state that it is about; an obsolete one changes nothing, or is answered again.
+//! - If the transaction fails, the caller discards the region and restores it from the database:
+//!   memory is never ahead of the database.
 //!
-//! `docs/evacuation.md` tells the protocol in words, with all states, messages and limits.
+//! `docs/evacuation.md` describes the protocol with all states, messages and limits.
 
 mod admin;
 mod adopt;

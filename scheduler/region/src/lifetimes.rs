@@ -1,4 +1,4 @@
-//! Servers that end at a time that is known from their launch: those of flavors with a maximum lifetime.
+//! Servers of flavors with a maximum lifetime, whose end is known from their launch.
 
 use crate::Region;
 use crate::evacuate::Why;
@@ -7,7 +7,7 @@ use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_model::{EvacuationCause, Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
-/// When running servers have to have their notice because of their maximum lifetime.
+/// When running servers must get their notice because of their maximum lifetime.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes {
     at: HashMap<ServerId, Timestamp>,
@@ -15,7 +15,7 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Notes a server as it is now.
+    /// Updates the entry of a server.
     pub(crate) fn put(&mut self, server: &Server, default_grace: Seconds) {
         if let Some(before) = self.at.remove(&server.id) {
             self.order.remove(&(before, server.id));
@@ -26,20 +26,22 @@ impl Lifetimes {
         }
     }
 
-    /// Those whose notice is due.
+    /// Servers whose notice is due.
     fn due(&self, now: Timestamp) -> Vec<ServerId> {
         let due = self.order.iter().take_while(|(at, _)| *at <= now);
         due.map(|(_, id)| *id).collect()
     }
 }
 
-/// A grace period before the end of its lifetime. `None` for whoever does not run, or may run for ever, or is started and ended by somebody else.
+/// When the notice is due: one grace period before the end of the lifetime. `None` for a server
+/// that does not run, has no maximum lifetime, or is started and ended by its caller (`external`).
 fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
     let launched = server.launched_at?;
     if server.status != ServerStatus::Active || server.external {
         return None;
     }
-    // Most flavors have none, and this is asked at every change of every server.
+    // Most flavors have no maximum lifetime, and this function runs at every change of every
+    // server.
     server.flavor.extra_specs.get(MAX_LIFETIME_SECONDS)?;
     let Seconds(lifetime) = server.flavor.properties().ok()?.max_lifetime?;
     let Seconds(grace) = server.grace(default_grace);
@@ -47,14 +49,15 @@ fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
 }
 
 impl Region {
-    /// Gives notice to those whose lifetime ends. Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
+    /// Sends notices to servers whose lifetime ends. A server on a silent host gets its notice when
+    /// the host is heard again, and one whose evacuation failed gets it after its rest.
     pub(crate) fn look_after_lifetimes(&mut self, transition: &mut Transition<'_>) {
         for id in self.lifetimes.due(transition.now) {
             let Some(server) = self.servers.get(&id).cloned() else {
                 continue;
             };
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
-            // On a host that is disabled, too: it only gets nobody new.
+            // Hosts that are disabled are included: disabling only keeps new servers away.
             let down_after = self.config.host_down_seconds.as_millis();
             let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
             let rests = self

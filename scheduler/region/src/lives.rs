@@ -1,22 +1,24 @@
-//! Lives that end: written down once, when a server that ran does so no more.
+//! Lives of servers: the time from a launch to its end. Each is recorded once, when the server
+//! stops running.
 
 use crate::Region;
 use ebbtide_model::{EvacuationState, LifeEnd, PastLife, Server, ServerStatus, Timestamp};
 
 impl Region {
-    /// The life that ends with a server as it is going to be.
+    /// The life that ends when a server takes its new state.
     ///
-    /// One that is found to run after all goes on with its life: what is written when that ends stands in the place of this.
+    /// If the server turns out to run after all, its life continues; the record written at the real
+    /// end replaces this one.
     pub(crate) fn life_over(&self, new: &Server, now: Timestamp) -> Option<PastLife> {
         let old = self.servers.get(&new.id)?;
-        // One that was chosen before it ran, and is spared, goes on being started.
+        // A victim that was selected before it ran, and is spared, returns to `Building`.
         let goes_on = runs(new.status) || new.status == ServerStatus::Building;
         if !runs(old.status) || goes_on {
             return None;
         }
         let launched_at = old.launched_at?;
         let host = old.host.clone()?;
-        // It was read when the server was created.
+        // The flavor was readable when the server was created.
         let properties = old.flavor.properties().ok()?;
         Some(PastLife {
             server_id: old.id,
@@ -35,7 +37,8 @@ impl Region {
         })
     }
 
-    /// Whoever wanted it first has ended it: an owner who deletes a server that has had its notice gives back early what is taken anyway.
+    /// Why a life ended. The first cause counts: a deletion by the owner after the notice counts as
+    /// an end by the provider.
     fn end_of(&self, old: &Server, new: &Server) -> LifeEnd {
         let evacuation = old.evacuation_id.and_then(|id| self.evacuations.get(&id));
         let evacuation = evacuation.filter(|e| e.victim_starts == old.starts);
@@ -51,13 +54,13 @@ impl Region {
                 });
                 had_notice.map_or(LifeEnd::Deleted, |e| e.cause.into())
             }
-            // It was evacuated, also if this region has forgotten for what.
+            // It was evacuated, even if the region no longer remembers the evacuation.
             _ => evacuation.map_or(LifeEnd::Preempted, |e| e.cause.into()),
         }
     }
 }
 
-/// True while a server is its owner's to use: neither being started nor being deleted.
+/// True while the owner can use the server: neither being started nor being deleted.
 fn runs(status: ServerStatus) -> bool {
     matches!(
         status,

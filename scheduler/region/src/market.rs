@@ -1,5 +1,5 @@
-//! What preemptible capacity costs, what owners pay at most, and servers whose owners do not pay the price. How prices are made
-//! is in `prices`.
+//! Prices of preemptible capacity, owners' maximum prices, and servers whose owners do not pay the
+//! price. `prices` sets the prices.
 
 use crate::evacuate::Why;
 use crate::transition::Transition;
@@ -10,37 +10,38 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an hour of a flavor costs.
+/// The price of a flavor for an hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlavorPrice {
     /// The flavor's name.
     pub flavor: String,
-    /// Whether the market may change its price.
+    /// True if the market may change the price.
     pub preemptible: bool,
-    /// The price now.
+    /// The present price.
     pub price: Money,
-    /// What the flavor says.
+    /// The price in the flavor's extra specs.
     pub base: Money,
-    /// The lowest that it can be.
+    /// The lowest possible price.
     pub floor: Money,
-    /// The highest.
+    /// The highest possible price.
     pub ceiling: Money,
-    /// The last change, if there was one.
+    /// The last change of the price, if there was one.
     pub last: Option<PricePoint>,
 }
 
-/// What the region knows of its market.
+/// The state of the market.
 #[derive(Debug, Default)]
 pub(crate) struct Market {
-    /// None without a market.
+    /// `None` without a market.
     pub(crate) rule: Option<Rule>,
     /// The last price of each flavor.
     pub(crate) prices: BTreeMap<FlavorId, PricePoint>,
-    /// The last interval for which prices were made here.
+    /// The last interval for which this scheduler set prices.
     pub(crate) made_at: Timestamp,
-    /// What the region was like (its improvements, its catalog) when flavors without a price were looked at last.
+    /// The generation counters (improvements, catalog) at the last search for flavors without a
+    /// price.
     pub(crate) opened_at: Option<(u64, u64)>,
-    /// Who pays less than the price, and has not been told to go.
+    /// Servers whose owners pay less than the price and that have no notice yet.
     outbid: BTreeSet<ServerId>,
 }
 
@@ -59,7 +60,7 @@ impl Market {
 }
 
 impl Region {
-    /// What an hour costs of each flavor that says what it costs, by name.
+    /// The price of each flavor that has one, by flavor name.
     #[must_use]
     pub fn flavor_prices(&self) -> Vec<FlavorPrice> {
         let priced = self
@@ -71,7 +72,7 @@ impl Region {
         all
     }
 
-    /// What an hour of a flavor costs, and between which bounds.
+    /// The price of a flavor and its limits.
     #[must_use]
     pub fn flavor_price(&self, flavor: &Flavor) -> FlavorPrice {
         let (base, price) = (base_of(flavor), self.price_of(flavor));
@@ -88,7 +89,8 @@ impl Region {
         }
     }
 
-    /// What an hour of a flavor costs now. Before its first price was made: the one that it would begin with.
+    /// The present price of a flavor for an hour. Before its first price was set: the price that it
+    /// would start with.
     #[must_use]
     pub fn price_of(&self, flavor: &Flavor) -> Money {
         let published = self.published_price(flavor);
@@ -96,14 +98,15 @@ impl Region {
         price.unwrap_or_else(|| base_of(flavor))
     }
 
-    /// The market's last price of a flavor, if it has made one.
+    /// The last price that the market has set for a flavor.
     fn published_price(&self, flavor: &Flavor) -> Option<Money> {
         let published = self.market.prices.get(&flavor.id);
         let published = published.filter(|_| self.market.rule.is_some());
         published.map(|point| point.price)
     }
 
-    /// What a server's owner pays for an hour at most; for those who did not say so what the market takes at most.
+    /// The maximum price of a server's owner; without one, the highest price that the market can
+    /// ask.
     pub(crate) fn bid_of(&self, server: &Server) -> Money {
         let base = base_of(&server.flavor);
         let most = || {
@@ -113,7 +116,7 @@ impl Region {
         server.max_price.unwrap_or_else(most)
     }
 
-    /// Whether a server's owner pays the present price. Before there is one everybody does.
+    /// True if a server's owner pays the present price, or if there is no price yet.
     pub(crate) fn pays(&self, server: &Server) -> bool {
         let price = || match self.market.rule {
             Some(_) => self.published_price(&server.flavor).unwrap_or_default(),
@@ -122,7 +125,7 @@ impl Region {
         server.max_price.is_none_or(|most| price() <= most)
     }
 
-    /// Why a maximum price has no effect, for those who name one: no price can rise above it.
+    /// Why a maximum price has no effect, because no price can rise above it; `None` if it has one.
     #[must_use]
     pub fn idle_bid(&self, flavor: &Flavor, most: Money) -> Option<String> {
         let base = base_of(flavor);
@@ -136,7 +139,7 @@ impl Region {
         } else {
             return None;
         };
-        // Who pays least may be chosen first all the same.
+        // The cost module may still select the server with the lowest maximum price first.
         let chosen_by = match self.engine.config().cost_module.as_str() {
             "lowest_bid" => " but for the choice of victims (cost module lowest_bid)",
             _ => "",
@@ -146,7 +149,7 @@ impl Region {
         ))
     }
 
-    /// Refuses a request whose owner does not pay the present price.
+    /// Refuses a request whose maximum price is below the present price.
     pub(crate) fn check_bid(
         &self,
         flavor: &Flavor,
@@ -181,7 +184,8 @@ impl Region {
             .collect();
     }
 
-    /// Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
+    /// Evicts the servers in `outbid`. A server on a silent host gets its notice when the host is
+    /// heard again, and one whose evacuation failed gets it after its rest.
     pub(crate) fn send_outbid_away(&mut self, transition: &mut Transition<'_>) {
         for id in std::mem::take(&mut self.market.outbid) {
             let Some(server) = self.servers.get(&id).cloned() else {
@@ -191,7 +195,7 @@ impl Region {
                 continue;
             }
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
-            // On a host that is disabled, too: it only gets nobody new.
+            // Hosts that are disabled are included: disabling only keeps new servers away.
             let down_after = self.config.host_down_seconds.as_millis();
             let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
             let rests = self
@@ -213,7 +217,8 @@ impl Region {
     }
 }
 
-/// What a flavor says that an hour costs. It was read when the flavor was created.
+/// The price for an hour in a flavor's extra specs, which were readable when the flavor was
+/// created.
 pub(crate) fn base_of(flavor: &Flavor) -> Money {
     flavor
         .properties()

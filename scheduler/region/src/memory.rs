@@ -1,7 +1,7 @@
-//! What the region keeps in memory about servers and evacuations, always in step with what it writes.
+//! Servers and evacuations in memory, always consistent with the changes that the region writes.
 //!
-//! Every change of a server or an evacuation goes through [`Region::save_server`] or [`Region::save_evacuation`]: indexes, host
-//! table, database and watchers then cannot disagree.
+//! Every change of a server or an evacuation goes through [`Region::save_server`] or
+//! [`Region::save_evacuation`], so that indexes, host table, database and watchers agree.
 
 use crate::state::Region;
 use crate::transition::Transition;
@@ -13,11 +13,12 @@ use ebbtide_model::{
     Timestamp,
 };
 
-/// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.
+/// A victim that is being spared is protected until its agent answers. The value is 136 years from
+/// 1970, which is longer than any answer takes.
 const NOT_AGAIN: Seconds = Seconds(u32::MAX);
 
 impl Region {
-    /// Writes a server: memory, host table, database, watchers.
+    /// Saves a server: memory, host table, database, watchers.
     pub(crate) fn save_server(&mut self, transition: &mut Transition<'_>, server: Server) {
         if let Some(host) = self
             .servers
@@ -45,13 +46,15 @@ impl Region {
         }
         let patience = transition.now.plus(self.config.act_timeout_seconds);
         if let Err(error) = self.index_server(server, patience) {
-            // A server's flavor was checked when it was created, so it is readable; its host exists, or it would not be there.
+            // The server's flavor was checked when it was created, and its host exists, so this
+            // does not happen.
             transition.ignored(format!("the host table refused a server: {error}"));
         }
     }
 
-    /// Puts a server into memory and the host table, in the place of what was there. If it waits for room, then until `patience`
-    /// although nobody is being evacuated.
+    /// Puts a server into memory and the host table and replaces its former state. If it waits for
+    /// capacity, `patience` is the time until which it waits when no evacuation is under way for
+    /// it.
     pub(crate) fn index_server(
         &mut self,
         server: Server,
@@ -109,7 +112,7 @@ impl Region {
         }
     }
 
-    /// Takes a server out of the indexes in which it will not be as it is now.
+    /// Removes a server from the indexes that do not apply to its new state.
     fn leave_indexes(&mut self, new: &Server) {
         let Some(old) = self.servers.get(&new.id) else {
             return;
@@ -132,7 +135,7 @@ impl Region {
         }
     }
 
-    /// Brings the host table up to date about a server.
+    /// Updates the host table for a server.
     pub(crate) fn show_to_table(&mut self, id: ServerId) -> Result<(), RegionError> {
         let instance = match self.servers.get(&id) {
             Some(server) => self.instance_of(server)?,
@@ -147,14 +150,14 @@ impl Region {
         Ok(())
     }
 
-    /// The server as the engine's table sees it; `None` if it holds no room.
+    /// The server as an instance of the engine's host table; `None` if it holds no capacity.
     pub(crate) fn instance_of(&self, server: &Server) -> Result<Option<Instance>, RegionError> {
         let holds = holds_room(server) || keeps_disk(server);
         let Some(host) = server.host.clone().filter(|_| holds) else {
             return Ok(None);
         };
         let properties = server.flavor.properties()?;
-        // Whoever is deleted keeps nothing.
+        // A server that is being deleted keeps no disk.
         let retained = match server.status {
             ServerStatus::Deleting if !keeps_disk(server) => Resources::new(),
             _ => properties.retained(),
@@ -164,7 +167,7 @@ impl Region {
             _ if keeps_disk(server) => Phase::Retained,
             ServerStatus::Waiting => Phase::Claimed,
             ServerStatus::Building => Phase::Building,
-            // Who is to stay keeps its room: nobody else may count on it.
+            // A victim that is being spared keeps its capacity: no other claim may count on it.
             ServerStatus::Evacuating if spared => Phase::Running,
             ServerStatus::Evacuating | ServerStatus::Deleting => Phase::Leaving,
             _ => Phase::Running,
@@ -208,7 +211,7 @@ impl Region {
                 .is_some_and(|e| e.spare_requested)
     }
 
-    /// Writes an evacuation: memory, database, watchers.
+    /// Saves an evacuation: memory, database, watchers.
     pub(crate) fn save_evacuation(
         &mut self,
         transition: &mut Transition<'_>,
@@ -232,7 +235,8 @@ impl Region {
     /// Puts an evacuation into memory.
     pub(crate) fn index_evacuation(&mut self, evacuation: Evacuation) {
         let id = evacuation.id;
-        // Room becomes free that nobody was promised: who was refused upon an older state may be answered otherwise now.
+        // An evacuation for another cause than preemption frees capacity that no claim has
+        // reserved, so a request that was refused earlier may now succeed.
         if evacuation.cause != EvacuationCause::Preemption && !self.evacuations.contains_key(&id) {
             self.improvements += 1;
         }
@@ -256,7 +260,7 @@ impl Region {
         self.evacuations.insert(id, evacuation);
     }
 
-    /// Takes an evacuation out of memory that nobody counts any more.
+    /// Removes an evacuation that no budget counts any more.
     pub(crate) fn forget_evacuation(&mut self, id: EvacuationId) {
         let Some(evacuation) = self.evacuations.remove(&id) else {
             return;
@@ -272,8 +276,8 @@ impl Region {
     }
 }
 
-/// True if a request might be served better, or at all, because a server is not as it was any more. What is known to change nothing for the
-/// better is listed; everything else counts.
+/// True if the change of a server could improve an earlier decision. Lists the changes that cannot;
+/// every other change counts.
 fn improves(old: Option<&Server>, new: &Server) -> bool {
     use ServerStatus::{Active, Building, Error, Evacuating, Reserved, Waiting};
     let was = old.map(|s| s.status);
@@ -287,7 +291,8 @@ fn improves(old: Option<&Server>, new: &Server) -> bool {
             | (Some(Waiting), Building | Reserved)
             | (Some(Building), Active)
     );
-    // Whoever is chosen, and goes, was counted as gone before.
+    // The claim that selected a victim already accounts for its capacity, so neither the selection
+    // nor the end of the victim is an improvement.
     let leaves = match (was, new.status) {
         (Some(Active | Building | Reserved), Evacuating) => true,
         (Some(Evacuating), status) => !status.holds_room(),
@@ -297,7 +302,8 @@ fn improves(old: Option<&Server>, new: &Server) -> bool {
     !(leaves || comes && !new.is_preemptible())
 }
 
-/// True for a server that was stopped or hibernated: its disk is on the host until the agent has deleted it.
+/// True for a server that was stopped or hibernated: its disk is on the host until the agent has
+/// deleted it.
 fn keeps_disk(server: &Server) -> bool {
     match server.status {
         ServerStatus::Stopped | ServerStatus::Hibernated => true,
@@ -309,8 +315,8 @@ fn keeps_disk(server: &Server) -> bool {
     }
 }
 
-/// True while nobody else may have the server's room. A server that had ended before its owner wanted it gone holds none while
-/// its agent clears up.
+/// True while no other server may have the server's capacity. A server that had ended before its
+/// owner deleted it holds none while its agent cleans up.
 fn holds_room(server: &Server) -> bool {
     let cleared_up = server.status == ServerStatus::Deleting && server.ended_at.is_some();
     server.status.holds_room() && !cleared_up

@@ -1,9 +1,11 @@
-//! What may be left of a start that was given up.
+//! Possible remains of an abandoned start.
 //!
-//! An agent that did not start a server in time, or failed to, may have started it all the same, or may do so later. Until it has
-//! confirmed that nothing is there, nobody else may have the room. So the attempt stays behind as a server of its own: it has the
-//! flavor and the host of the attempt, is being deleted from the first moment on, and goes when the agent confirms the
-//! deletion. It is a row like any other, so it outlives restarts, and also the server itself.
+//! An agent that did not start a server in time, or failed to, may have started it all the same, or
+//! may do so later. Until it has confirmed that nothing is there, no other server may have the
+//! capacity. The region therefore keeps the attempt as a separate server with the flavor and the
+//! host of the attempt. It is in `Deleting` from the beginning, and is gone when the agent confirms
+//! the deletion. It is a database row like any other, so it outlives restarts and the server
+//! itself.
 
 use crate::Region;
 use crate::transition::Transition;
@@ -13,20 +15,20 @@ use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// The fault of what is left of a start that was given up.
+/// The fault of the remains of an abandoned start.
 pub(crate) const REMAINS: &str = "EB-FAULT-004";
 
-/// Makes the identifiers of remains different from all others.
+/// UUID namespace of the remains, so that their identifiers differ from all others.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6562_6274_6964_6500_8000_7265_6d61_696e);
 
-/// The identifier of what a server may have left on a host. Taken twice it gives the server's own again, so nothing else has to be
-/// kept to ask the agent.
+/// The identifier of what a server may have left on a host. Applying the function twice gives the
+/// server's own identifier, so the region needs no other record to ask the agent.
 pub(crate) fn id_of(server: ServerId, host: &str) -> ServerId {
     let mask = Uuid::new_v5(&NAMESPACE, host.as_bytes());
     ServerId(Uuid::from_u128(server.0.as_u128() ^ mask.as_u128()))
 }
 
-/// True for what is left of a start, false for a server that somebody asked for.
+/// True for the remains of an abandoned start, false for a server that a tenant requested.
 pub(crate) fn is_orphaned_start(server: &Server) -> bool {
     server
         .fault
@@ -34,14 +36,14 @@ pub(crate) fn is_orphaned_start(server: &Server) -> bool {
         .is_some_and(|fault| fault.code == REMAINS)
 }
 
-/// Whether a host has said, after a word of then, that nothing of the server is left there.
+/// True if a host has confirmed, after `said_at`, that nothing of the server is left there.
 pub(crate) fn has_left(server: &Server, host: &str, said_at: Timestamp) -> bool {
     let left = server.left_hosts.get(host);
     left.is_some_and(|left| said_at <= *left)
 }
 
 impl Region {
-    /// Leaves behind what a server may have on a host, and asks the agent to remove it.
+    /// Records the possible remains of a server on a host, and asks the agent to delete them.
     pub(crate) fn leave_remains(
         &mut self,
         transition: &mut Transition<'_>,
@@ -79,8 +81,9 @@ impl Region {
         self.save_server(transition, orphan);
     }
 
-    /// Nothing is left on a host of the start that is behind some remains. That is written down with the server, if it lives or is in error:
-    /// the host's word that it runs may come after that, or once more.
+    /// Notes that a host has confirmed the deletion of remains. If the server itself is known, the
+    /// confirmation is saved with it, because a report that the server runs on that host may still
+    /// arrive, or arrive again.
     pub(crate) fn left(
         &mut self,
         transition: &mut Transition<'_>,
@@ -96,9 +99,11 @@ impl Region {
         }
     }
 
-    /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token only: if
-    /// it was lost where it had gone on, that is one where it has been before, and nobody has written down all of these. So all hosts that share the storage are
-    /// told to clear up, and then its own host finds nothing that is not its to delete.
+    /// Repeats a deletion that was not confirmed in time. Only the host that holds the server's
+    /// token can delete what is kept on shared storage. If the region lost the server on a host
+    /// where it was resumed, that is one of its earlier hosts, which are not recorded. So the
+    /// region tells all hosts that share the storage to clean up; its own host then finds nothing
+    /// that it may not delete.
     pub(crate) fn delete_again(
         &mut self,
         transition: &mut Transition<'_>,
@@ -132,7 +137,7 @@ impl Region {
         self.send_delete(transition, server, host);
     }
 
-    /// Asks an agent to delete a server, or what is left of one.
+    /// Asks an agent to delete a server or the remains of one.
     pub(crate) fn send_delete(
         &mut self,
         transition: &mut Transition<'_>,
@@ -144,7 +149,7 @@ impl Region {
         } else {
             server.id
         };
-        // What an attempt may have left must not take with it what is kept of the server.
+        // Deleting the remains of an attempt must not delete what is kept of the server.
         let storage = match is_orphaned_start(server) {
             true => None,
             false => server.kept_in(),

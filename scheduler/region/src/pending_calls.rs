@@ -1,19 +1,20 @@
-//! What agents were asked to start and to delete, and how long they may take.
+//! Start and delete requests to agents, and how long the agents may take.
 //!
-//! An agent's time counts from the moment at which the broker has the message: a broker that is away is not the agent's fault.
+//! An agent's time counts from the moment at which the broker has the message: the agent is not
+//! late while the broker is unavailable.
 
 use ebbtide_model::{MessageId, ServerId, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
-/// One start or deletion.
+/// One start or delete request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
-    /// The message, while the broker has not confirmed it.
+    /// The message, until the broker has confirmed it.
     unsent: Option<MessageId>,
     until: Timestamp,
 }
 
-/// Starts and deletions under way, by server.
+/// Start and delete requests under way, by server.
 #[derive(Debug, Default)]
 pub(crate) struct PendingAgentCalls {
     entries: BTreeMap<ServerId, Entry>,
@@ -21,7 +22,7 @@ pub(crate) struct PendingAgentCalls {
 }
 
 impl PendingAgentCalls {
-    /// A message about a server was put into the outbox.
+    /// Notes that a message about a server was put into the outbox.
     pub(crate) fn sent(&mut self, server: ServerId, message: MessageId, until: Timestamp) {
         self.forget(server);
         let unsent = Some(message);
@@ -29,14 +30,15 @@ impl PendingAgentCalls {
         self.by_message.insert(message, server);
     }
 
-    /// The agent has the message, or will get it from the broker.
+    /// Notes that the agent has the message, or will get it from the broker.
     pub(crate) fn waits(&mut self, server: ServerId, until: Timestamp) {
         self.forget(server);
         let unsent = None;
         self.entries.insert(server, Entry { unsent, until });
     }
 
-    /// The broker has taken a message, if it is one of these: the agent's time begins.
+    /// Notes that the broker has confirmed a message, if it is one of these: the agent's time
+    /// begins.
     pub(crate) fn published(&mut self, message: MessageId, until: Timestamp) {
         if let Some(server) = self.by_message.remove(&message)
             && let Some(entry) = self.entries.get_mut(&server)
@@ -46,19 +48,19 @@ impl PendingAgentCalls {
         }
     }
 
-    /// True if something is waited for.
+    /// True if a request about the server is under way.
     pub(crate) fn knows(&self, server: ServerId) -> bool {
         self.entries.contains_key(&server)
     }
 
-    /// Nothing is waited for any more.
+    /// Removes the request about a server.
     pub(crate) fn forget(&mut self, server: ServerId) {
         if let Some(message) = self.entries.remove(&server).and_then(|e| e.unsent) {
             self.by_message.remove(&message);
         }
     }
 
-    /// Servers about which an agent has taken too long.
+    /// Servers for which an agent has taken too long.
     pub(crate) fn overdue(&self, now: Timestamp) -> Vec<ServerId> {
         let late = |e: &Entry| e.unsent.is_none() && e.until <= now;
         self.entries

@@ -1,11 +1,13 @@
-//! How the market makes prices.
+//! How the market sets prices.
 //!
-//! Supply and demand are counted in places for a flavor on the hosts that are up and take it: supply is how many there are beside the
-//! normal instances (state `h_n`), demand how many of them preemptible instances of any flavor take, and how many servers of this
-//! flavor wait to come back.
+//! Supply and demand are counted in places: how many instances of the flavor fit on the hosts that
+//! are up and accept it. Supply is the places beside the normal instances (state `h_n`). Demand is
+//! the places that preemptible instances of any flavor occupy, plus the servers of this flavor that
+//! wait to be resumed.
 //!
-//! A flavor's first price is where supply and demand want it, and is made as soon as a host is up that takes the flavor, or with its
-//! first server. While no such host is up nothing is known of its supply: its price stays as it is.
+//! A flavor's first price follows supply and demand at once. It is set as soon as a host is up that
+//! accepts the flavor, or with the flavor's first server. While no such host is up, the supply is
+//! unknown and the price does not change.
 
 use crate::Region;
 use crate::market::base_of;
@@ -16,14 +18,14 @@ use ebbtide_model::record::Change;
 use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Timestamp};
 use std::collections::BTreeMap;
 
-/// What prices are made of: what is used on the hosts that are up, and who waits to come back.
+/// The inputs of prices: usage of the hosts that are up, and servers that wait to be resumed.
 struct Known<'r> {
     region: &'r Region,
     usages: BTreeMap<&'r str, HostUsage>,
     waiting: BTreeMap<FlavorId, u64>,
 }
 
-/// Places for a flavor.
+/// Supply and demand of a flavor, in places.
 #[derive(Debug, Clone, Copy)]
 struct Places {
     supply: u64,
@@ -48,9 +50,9 @@ impl<'r> Known<'r> {
         }
     }
 
-    /// Supply and demand of a flavor; `None` if no host is up that takes it.
+    /// Supply and demand of a flavor; `None` if no host is up that accepts it.
     fn places(&self, flavor: &Flavor) -> Option<Places> {
-        // Its extra specs were read when it was created.
+        // The extra specs were readable when the flavor was created.
         let properties = flavor.properties().ok()?;
         let hosts = self.region.table.hosts_that_take(flavor).ok()?;
         let usages = hosts.iter().filter_map(|host| self.usages.get(host));
@@ -71,7 +73,7 @@ impl<'r> Known<'r> {
         })
     }
 
-    /// What is to be published of a flavor: nothing if its price stays as it is.
+    /// Price points to publish for a flavor; empty if its price does not change.
     fn next(&self, flavor: &Flavor, rule: &Rule, now: Timestamp) -> Vec<PricePoint> {
         let Some(Places { supply, demand }) = self.places(flavor) else {
             return Vec::new();
@@ -90,14 +92,14 @@ impl<'r> Known<'r> {
         match before {
             Some(before) if before.price == price => Vec::new(),
             Some(_) => vec![point(now, price)],
-            // And what it cost while there was no market, for bills.
+            // Includes the price before the market opened, for bills.
             None => vec![point(Timestamp::default(), base), point(now, price)],
         }
     }
 }
 
 impl Region {
-    /// Makes prices at each interval, and sends those away whose owners do not pay them.
+    /// Sets prices at each interval, and evicts servers whose owners do not pay them.
     pub(crate) fn look_after_market(&mut self, transition: &mut Transition<'_>) {
         let Some(rule) = self.market.rule.clone() else {
             self.end_market(transition);
@@ -115,20 +117,20 @@ impl Region {
         self.send_outbid_away(transition);
     }
 
-    /// Whether the market makes prices of a flavor.
+    /// True if the market sets prices of a flavor.
     fn is_traded(&self, flavor: &Flavor) -> bool {
         flavor.is_preemptible()
             && base_of(flavor) > Money::default()
             && self.flavors.contains_key(&flavor.id)
     }
 
-    /// Whether a flavor waits for its first price.
+    /// True if the market has not set the first price of a flavor yet.
     fn is_unopened(&self, flavor: &Flavor) -> bool {
         !self.market.prices.contains_key(&flavor.id) && self.is_traded(flavor)
     }
 
-    /// The price that a flavor begins with; `None` if the market has made one, or makes none of it. Where no host takes it nobody has
-    /// anything of it, and nobody can get it: the floor.
+    /// The first price of a flavor; `None` if it has a price already or is not traded. If no host
+    /// that is up accepts the flavor, it has no supply to compare, and the price is the floor.
     pub(crate) fn opening_price(&self, flavor: &Flavor) -> Option<Money> {
         let rule = self.market.rule.as_ref()?;
         if !self.is_unopened(flavor) {
@@ -140,7 +142,8 @@ impl Region {
         Some(places.map_or_else(|| rule.floor(base), price))
     }
 
-    /// Publishes the price that a flavor begins with, if it has none yet: its first server is billed by it.
+    /// Publishes the first price of a flavor, if it has none yet, because its first server is
+    /// billed by it.
     pub(crate) fn open_price(&mut self, transition: &mut Transition<'_>, flavor: &Flavor) {
         let Some(rule) = self.market.rule.as_ref() else {
             return;
@@ -151,7 +154,8 @@ impl Region {
         }
     }
 
-    /// Publishes the first prices. Those who take a flavor have come, or the flavor has: only then it is looked again.
+    /// Publishes first prices. The region checks this again only after an improvement or a change
+    /// of the catalog, such as a new host or flavor.
     fn open_market(&mut self, transition: &mut Transition<'_>, rule: &Rule) {
         let looked = Some((self.improvements, self.catalog));
         if self.market.opened_at == looked {
@@ -172,7 +176,8 @@ impl Region {
 
     fn make_prices(&mut self, transition: &mut Transition<'_>, rule: &Rule, interval: Timestamp) {
         let known = Known::of(self);
-        // Another scheduler was on duty when this interval began, or it has just got its first price.
+        // Skips prices that another scheduler has set for this interval, and first prices set
+        // within it.
         let is_made = |flavor: &Flavor| {
             let last = self.market.prices.get(&flavor.id);
             last.is_some_and(|point| point.at >= interval)
@@ -194,7 +199,7 @@ impl Region {
         }
     }
 
-    /// A market that was switched off leaves prices behind: they are what flavors say again.
+    /// Ends a market that was switched off: prices return to what the flavors say.
     fn end_market(&mut self, transition: &mut Transition<'_>) {
         let published = self.market.prices.values();
         let changed = published.filter_map(|point| {
@@ -210,7 +215,7 @@ impl Region {
     }
 }
 
-/// How many instances that take this fit into what is free on a host.
+/// Number of instances with these resources that fit into a host's free capacity.
 fn places_on(usage: &HostUsage, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
     let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
     let places = of_class.map(|(class, amount)| {

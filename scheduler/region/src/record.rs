@@ -1,4 +1,4 @@
-//! A region as a file has it: to try on it what is not to be tried on the real one.
+//! A region as a file, for experiments that must not run on the real one.
 
 use crate::{Ids, Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, EngineConfig};
@@ -7,15 +7,15 @@ use ebbtide_model::{Decision, PlacementRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a record says that it is.
+/// The format identifier in a record.
 pub const RECORD_FORMAT: &str = "ebbtide region 1";
 
-/// Everything on which decisions of a region depend, at one moment.
+/// Everything on which the decisions of a region depend, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegionRecord {
     /// [`RECORD_FORMAT`].
     pub format: String,
-    /// When it was made.
+    /// When the record was made.
     pub at: Timestamp,
     /// The engine's configuration. Plugins that it names are not in the record.
     pub engine: EngineConfig,
@@ -26,7 +26,7 @@ pub struct RegionRecord {
 }
 
 impl RegionRecord {
-    /// A record of this moment. What is still to be sent is left out: nobody decides by it.
+    /// A record of this moment. The outbox is left out because no decision depends on it.
     #[must_use]
     pub fn new(at: Timestamp, engine: EngineConfig, region: RegionConfig, state: Snapshot) -> Self {
         Self {
@@ -41,10 +41,10 @@ impl RegionRecord {
         }
     }
 
-    /// The region as it was, with this engine.
+    /// Restores the region with this engine.
     ///
     /// # Errors
-    /// What is wrong with the record.
+    /// The record is invalid.
     pub fn region(&self, engine: Arc<Engine>) -> Result<Region, RegionError> {
         let mut region = Region::restore(self.region.clone(), engine, self.state.clone(), self.at)?;
         region.observe(self.at);
@@ -53,7 +53,8 @@ impl RegionRecord {
 }
 
 impl Region {
-    /// What would be decided, with the identifier that `ids` gives; nothing changes. The same identifier gives the same chance.
+    /// The decision that the region would make with the identifier from `ids`; nothing changes. The
+    /// same identifier gives the same random choices.
     ///
     /// # Errors
     /// As [`Engine::decide`].

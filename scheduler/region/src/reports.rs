@@ -1,5 +1,5 @@
-//! What agents say of servers and evacuations. Every report may be late, repeated or wrong; each is held against the state that it
-//! speaks about.
+//! Agent reports about servers and evacuations. A report may be late, repeated or wrong; the region
+//! compares each with the state that it is about.
 
 use crate::Region;
 use crate::heartbeat::HostEntry;
@@ -13,16 +13,17 @@ use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, Server, ServerId, ServerStatus, Timestamp,
 };
 
-/// Longest reason of an agent that is kept: a driver's own words with what it tried, not its whole log.
+/// Longest reason from an agent that is kept, in characters: enough for a driver's message, but not
+/// for its whole log.
 const REASON: usize = 500;
 
-/// True if an agent speaks about an earlier start than the present one. Agents that do not count say 0; they are believed about servers
-/// that were never started twice on one host.
+/// True if an agent reports about an earlier start than the present one. Agents that do not count
+/// starts send 0; the region accepts that for servers that were never started twice on one host.
 fn is_of_another_start(server: &Server, attempt: u32) -> bool {
     attempt != server.starts && (attempt != 0 || server.resumes())
 }
 
-/// An agent's reason, cut to a length that can be kept and shown.
+/// An agent's reason, cut to a length that can be stored and shown.
 pub(crate) fn words(reason: &str) -> String {
     if reason.chars().count() <= REASON {
         return reason.to_owned();
@@ -56,7 +57,7 @@ impl Region {
         }
     }
 
-    /// The evacuation that a report is about, if it is from the right host.
+    /// The evacuation that a report is about, if the right host sent it.
     fn reported(
         &self,
         transition: &mut Transition<'_>,
@@ -85,7 +86,8 @@ impl Region {
             "draining",
         ) else {
             if !self.evacuations.contains_key(&m.evacuation_id) {
-                // An evacuation that never was, or ended long ago: nobody needs that room, so nobody shall leave.
+                // The evacuation never existed or ended long ago: no claim needs the capacity, so
+                // the victim may stay.
                 transition.ignored(format!(
                     "draining of evacuation {}, which is not known: spared",
                     m.evacuation_id
@@ -102,10 +104,11 @@ impl Region {
                 evacuation.draining_at = Some(m.notified_at);
                 evacuation.deadline_at = Some(m.deadline_at);
                 if evacuation.spare_requested {
-                    // The spare may have been lost with the agent's queue: ask again.
+                    // The spare may have been lost with the agent's queue: send it again.
                     self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
                 } else if before.state != EvacuationState::Draining {
-                    // By our clock: the agent's may differ. A repeated report does not lengthen it.
+                    // By the scheduler's clock, because the agent's may differ. A repeated report
+                    // does not extend the limit.
                     evacuation.give_up_at = transition
                         .now
                         .plus(evacuation.grace)
@@ -124,7 +127,8 @@ impl Region {
 
     fn evacuated(&mut self, transition: &mut Transition<'_>, m: &Evacuated) {
         let status = match m.how {
-            // The region itself moves nobody; a server that an OpenStack has moved is not on its hosts any more.
+            // The region itself migrates no server; one that OpenStack has migrated is not on its
+            // hosts any more.
             EvacuatedHow::Terminated
             | EvacuatedHow::Fenced
             | EvacuatedHow::AlreadyGone
@@ -170,12 +174,13 @@ impl Region {
             Some((kept, storage)) if status == ServerStatus::Preempted => (kept, Some(storage)),
             _ => (status, m.storage.clone()),
         };
-        // After "failed" or "spared" the agent has acted all the same: what is true is written down.
+        // The agent may have acted after it reported "failed" or "spared"; its last report is what
+        // is true.
         self.end_evacuated(transition, evacuation, status, storage.as_deref());
     }
 
-    /// Whether the victim still runs or not: its room is not free, so nobody gets it. If it does not run, the heartbeats say so
-    /// by themselves.
+    /// Handles a failed evacuation. Whether or not the victim runs, its capacity is not free, so no
+    /// claim gets it. If the victim does not run, the heartbeats report that.
     fn evacuation_failed(&mut self, transition: &mut Transition<'_>, m: &EvacuationFailed) {
         let Some(evacuation) =
             self.reported(transition, m.evacuation_id, &m.host, m.server_id, "failed")
@@ -199,7 +204,8 @@ impl Region {
         self.end_failed(transition, evacuation, &why, true);
     }
 
-    /// A notice that came too late says nothing about a newer one, which is on its way or goes out now. False if there is none any more.
+    /// Handles the answer that a notice came too late. That says nothing about a newer attempt,
+    /// which is under way or is sent now. False if no attempt is left.
     fn tells_again(
         &mut self,
         transition: &mut Transition<'_>,
@@ -210,12 +216,12 @@ impl Region {
             evacuation.state,
             EvacuationState::Claimed | EvacuationState::Notified
         );
-        // The owner's deletion frees the room; there is nothing to repeat.
+        // The owner's deletion frees the capacity; there is no notice to repeat.
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
         if !waits || evacuation.spare_requested || victim != Some(ServerStatus::Evacuating) {
             return false;
         }
-        // It may be said several times, once for each time that the notice came.
+        // The agent may answer this once for each delivery of the notice.
         if attempt < evacuation.attempts || self.unsent_notices.contains_key(&evacuation.id) {
             return true;
         }
@@ -238,7 +244,8 @@ impl Region {
         if evacuation.spare_requested {
             self.end_spared(transition, evacuation);
         } else {
-            // We never asked for it: the agent will not act, so whoever needs the room has to be told.
+            // The scheduler never requested this. The agent will not act, so the preemptor must be
+            // placed elsewhere.
             self.end_failed(
                 transition,
                 evacuation,
@@ -269,7 +276,7 @@ impl Region {
                 return;
             }
             server.reported_at = Some(said_at);
-            // An adopted server keeps its age.
+            // An adopted server keeps its launch time.
             server.launched_at = server
                 .launched_at
                 .or_else(|| Some(m.at.min(transition.now)));
@@ -279,7 +286,8 @@ impl Region {
             let left = orphaned_start::id_of(id, &m.host);
             let known = self.servers.contains_key(&left);
             if !known && !orphaned_start::has_left(&server, &m.host, said_at) {
-                // We gave up on that host, it said that nothing was left, and now it came up: it must go.
+                // The region gave up on that host, and the host said that nothing was left. Now the
+                // server came up there and must be deleted.
                 self.leave_remains(transition, &server, &m.host, "it came up late");
             }
         }

@@ -1,4 +1,4 @@
-//! How a region comes back from the database.
+//! Restores a region from the database.
 
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
@@ -20,14 +20,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Region {
-    /// A region as the database knows it.
+    /// Restores a region from a database snapshot.
     ///
-    /// A scheduler that was down must not punish agents for its own silence: what was under way gets new time from `now` on (an
-    /// evacuation one more notice timeout at least, and its grace period if that had begun, a start the whole start timeout), and a host that was up when the scheduler was heard
-    /// last counts as up until its agent has had the time for a heartbeat.
+    /// Agents must not be punished for the scheduler's own downtime. So everything under way gets
+    /// new time from `now` on: an evacuation at least one more notice timeout, plus its grace
+    /// period if that had begun; a start the whole start timeout. A host that was up when the
+    /// scheduler last ran counts as up until its agent has had time for a heartbeat.
     ///
     /// # Errors
-    /// A configuration or a host's inventory out of range, or a snapshot that contradicts itself.
+    /// A configuration value or a host's inventory is out of range, or the snapshot contradicts
+    /// itself.
     pub fn restore(
         config: RegionConfig,
         engine: Arc<Engine>,
@@ -87,7 +89,8 @@ impl Region {
             region.table.put_group(&group);
             region.groups.insert(group.id, group);
         }
-        // Before the servers: whether a victim is being spared, or rests, is written with its evacuation.
+        // Evacuations come before servers, because they record whether a victim is being spared or
+        // rests.
         for evacuation in snapshot.evacuations {
             region.restore_evacuation(evacuation, now);
         }
@@ -97,7 +100,8 @@ impl Region {
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
             let (id, status) = (server.id, server.status);
-            // By the agent's clock if it is known: what was said before is held against it.
+            // By the agent's clock if that time is stored: it is compared with the times of
+            // heartbeats.
             let reported = server.reported_at.or(server.launched_at);
             if let Some(reported) = reported.filter(|_| runs_by_now(status)) {
                 region.started_at.insert(id, reported);
@@ -117,7 +121,7 @@ impl Region {
 
     fn restore_hosts(&mut self, hosts: Vec<Host>, now: Timestamp) {
         let down_after = self.config.host_down_seconds.as_millis();
-        // The newest word of any agent tells when the scheduler was there last.
+        // The newest heartbeat of any agent shows when the scheduler last ran.
         let newest = hosts
             .iter()
             .filter_map(|h| h.last_seen)
@@ -127,7 +131,8 @@ impl Region {
             let silent = host
                 .last_seen
                 .map_or(i64::MAX, |seen| newest.millis_since(seen));
-            // A clock that was set back must not make somebody heard in the future, and up until then.
+            // If the clock was set back, a host must not count as heard in the future, and as up
+            // until then.
             host.last_seen = host.last_seen.map(|seen| seen.min(now));
             let left = down_after.saturating_sub(silent).max(0);
             let trusted_until = Timestamp::from_millis(now.as_millis().saturating_add(left));
@@ -142,13 +147,15 @@ impl Region {
 
     fn restore_evacuation(&mut self, mut evacuation: Evacuation, now: Timestamp) {
         if !evacuation.state.is_final() {
-            // Reports about it may be waiting in the scheduler's queue.
+            // Reports about it may wait in the scheduler's queue.
             let mut patience = now.plus(self.config.notice_timeout_seconds);
             if evacuation.state == EvacuationState::Draining {
-                // Or the grace period may run still: if the clock was set forward, its end only seems to be over.
+                // The grace period may still run: if the clock was set forward, it only seems to be
+                // over.
                 patience = patience.plus(evacuation.grace);
             }
-            // Nothing is waited for longer than this; what is beyond it was said by a clock that has been set back since.
+            // No wait is longer than this. A later limit was set by a clock that was set back
+            // since.
             let longest = now
                 .plus(self.patience())
                 .plus(evacuation.grace)
@@ -166,7 +173,8 @@ impl Region {
         self.index_evacuation(evacuation);
     }
 
-    /// Notes that the broker has not confirmed a message yet. One that cannot be read is only sent.
+    /// Notes that the broker has not confirmed a message yet. A message that cannot be read is
+    /// published but not tracked.
     pub(crate) fn restore_unsent(&mut self, message: &OutboxMessage, now: Timestamp) {
         if let Some(id) = message.evacuation_id.filter(|id| self.active.contains(id)) {
             self.unsent_notices.insert(id, message.id);
@@ -194,7 +202,7 @@ impl Region {
     }
 }
 
-/// True for servers whose launch is that of the life they are in.
+/// True for servers whose launch time is that of their present life.
 fn runs_by_now(status: ServerStatus) -> bool {
     !matches!(
         status,

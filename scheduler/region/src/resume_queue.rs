@@ -1,9 +1,10 @@
-//! Who waits to come back, by host, and who has come back, by project. Made from the servers alone.
+//! Indexes of servers that wait to be resumed, by host, and of resumed servers, by project. Derived
+//! from the servers alone.
 
 use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Where a server is in the indexes.
+/// A server's entries in the indexes.
 #[derive(Debug, Clone)]
 struct Place {
     host: String,
@@ -15,9 +16,9 @@ struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// Its agent was told, and has not answered.
+    /// The agent was asked to resume it and has not answered.
     Returning,
-    /// Anything else.
+    /// Any other state.
     Other,
 }
 
@@ -25,18 +26,19 @@ enum State {
 #[derive(Debug, Default)]
 pub(crate) struct ResumeQueue {
     places: HashMap<ServerId, Place>,
-    /// No empty sets.
+    /// Servers that wait to be resumed, by host. No empty sets.
     waiting: BTreeMap<String, BTreeSet<ServerId>>,
-    /// No zeros.
+    /// Number of servers being resumed, by host. No zero entries.
     returning: BTreeMap<String, usize>,
-    /// When servers of a project were told to go on. No empty sets.
+    /// When servers of a project were resumed. No empty sets.
     resumed: HashMap<String, BTreeSet<(Timestamp, ServerId)>>,
-    /// Until when other hosts are not asked again for a server, because none may have it. Known to nobody else: at worst it is asked again.
+    /// Until when the region does not look for another host for a server, because none was
+    /// suitable. Only in memory: after a restart the region looks once more than necessary.
     resting: BTreeMap<ServerId, Timestamp>,
 }
 
 impl ResumeQueue {
-    /// Takes note of a server as it is now.
+    /// Updates the indexes for a server.
     pub(crate) fn put(&mut self, server: &Server) {
         self.remove(server.id);
         let (Some(comeback), Some(host)) = (&server.comeback, &server.host) else {
@@ -105,32 +107,32 @@ impl ResumeQueue {
         }
     }
 
-    /// No other host may have it for now.
+    /// Notes that no other host is suitable for a server until this time.
     pub(crate) fn rest_elsewhere(&mut self, id: ServerId, until: Timestamp) {
         self.resting.insert(id, until);
     }
 
-    /// Whether other hosts are left alone with it.
+    /// True while the region does not look for another host for a server.
     pub(crate) fn rests_elsewhere(&self, id: ServerId, now: Timestamp) -> bool {
         self.resting.get(&id).is_some_and(|until| *until > now)
     }
 
-    /// Hosts on which somebody waits to come back.
+    /// Hosts on which servers wait to be resumed.
     pub(crate) fn hosts(&self) -> Vec<String> {
         self.waiting.keys().cloned().collect()
     }
 
-    /// Who waits on a host.
+    /// Servers that wait on a host.
     pub(crate) fn waiting_on(&self, host: &str) -> impl Iterator<Item = ServerId> {
         self.waiting.get(host).into_iter().flatten().copied()
     }
 
-    /// How many on a host were told to go on and have not been heard of.
+    /// Number of servers on a host that are being resumed.
     pub(crate) fn returning_on(&self, host: &str) -> usize {
         self.returning.get(host).copied().unwrap_or(0)
     }
 
-    /// How many servers of a project were told to go on after this time.
+    /// Number of a project's servers that were resumed after this time.
     pub(crate) fn resumed_since(&self, project: &str, since: Timestamp) -> usize {
         let of = self.resumed.get(project);
         of.map_or(0, |of| {

@@ -1,4 +1,4 @@
-//! What tenants do with servers: create, delete, release.
+//! Tenant operations on servers: create, delete, release.
 
 use crate::admin::within_quota;
 use crate::transition::Transition;
@@ -12,9 +12,9 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// The fault of a server for which there was no place.
+/// The fault of a server for which there was no valid host.
 pub(crate) const NO_VALID_HOST: &str = "EB-FAULT-001";
-/// The fault of a server that its host lost.
+/// The fault of a server that its host has lost.
 pub(crate) const LOST: &str = "EB-FAULT-002";
 /// The fault of a preemptible server that was evacuated.
 pub(crate) const PREEMPTED: &str = "EB-FAULT-003";
@@ -29,7 +29,7 @@ impl Region {
         Ok(Reply::WhatIf(Box::new(decision)))
     }
 
-    /// One pass of the engine. Nothing is changed.
+    /// One pass of the engine, which changes nothing.
     pub(crate) fn decide(
         &self,
         transition: &mut Transition<'_>,
@@ -38,7 +38,7 @@ impl Region {
         self.decide_on(transition, request, None)
     }
 
-    /// The same, for a server that can be on these hosts only.
+    /// As [`Self::decide`], for a server that may only be on these hosts.
     pub(crate) fn decide_on(
         &self,
         transition: &mut Transition<'_>,
@@ -47,7 +47,8 @@ impl Region {
     ) -> Result<Decision, RegionError> {
         request.check()?;
         let id = DecisionId(transition.uuid());
-        // Whatever chance the policy allows comes from the decision's id, so that it can be repeated.
+        // The seed comes from the decision's id, so that a decision with random choices can be
+        // repeated.
         let (_, seed) = id.0.as_u64_pair();
         let budgets = self.budgets_left(transition.now);
         let table = &self.table;
@@ -75,7 +76,7 @@ impl Region {
         let project = &create.request.project_id;
         let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
         let asked = create.request.server_ids.len();
-        // Counted before the decision: a refused request leaves a server, too.
+        // Checked before the decision, because a refused request leaves a server in error, too.
         within_quota(
             "servers (those in error count)",
             project,
@@ -110,11 +111,11 @@ impl Region {
                     self.claim(transition, server, placement, decision.id);
                 }
             }
-            // Who starts them itself has no use for servers in error.
+            // A caller that starts its servers itself has no use for servers in error.
             Outcome::NoValidHost(_) if create.external => servers.clear(),
             Outcome::NoValidHost(none) => {
-                // One for the whole request: it says what all of them would, and a thousand cost
-                // the region a thousand times as much.
+                // One server in error stands for the whole request. All of them would carry the
+                // same fault, and a thousand would cost the region a thousand times as much.
                 servers.truncate(1);
                 for server in &mut servers {
                     server.fault = Some(Fault {
@@ -133,7 +134,7 @@ impl Region {
             }
         }
         if foreseen {
-            // Those of the same batch that come after it have seen it already.
+            // Later requests of the same batch were decided with this one in view.
             self.improvements = improvements;
             self.speculating.emptied.clear();
         }
@@ -143,7 +144,7 @@ impl Region {
         })
     }
 
-    /// The servers that a request asks for, before they have a place.
+    /// The servers that a request asks for, before they are placed.
     pub(crate) fn servers_for(
         &self,
         create: &CreateServers,
@@ -185,15 +186,16 @@ impl Region {
         .collect()
     }
 
-    /// True if the request has not come before.
+    /// True if this request has not been made before.
     pub(crate) fn is_new(&self, create: &CreateServers) -> bool {
         matches!(self.repeated(create), Ok(None))
     }
 
-    /// The servers of a request that came before, if it did.
+    /// The servers of a repeated request; `None` for a new one.
     ///
-    /// A server that was made by the request and has gone lately is not made anew: whoever repeats a request did not hear the
-    /// answer, and does not know that. A place that was only reserved may be asked for again: it was given back by the same hand.
+    /// A server of the request that went recently is not created again: a caller that repeats a
+    /// request did not get the answer, and does not know that the server is gone. A reserved place
+    /// (`external`) may be requested again, because the same caller released it.
     fn repeated(&self, create: &CreateServers) -> Result<Option<Vec<Server>>, RegionError> {
         let (request, external) = (&create.request, create.external);
         let ids = &request.server_ids;
@@ -224,7 +226,7 @@ impl Region {
                 && s.external == external
                 && s.max_price == create.max_price
         };
-        // A refused request left its first server only.
+        // A refused request left only its first server.
         let refused_before = ids.first() == known.first().map(|s| &s.id)
             && known.len() == 1
             && known[0].host.is_none()
@@ -242,7 +244,8 @@ impl Region {
         }
     }
 
-    /// Writes the claim of a server on its place, and the evacuations that it needs, and starts it if it need not wait.
+    /// Writes the claim of a server on its host and the evacuations that it needs. Starts the
+    /// server if it need not wait.
     pub(crate) fn claim(
         &mut self,
         transition: &mut Transition<'_>,
@@ -263,7 +266,7 @@ impl Region {
         }
     }
 
-    /// Lets a server begin: its room is free.
+    /// Starts a server whose capacity is free.
     pub(crate) fn start(&mut self, transition: &mut Transition<'_>, server: &mut Server) {
         let Some(host) = server.host.clone() else {
             return;
@@ -276,7 +279,8 @@ impl Region {
         }
         let properties = match server.flavor.properties() {
             Ok(properties) => properties,
-            // It was read when the server was created; the claim then goes with its patience.
+            // The flavor was readable when the server was created. The claim ends at its time
+            // limit.
             Err(error) => return transition.ignored(format!("server {}: {error}", server.id)),
         };
         server.starts = server.starts.saturating_add(1);
@@ -299,7 +303,7 @@ impl Region {
         self.pending_calls.sent(server.id, sent.id, until);
     }
 
-    /// A server by id, or by name if only one has it.
+    /// A server by id, or by name if only one server has the name.
     ///
     /// # Errors
     /// [`RegionError::NotFound`] or [`RegionError::Ambiguous`].
@@ -347,7 +351,7 @@ impl Region {
         let mut server = self.by_id(id)?.clone();
         match (server.status, server.host.clone()) {
             (ServerStatus::Deleting, _) => {}
-            // No agent has ever heard of it.
+            // No agent knows the server.
             (ServerStatus::Waiting | ServerStatus::Reserved, _) | (_, None) => {
                 self.finish(transition, &mut server, ServerStatus::Deleted);
             }
@@ -360,7 +364,7 @@ impl Region {
         Ok(Reply::Server(Box::new(server)))
     }
 
-    /// Writes a server that holds no room any more.
+    /// Saves a server that does not hold capacity any more.
     pub(crate) fn finish(
         &mut self,
         transition: &mut Transition<'_>,

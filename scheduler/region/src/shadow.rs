@@ -1,4 +1,4 @@
-//! What another engine would have decided: it sees what this one sees, and decides nothing.
+//! Shadow decisions: what another engine would have decided with the same data.
 
 use crate::Region;
 use crate::transition::Transition;
@@ -11,31 +11,32 @@ use std::sync::Arc;
 pub struct Side {
     /// The hosts, in the order of the request's instances; empty if there was no valid host.
     pub hosts: Vec<String>,
-    /// How many victims.
+    /// Number of victims.
     pub victims: u32,
-    /// What they cost by the measure of the engine that decides, in its unit; `None` if it could not say.
+    /// Cost of the victims by the deciding engine's cost module, in its unit; `None` if it could
+    /// not price them.
     pub cost: Option<f64>,
-    /// What they cost by the measure of the engine in shadow.
+    /// Cost of the victims by the shadow engine's cost module.
     pub shadow_cost: Option<f64>,
 }
 
-/// A decision beside the one that would have been.
+/// A decision with the shadow decision for the same request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// The decision that was made.
     pub decision_id: DecisionId,
-    /// Its flavor.
+    /// The request's flavor.
     pub flavor: String,
-    /// What was decided.
+    /// The decision.
     pub decided: Side,
-    /// What would have been, or why there is nothing.
+    /// The shadow decision, or why there is none.
     pub shadow: Result<Side, String>,
-    /// What plugins did in shadow that they must not.
+    /// Rule violations of plugins in the shadow engine.
     pub warnings: Vec<String>,
 }
 
 impl Compared {
-    /// True if it would have been another host, or another number of victims.
+    /// True if the shadow engine selected other hosts or another number of victims.
     #[must_use]
     pub fn differs(&self) -> bool {
         match &self.shadow {
@@ -48,12 +49,13 @@ impl Compared {
 }
 
 impl Region {
-    /// Another engine looks at every decision that is made from now on; `None`: nobody does.
+    /// Sets the shadow engine, which is compared with every decision from now on; `None`: no
+    /// comparison.
     pub fn set_shadow(&mut self, engine: Option<Arc<Engine>>) {
         self.shadow = engine;
     }
 
-    /// What the engine in shadow would have decided about the same request at the same moment.
+    /// Records what the shadow engine would have decided for the same request at the same moment.
     pub(crate) fn in_shadow(
         &self,
         transition: &mut Transition<'_>,

@@ -1,12 +1,15 @@
-//! Decisions that are made before it is their turn.
+//! Speculative decisions, made before the request's turn.
 //!
-//! Where several schedulers are active on one database, whoever writes first locks its head for a moment (`ebbtide-store`, `turn`), and takes in
-//! what the others have written meanwhile. Going over all hosts would keep the others waiting, so that is done before, on what is known then:
-//! optimistically. A decision is kept if the hosts that it names are still at the generation at which it was made, counting the decisions of the same
-//! batch that came before it, and if nothing has got better since where that could have made a difference: nobody is refused, and nobody has to leave,
-//! because of something that had already changed. Else it is made again, now under the lock.
+//! If several schedulers are active on one database, a scheduler that writes locks the database's
+//! head for a moment (`ebbtide-store`, `turn`) and applies what the others have written. A pass
+//! over all hosts under the lock would delay the others, so each scheduler decides before that, on
+//! what it knows then. It keeps a decision if the hosts in it are still at the generation at which
+//! it was made, including the earlier decisions of the same batch. In addition, nothing may have
+//! improved that could change the decision: no request is refused and no victim evicted because of
+//! an obsolete state. Otherwise it decides again, under the lock.
 //!
-//! The host table shows what is decided so far while the next one of the batch is decided; afterwards it is as it was.
+//! While the next decision of a batch is made, the host table shows the earlier ones; afterwards it
+//! is restored.
 
 use crate::room;
 use crate::transition::Transition;
@@ -14,42 +17,46 @@ use crate::{CreateServers, Ids, Region};
 use ebbtide_model::{Decision, Outcome, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
-/// A decision about a request, with what it rests on. It is good for the region that made it, and for no other: one that was read anew counts
-/// generations from the beginning.
+/// A decision about a request, with the generations that it depends on. It is valid only for the
+/// region that made it: a region that is read anew counts generations from zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Speculation {
     decision: Decision,
-    /// The hosts that it names, and their generations when its turn comes if nothing intervenes.
+    /// The hosts in the decision, with the generation that each has at the request's turn if
+    /// nothing intervenes.
     hosts: Vec<(String, u64)>,
     improvements: u64,
     catalog: u64,
 }
 
-/// What has become of speculations.
+/// Counts of speculative decisions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpeculationCounts {
-    /// They were right when their turn came.
+    /// Decisions that were still valid at the request's turn.
     pub kept: u64,
-    /// Somebody was faster, or something had changed: a conflict. The decision was made again.
+    /// Conflicts: another scheduler was faster, or the state had changed. The decision was made
+    /// again.
     pub conflicts: u64,
 }
 
-/// Decisions of a batch that are shown to the next ones and are not made.
+/// Speculative decisions of a batch that the host table shows while later requests are decided.
 #[derive(Debug, Default)]
 pub(crate) struct Speculating {
-    /// Servers that the table shows as they might become.
+    /// Servers that the table shows in a speculative state.
     shown: Vec<ServerId>,
-    /// How many of these decisions there are about a host.
+    /// Number of these decisions for each host.
     about: HashMap<String, u64>,
-    /// Hosts where somebody was chosen to leave since [`Region::note_leftovers`].
+    /// Hosts where a victim was selected since [`Region::note_leftovers`].
     pub(crate) emptied: BTreeSet<String>,
 }
 
 impl Region {
-    /// What would be decided about a request now, after all requests that were asked about since [`Region::end_speculation`]. `None` if that
-    /// is not worth it: the request is refused or repeated anyway, or what it rests on is more than a few hosts (server groups, disruption budgets).
+    /// The decision for a request now, after all requests since [`Region::end_speculation`]. `None`
+    /// if speculation is not useful: the request is refused or repeated, or its decision depends on
+    /// more than a few hosts (server groups, disruption budgets).
     ///
-    /// The region must not be looked at, nor given an input, before [`Region::end_speculation`].
+    /// The caller must not read the region or give it an input before it calls
+    /// [`Region::end_speculation`].
     pub fn speculate(
         &mut self,
         now: Timestamp,
@@ -112,10 +119,10 @@ impl Region {
         self.table.put_instance(&instance).ok()
     }
 
-    /// The host table is again what the region knows.
+    /// Restores the host table to the region's real state.
     ///
     /// # Errors
-    /// The table cannot be brought back; the region then has to be read anew.
+    /// The table cannot be restored; the caller must then read the region anew.
     pub fn end_speculation(&mut self) -> Result<(), crate::RegionError> {
         self.speculating.about.clear();
         for id in std::mem::take(&mut self.speculating.shown) {
@@ -124,14 +131,14 @@ impl Region {
         Ok(())
     }
 
-    /// What has become of speculations since the region was read.
+    /// Counts of speculative decisions since the region was read.
     #[must_use]
     pub fn speculation_counts(&self) -> SpeculationCounts {
         self.speculations
     }
 
-    /// Who leaves may leave more room than was asked for: whoever comes next need not send anybody away then. That is an improvement, which shows only
-    /// when the claims on that room are known, too.
+    /// Victims may free more than their claims need, so a later request may need no victim. That is
+    /// an improvement, which is visible only after the claims are in the host table.
     pub(crate) fn note_leftovers(&mut self) {
         for host in std::mem::take(&mut self.speculating.emptied) {
             let usage = self.table.usage(&host);
@@ -139,7 +146,8 @@ impl Region {
         }
     }
 
-    /// The decision, if it would be the same now, or was right when it was made and nothing that it rests on has changed.
+    /// The speculative decision, if it would be the same now, or if it was right when it was made
+    /// and nothing that it depends on has changed.
     pub(crate) fn still_right(&mut self, speculation: Speculation) -> Option<Decision> {
         let Speculation {
             decision,
@@ -164,7 +172,7 @@ impl Region {
             return Some(decision);
         }
         self.speculations.conflicts += 1;
-        // What was decided after it, on the same hosts, counted on it.
+        // Later decisions of the batch on the same hosts depended on this one: invalidate them.
         for (host, _) in &hosts {
             if let Some(entry) = self.hosts.get_mut(host) {
                 entry.generation += 1;

@@ -1,4 +1,4 @@
-//! The region itself: what it holds, and the one function that takes every input.
+//! The region's state, and the function that handles every input.
 
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
@@ -17,15 +17,15 @@ use ebbtide_model::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Claims on one host that wait for room, the oldest request first, each with the time until which it waits although nobody is
-/// being evacuated.
+/// Claims on one host that wait for capacity, by request time, the oldest first. The value is the
+/// time until which a claim waits when no evacuation is under way for it.
 pub(crate) type Queue = BTreeMap<(Timestamp, ServerId), Timestamp>;
 
-/// The state machine. See the crate's text.
+/// The state machine of a region. See the crate documentation.
 pub struct Region {
     pub(crate) config: RegionConfig,
     pub(crate) engine: Arc<Engine>,
-    /// Says what it would have decided, and decides nothing.
+    /// Shadow engine. Its decisions are only compared with those of `engine`.
     pub(crate) shadow: Option<Arc<Engine>>,
     pub(crate) table: HostTable,
     pub(crate) hosts: BTreeMap<String, HostEntry>,
@@ -35,54 +35,59 @@ pub struct Region {
     pub(crate) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
     /// Servers that are not gone.
     pub(crate) servers: HashMap<ServerId, Server>,
-    /// How many of these each project has. No zeros.
+    /// Number of servers in `servers` for each project. No zero entries.
     pub(crate) by_project: HashMap<String, u32>,
-    /// Servers by the host where they are or are going to be, if they are not gone.
+    /// Servers that are not gone, by the host where they run or are placed.
     pub(crate) by_host: BTreeMap<String, BTreeSet<ServerId>>,
-    /// Servers that have gone lately: a repeated request must not make them anew.
+    /// Servers that went recently: a repeated request must not create them again.
     pub(crate) gone: Gone,
-    /// Evacuations under way, those that budgets still count, and those that ended lately.
+    /// Evacuations under way, those that a budget still counts, and those that ended recently.
     pub(crate) evacuations: HashMap<EvacuationId, Evacuation>,
-    /// The same by what they could count against, whether or not there is such a budget. No empty sets.
+    /// Evacuations by the budget scopes that they could count against, whether or not such a budget
+    /// exists. No empty sets.
     pub(crate) by_scope: HashMap<BudgetScope, BTreeSet<EvacuationId>>,
     /// Evacuations under way.
     pub(crate) active: BTreeSet<EvacuationId>,
     /// Evacuations under way, by host. No empty sets.
     pub(crate) leaving: BTreeMap<String, BTreeSet<EvacuationId>>,
-    /// Claims that wait for room, by host. No empty queues.
+    /// Claims that wait for capacity, by host. No empty queues.
     pub(crate) waiting: BTreeMap<String, Queue>,
-    /// What agents were asked to start and to delete.
+    /// Start and delete requests that agents have not answered yet.
     pub(crate) pending_calls: PendingAgentCalls,
     /// Notices that the broker has not confirmed yet.
     pub(crate) unsent_notices: HashMap<EvacuationId, MessageId>,
-    /// Victims whose evacuation failed, with the end of their rest.
+    /// Victims whose evacuation failed, with the time until which they are not selected again.
     pub(crate) resting: BTreeMap<ServerId, Timestamp>,
-    /// Servers that wait to come back, and those that have.
+    /// Servers that wait to be resumed, and those that were resumed.
     pub(crate) resume_queue: ResumeQueue,
-    /// When servers have to have their notice because of their maximum lifetime.
+    /// When each server's notice is due because of its maximum lifetime.
     pub(crate) lifetimes: Lifetimes,
-    /// Prices, and who does not pay them.
+    /// Market prices, and servers whose owners do not pay them.
     pub(crate) market: Market,
-    /// When servers were said to run, by their agents' clocks: a heartbeat from before says nothing about those. A server that is not
-    /// here has not been heard of since it was to be started.
+    /// When the agent reported each server as started, by the agent's clock. A heartbeat that the
+    /// agent wrote before that time says nothing about the server. A server without an entry has
+    /// not been reported since its start was requested.
     pub(crate) started_at: HashMap<ServerId, Timestamp>,
-    /// When it is looked next for what need not be remembered any more.
+    /// Next time that the region purges remembered but obsolete entries.
     pub(crate) forget_at: Timestamp,
-    /// Goes up with everything after which a request might be served better, or at all, that was decided before it.
+    /// Generation counter. Every change that could improve an earlier decision increments it; a
+    /// speculative decision with an older value is made again.
     pub(crate) improvements: u64,
-    /// Goes up with every change of aggregates, server groups and budgets.
+    /// Generation counter of aggregates, server groups and budgets. Every change of these
+    /// increments it.
     pub(crate) catalog: u64,
-    /// What has become of speculations so far.
+    /// Counts of speculative decisions that were kept or made again.
     pub(crate) speculations: SpeculationCounts,
-    /// What the host table shows at the moment of decisions that are not made yet, and in which order.
+    /// Speculative decisions of the current batch that the host table shows.
     pub(crate) speculating: Speculating,
 }
 
 impl Region {
-    /// Deals with one input. The reply may be given, and the events told, once the changes are durable.
+    /// Handles one input. The caller makes the changes durable before it returns the reply and
+    /// publishes the events.
     ///
     /// # Errors
-    /// What was refused; there are no effects then.
+    /// The reason for a refusal; there are no effects in this case.
     pub fn handle(
         &mut self,
         now: Timestamp,
@@ -92,7 +97,7 @@ impl Region {
         self.handle_speculated(now, ids, input, None)
     }
 
-    /// The same, with what [`Region::speculate`] has said about the input.
+    /// As [`Region::handle`], with the result that [`Region::speculate`] gave for the input.
     ///
     /// # Errors
     /// See [`Region::handle`].
@@ -154,7 +159,7 @@ impl Region {
         }
     }
 
-    /// These hosts are not what they were for those who have decided about them before.
+    /// Increments the generation of changed hosts, which invalidates earlier decisions about them.
     pub(crate) fn new_generations(&mut self, changed: &BTreeSet<String>) {
         for host in changed {
             if let Some(entry) = self.hosts.get_mut(host) {
@@ -163,25 +168,26 @@ impl Region {
         }
     }
 
-    /// True if this very engine decides here.
+    /// True if this engine instance makes the decisions of this region.
     #[must_use]
     pub fn decides_with(&self, engine: &Arc<Engine>) -> bool {
         Arc::ptr_eq(&self.engine, engine)
     }
 
-    /// Another engine decides from now on. What was asked before it was told is decided anew.
+    /// Replaces the engine that makes the decisions. Speculative decisions of the former engine are
+    /// made again.
     pub fn set_engine(&mut self, engine: Arc<Engine>) {
         self.engine = engine;
         self.catalog += 1;
     }
 
-    /// How the engine decides here.
+    /// The engine that makes the decisions.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The host table, for reading.
+    /// The host table, read-only.
     #[must_use]
     pub fn table(&self) -> &HostTable {
         &self.table

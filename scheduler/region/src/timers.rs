@@ -1,5 +1,5 @@
-//! What happens because time has passed: notices without an answer, servers that do not start, claims that wait too long, things that
-//! need not be remembered any more.
+//! Time limits: unanswered notices, servers that do not start, claims that wait too long,
+//! remembered entries that are obsolete.
 
 use crate::Region;
 use crate::heartbeat::HostEntry;
@@ -11,12 +11,14 @@ use ebbtide_model::{
     ServerStatus, Timestamp,
 };
 
-/// How long what was spared or has failed is kept in memory although no budget counts it: the agent may say late that it has acted after all.
+/// Retention of spared and failed evacuations after budgets stop counting them. A late agent report
+/// that the agent has acted may still arrive.
 const KEEP_ENDED: Seconds = REMEMBER_GONE;
-/// The same where the victim is gone: whatever else is said about it changes nothing, so that only what is repeated within a minute is
-/// answered without words in the log. At hundreds of evacuations a second ten minutes of them would be hundreds of megabytes.
+/// Retention of completed evacuations after budgets stop counting them. Later reports about them
+/// change nothing; within this time the region accepts a repeated report without a log entry. At
+/// hundreds of evacuations per second, ten minutes of them would need hundreds of megabytes.
 const KEEP_EVACUATED: Seconds = Seconds(60);
-/// How often it is looked for what can be forgotten: all that is remembered is looked at then.
+/// Purge interval. A purge scans every remembered entry.
 const FORGET_EVERY: Seconds = Seconds(10);
 
 impl Region {
@@ -45,7 +47,7 @@ impl Region {
             evacuation.state = EvacuationState::Notified;
             evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
             if !evacuation.spare_requested {
-                // The agent's time begins now.
+                // The agent's time to answer begins when the broker has the notice.
                 evacuation.give_up_at = transition.now.plus(self.config.notice_timeout_seconds);
             }
             self.save_evacuation(transition, evacuation);
@@ -75,7 +77,7 @@ impl Region {
             .copied()
             .collect();
         for id in due {
-            // An earlier one of this round may have changed it.
+            // An earlier evacuation in this loop may have changed this one.
             let still_due = |e: &&Evacuation| !e.state.is_final() && e.give_up_at <= transition.now;
             let Some(evacuation) = self.evacuations.get(&id).filter(still_due).cloned() else {
                 continue;
@@ -89,7 +91,7 @@ impl Region {
         let attempts = evacuation.attempts;
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
         let why = match evacuation.state {
-            // The deletion frees the room; there is nothing to repeat.
+            // The owner's deletion frees the capacity; there is no notice to repeat.
             _ if victim != Some(ServerStatus::Evacuating) => format!(
                 "its owner deleted the server meanwhile, and the agent on {} has not confirmed that",
                 evacuation.host
@@ -102,7 +104,7 @@ impl Region {
                 "the agent on {} did not report the end within {} after the grace period",
                 evacuation.host, self.config.act_timeout_seconds
             ),
-            // While the broker has not taken the notice, the agent is not to blame.
+            // As long as the broker has not confirmed the notice, the agent is not late.
             _ if unsent || attempts < self.config.notice_attempts => {
                 self.send_notice_again(transition, evacuation);
                 return;
@@ -121,7 +123,8 @@ impl Region {
         self.end_failed(transition, evacuation, &why, false);
     }
 
-    /// Starts that took too long are tried elsewhere; deletions are asked for once more, in case the broker has lost its queues.
+    /// Places servers elsewhere whose start took too long. Repeats deletions, in case the broker
+    /// has lost its queues.
     fn look_after_agents(&mut self, transition: &mut Transition<'_>) {
         let allowed = self.config.start_timeout_seconds;
         for id in self.pending_calls.overdue(transition.now) {
@@ -135,12 +138,13 @@ impl Region {
                     .is_some_and(|h| h.health == HostHealth::Down)
             };
             match server.status {
-                // What is kept of it must not be deleted, and what may run already must not be forgotten.
+                // The kept disk must not be deleted, and the server may run already: keep waiting.
                 ServerStatus::Building if server.resumes() && down() => {
                     self.pending_calls.waits(id, transition.now.plus(allowed));
                 }
                 ServerStatus::Building if server.resumes() => self.resume_again(transition, server),
-                // It runs, as its host says: only the report of that is lost, and is said again.
+                // The host reports it as running, so only the report of the start is lost. The
+                // repeated request makes the agent report again.
                 ServerStatus::Building if self.is_said_to_run(&host, id) => {
                     self.resume_again(transition, server);
                 }
@@ -148,18 +152,19 @@ impl Region {
                     let why = format!("the agent did not start the server within {allowed}");
                     self.start_failed(transition, id, &host, &why);
                 }
-                // Its queue has the message; one more would only be one more.
+                // The agent's queue already holds the message.
                 ServerStatus::Deleting if down() => {
                     self.pending_calls.waits(id, transition.now.plus(allowed));
                 }
                 ServerStatus::Deleting => self.delete_again(transition, &server, &host),
-                // An earlier one of this round has changed it: it was chosen as a victim.
+                // An earlier server in this loop has changed this one: the region selected it as a
+                // victim.
                 _ => {}
             }
         }
     }
 
-    /// Whether the agent of a host that is up has said with its last heartbeat that a server runs
+    /// True if the agent of a host that is up said in its last heartbeat that the server runs
     /// there.
     fn is_said_to_run(&self, host: &str, id: ServerId) -> bool {
         let entry = self.hosts.get(host);
@@ -171,8 +176,8 @@ impl Region {
         })
     }
 
-    /// Evacuations have limits of their own. A claim that waits for something else (a deletion) waits for as long as an agent may take to
-    /// act, and then goes elsewhere.
+    /// Evacuations have time limits of their own. A claim that waits for anything else (a deletion)
+    /// waits for `act_timeout_seconds`; then the region places it on another host.
     fn look_after_claims(&mut self, transition: &mut Transition<'_>) {
         let patience = transition.now.plus(self.config.act_timeout_seconds);
         let mut late: Vec<(ServerId, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! One input on its way through the region: the time, identifiers, and the effects as they grow.
+//! The state of one step: time, identifiers, and the effects collected so far.
 
 use crate::speculate::Speculation;
 use crate::{Effects, Event, Ids};
@@ -8,27 +8,28 @@ use ebbtide_model::{EvacuationId, MessageId, Timestamp};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Who the scheduler is on the bus.
+/// The scheduler's name as the source of messages.
 const SOURCE: &str = "/ebbtide/scheduler";
 
 /// A message that was put into the outbox.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) id: MessageId,
-    /// When it was said, as its receiver reads it.
+    /// The time in the message, which its receiver reads.
     pub(crate) time: Timestamp,
 }
 
-/// One input on its way through the region.
+/// The state of one step.
 pub(crate) struct Transition<'a> {
     pub(crate) now: Timestamp,
     pub(crate) ids: &'a mut dyn Ids,
     pub(crate) effects: Effects,
-    /// Hosts on which something has changed: their claims and victims are held against each other before the step ends.
+    /// Hosts that have changed and must be settled before the step ends.
     pub(crate) touched: BTreeSet<String>,
-    /// The same, those included that have been held against each other already: their generations go up at the end.
+    /// All hosts that have changed in this step, including settled ones: their generations are
+    /// incremented at the end.
     pub(crate) changed: BTreeSet<String>,
-    /// What was decided about this input before it was this step's turn, if that was done.
+    /// The speculative decision for this input, if there is one.
     pub(crate) speculation: Option<Speculation>,
 }
 
@@ -44,7 +45,8 @@ impl<'a> Transition<'a> {
         }
     }
 
-    /// Puts a message for an agent into the outbox. `after`: what was said about the server before; this is said later.
+    /// Puts a message for an agent into the outbox. `after`: the time of the previous message about
+    /// the server; this message gets a later one.
     pub(crate) fn send(
         &mut self,
         host: &str,
@@ -67,7 +69,7 @@ impl<'a> Transition<'a> {
                 evacuation_id: notice_of,
                 created_at: self.now,
             })),
-            // Only numbers that are not finite cannot be written, and what we send to agents has none.
+            // Only non-finite numbers cannot be serialized, and messages to agents contain none.
             Err(error) => self.ignored(format!("message {} to {host}: {error}", message.id)),
         }
         Sent {
@@ -76,17 +78,17 @@ impl<'a> Transition<'a> {
         }
     }
 
-    /// Takes a message out of the outbox that nobody shall get any more.
+    /// Removes a message from the outbox that must not be sent any more.
     pub(crate) fn unsend(&mut self, message: MessageId) {
         self.effects.changes.push(Change::Dequeue(message));
     }
 
-    /// Says that something was not followed.
+    /// Reports that the region ignored an input or could not carry it out.
     pub(crate) fn ignored(&mut self, why: String) {
         self.effects.events.push(Event::Ignored(why));
     }
 
-    /// Something that a person has to look at.
+    /// Reports a problem that an operator must look at.
     pub(crate) fn alarm(&mut self, code: &'static str, words: String) {
         self.effects.events.push(Event::Alarm { code, words });
     }
@@ -96,7 +98,7 @@ impl<'a> Transition<'a> {
         self.ids.next()
     }
 
-    /// Remembers that something on a host has changed.
+    /// Marks a host as changed, so that its claims are settled and its generation is incremented.
     pub(crate) fn touch(&mut self, host: &str) {
         if !self.touched.contains(host) {
             self.touched.insert(host.to_owned());
@@ -104,7 +106,7 @@ impl<'a> Transition<'a> {
         self.change(host);
     }
 
-    /// Remembers that a host is not what it was for those who have decided about it before, although its claims need not be looked at.
+    /// Marks a host as changed for earlier decisions about it; its claims need not be settled.
     pub(crate) fn change(&mut self, host: &str) {
         if !self.changed.contains(host) {
             self.changed.insert(host.to_owned());

@@ -1,4 +1,4 @@
-//! What is shown of a region. Reading only.
+//! Read-only views of a region for the API.
 
 use crate::Region;
 use ebbtide_engine::{ClassTotals, HostUsage};
@@ -9,7 +9,7 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// A host as it is shown.
+/// A host as the API shows it.
 #[derive(Debug, Clone)]
 pub struct HostView {
     /// The host.
@@ -20,15 +20,15 @@ pub struct HostView {
     pub availability_zone: String,
     /// Names of its aggregates.
     pub aggregates: Vec<String>,
-    /// Both states.
+    /// Usage in both states.
     pub usage: HostUsage,
-    /// Normal servers that hold room there.
+    /// Normal servers that hold capacity there.
     pub normal_servers: u32,
-    /// Preemptible servers that hold room there.
+    /// Preemptible servers that hold capacity there.
     pub preemptible_servers: u32,
 }
 
-/// The region in a few numbers.
+/// Totals of a region.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// Hosts by health.
@@ -37,12 +37,12 @@ pub struct Summary {
     pub servers: BTreeMap<&'static str, u32>,
     /// Both states by resource class, over all hosts.
     pub totals: Vec<ClassTotals>,
-    /// The inventories of all hosts summed up by resource class. The allocation ratio is the mean
-    /// that makes the sum's capacity of its total and reserved amounts.
+    /// The inventories of all hosts, summed up by resource class. The allocation ratio is the mean
+    /// with which the sum's total and reserved amounts give its capacity.
     pub inventories: BTreeMap<ResourceClass, Inventory>,
     /// Evacuations under way.
     pub evacuations: usize,
-    /// Hosts for which two agents speak.
+    /// Hosts for which two agents report.
     pub contested: usize,
 }
 
@@ -89,7 +89,7 @@ impl Region {
         Some(view)
     }
 
-    /// Servers that are on a host or are going to be, and are not gone, by id.
+    /// Servers that are on a host or placed there, and are not gone, by id.
     pub fn servers_on(&self, host: &str) -> impl Iterator<Item = &Server> {
         self.by_host
             .get(host)
@@ -140,7 +140,7 @@ impl Region {
         self.budgets.values().cloned().collect()
     }
 
-    /// The region in a few numbers.
+    /// Totals of the region.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);

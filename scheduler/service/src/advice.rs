@@ -1,7 +1,9 @@
-//! Advice to tenants: lives are read, models made where they keep nobody waiting, and kept for a while.
+//! Advice to tenants: reads lives, computes models on threads that delay no other request, and
+//! caches the models.
 //!
-//! What a tenant can make this process do is bounded: one model is made at a time, of a bounded number of lives
-//! (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant; one job is planned at a time, of a bounded number of steps.
+//! The cost that a tenant can cause is bounded. One model is computed at a time, from a bounded
+//! number of lives (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant. One
+//! job is planned at a time, with a bounded number of steps.
 
 use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
@@ -15,26 +17,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How long a model is told again. Lives end one by one, models change slowly.
+/// How long a model is cached. Lives end one by one, so models change slowly.
 const FRESH: Duration = Duration::from_secs(300);
-/// Most models that are kept: each is some hundred kilobytes at most.
+/// Most cached models; each takes some hundred kilobytes at most.
 const MOST_KEPT: usize = 256;
-/// Most pages of lives that are read for a model: more than one is made of, so that those of other tenants and of normal servers may be
-/// among them.
+/// Most pages of lives that are read for a model. That is more than a model uses, because lives of
+/// other tenants and of normal servers are among them.
 const PAGES: usize = 10;
 const DAY_MS: i64 = 86_400_000;
 
-/// A flavor, as far as advice needs it.
+/// The properties of a flavor that advice needs.
 #[derive(Debug, Clone)]
 pub(crate) struct AskedFlavor {
     pub(crate) name: String,
-    /// Hours; infinite for no limit.
+    /// The maximum lifetime in hours; infinite for no limit.
     pub(crate) maximum: f64,
 }
 
 type Key = (String, Asker);
 
-/// Who gives advice. Cheap to clone: all share what is kept.
+/// The advice service. Cheap to clone: all clones share the cache.
 #[derive(Clone)]
 pub(crate) struct AdviceService {
     store: Store,
@@ -49,7 +51,7 @@ pub(crate) struct AdviceService {
 #[derive(Clone)]
 struct Kept {
     since: Stopwatch,
-    /// It is another flavor of the same name if this has changed.
+    /// If this has changed, the name belongs to another flavor.
     maximum: f64,
     knowledge: Arc<Knowledge>,
 }
@@ -73,7 +75,7 @@ impl AdviceService {
         asker: Asker,
         question: Question,
     ) -> Result<Advice, ServiceError> {
-        // What cannot be asked costs nothing.
+        // An invalid question costs nothing.
         question.check()?;
         let knowledge = self.knowledge(flavor, asker).await?;
         let _turn = turn(&self.plans).await?;
@@ -90,7 +92,7 @@ impl AdviceService {
             return Ok(kept);
         }
         let _turn = turn(&self.models).await?;
-        // Whoever had the turn before may have made it.
+        // The task that had the turn before may have computed it.
         if let Some(kept) = self.kept(&key, flavor.maximum) {
             return Ok(kept);
         }
@@ -141,7 +143,7 @@ impl AdviceService {
         Ok(computed(move || Knowledge::of(pool, scope)).await??)
     }
 
-    /// Lives of preemptible servers, of one flavor or of all: those that are over, and those that go on.
+    /// Lives of preemptible servers, of one flavor or of all: ended ones and present ones.
     async fn lives(&self, flavor: Option<&str>, now: Timestamp) -> Result<Vec<Life>, ServiceError> {
         let mut lives = Vec::new();
         let mut filter = LifeFilter {
@@ -161,7 +163,8 @@ impl AdviceService {
             }
         }
         if let Some(earliest) = earliest {
-            // What was not read any more ends at a whole day, so that the edge does not move with every new life.
+            // The first day that is read incompletely is left out as a whole, so that the edge does
+            // not move with every new life.
             let day = earliest.as_millis().div_euclid(DAY_MS) + 1;
             lives.retain(|life| life.launched.as_millis() >= day * DAY_MS);
         }
@@ -182,7 +185,7 @@ impl AdviceService {
     }
 }
 
-/// A server that runs, as a life that goes on.
+/// A running server as a life that has not ended.
 fn going_on(server: &Server, now: Timestamp) -> Option<Life> {
     let runs = matches!(
         server.status,
@@ -194,7 +197,7 @@ fn going_on(server: &Server, now: Timestamp) -> Option<Life> {
     }
     Some(Life {
         project: server.project_id.clone(),
-        // A server may have been started after the clock was read.
+        // The server may have been started after the clock was read.
         launched: server.launched_at?.min(now),
         ended: None,
         limit: ebbtide_advice::life::hours_of(properties.max_lifetime),
@@ -205,7 +208,8 @@ async fn turn(turns: &Semaphore) -> Result<tokio::sync::SemaphorePermit<'_>, Ser
     turns.acquire().await.map_err(|_| ServiceError::Stopping)
 }
 
-/// Computes away from the threads that serve others. Only a runtime that ends breaks it off.
+/// Computes on a blocking thread, away from the threads that serve requests. It fails only if the
+/// runtime ends or the work panics.
 async fn computed<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ServiceError> {

@@ -1,7 +1,9 @@
-//! What is long over leaves the database: into files if the operator wants to keep it, and then it is deleted.
+//! Removes old records from the database. If the operator wants to keep them, it first writes them
+//! to files.
 //!
-//! Files are `DIRECTORY/servers-2026-11-22.jsonl` and so on, one record a line, by the day on which it was archived. A record is deleted only once
-//! it is in a file that was synchronised; if the scheduler dies between the two, it is there twice.
+//! Files are `DIRECTORY/servers-2026-11-22.jsonl` and so on, one record a line, by the day of
+//! archiving. A record is deleted only after its file has been synchronised; if the scheduler dies
+//! between the two, the record is written twice.
 
 use crate::clock;
 use crate::duty::Duty;
@@ -14,27 +16,27 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often old rows are looked for.
+/// Interval between searches for old rows.
 const EVERY: Duration = Duration::from_secs(10);
-/// Rows of a kind that are dealt with in one transaction: short enough that commits hardly notice.
+/// Rows of a kind in one transaction: few enough that commits are hardly delayed.
 const ROWS: u64 = 512;
 
-/// What to do with what is over.
+/// What to do with old records.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy {
-    /// How long it stays.
+    /// How long a record stays in the database after its end.
     pub(crate) keep: Seconds,
-    /// Where it is written before it is deleted.
+    /// Where records are written before they are deleted.
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// Starts looking; whoever is on duty does it.
+/// Starts the archive task. Only the scheduler on duty does the work.
 pub(crate) fn start(store: Store, duty: Duty, policy: Policy, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("archive", async move {
         while pause(&stop, EVERY).await {
             for kind in Kind::ALL {
-                // In small pieces until there is nothing left, so that it keeps up with whatever ends.
+                // In small steps until nothing is left, so that archiving keeps up with any load.
                 while duty.present().is_some() && !stop.is_cancelled() {
                     match some(&store, *kind, &policy).await {
                         Ok(ROWS) => {}
@@ -52,7 +54,8 @@ pub(crate) fn start(store: Store, duty: Duty, policy: Policy, tasks: &Tasks) {
 
 async fn some(store: &Store, kind: Kind, policy: &Policy) -> Result<u64, String> {
     let now = clock::now();
-    // Whoever repeats a request for a server that has just gone must not get another one, also after a restart.
+    // A repeated request for a server that has just gone must not create another one, even after a
+    // restart of the scheduler.
     let keep = match kind {
         Kind::Servers => policy.keep.max(REMEMBER_GONE),
         Kind::Evacuations | Kind::Decisions | Kind::Lives | Kind::Prices => policy.keep,
@@ -98,13 +101,15 @@ fn append(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
         .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_data());
     if written.is_err() {
-        // Half of it, on a full disk: whoever reads the file takes lines for whole. If this fails, too, the next one ends that line.
+        // Remove a partial write (full disk), because readers take each line for a complete record.
+        // If this fails too, the next write ends the partial line.
         let _ = file.set_len(before);
     }
     written
 }
 
-/// What a scheduler that died while it wrote has left becomes a line of its own, so that the next record is whole. Its own is written again.
+/// Ends the partial line of a scheduler that died while it wrote, so that the next record starts on
+/// a new line. The record of the partial line is written again.
 fn end_torn_line(file: &mut std::fs::File, length: u64) -> std::io::Result<()> {
     if length == 0 {
         return Ok(());

@@ -12,10 +12,12 @@ pub struct Args {
     /// Configuration file (TOML). Without it every key has its default.
     #[arg(long, short = 'c', env = "EBBTIDE_CONFIG_FILE")]
     pub config: Option<PathBuf>,
-    /// In place of nova-scheduler: Nova's configuration file, as oslo.config reads it. May be repeated; later files count.
+    /// In place of nova-scheduler: Nova's configuration file, as oslo.config reads it. May be
+    /// repeated; later files count.
     #[arg(long, value_name = "NOVA_CONF", conflicts_with = "config")]
     pub config_file: Vec<PathBuf>,
-    /// In place of nova-scheduler: a folder with more of Nova's configuration (*.conf, in order). May be repeated.
+    /// In place of nova-scheduler: a folder with more of Nova's configuration (*.conf, in order).
+    /// May be repeated.
     #[arg(long, value_name = "FOLDER", conflicts_with = "config")]
     pub config_dir: Vec<PathBuf>,
     /// With --config-file: where log lines go, instead of what nova.conf says or standard error.
@@ -39,7 +41,8 @@ pub struct Args {
     /// Log lines as JSON.
     #[arg(long)]
     pub log_json: bool,
-    /// Write the bound addresses here as JSON once the service answers: {"grpc": "…", "http": "…", "pid": …}.
+    /// Write the bound addresses here as JSON once the service answers: {"grpc": "…", "http": "…",
+    /// "pid": …}.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// Read and check the configuration, print it, and end.

@@ -1,4 +1,4 @@
-//! The only place of this crate where the clock is read.
+//! The only module of this crate that reads the clock.
 #![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
 
 use ebbtide_model::Timestamp;
@@ -12,30 +12,33 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What is less is how clocks are kept right, and how two clocks are read one after the other.
+/// Smallest difference that counts as a clock step. Smaller differences are NTP slew or the delay
+/// between two clock reads.
 const STEP_MS: i64 = 2_000;
-/// Reading both clocks takes microseconds; if it took longer, this process stood still meanwhile.
+/// Limit for reading both clocks, which normally takes microseconds. A longer read means that the
+/// process was suspended in between.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// Two clocks that cannot be read together are read apart in the end.
+/// Attempts to read both clocks within that limit. The last one is used in any case.
 const TRIES: u32 = 20;
 
-/// Notices when somebody sets the clock: compares it with one that nobody can set.
+/// Detects steps of the wall clock by comparing it with the monotonic clock, which cannot be set.
 #[derive(Debug)]
 pub(crate) struct ClockWatch {
     began: Instant,
-    /// The wall clock minus the other one when they were read last. Milliseconds.
+    /// The wall clock minus the monotonic clock at the last read, in milliseconds.
     between_ms: i64,
 }
 
 impl ClockWatch {
-    /// Begins to watch.
+    /// Starts watching.
     pub(crate) fn start() -> Self {
         let began = Instant::now();
         let (_, between_ms) = both(began);
         Self { began, between_ms }
     }
 
-    /// The present time, and by how many milliseconds the clock was set since this was asked last, if it was.
+    /// The present time, and the step of the wall clock since the last call in milliseconds, if
+    /// there was one.
     pub(crate) fn look(&mut self) -> (Timestamp, Option<i64>) {
         let (now, between_ms) = both(self.began);
         let by_ms = between_ms.saturating_sub(self.between_ms);
@@ -44,7 +47,7 @@ impl ClockWatch {
     }
 }
 
-/// The present time, and what is between the two clocks.
+/// The present time, and the wall clock minus the monotonic clock in milliseconds.
 fn both(began: Instant) -> (Timestamp, i64) {
     let mut tries = 0;
     loop {
@@ -64,7 +67,7 @@ fn both(began: Instant) -> (Timestamp, i64) {
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Begins now.
+    /// Starts the measurement.
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }

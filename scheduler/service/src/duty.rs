@@ -1,7 +1,8 @@
-//! Who is on duty.
+//! The lease that decides which scheduler is on duty.
 //!
-//! All schedulers of a database decide. What must be done by one of them only is the duty of whoever holds the lease: it reads what agents say,
-//! sends the outbox, and watches the time. If it dies, another one takes the lease over within seconds and reads everything anew.
+//! All schedulers of a database make decisions. The holder of the lease has further tasks that only
+//! one scheduler may do: it reads agent reports, sends the outbox, and handles time limits. If it
+//! dies, another scheduler takes over the lease within seconds and reads the region anew.
 
 use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
@@ -14,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Renewals that fit into one lease: one may fail.
+/// Renewals within one lease: one may fail.
 const RENEWALS: u32 = 3;
-/// How often those who are not on duty look whether the lease is free.
+/// How often a scheduler that is not on duty tries to get the lease.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Whether this scheduler is on duty. Cheap to clone.
@@ -32,19 +33,19 @@ impl Duty {
         }
     }
 
-    /// The lease, if this scheduler has it as far as it knows.
+    /// The lease, if this scheduler holds it as far as it knows.
     pub(crate) fn present(&self) -> Option<Lease> {
         self.lease.borrow().clone()
     }
 
-    /// Somebody else has the lease, or may have.
+    /// Notes that another scheduler has the lease, or may have it.
     pub(crate) fn lost(&self) {
         self.lease.send_replace(None);
     }
 
     /// Waits until this scheduler is on duty.
     pub(crate) async fn begins(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`, so this cannot fail.
         let _ = self.lease.subscribe().wait_for(Option::is_some).await;
     }
 
@@ -54,7 +55,7 @@ impl Duty {
     }
 }
 
-/// Who wants the lease, and for how long at a time.
+/// A scheduler that applies for the lease, and the duration of a lease.
 #[derive(Clone)]
 pub(crate) struct Applicant {
     pub(crate) store: Store,
@@ -63,15 +64,16 @@ pub(crate) struct Applicant {
 }
 
 impl Applicant {
-    /// As long as a lease lasts, by a clock that nobody can set.
+    /// Duration of a lease, for use with the monotonic clock.
     pub(crate) fn lasts(&self) -> Duration {
         Duration::from_secs(self.ttl.0.into())
     }
 
-    /// Takes the lease if it is free, or if its holder has been watched to leave it alone for as long as it lasts.
+    /// Takes the lease if it is free, or if this scheduler has observed for the duration of a lease
+    /// that its holder does not renew it.
     ///
     /// # Errors
-    /// `LeaseHeld` while somebody else has it; those of the database.
+    /// `LeaseHeld` while another scheduler holds it; database errors.
     pub(crate) async fn apply(&self, others: &mut Others) -> Result<Lease, StoreError> {
         let (store, now) = (&self.store, clock::now());
         let applied = match others.abandoned(self.lasts()) {
@@ -90,7 +92,8 @@ impl Applicant {
     }
 }
 
-/// Somebody else's lease, watched. Who renews it moves its end; who does not is gone, whatever the clocks say.
+/// The lease of another scheduler, as observed. A holder that renews it moves its end. A holder
+/// that does not is gone, whatever the clocks of both machines say.
 #[derive(Default)]
 pub(crate) struct Others {
     seen: Option<(String, Timestamp, Stopwatch)>,
@@ -111,17 +114,18 @@ impl Others {
     }
 }
 
-/// Whether whoever is on duty can do it: without a broker nothing is sent and nobody is heard.
+/// Whether the scheduler on duty can do its tasks: without a broker it can neither send messages
+/// nor receive reports.
 struct Means {
     bus: watch::Receiver<BusStatus>,
     /// Since when there is no broker.
     without: Option<Stopwatch>,
-    /// When the duty was given to those who may have one.
+    /// When this scheduler released the lease for lack of a broker.
     gave_up: Option<Stopwatch>,
 }
 
 impl Means {
-    /// True if there has been no broker for so long.
+    /// True if there has been no broker for this long.
     fn are_missing(&mut self, long: Duration) -> bool {
         match &*self.bus.borrow() {
             BusStatus::Connected | BusStatus::Blocked { .. } => self.without = None,
@@ -132,7 +136,8 @@ impl Means {
         self.without.is_some_and(|since| since.elapsed() >= long)
     }
 
-    /// True while others shall have the chance to do better. If none of them has taken the duty by then, nobody has a broker.
+    /// True while other schedulers have the chance to take the lease. If none has taken it within
+    /// two lease durations, none of them has a broker either.
     fn yields(&mut self, lasts: Duration) -> bool {
         let yields =
             self.without.is_some() && self.gave_up.is_some_and(|s| s.elapsed() < 2 * lasts);
@@ -143,9 +148,10 @@ impl Means {
     }
 }
 
-/// Keeps the lease, or gets it as soon as it is free. On a shared database a scheduler without a broker gives it to those who may have one.
-/// At the end it is given back when the last of what was accepted is written: `written` is cancelled then. Before that the database would
-/// refuse it.
+/// Keeps the lease, or gets it as soon as it is free. On a shared database a scheduler without a
+/// broker releases it, because another one may have a broker. At shutdown the scheduler releases it
+/// after the last accepted input is written, which cancels `written`; without the lease the
+/// database would refuse the write.
 pub(crate) fn start(
     applicant: Applicant,
     duty: Duty,
@@ -207,7 +213,7 @@ async fn give_back(applicant: &Applicant, duty: &Duty, lease: &Lease) {
     }
 }
 
-/// `renewed`: since the lease was renewed last.
+/// `renewed`: time since the last renewal.
 async fn renew(
     applicant: &Applicant,
     duty: &Duty,
@@ -220,8 +226,9 @@ async fn renew(
     let renewing = applicant
         .store
         .renew_lease(lease, clock::now(), applicant.ttl);
-    // A database that does not answer must not keep this scheduler from knowing that its time is over. Afterwards it is asked on: nobody else may
-    // have come, and on SQLite nobody can.
+    // The timeout ensures that this scheduler notices the end of its lease even if the database
+    // does not answer. Afterwards it continues to ask: perhaps no other scheduler has taken the
+    // lease, and on SQLite none can.
     let left = applicant.lasts().saturating_sub(renewed.elapsed());
     let left = left.max(LOOK);
     match tokio::time::timeout(left, renewing).await {
@@ -234,7 +241,8 @@ async fn renew(
         ),
         Err(_) => tracing::warn!("the lease could not be renewed: the database does not answer"),
     }
-    // Whoever can reach the database takes over now. Reports that this scheduler would hold in its hands are for that one.
+    // A scheduler that can reach the database takes over now. The reports that this one holds must
+    // go to it.
     if shared && renewed.elapsed() >= applicant.lasts() && duty.present().is_some() {
         tracing::warn!("another scheduler may be on duty: the lease is over");
         duty.lost();

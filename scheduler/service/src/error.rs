@@ -1,4 +1,4 @@
-//! What the service answers when it cannot do what was asked.
+//! Errors of the service.
 
 use ebbtide_access::AccessError;
 use ebbtide_advice::AdviceError;
@@ -10,21 +10,21 @@ use ebbtide_region::RegionError;
 use ebbtide_store::StoreError;
 use thiserror::Error;
 
-/// An answer that is not what was hoped for.
+/// An error of the service.
 #[derive(Debug, Clone, Error)]
 pub enum ServiceError {
     /// The region refused the input.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// The database could not be written: nothing has happened (or, if the connection broke during the commit, asking again with
-    /// the same ids shows what has).
+    /// The database could not be written: nothing has happened. If the connection broke during the
+    /// commit, repeating the request with the same ids shows whether it has.
     #[error("the state could not be written: {message}")]
     NotWritten {
         /// The store's code.
         code: &'static str,
-        /// The store's words.
+        /// The store's message.
         message: String,
-        /// True if asking again may help.
+        /// True if a repetition may succeed.
         passing: bool,
     },
     /// The database cannot be read.
@@ -32,30 +32,30 @@ pub enum ServiceError {
     NotRead {
         /// The store's code.
         code: &'static str,
-        /// The store's words.
+        /// The store's message.
         message: String,
-        /// True if asking again may help.
+        /// True if a repetition may succeed.
         passing: bool,
     },
-    /// Something that is named does not exist, or not any more.
+    /// A named object does not exist, or not any more.
     #[error("there is no {what} {name:?}; {next}")]
     NotFound {
-        /// What kind of thing.
+        /// The kind of object.
         what: &'static str,
-        /// How it was named.
+        /// The name that was given.
         name: String,
         /// What to do.
         next: &'static str,
     },
-    /// A field of a request cannot be understood.
+    /// A field of a request is invalid.
     #[error("field {field}: {problem}")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What is wrong and what is accepted.
+        /// What is wrong, and what is accepted.
         problem: String,
     },
-    /// Another scheduler reads what agents say, and sends what they are told.
+    /// Another scheduler is on duty: it reads agent reports and sends messages to agents.
     #[error("another scheduler of this database is on duty; it will deal with this")]
     NotOnDuty,
     /// The service is ending.
@@ -67,35 +67,35 @@ pub enum ServiceError {
     /// A port cannot be used.
     #[error("{what} cannot listen on {address}: {problem}; choose another with {option}")]
     Listen {
-        /// What wanted to listen.
+        /// The service that wanted to listen.
         what: &'static str,
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         problem: String,
-        /// The option that changes it.
+        /// The option that changes the address.
         option: &'static str,
     },
-    /// The broker refuses us.
+    /// An error of the bus.
     #[error("{message}")]
     Bus {
         /// The bus's code.
         code: &'static str,
-        /// The bus's words.
+        /// The bus's message.
         message: String,
     },
-    /// The database refuses us.
+    /// An error of the database.
     #[error("{message}")]
     Store {
         /// The store's code.
         code: &'static str,
-        /// The store's words.
+        /// The store's message.
         message: String,
     },
-    /// Who asks is not known, or may not do this.
+    /// The caller is unknown, or may not do this.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// A question for advice that cannot be asked.
+    /// A question for advice that is invalid.
     #[error(transparent)]
     Advice(#[from] AdviceError),
     /// A request took longer than `limits.request_seconds`.
@@ -104,18 +104,19 @@ pub enum ServiceError {
          shows it"
     )]
     TooSlow {
-        /// How long was waited.
+        /// The time limit.
         seconds: f64,
     },
-    /// A list was to be continued after a record that is not there (any more); in the store's words.
+    /// The marker from which a list was to continue does not exist (any more); with the store's
+    /// message.
     #[error("{0}")]
     NoSuchMarker(String),
-    /// A set of plugins cannot be used; in the words of the one that is wrong.
+    /// A set of plugins cannot be used; with the message of the invalid one.
     #[error("{message}")]
     Plugin {
-        /// Its code.
+        /// The plugin error's code.
         code: &'static str,
-        /// Its words.
+        /// The plugin error's message.
         message: String,
     },
     /// Another scheduler has taken over the database.

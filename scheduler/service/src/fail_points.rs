@@ -1,11 +1,12 @@
-//! Where this service can be asked to die; see `ebbtide-fail-points`. In release builds nothing of this is left.
+//! Points at which a test can make this service die; see `ebbtide-fail-points`. Release builds do
+//! not contain them.
 
 use ebbtide_fail_points::{Point, reach_if};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{Evacuation, EvacuationState, ServerStatus};
 
-/// The region has dealt with a batch, and nothing of it is written.
+/// The region has handled a batch, and nothing of it is written.
 pub(crate) fn decided(changes: &[Change]) {
     reach_if(Point::ClaimDecided, || {
         is(changes, EvacuationState::Claimed)
@@ -21,7 +22,7 @@ pub(crate) fn decided(changes: &[Change]) {
     reach_if(Point::StartedHeard, || starts(changes));
 }
 
-/// A batch is durable, and nobody has heard of it.
+/// A batch is durable, and no answer, event or message about it has been sent.
 pub(crate) fn committed(changes: &[Change]) {
     reach_if(Point::ClaimCommitted, || {
         is(changes, EvacuationState::Claimed)
@@ -39,14 +40,15 @@ pub(crate) fn committed(changes: &[Change]) {
     reach_if(Point::StartedCommitted, || starts(changes));
 }
 
-/// A report's effect is durable, and the broker was told so. `what`: [`acknowledges`] of the report.
+/// The effect of a report is durable and the report is acknowledged. `what`: [`acknowledges`] of
+/// the report.
 pub(crate) fn acknowledged(what: Option<Point>) {
     if let Some(point) = what {
         reach_if(point, || true);
     }
 }
 
-/// The place behind the acknowledgement of a report, if there is one.
+/// The fail point after the acknowledgement of a report, if there is one.
 pub(crate) fn acknowledges(message: &Message) -> Option<Point> {
     match message.body {
         Body::Draining(_) => Some(Point::DrainingAcknowledged),
@@ -55,14 +57,14 @@ pub(crate) fn acknowledges(message: &Message) -> Option<Point> {
     }
 }
 
-/// A message is about to be handed to the broker.
+/// The publisher is about to send a message to the broker.
 pub(crate) fn sending(message: &OutboxMessage) {
     reach_if(Point::NoticeSending, || {
         matches!(body(message), Some(Body::Notice(_)))
     });
 }
 
-/// The broker has a message, and that is not written.
+/// The broker has confirmed a message, and the confirmation is not written.
 pub(crate) fn confirmed(message: &OutboxMessage) {
     reach_if(Point::NoticeConfirmed, || {
         matches!(body(message), Some(Body::Notice(_)))

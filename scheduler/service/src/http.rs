@@ -19,7 +19,7 @@ use ebbtide_bus::BusStatus;
 use ebbtide_region::Region;
 use tokio::sync::watch;
 
-/// What the pages show.
+/// The sources of the pages.
 #[derive(Clone)]
 pub(crate) struct Pages {
     pub(crate) region_actor: RegionActor,
@@ -57,7 +57,7 @@ impl axum::extract::connect_info::Connected<IncomingStream<'_, Connections>> for
     }
 }
 
-/// No page takes longer than a request may.
+/// Limits the time of each page to that of a request.
 async fn hurry(
     State(pages): State<Pages>,
     ConnectInfo(peer): ConnectInfo<Peer>,
@@ -111,7 +111,7 @@ async fn metrics(
     ([(header::CONTENT_TYPE, kind)], pages.metrics.text()).into_response()
 }
 
-/// Ready: the region can be read, and messages flow.
+/// Ready if the region can be read and the bus is connected.
 async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
     let status = pages.bus.borrow().clone();
     let waiting = match status {

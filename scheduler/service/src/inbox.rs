@@ -1,4 +1,5 @@
-//! What agents say, from the scheduler's queue to the region. Acknowledged once its effect is durable.
+//! Agent reports: from the scheduler's queue to the region. A report is acknowledged once its
+//! effect is durable.
 
 use crate::duty::Duty;
 use crate::error::ServiceError;
@@ -19,17 +20,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Reports in hand at the same time: they share commits. Each may be as large as the broker lets it
-/// be, and those that the carrier holds ready count; with the broker's limit at what agents send (4
-/// MiB) that is 256 MiB at most.
+/// Reports in progress at the same time, which share commits. Each may be as large as the broker's
+/// limit, including those that the bus has prefetched; with the limit at the size of agent messages
+/// (4 MiB) that is 256 MiB at most.
 const PREFETCH: u16 = 64;
-/// Bytes of reports that are looked at and not settled at the same time: read, a report takes
-/// several times its length.
+/// Bytes of reports that are parsed and not settled at the same time. A parsed report takes several
+/// times its length.
 const BYTES_IN_HAND: usize = 32 * 1024 * 1024;
-/// How long a report rests that could not be written, before it goes back to the queue.
+/// Pause before a report that could not be written returns to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the reader needs.
+/// The state of the reader.
 #[derive(Clone)]
 pub(crate) struct Reader {
     pub(crate) bus: Arc<dyn Bus>,
@@ -38,14 +39,14 @@ pub(crate) struct Reader {
     pub(crate) metrics: Metrics,
     pub(crate) duty: Duty,
     pub(crate) speakers: Speakers,
-    /// Larger reports are not looked at. Bytes.
+    /// Size limit of reports in bytes. Larger ones are rejected without parsing.
     pub(crate) most_bytes: usize,
-    /// Who sends what cannot be used.
+    /// Dead-letter counts by sender.
     pub(crate) rejects: Arc<Rejects>,
 }
 
-/// Starts reading while this scheduler is on duty. The broker need not be there yet: reports wait in its queue, and the rest of the service
-/// works meanwhile.
+/// Starts reading while this scheduler is on duty. The broker need not be available yet: reports
+/// wait in its queue, and the rest of the service works in the meantime.
 pub(crate) fn start(reader: Reader, tasks: &Tasks) {
     let workers = tasks.clone();
     tasks.spawn("inbox", async move {
@@ -62,9 +63,9 @@ pub(crate) fn start(reader: Reader, tasks: &Tasks) {
 }
 
 impl Reader {
-    /// Reads until somebody else is on duty. False if this has to end altogether.
+    /// Reads until another scheduler is on duty. False if the service has to end.
     async fn read(&self, workers: &Tasks) -> bool {
-        // Somebody else has the duty already, if there is no lease any more.
+        // Without a lease another scheduler is on duty already.
         let Some(lease) = self.duty.present() else {
             return true;
         };
@@ -79,7 +80,8 @@ impl Reader {
             Ok(reports) => reports,
             Err(_) if workers.stop().is_cancelled() => return false,
             Err(error) => {
-                // Waiting does not heal this: without reports the scheduler would be blind, so it ends.
+                // Waiting does not solve this. A scheduler without reports must not continue, so
+                // the service ends.
                 tracing::error!(
                     code = error.code(),
                     "the scheduler's queue cannot be read: {error}"
@@ -101,8 +103,8 @@ impl Reader {
         }
     }
 
-    /// Says what larger reports than are looked at would cost: the broker holds them, and hands
-    /// them out.
+    /// Warns if the broker accepts larger messages than the scheduler reads: the broker stores and
+    /// delivers them all the same.
     fn look_at_the_broker(&self, tasks: &Tasks) {
         let (bus, prefix, duty) = (
             Arc::clone(&self.bus),
@@ -139,7 +141,8 @@ impl Reader {
             let reason = (error.code(), error.to_string());
             return self.reject_beside(delivery, reason, tasks);
         }
-        // No report is larger than all of the room: limits.bus_message_bytes cannot be.
+        // A report is never larger than the whole budget, because `limits.bus_message_bytes` cannot
+        // be.
         let bytes = u32::try_from(delivery.body.len().min(BYTES_IN_HAND)).unwrap_or(u32::MAX);
         let held = tokio::select! {
             held = Arc::clone(room).acquire_many_owned(bytes) => held,
@@ -149,10 +152,11 @@ impl Reader {
             Ok(message) => message,
             Err(reason) => return self.reject_beside(delivery, reason, tasks),
         };
-        // The carrier and the ack need no body.
+        // Neither the bus nor the acknowledgement needs the body.
         delivery.cut_short();
         let place = fail_points::acknowledges(&message);
-        // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
+        // Submitted here, so that reports keep their order. A task waits for the answer, so that
+        // reports share a commit.
         match region_actor.submit(Input::Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
@@ -163,7 +167,8 @@ impl Reader {
                     let answer = tokio::select! {
                         biased;
                         answer = answered => answer,
-                        // The database may not answer for long. Whoever is on duty now can deal with the report; a second time it changes nothing.
+                        // The database may not answer for long. The scheduler on duty now can
+                        // handle the report; a second time it changes nothing.
                         () = duty.ends() => return delivery.retry().await,
                     };
                     match answer {
@@ -172,12 +177,12 @@ impl Reader {
                             fail_points::acknowledged(place);
                         }
                         Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
-                            // It would not be written the next time either.
+                            // The next attempt would fail in the same way.
                             reader
                                 .reject(delivery, (error.code(), error.to_string()))
                                 .await;
                         }
-                        // Whoever is on duty reads it from the queue.
+                        // The scheduler on duty reads it from the queue.
                         Ok(Err(ServiceError::NotOnDuty)) => delivery.retry().await,
                         Ok(Err(error)) => {
                             tracing::warn!(
@@ -195,8 +200,8 @@ impl Reader {
         }
     }
 
-    /// Deals with a report that cannot be used, beside all others: the broker may take its time for
-    /// the dead letter.
+    /// Rejects an unusable report in a separate task, because the broker may need time for the dead
+    /// letter.
     fn reject_beside(&self, delivery: Delivery, reason: (&'static str, String), tasks: &Tasks) {
         let reader = self.clone();
         tasks.spawn("inbox-reject", async move {
@@ -217,16 +222,17 @@ impl Reader {
                 tracing::warn!(code, sender, "report {id} is in the dead letters: {why}");
             }
             Rejected::Discarded => self.metrics.discarded(&sender),
-            // Told by the bus.
+            // The bus has logged this.
             Rejected::Returned(_) => {}
         }
     }
 
-    /// What a report says, if whoever sent it may say it. Otherwise the code and the words of the refusal.
+    /// The contents of a report, if its sender may report for the host. Otherwise the code and text
+    /// of the refusal.
     fn read_report(&self, delivery: &Delivery) -> Result<Message, (&'static str, String)> {
         let told = |error: &ModelError| (error.code(), error.to_string());
         let message = Message::from_bytes(&delivery.body).map_err(|error| told(&error))?;
-        // What is no report has no effect in the region, whoever sends it.
+        // Messages of other types have no effect in the region, regardless of their sender.
         if let Some(host) = message.body.reporting_host() {
             self.speakers
                 .check(delivery.user.as_deref(), host)
@@ -239,11 +245,13 @@ impl Reader {
     }
 }
 
-/// Each lease has a higher epoch than the one before: reports come to whoever is on duty, also while one that hangs still has its connection.
+/// Each lease has a higher epoch than the one before, so the broker delivers reports to the
+/// scheduler on duty, even while the connection of a hung one is still open.
 async fn open(bus: &dyn Bus, prefix: &QueuePrefix, epoch: i64) -> Result<Subscription, BusError> {
     let scheduler = prefix.scheduler();
     let reports = bus.consume_before(&scheduler, PREFETCH, epoch).await?;
-    // Made now so that an operator finds it before there is anything in it; if the broker is away, the first dead letter makes it.
+    // Declared now, so that an operator finds the queue while it is empty. If the broker is
+    // unavailable, the first dead letter declares it.
     if let Err(error) = bus.declare(&prefix.dead_letter()).await {
         tracing::warn!(
             code = error.code(),

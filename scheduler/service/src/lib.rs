@@ -1,4 +1,4 @@
-//! The scheduler service: the shell around the region.
+//! The scheduler service: the I/O around the region.
 //!
 //! ```text
 //!   gRPC ──┐                             ┌── store (one transaction for each batch)
@@ -6,9 +6,10 @@
 //!   inbox ─┘    (one task)               └── outbox ─▶ bus ─▶ agents
 //! ```
 //!
-//! One task, the [`region_actor`], owns the region. It takes whatever has queued up, lets the region deal with each input, commits
-//! the changes of all of them in one transaction, and only then answers, tells the watchers, and hands the messages to the outbox.
-//! If the commit fails, the region is read anew from the database before anything else happens.
+//! One task, the [`region_actor`], owns the region. It takes all queued inputs, lets the region
+//! handle each, and commits the changes of all of them in one transaction. Only then does it
+//! answer, publish the events, and pass the messages to the outbox. If the commit fails, it first
+//! reads the region anew from the database.
 
 mod advice;
 mod archive;
@@ -34,7 +35,8 @@ mod task;
 mod ticker;
 mod wire;
 
-/// The configuration: a crate of its own, so that `ebbtide config check` judges a file as the service does.
+/// The configuration is a separate crate, so that `ebbtide config check` judges a file as the
+/// service does.
 pub use ebbtide_config as config;
 pub use ebbtide_config::Config;
 pub use error::ServiceError;

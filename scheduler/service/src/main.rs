@@ -78,7 +78,7 @@ fn refused(code: &str, error: &dyn Display, exit: u8) -> ExitCode {
     ExitCode::from(exit)
 }
 
-/// A reader that has gone away (`| head`) is no error.
+/// A closed pipe (`| head`) is not an error.
 fn say(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Metrics for Prometheus.
 
 use ebbtide_model::Outcome;
 use ebbtide_plugins::Plugin;
@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Senders of unusable reports that are told apart: each is a line of the page for ever.
+/// Limit of senders of unusable reports with a time series of their own, because a series is never
+/// removed.
 const MOST_SENDERS: usize = 100;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -61,7 +62,7 @@ pub(crate) struct Metrics {
     ignored: Counter,
     dead_letters: Counter,
     unusable: Family<SenderLabel, Counter>,
-    /// Senders with a line of their own in `unusable`.
+    /// Senders with a time series of their own in `unusable`.
     senders: Arc<Mutex<BTreeSet<String>>>,
     published: Counter,
     speculations: Family<Label, Counter>,
@@ -227,7 +228,8 @@ impl Metrics {
         metrics
     }
 
-    /// A counter that is not there yet cannot be told from one that was forgotten, and its first step would not be seen as one.
+    /// Creates the counters with the value zero. A missing series looks like a removed one, and its
+    /// first increment would not be visible as an increase.
     fn begin_at_zero(&self) {
         for outcome in ["placed", "placed-by-preemption", "no-valid-host"] {
             drop(self.decisions.get_or_create(&label(outcome)));
@@ -296,13 +298,13 @@ impl Metrics {
         }
     }
 
-    /// A report of this sender is in the dead letters.
+    /// Counts a report of this sender that went to the dead letters.
     pub(crate) fn dead_lettered(&self, sender: &str) {
         self.dead_letters.inc();
         self.unusable(sender, "kept");
     }
 
-    /// A report of this sender could not be used, and is not kept either.
+    /// Counts an unusable report of this sender that was discarded.
     pub(crate) fn discarded(&self, sender: &str) {
         self.unusable(sender, "discarded");
     }
@@ -321,7 +323,8 @@ impl Metrics {
         self.unusable.get_or_create(&label).inc();
     }
 
-    /// Somebody was refused: `unauthenticated`, `permission`, `rate`, `watchers`, `connections`, `tls`, `timeout`, `unknown`, `report`.
+    /// Counts a refusal by its reason: `unauthenticated`, `permission`, `rate`, `watchers`,
+    /// `connections`, `tls`, `timeout`, `unknown`, `report`.
     pub(crate) fn refused(&self, why: &str) {
         self.refusals.get_or_create(&label(why)).inc();
     }
@@ -334,7 +337,7 @@ impl Metrics {
         self.publish_failures.inc();
     }
 
-    /// Sets everything that is looked up and not counted.
+    /// Sets the metrics that are read from the state and not counted.
     pub(crate) fn set(&self, summary: &Summary, outbox: usize, bus_connected: bool) {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         for (health, n) in &summary.hosts {
@@ -361,7 +364,7 @@ impl Metrics {
         self.bus_connected.set(i64::from(bus_connected));
     }
 
-    /// Sets what is known of plugins.
+    /// Sets the metrics of the plugins.
     pub(crate) fn set_plugins(&self, plugins: &[Plugin]) {
         let mut states = ["used", "disabled", "shadow", "resting", "missing"].map(|s| (s, 0));
         for plugin in plugins {

@@ -1,4 +1,4 @@
-//! In place of nova-scheduler: `--config-file /etc/nova/nova.conf`.
+//! The mode that replaces nova-scheduler: `--config-file /etc/nova/nova.conf`.
 
 use crate::args::Args;
 use ebbtide_nova_service::nova_conf::NovaConf;
@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 /// Reads nova.conf as nova-scheduler does.
 ///
 /// # Errors
-/// [`NovaServiceError::Config`] that names file, line, option and what is allowed.
+/// [`NovaServiceError::Config`] with file, line, option and the allowed values.
 pub fn read(args: &Args) -> Result<NovaConf, NovaServiceError> {
     ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
 }
 
-/// Where log lines go: the flag, `[DEFAULT] log_file` within `log_dir`, or standard error.
+/// The log file: the flag, `[DEFAULT] log_file` within `log_dir`, or `None` for standard error.
 #[must_use]
 pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
     let file = args
@@ -33,7 +33,7 @@ pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
     }
 }
 
-/// Sends log lines where the operator wants them. Once in a process.
+/// Initializes logging. Call it once in a process.
 ///
 /// # Errors
 /// [`NovaServiceError::Config`] if the filter cannot be read or the file cannot be written.
@@ -78,10 +78,11 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     done.map_err(|e| wrong(format!("log: {e}")))
 }
 
-/// Starts the service, and ends it on SIGTERM or SIGINT. SIGHUP reads the cells anew, and the plugins as nova.conf has them then.
+/// Runs the service until SIGTERM or SIGINT. SIGHUP makes it read the cells, and the plugins from
+/// nova.conf, again.
 ///
 /// # Errors
-/// What keeps it from opening, or from staying open.
+/// The service cannot start, or cannot continue.
 pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     let watched =
         |kind| signal(kind).map_err(|e| NovaServiceError::Config(format!("signals: {e}")));
@@ -120,7 +121,7 @@ async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {
     }
 }
 
-/// Says where others look for it that requests are answered, whole or not at all.
+/// Writes the ready file atomically when the service answers requests.
 fn write_ready_file(path: &Path, host: &str) -> Result<(), NovaServiceError> {
     let text =
         serde_json::json!({"server": format!("scheduler.{host}"), "pid": std::process::id()});

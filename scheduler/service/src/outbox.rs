@@ -1,7 +1,9 @@
-//! The outbox's sender: hands messages whose claim is durable to the bus, in order for each host, until the broker has confirmed them.
+//! Publisher of the outbox: sends messages whose claim is durable, in order for each host, until
+//! the broker has confirmed them.
 //!
-//! The table in the database is the truth; what is here is a copy of its rows that are still to be sent. A message may go out twice
-//! (the scheduler ends between the broker's confirmation and the row's deletion): agents know messages by what they are about.
+//! The table in the database is the truth; this is a copy of the rows that are still to be sent. A
+//! message may be sent twice, if the scheduler ends between the broker's confirmation and the
+//! deletion of the row. Agents identify messages by their contents.
 
 use crate::fail_points;
 use crate::metrics::Metrics;
@@ -16,12 +18,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long after a refusal by the bus the same message is tried again.
+/// Pause after the bus has refused a message, before the next attempt.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Hosts that are sent to at the same time; the broker confirms them together.
+/// Hosts that are served at the same time; the broker confirms their messages together.
 const HOSTS_AT_ONCE: usize = 64;
 
-/// The messages that are still to be sent. Cheap to clone.
+/// The messages still to be sent. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
@@ -33,20 +35,21 @@ struct Shared {
     changed: Notify,
 }
 
-/// Putting a message in, sending it and taking it out take no time that grows with the number of hosts, or with messages for
-/// other hosts: with a broker that is slow or away there may be a hundred thousand.
+/// The time to add, send or remove a message does not depend on the number of hosts or of messages
+/// for other hosts: with a slow or unavailable broker there may be a hundred thousand.
 #[derive(Default)]
 struct Queues {
     by_host: HashMap<Arc<str>, HostQueue>,
-    /// Which queue a message is in.
+    /// The host of each message.
     host_of: HashMap<MessageId, Arc<str>>,
-    /// Hosts with messages for which nobody is sending, those that have waited longest first.
+    /// Hosts with messages and without a sending task, the longest waiting first.
     ready: VecDeque<Arc<str>>,
-    /// Hosts for which a task is sending right now.
+    /// Number of hosts with a sending task.
     busy: usize,
 }
 
-/// The messages for one host, in the order in which they have to arrive. It is gone as soon as it is empty and nobody sends.
+/// The messages for one host, in the order of delivery. The queue is removed when it is empty and
+/// has no sending task.
 #[derive(Default)]
 struct HostQueue {
     messages: VecDeque<Arc<OutboxMessage>>,
@@ -64,13 +67,14 @@ impl Queues {
         queue.messages.push_back(Arc::new(message));
     }
 
-    /// Takes a message out, if it is still here. A queue that becomes empty in this way stays until its turn to be sent.
+    /// Removes a message, if it is still here. A queue that becomes empty in this way stays until
+    /// its turn.
     fn remove(&mut self, id: MessageId) {
         let Some(host) = self.host_of.remove(&id) else {
             return;
         };
         if let Some(queue) = self.by_host.get_mut(&host) {
-            // Almost always the first.
+            // Nearly always the first one.
             if let Some(at) = queue.messages.iter().position(|m| m.id == id) {
                 queue.messages.remove(at);
             }
@@ -80,14 +84,15 @@ impl Queues {
 
 impl Outbox {
     fn lock(&self) -> std::sync::MutexGuard<'_, Queues> {
-        // Nothing that could panic is done under the lock.
+        // No code under the lock can panic.
         self.shared
             .queues
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts anew from the rows of the database. Tasks that are sending go on with what is there now.
+    /// Replaces the contents by the rows of the database. Sending tasks continue with the new
+    /// contents.
     pub(crate) fn replace(&self, rows: Vec<OutboxMessage>) {
         let mut queues = self.lock();
         queues.host_of.clear();
@@ -101,7 +106,7 @@ impl Outbox {
         self.shared.changed.notify_one();
     }
 
-    /// Follows what was just made durable.
+    /// Applies changes that have just become durable.
     pub(crate) fn follow(&self, changes: &[Change]) {
         let mut added = false;
         let mut queues = self.lock();
@@ -121,19 +126,20 @@ impl Outbox {
         }
     }
 
-    /// Messages that are still to be sent.
+    /// Number of messages still to be sent.
     pub(crate) fn depth(&self) -> usize {
         self.lock().host_of.len()
     }
 
-    /// Hosts that have messages and nobody who sends them; they are marked as being sent to.
+    /// Hosts with messages and without a sending task; marks them as busy.
     fn take_hosts(&self) -> Vec<Arc<str>> {
         let mut queues = self.lock();
         let mut hosts = Vec::new();
         while queues.busy < HOSTS_AT_ONCE
             && let Some(host) = queues.ready.pop_front()
         {
-            // A host whose queue was emptied and filled again waits twice; one task a host keeps the order.
+            // A host whose queue was emptied and filled again is in `ready` twice; one task for
+            // each host keeps the order.
             if let Some(queue) = queues.by_host.get_mut(&host)
                 && !queue.busy
             {
@@ -161,7 +167,8 @@ impl Outbox {
             if queue.messages.is_empty() {
                 queues.by_host.remove(host);
             } else {
-                // Something came after the task had seen that there was nothing, or it had to stop.
+                // A message arrived after the task had found the queue empty, or the task had to
+                // stop.
                 queues.ready.push_back(Arc::clone(host));
             }
         }
@@ -170,7 +177,7 @@ impl Outbox {
     }
 }
 
-/// What the sender needs.
+/// The state of the publisher.
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub(crate) outbox: Outbox,
@@ -180,7 +187,7 @@ pub(crate) struct Sender {
     pub(crate) metrics: Metrics,
 }
 
-/// Starts sending.
+/// Starts the publisher.
 pub(crate) fn start(sender: Sender, tasks: &Tasks) {
     let workers = tasks.clone();
     tasks.spawn("outbox", async move {
@@ -201,7 +208,7 @@ pub(crate) fn start(sender: Sender, tasks: &Tasks) {
 }
 
 impl Sender {
-    /// Sends the messages for one host, one after the other, until there are none.
+    /// Sends the messages for one host, one after the other, until there are none left.
     async fn send_all(&self, host: &Arc<str>, tasks: &Tasks) {
         while let Some(message) = self.outbox.first(host) {
             if tasks.stop().is_cancelled() {
@@ -217,7 +224,8 @@ impl Sender {
                         id: message.id,
                         evacuation_id: message.evacuation_id,
                     };
-                    // If this is not written, the row stays and the message goes out once more after a restart.
+                    // If this is not written, the row stays and the message is sent once more after
+                    // a restart.
                     if let Err(error) = self.region_actor.submit(news).await {
                         tracing::debug!(
                             "message {} was confirmed while stopping: {error}",
@@ -246,7 +254,8 @@ impl Sender {
         let queue = self.prefix.agent(host)?;
         let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone());
         match self.bus.publish(&queue, &outgoing).await {
-            // The agent has never been there, since it declares its queue when it starts. The queue keeps the message until it comes.
+            // The agent has never run, because it declares its queue when it starts. The queue
+            // keeps the message until then.
             Err(BusError::Unroutable { .. }) => {
                 self.bus.declare(&queue).await?;
                 self.bus.publish(&queue, &outgoing).await

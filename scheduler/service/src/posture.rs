@@ -1,18 +1,17 @@
-//! What the scheduler says at each start about who may do what, where the configuration leaves it
-//! open.
+//! Warnings at each start about access that the configuration leaves open.
 
 use crate::config::{AgentIdentity, Config};
 use std::net::SocketAddr;
 
-/// Where each port really listens.
+/// The addresses on which the service really listens.
 pub(crate) struct Listening {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
-    /// Whether agents are reached over a broker, and not in this process.
+    /// True if agents are connected over a broker, not in this process.
     pub(crate) broker: bool,
 }
 
-/// A line for each thing that is open.
+/// One warning for each open access.
 pub(crate) fn warnings(config: &Config, at: &Listening) -> Vec<String> {
     let mut lines = Vec::new();
     for (section, address, tls) in [

@@ -1,4 +1,4 @@
-//! From a configuration to a running service, and to its end.
+//! Start and shutdown of the service.
 
 use crate::advice::AdviceService;
 use crate::archive;
@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long tasks may take to finish what they have begun.
+/// How long tasks may take to finish their work at shutdown.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// A bus with the name under which people know its carrier.
+/// A bus and the name of its carrier.
 pub struct Carrier {
     /// `amqp` or `in-process`.
     pub name: &'static str,
@@ -41,9 +41,9 @@ pub struct Carrier {
 
 /// A running service.
 pub struct Running {
-    /// Where the API listens.
+    /// Address of the gRPC API.
     pub grpc: SocketAddr,
-    /// Where metrics and health are.
+    /// Address of metrics and health.
     pub http: SocketAddr,
     region_actor: RegionActor,
     plugins: Plugins,
@@ -52,22 +52,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// The plugins that it uses.
+    /// The plugins in use.
     #[must_use]
     pub fn plugins(&self) -> &Plugins {
         &self.plugins
     }
 
-    /// The way to the region, for those in the same process.
+    /// The region actor, for code in the same process.
     #[must_use]
     pub fn region_actor(&self) -> &RegionActor {
         &self.region_actor
     }
 
-    /// Writes the addresses where others look for them, whole or not at all.
+    /// Writes the ready file with the addresses atomically.
     ///
     /// # Errors
-    /// [`ServiceError::Config`] that names the file.
+    /// [`ServiceError::Config`] with the file.
     pub fn write_ready_file(&self, path: &Path) -> Result<(), ServiceError> {
         let text = serde_json::json!({
             "grpc": self.grpc.to_string(),
@@ -80,10 +80,11 @@ impl Running {
             .map_err(|e| ServiceError::Config(format!("--ready-file {}: {e}", path.display())))
     }
 
-    /// Waits until the service has to end, and ends it: nothing new is taken, what was taken is finished.
+    /// Waits until the service has to end, and shuts it down: it accepts nothing new and finishes
+    /// what it has accepted.
     ///
     /// # Errors
-    /// Why it ended, if nobody asked for it.
+    /// The reason, if the service ended because of an error.
     pub async fn finish(self) -> Result<(), ServiceError> {
         self.tasks.stop().cancelled().await;
         let Self {
@@ -92,7 +93,7 @@ impl Running {
             tasks,
             ..
         } = self;
-        // The region actor ends when nobody can ask it any more.
+        // The region actor ends when all its handles are dropped.
         drop(region_actor);
         bus.close().await;
         if !tasks.finish(FINISH).await {
@@ -105,10 +106,10 @@ impl Running {
     }
 }
 
-/// Connects to the broker that the configuration names. It need not be there yet.
+/// Opens the bus to the configured broker, which need not be available yet.
 ///
 /// # Errors
-/// A URL that cannot be understood.
+/// An invalid URL.
 pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
     let brokers = config
         .bus
@@ -130,10 +131,11 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
     })
 }
 
-/// Starts the service: database, region, bus, API. Returns when it answers.
+/// Starts the service: database, region, bus, API. Returns when it answers requests.
 ///
 /// # Errors
-/// Whatever keeps it from starting: the configuration, a port, the database, another scheduler on it.
+/// Anything that prevents the start: the configuration, a port, the database, another scheduler on
+/// it.
 pub async fn start(
     config: Config,
     carrier: Carrier,
@@ -143,7 +145,8 @@ pub async fn start(
     config.check()?;
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
     let plugins = Plugins::load(&config)?;
-    // The ports come first: whoever started a second copy by mistake shall hear it before it touches the database.
+    // The ports come first, so that a second copy started by mistake fails before it touches the
+    // database.
     let grpc_port = Port::take("gRPC", config.grpc.listen, "--listen").await?;
     let http_port = Port::take("HTTP (metrics)", config.http.listen, "--http-listen").await?;
     let tls = |section, tls: Option<&Tls>, protocols| match tls {
@@ -274,8 +277,9 @@ pub async fn start(
     })
 }
 
-/// The lease to begin with. On a shared database none is needed: whoever has it is on duty, and this scheduler decides beside it. On SQLite there is
-/// one scheduler: the lease is waited for in case that its holder was killed.
+/// The lease at the start. On a shared database none is needed: its holder is on duty, and this
+/// scheduler decides without it. SQLite allows only one scheduler, so this function waits for the
+/// lease, in case its holder was killed.
 async fn first_lease(
     applicant: &Applicant,
     stop: &CancellationToken,
@@ -288,7 +292,8 @@ async fn first_lease(
         match applicant.apply(&mut others).await {
             Ok(lease) => return Ok(Some(lease)),
             Err(StoreError::LeaseHeld { .. }) if applicant.store.is_shared() => return Ok(None),
-            // A holder that lives renews before its lease ends, so after that time there is one.
+            // A live holder renews its lease before it ends, so after this time another scheduler
+            // does run.
             Err(error @ StoreError::LeaseHeld { .. }) if since.elapsed() < give_up => {
                 if !told {
                     tracing::info!(
@@ -305,10 +310,10 @@ async fn first_lease(
     }
 }
 
-/// Sends log lines to standard error, as configured. For binaries; once in a process.
+/// Initializes logging to standard error, as configured. For binaries; call it once in a process.
 ///
 /// # Errors
-/// [`ServiceError::Config`] if the filter cannot be read.
+/// [`ServiceError::Config`] if the filter is invalid.
 pub fn init_log(config: &Config) -> Result<(), ServiceError> {
     let filter = config
         .log

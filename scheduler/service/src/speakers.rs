@@ -1,10 +1,10 @@
-//! Which login to the broker may speak for which host.
+//! Which broker login may report for which host.
 
 use crate::config::{AgentIdentity, Bus};
 use ebbtide_access::AccessError;
 use std::collections::BTreeMap;
 
-/// The mapping of `[bus]`.
+/// The mapping from `[bus]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Speakers {
     asked: bool,
@@ -21,7 +21,8 @@ impl Speakers {
         }
     }
 
-    /// Whether a report about `host` may come from `user`, for whom the broker vouches (or does not, if there is none).
+    /// Checks whether a report about `host` may come from `user`, the login that the broker has
+    /// verified, if there is one.
     ///
     /// # Errors
     /// [`AccessError::OtherHost`].

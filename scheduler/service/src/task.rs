@@ -1,4 +1,5 @@
-//! The only place of this crate where tasks are spawned: each has a name, and all are awaited at shutdown.
+//! The only module of this crate that spawns tasks: each has a name, and the shutdown waits for all
+//! of them.
 #![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
 
 use crate::error::ServiceError;
@@ -37,15 +38,15 @@ impl Tasks {
             .spawn(work.instrument(tracing::info_span!("task", name)));
     }
 
-    /// Ends the service because of something that nobody asked for. The first reason is the one that is told.
+    /// Ends the service because of an error. The first error is the one that is reported.
     pub(crate) fn fail(&self, why: ServiceError) {
         tracing::error!(code = why.code(), "{why}");
-        // A second reason is only a consequence of the first.
+        // A later error is only a consequence of the first.
         let _ = self.failure.set(why);
         self.stop.cancel();
     }
 
-    /// Why the service ends, if nobody asked for it.
+    /// The error that ended the service, if there was one.
     pub(crate) fn failure(&self) -> Option<ServiceError> {
         self.failure.get().cloned()
     }
@@ -55,7 +56,7 @@ impl Tasks {
         &self.stop
     }
 
-    /// Waits until all tasks have ended, at most this long. False if some have not.
+    /// Waits until all tasks have ended, for at most `patience`. False if some have not.
     pub(crate) async fn finish(&self, patience: Duration) -> bool {
         self.tracker.close();
         tokio::time::timeout(patience, self.tracker.wait())
@@ -64,7 +65,7 @@ impl Tasks {
     }
 }
 
-/// Waits, or until the service has to end. True if it may go on.
+/// Waits for `time`, or until the service has to end. True if the service continues.
 pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     tokio::select! {
         () = tokio::time::sleep(time) => true,
@@ -72,10 +73,10 @@ pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     }
 }
 
-/// Does something that may wait for a disk, where it keeps nobody else waiting.
+/// Runs blocking work, such as disk access, on a thread where it does not delay other tasks.
 ///
 /// # Errors
-/// What the work says; that it panicked.
+/// The error of the work, or its panic.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {

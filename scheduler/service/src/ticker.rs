@@ -1,4 +1,4 @@
-//! What happens regularly: the region is told the time, the commit log is trimmed.
+//! Periodic tasks: ticks for the region, trimming of the commit log.
 
 use crate::clock;
 use crate::error::ServiceError;
@@ -8,16 +8,16 @@ use ebbtide_region::Input;
 use ebbtide_store::{KEEP_LOG, Store};
 use std::time::Duration;
 
-/// Timeouts are whole seconds, so half a second late is early enough.
+/// Time limits are whole seconds, so a delay of half a second is acceptable.
 const TICK: Duration = Duration::from_millis(500);
-/// How often the commit log is trimmed.
+/// Interval between trims of the commit log.
 const TRIM: Duration = Duration::from_secs(10);
 
-/// Tells the region the time.
+/// Sends ticks to the region.
 pub(crate) fn start_ticks(region_actor: RegionActor, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("ticks", async move {
-        // An outage is said once, not twice a second.
+        // Log an outage once, not twice a second.
         let mut said = None;
         while pause(&stop, TICK).await {
             match region_actor.handle(Input::Tick).await {
@@ -33,7 +33,7 @@ pub(crate) fn start_ticks(region_actor: RegionActor, tasks: &Tasks) {
     });
 }
 
-/// Deletes from the commit log what every scheduler has read.
+/// Deletes entries from the commit log that every scheduler has read.
 pub(crate) fn start_trim(store: Store, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("trim", async move {

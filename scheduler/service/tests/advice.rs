@@ -1,4 +1,5 @@
-//! Advice of a real scheduler with a real database and real tokens, asked over gRPC: what each role gets, and what no tenant gets.
+//! Advice of a real scheduler with a real database and real tokens, over gRPC: what each role gets,
+//! and what tenants must not get.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
@@ -54,7 +55,8 @@ fn life(n: u128, project: &str, flavor: &str, now: i64, ended_before: f64, hours
     }))
 }
 
-/// 240 lives of four projects over three weeks, some hours long, and eight of science's. The last twelve end in one hour: their batch is full then.
+/// 240 lives of four projects over three weeks, some hours long, and eight of science's. The last
+/// twelve end in one hour, which completes their batch.
 fn lives(now: i64) -> Vec<Change> {
     let names = ["art", "biology", "chemistry", "dance"];
     let mut all: Vec<Change> = (0..240u32)
@@ -102,7 +104,7 @@ impl Region {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", dir.path().join("region.db").display());
         let store = Store::open(&StoreConfig::new(&url).unwrap()).await.unwrap();
-        // A lease that is over when the scheduler comes.
+        // A lease that has ended when the scheduler starts.
         let long_ago = Timestamp::from_millis(1_700_000_000_000);
         let lease = store
             .acquire_lease("test", long_ago, Seconds(1))
@@ -233,7 +235,7 @@ async fn everybody_is_told_what_the_lives_say_and_tenants_nothing_about_single_o
     );
     assert_eq!(told.interruptions % 10, 0);
     for answer in [&everything, &told] {
-        // A sixth was stopped by its users; the others are of an exponential distribution of 5 h.
+        // A sixth was stopped by its users; the others follow an exponential distribution of 5 h.
         assert!((4.0..8.0).contains(&answer.expected_hours), "{answer:?}");
         let hour = &answer.chances[0];
         assert!((0.08..0.25).contains(&hour.chance), "{hour:?}");
@@ -244,7 +246,7 @@ async fn everybody_is_told_what_the_lives_say_and_tenants_nothing_about_single_o
         assert!((work - 4.0).abs() < 1e-6 && plan.expected_hours < plan.without_hours.unwrap());
         assert!(!answer.calibration.as_ref().unwrap().overall.is_empty());
     }
-    // No name, host or project of anybody, nor an age of anybody's end.
+    // No name, host or project of another tenant, nor the exact age of any life.
     let text = format!("{told:?}");
     for word in ["secret", "art", "biology", "chemistry", "dance"] {
         assert!(
@@ -252,7 +254,7 @@ async fn everybody_is_told_what_the_lives_say_and_tenants_nothing_about_single_o
             "{word} is in {text}"
         );
     }
-    // The rarely used flavor has nothing of its own.
+    // There are too few lives of the rarely used flavor for a model of its own.
     let rare = region.ask(&region.science, about("rare")).await.unwrap();
     assert_eq!(
         (rare.scope.as_str(), rare.expected_hours),
@@ -265,7 +267,7 @@ async fn everybody_is_told_what_the_lives_say_and_tenants_nothing_about_single_o
 async fn nine_more_lives_of_others_change_nothing_that_a_tenant_sees() {
     let now = last_hour();
     let one = Region::start(lives(now)).await;
-    // Nine lives of three others that end after the last batch: as short as it gets.
+    // Nine very short lives of three other projects that end after the last batch.
     let mut more = lives(now);
     more.extend((0..9u32).map(|n| {
         let project = ["art", "biology", "chemistry"][(n % 3) as usize];
@@ -288,7 +290,7 @@ async fn nine_more_lives_of_others_change_nothing_that_a_tenant_sees() {
         assert_eq!(before.whose, "own-and-others");
         assert_eq!(before, after);
     }
-    // Whoever may see everything sees them.
+    // The operator, who may see everything, sees them.
     let all = other.ask(&other.operator, about("spot")).await.unwrap();
     assert_eq!(all.lives, 257);
     one.end().await;
@@ -298,7 +300,7 @@ async fn nine_more_lives_of_others_change_nothing_that_a_tenant_sees() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_tenants_are_told_of_their_own_lives_only_and_that_it_is_too_little() {
     let now = last_hour();
-    // A hundred lives of two others.
+    // A hundred lives of two other projects.
     let mut few: Vec<Change> = (0..100u32)
         .map(|n| {
             life(
@@ -332,7 +334,7 @@ async fn few_tenants_are_told_of_their_own_lives_only_and_that_it_is_too_little(
         "{told:?}"
     );
     assert!(told.chances.is_empty() && told.curve.is_empty() && told.schedule.is_none());
-    // For a newcomer science is the third of them.
+    // For the newcomer, science is the third other project.
     let newcomer = region.ask(&region.newcomer, about("spot")).await.unwrap();
     assert_eq!(
         (newcomer.whose.as_str(), newcomer.lives, newcomer.own_lives),

@@ -1,12 +1,15 @@
-//! A need that can be met in several ways: pinned CPUs and memory of NUMA cell 0, or of cell 1; a device of one PCI pool, or of another.
+//! A need that can be met in several ways: pinned CPUs and memory of NUMA cell 0, or of cell 1; a
+//! device of one PCI pool, or of another.
 //!
-//! What a host reports for each cell or pool is a resource class like any other, and what a victim frees there a column. Only the
-//! request has a choice, so there are several deficits for the same candidates. Each is a problem of its own; the answer is the set that is
-//! first in the total order over all of them. The cost of the best so far is the cutoff of the next, so most are cut short.
+//! What a host reports for each cell or pool is a resource class like any other, and what a victim
+//! frees there a column. Only the request has a choice, so there are several deficits for the same
+//! candidates. Each is a problem of its own; the answer is the set that is first in the total order
+//! over all of them. The cost of the best so far is the cutoff of the next, so most are cut short.
 //!
-//! The engine asks for sums of classes so far, each exactly as named (`resources:CUSTOM_NUMA0_PCPU`). For a request that may take either
-//! cell it would need lists of needs in place of one, a capacity filter that is content with any of them, and this in the
-//! place of `solve`.
+//! The engine asks for sums of classes so far, each exactly as named
+//! (`resources:CUSTOM_NUMA0_PCPU`). For a request that may take either cell it would need lists of
+//! needs in place of one, a capacity filter that is content with any of them, and this in the place
+//! of `solve`.
 
 use crate::Cost;
 use crate::error::SolverError;
@@ -34,22 +37,25 @@ pub struct Chosen {
 /// What [`solve_any`] found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnyOutcome {
-    /// A set for one of the alternatives; an empty one where an alternative needs nobody.
+    /// A set for one of the alternatives; an empty one if an alternative needs no victim.
     Solved(Chosen),
-    /// With a cutoff: whatever suffices costs more.
+    /// With a cutoff: every sufficient set costs more.
     NotBetter,
-    /// No set will do for any alternative: within the budgets, if it says so, while one would do without them.
+    /// No set within the budgets is sufficient for any alternative. [`Infeasible::Budgets`] if one
+    /// would be sufficient without the budgets.
     Infeasible(Infeasible),
     /// The limits ran out before a set was seen; none costs less.
     Undecided(Cost),
 }
 
-/// Chooses the victims that cover at least one of several deficits, each as long as `problem.deficit` (which is not looked at), and
-/// are first in the order of [`solve`](crate::solve).
+/// Chooses the victims that cover at least one of several deficits, each as long as
+/// `problem.deficit` (which is not looked at), and are first in the order of
+/// [`solve`](crate::solve).
 ///
 /// # Errors
 ///
-/// As [`solve_set`]; a deficit of another length is [`SolverError::ColumnLength`]. Without alternatives nothing suffices.
+/// As [`solve_set`]; a deficit of another length is [`SolverError::ColumnLength`]. Without
+/// alternatives nothing suffices.
 pub fn solve_any(
     problem: &Problem<'_>,
     deficits: &[&[i64]],
@@ -89,7 +95,7 @@ pub fn solve_any(
         };
         let mut lower = |bound: Cost| cut = Some(cut.map_or(bound, |cut: Cost| cut.min(bound)));
         match solve_set(&one, set_cost, scratch, left)? {
-            // Nobody at all comes before everybody.
+            // An alternative that needs no victim is preferred to all others.
             Outcome::NotNeeded => {
                 return Ok(AnyOutcome::Solved(Chosen {
                     alternative: at,

@@ -5,12 +5,14 @@ use crate::problem::Problem;
 
 /// A cost that no sufficient set can undercut; use it to skip a host before solving.
 ///
-/// For each missing resource class the cheapest price of one unit, times what is missing, bounds the cost
-/// from below; amounts beyond the deficit count as the deficit, since nobody needs more. The largest of
-/// these is the answer. Budgets only make sets dearer and are ignored.
+/// For each missing resource class, the cheapest price of one unit times the missing amount is a
+/// lower bound of the cost. An amount beyond the deficit counts as the deficit, because the request
+/// needs no more. The result is the largest of these bounds. Budgets only make sets more expensive
+/// and are ignored.
 ///
-/// [`Cost::ZERO`] if nothing is missing, [`Cost::MAX`] if no candidate has any of a missing class. The problem
-/// must be well-formed; for a malformed one the answer is [`Cost::ZERO`], which skips nothing.
+/// [`Cost::ZERO`] if nothing is missing, [`Cost::MAX`] if no candidate has any of a missing class.
+/// The problem must be well-formed; for a malformed one the answer is [`Cost::ZERO`], which skips
+/// nothing.
 pub fn lower_bound(problem: &Problem<'_>) -> Cost {
     let width = problem.deficit.len();
     if problem.resources.len() != problem.costs.len() * width {

@@ -1,26 +1,29 @@
 //! Candidates that differ only in cost, age and UUID, put together.
 //!
-//! Only the missing resource classes count, and of each no more than is missing: with `r' = min(r, d)` a set
-//! covers `d` by `r'` exactly if it does by `r`. Candidates with the same `r'` and the same budget keys form
-//! a *class*; inside it only **prefixes** in the order (cost, age, UUID) can be optimal. The reason: the
-//! order that ranks sets is (sum of costs, number, sum of ages, sorted UUIDs). The first three are sums. For
-//! sets of one size the last also compares by the smallest UUID that only one of them has, so putting
-//! the same instance into both does not change who wins. Hence, if an optimal set held `x` but not `y < x` of the same
-//! class, `y` in the place of `x` would cover as much within the same budgets and rank strictly before: at a
-//! lower cost, or the same cost and a lower age, or the same of both and a smaller UUID.
+//! Only the missing resource classes count, and of each no more than is missing: with `r' = min(r,
+//! d)` a set covers `d` by `r'` exactly if it does by `r`. Candidates with the same `r'` and the
+//! same budget keys form a *class*; inside it only **prefixes** in the order (cost, age, UUID) can
+//! be optimal. The reason: the order that ranks sets is (sum of costs, number, sum of ages, sorted
+//! UUIDs). The first three are sums. For sets of one size the last also compares by the smallest
+//! UUID that only one of them has, so putting the same instance into both does not change who wins.
+//! Hence, if an optimal set held `x` but not `y < x` of the same class, `y` in the place of `x`
+//! would cover as much within the same budgets and rank strictly before: at a lower cost, or the
+//! same cost and a lower age, or the same of both and a smaller UUID.
 //!
-//! A class is cut after `cap` members, the number that alone covers every missing class it adds to: a
-//! further one could always be left out, and an optimal set has no such member because one victim fewer
-//! ranks before.
+//! A class is cut after `cap` members, the number that alone covers every missing class it adds to:
+//! a further one could always be left out, and an optimal set has no such member because one victim
+//! fewer ranks before.
 //!
-//! The classes are in a canonical order, so that nothing behind this module can see the caller's order.
+//! The classes are in a canonical order, so that nothing behind this module can see the caller's
+//! order.
 
 use std::cmp::Reverse;
 
 use crate::problem::Problem;
 
-/// Where the cost starts in a packed weight; below it 14 bits count and 50 bits age. Sums of weights compare
-/// as (cost, victims, total age), and `Problem::check` makes sure that no part runs into the next.
+/// Where the cost starts in a packed weight; below it 14 bits count and 50 bits age. Sums of
+/// weights compare as (cost, victims, total age), and `Problem::check` makes sure that no part runs
+/// into the next.
 pub(crate) const COST_SHIFT: u32 = 64;
 const COUNT_SHIFT: u32 = 50;
 
@@ -71,8 +74,8 @@ struct Work {
     table: Vec<u32>,
     row: Vec<i64>,
     keys: Vec<u32>,
-    /// For each key of the caller: how many candidates it has, valid where `seen` is `epoch`; a region may
-    /// have far more keys than a host has instances, so the columns are never cleared.
+    /// For each key of the caller: how many candidates it has, valid where `seen` is `epoch`; a
+    /// region may have far more keys than a host has instances, so the columns are never cleared.
     seen: Vec<u32>,
     members: Vec<u32>,
     local: Vec<u32>,
@@ -212,8 +215,8 @@ impl Classes {
         protected
     }
 
-    /// Groups the candidates. Without `with_budgets` only outright protection is heeded, which makes
-    /// fewer and larger classes.
+    /// Groups the candidates. Without `with_budgets` only outright protection is heeded, which
+    /// makes fewer and larger classes.
     pub(crate) fn build(&mut self, problem: &Problem<'_>, with_budgets: bool) {
         // The number of rows as a constant lets the compiler unroll what runs for each candidate.
         match self.rows.len() {

@@ -1,8 +1,8 @@
 //! Money-like amounts as integers, so that sums are exact.
 //!
-//! Cost modules speak in floating point; two hosts may only be compared after the same numbers, added in
-//! any order, give the same sum bit for bit. Hence every cost is rounded once, to a millionth of a unit, and
-//! is an integer from then on.
+//! Cost modules speak in floating point; two hosts may only be compared after the same numbers,
+//! added in any order, give the same sum bit for bit. Hence every cost is rounded once, to a
+//! millionth of a unit, and is an integer from then on.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::error::SolverError;
 
 /// What the loss of a victim, or of a set of victims, costs: an integer number of micro-units.
 ///
-/// The unit is whatever the cost module counts in (seconds, instances, money); the solver only adds and
-/// compares. Costs are never negative.
+/// The unit is whatever the cost module counts in (seconds, instances, money); the solver only adds
+/// and compares. Costs are never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(u64);
 
@@ -19,13 +19,13 @@ impl Cost {
     /// Nothing is lost.
     pub const ZERO: Cost = Cost(0);
 
-    /// Larger than the cost of any set. [`lower_bound`](crate::lower_bound) answers it for a host that can
-    /// never give enough; it is not a legal cost of a candidate.
+    /// Larger than the cost of any set. [`lower_bound`](crate::lower_bound) answers it for a host
+    /// that can never give enough; it is not a legal cost of a candidate.
     pub const MAX: Cost = Cost(u64::MAX);
 
-    /// The most that all candidates of one host may cost together: 2^60 micro-units, about 1.15 × 10^12
-    /// units. The limit leaves room to pack cost, count and age into one 128-bit number and to scale that
-    /// without overflow; [`solve`](crate::solve) refuses a problem above it.
+    /// The most that all candidates of one host may cost together: 2^60 micro-units, about 1.15 ×
+    /// 10^12 units. The limit leaves room to pack cost, count and age into one 128-bit number and
+    /// to scale that without overflow; [`solve`](crate::solve) refuses a problem above it.
     pub const TOTAL_LIMIT: Cost = Cost(1 << 60);
 
     /// Micro-units in one unit.

@@ -1,12 +1,13 @@
 //! Cuts candidates that others make useless, across classes.
 //!
-//! `y` *dominates* `x` if it sets free at least as much in every missing class, belongs to no budget that `x` does not
-//! belong to, and comes first by (cost, age, UUID). An optimal set with `x` holds every `y` that dominates it, for
-//! the same reason for which it is a prefix of each class (see `classes`). So if there are as many of them as copies of
-//! `x` would be needed to cover all that `x` adds to, `x` is idle, and no optimal set has it.
+//! `y` *dominates* `x` if it sets free at least as much in every missing class, belongs to no
+//! budget that `x` does not belong to, and comes first by (cost, age, UUID). An optimal set with
+//! `x` holds every `y` that dominates it, for the same reason for which it is a prefix of each
+//! class (see `classes`). So if there are as many of them as copies of `x` would be needed to cover
+//! all that `x` adds to, `x` is idle, and no optimal set has it.
 //!
-//! With a handful of flavors this cuts next to nothing that the prefixes leave; with a thousand distinct
-//! vectors it leaves about a hundred, and the search that follows is exponential.
+//! With a handful of flavors this cuts next to nothing that the prefixes leave; with a thousand
+//! distinct vectors it leaves about a hundred, and the search that follows is exponential.
 
 use crate::classes::{Classes, copies_to_cover};
 

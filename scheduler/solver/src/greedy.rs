@@ -1,4 +1,5 @@
-//! Sets that need no search: a fair one built victim by victim, and any one without its idle members.
+//! Sets that need no search: a fair one built victim by victim, and any one without its idle
+//! members.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,9 +7,10 @@ use std::collections::BTreeMap;
 use crate::problem::Problem;
 use crate::set_cost::NO_GROUP;
 
-/// A sufficient set within the budgets, each victim the one with the least cost and step for what it covers. Sets of a relaxation
-/// are extreme in their counts where there are many victims, this one is even. `step` says what the next victim of a
-/// group costs more that has so many. Nothing if it runs into the budgets.
+/// A sufficient set within the budgets, each victim the one with the least cost and step for what
+/// it covers. Sets of a relaxation are extreme in their counts where there are many victims, this
+/// one is even. `step` says what the next victim of a group costs more that has so many. Nothing if
+/// it runs into the budgets.
 pub(crate) fn fair_set(
     problem: &Problem<'_>,
     groups: &[u32],

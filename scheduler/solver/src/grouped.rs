@@ -1,14 +1,16 @@
 //! The exact search for a surcharge by group, as a branch and bound over additive problems.
 //!
 //! Let `F(n)` be the surcharge of a group with `n` victims. It is convex, so for every `t` the line
-//! `F(t) + (n − t) · (F(t+1) − F(t))` lies nowhere above it. With such a line for each group the problem is additive: each member
-//! costs a slope more. `solve` finds its first set `S` in the full order. For every set `T` the line's cost is a lower bound and number,
-//! age and UUIDs are the same in both orders; hence if `S` with the line's cost does not come before the best set at hand,
-//! no set of the node does. And if the lines are exact at `S`, then `S` is the first of the node.
+//! `F(t) + (n − t) · (F(t+1) − F(t))` lies nowhere above it. With such a line for each group the
+//! problem is additive: each member costs a slope more. `solve` finds its first set `S` in the full
+//! order. For every set `T` the line's cost is a lower bound and number, age and UUIDs are the same
+//! in both orders; hence if `S` with the line's cost does not come before the best set at hand, no
+//! set of the node does. And if the lines are exact at `S`, then `S` is the first of the node.
 //!
-//! Otherwise the node is split at the group whose line errs most: at most so many of it, or more. The upper ends become
-//! budgets of the additive problem, the lower ends further resource classes. Lines are moved towards the counts that
-//! were found before a node is given up to splitting, which is a step up the Lagrangian dual.
+//! Otherwise the node is split at the group whose line errs most: at most so many of it, or more.
+//! The upper ends become budgets of the additive problem, the lower ends further resource classes.
+//! Lines are moved towards the counts that were found before a node is given up to splitting, which
+//! is a step up the Lagrangian dual.
 //!
 //! Best first: when the nodes run out, the least bound of those that are left is the proven one.
 
@@ -24,14 +26,15 @@ use crate::set_cost::{Best, Groups, NO_GROUP, Rank};
 use crate::solve::{Scratch, solve};
 use crate::steps::{Line, ONE, Steps, towards};
 
-/// What one additive problem counts as in the limit of nodes, beside its own: it takes some ten microseconds.
+/// What one additive problem counts as in the limit of nodes, beside its own: it takes some ten
+/// microseconds.
 pub(crate) const NODES_PER_SOLVE: u64 = 4;
-/// So often lines are moved at one node before it is split, and at the first, whose bound is the one that is proven when there are
-/// too many sets to search.
+/// So often lines are moved at one node before it is split, and at the first, whose bound is the
+/// one that is proven when there are too many sets to search.
 const MOVES: u64 = 3;
 const ROOT_MOVES: u64 = 24;
-/// Moving lines is worth so many nodes of the additive search: enough for most hosts, and with thousands of candidates a good
-/// bound from many lines is better than the best set of one.
+/// Moving lines is worth so many nodes of the additive search: enough for most hosts, and with
+/// thousands of candidates a good bound from many lines is better than the best set of one.
 const NODES_PER_LINE: u64 = 500;
 /// State of the search; reused from call to call.
 #[derive(Debug, Default)]
@@ -80,7 +83,8 @@ enum Answer {
 }
 
 impl Grouped {
-    /// `Ok(None)` if `best` is the answer, `Ok(Some(bound))` if the nodes ran out; an outcome if no set will do at all.
+    /// `Ok(None)` if `best` is the answer, `Ok(Some(bound))` if the nodes ran out; an outcome if no
+    /// set will do at all.
     pub(crate) fn run<'s>(
         &mut self,
         problem: &Problem<'_>,
@@ -158,13 +162,15 @@ impl Grouped {
                 None => {}
             }
         }
-        // What is above the best set leaves nothing open; what is as good leaves the order of equals open.
+        // What is above the best set leaves nothing open; what is as good leaves the order of
+        // equals open.
         Ok(Ok(cut.filter(|&cut| {
             self.best.rank.is_none_or(|best| cut <= best.micros)
         })))
     }
 
-    /// Solves a node, and again with lines nearer to what was found. What gave the best bound is in `seen` and the node.
+    /// Solves a node, and again with lines nearer to what was found. What gave the best bound is in
+    /// `seen` and the node.
     fn relax<'s>(
         &mut self,
         problem: &Problem<'_>,
@@ -344,7 +350,8 @@ impl Grouped {
         Ok(answer)
     }
 
-    /// Fills the columns of the additive problem; answers the part of the lines that is the same for all sets.
+    /// Fills the columns of the additive problem; answers the part of the lines that is the same
+    /// for all sets.
     fn load(&mut self, problem: &Problem<'_>, node: &Node) -> i128 {
         let width = problem.deficit.len();
         self.deficit.clear();
@@ -409,7 +416,8 @@ impl Grouped {
         errs
     }
 
-    /// The group to split, and the largest count of its first half; `None` if the lines are exact at what was seen.
+    /// The group to split, and the largest count of its first half; `None` if the lines are exact
+    /// at what was seen.
     fn choose(&self, node: &Node) -> Option<(usize, u32)> {
         let (_, Reverse(group)) = (0..node.lines.len())
             .map(|group| {
@@ -439,7 +447,8 @@ impl Grouped {
         }
     }
 
-    /// Offers the set that was seen last, without its idle members: the ends of a node's ranges may have forced some in.
+    /// Offers the set that was seen last, without its idle members: the ends of a node's ranges may
+    /// have forced some in.
     fn offer_polished(&mut self, problem: &Problem<'_>) {
         self.polished.clone_from(&self.seen);
         drop_idle(problem, &mut self.polished);

@@ -1,9 +1,9 @@
 //! Exact minimum-cost victim selection on one host, in any number of resource classes.
 //!
-//! A host lacks some amount of each resource class; its preemptible instances could give it. Among the sets
-//! that give enough and keep the disruption budgets this crate finds the one that is first in a total order: by cost, then fewer
-//! victims, then the younger ones, then by UUID. So the answer is unique, and the same on every run, for every
-//! order of the input, on every machine.
+//! A host lacks some amount of each resource class; its preemptible instances could give it. Among
+//! the sets that give enough and keep the disruption budgets this crate finds the one that is first
+//! in a total order: by cost, then fewer victims, then the younger ones, then by UUID. So the
+//! answer is unique, and the same on every run, for every order of the input, on every machine.
 //!
 //! ```
 //! use ebbtide_solver::{Budgets, Cost, Limits, Outcome, Problem, Scratch, solve};
@@ -31,16 +31,18 @@
 //! 1. [`lower_bound`] lets a caller skip a host in one pass over its columns.
 //! 2. `classes` puts interchangeable candidates together; only prefixes of a class matter.
 //! 3. `quick` enumerates counts. It settles hosts with a handful of flavors in about a microsecond.
-//! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`, `node`, `tail`) is a branch and bound with linear relaxations and exact integer
-//!    bounds, for everything else; `ties` then orders equals.
+//! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`,
+//!    `node`, `tail`) is a branch and bound with linear relaxations and exact integer bounds, for
+//!    everything else; `ties` then orders equals.
 //!
 //! [`solve_any`] takes a need that can be met in several ways, as by one NUMA cell or another.
 //! [`solve_joint`] chooses hosts and victims for several instances at once.
 //! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
 //!
 //! Sums are integers throughout: costs of one host up to [`Cost::TOTAL_LIMIT`], ages up to
-//! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never wrapped around.
-//! Floating point only proposes; what is cut is cut by integers, or by a margin far above any rounding.
+//! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never
+//! wrapped around. Floating point only proposes; what is cut is cut by integers, or by a margin far
+//! above any rounding.
 
 mod alternatives;
 mod bound;

@@ -1,23 +1,26 @@
 //! The same problem as `classes`, as numbers that a linear relaxation can work with.
 //!
-//! *Compressed weights.* The packed weights of `classes` have the cost 64 bits above the ages, which is beyond
-//! the 53 bits of a double. Here cost, count and age are packed as tightly as this host allows: costs and ages
-//! are divided by their common divisors, and if all costs are equal the count says it all. Sums still
-//! compare as (cost, victims, total age). So relaxations see ages where only ages differ.
+//! *Compressed weights.* The packed weights of `classes` have the cost 64 bits above the ages,
+//! which is beyond the 53 bits of a double. Here cost, count and age are packed as tightly as this
+//! host allows: costs and ages are divided by their common divisors, and if all costs are equal the
+//! count says it all. Sums still compare as (cost, victims, total age). So relaxations see ages
+//! where only ages differ.
 //!
-//! *Scaled weights* are the compressed ones shifted such that their sum is near 2^96: bounds are exact
-//! integers in that scale. Shifting right rounds each weight down, which keeps lower bounds valid.
+//! *Scaled weights* are the compressed ones shifted such that their sum is near 2^96: bounds are
+//! exact integers in that scale. Shifting right rounds each weight down, which keeps lower bounds
+//! valid.
 //!
-//! *Rows* are `amounts · counts ≥ deficit`: one a missing resource class, and possibly one more that says how many
-//! victims it takes at least (see `search`).
+//! *Rows* are `amounts · counts ≥ deficit`: one a missing resource class, and possibly one more
+//! that says how many victims it takes at least (see `search`).
 //!
-//! A **set cost** (one that is not a sum, such as fairness over tenants) has its place here: bounded from below by a
-//! weight for each member it can be searched for exactly as now, and re-evaluated where
-//! `search` accepts an incumbent.
+//! A **set cost** (one that is not a sum, such as fairness over tenants) has its place here:
+//! bounded from below by a weight for each member it can be searched for exactly as now, and
+//! re-evaluated where `search` accepts an incumbent.
 
 use crate::classes::{Classes, unpack};
 
-/// Bits of the sum of all scaled weights. 2^96 times 2^14 members times a few rows stays below 2^127.
+/// Bits of the sum of all scaled weights. 2^96 times 2^14 members times a few rows stays below
+/// 2^127.
 const SCALED_BITS: u32 = 96;
 
 /// Columns of the relaxation; see the module comment. Classes are those of `Classes`, in its order.
@@ -28,8 +31,8 @@ pub(crate) struct Model {
     /// Row-major, `rows` a class.
     pub(crate) amounts: Vec<i64>,
     pub(crate) len: Vec<u32>,
-    /// Where the class's members are in `weight` and `scaled`. Prefix sums have one entry more for each
-    /// class: they begin at `start + class`.
+    /// Where the class's members are in `weight` and `scaled`. Prefix sums have one entry more for
+    /// each class: they begin at `start + class`.
     pub(crate) start: Vec<u32>,
     pub(crate) scaled: Vec<i128>,
     pub(crate) float: Vec<f64>,

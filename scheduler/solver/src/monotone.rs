@@ -1,8 +1,10 @@
-//! The search for a surcharge of which nothing is known but that it never falls when a victim is added.
+//! The search for a surcharge of which nothing is known but that it never falls when a victim is
+//! added.
 //!
-//! Depth first over the candidates, cheapest first, by the next one to take. What is chosen costs its sum and its
-//! surcharge, and both only grow; what is still missing costs at least its cheapest price per unit. So this is exact for a dozen
-//! or two of candidates. When the nodes run out, the proven bound is that of the additive problem, which is solved first.
+//! Depth first over the candidates, cheapest first, by the next one to take. What is chosen costs
+//! its sum and its surcharge, and both only grow; what is still missing costs at least its cheapest
+//! price per unit. So this is exact for a dozen or two of candidates. When the nodes run out, the
+//! proven bound is that of the additive problem, which is solved first.
 
 use crate::cost::Cost;
 use crate::error::SolverError;
@@ -22,10 +24,12 @@ pub(crate) struct Monotone {
     pub(crate) best: Best,
     /// Useful candidates, cheapest first.
     order: Vec<u32>,
-    /// By place in `order` and missing class: the cheapest price of a unit from there on, and all that there is.
+    /// By place in `order` and missing class: the cheapest price of a unit from there on, and all
+    /// that there is.
     price: Vec<f64>,
     reach: Vec<i128>,
-    /// Places in `order` of what is chosen, what was missing before each, and what all before it cost together.
+    /// Places in `order` of what is chosen, what was missing before each, and what all before it
+    /// cost together.
     chosen: Vec<usize>,
     missing: Vec<i64>,
     costs: Vec<u64>,
@@ -188,7 +192,8 @@ impl Monotone {
             && (here, count) <= (limit, self.best.rank.map_or(u32::MAX, |best| best.count))
     }
 
-    /// Takes the first from `next` on whose budgets have room and who helps. False if there is none.
+    /// Takes the first candidate from `next` on that frees something missing and whose budgets are
+    /// not used up. False if there is none.
     fn take_from(&mut self, problem: &Problem<'_>, next: usize) -> bool {
         let width = problem.deficit.len();
         let now = self.chosen.len() * width;

@@ -3,8 +3,8 @@
 use crate::relax::Bounds;
 use crate::search::{Goal, MAX_BUDGET_ROWS, Search, WHOLE};
 
-/// Prices are cut here: 2^104 times 2^14 members times some rows stays within 127 bits, and no useful price is
-/// larger than the weight of everything, 2^96.
+/// Prices are cut here: 2^104 times 2^14 members times some rows stays within 127 bits, and no
+/// useful price is larger than the weight of everything, 2^96.
 const MAX_PRICE: f64 = 20_282_409_603_651_670_423_947_251_286_016.0;
 
 impl Search {
@@ -92,7 +92,7 @@ impl Search {
         true
     }
 
-    /// Whether what must die suffices; it is then in `trial`.
+    /// Whether the victims that every set of the node contains suffice; they are then in `trial`.
     pub(crate) fn covered_by_low(&mut self) -> bool {
         self.trial.clone_from(&self.low);
         self.trial_covers()
@@ -117,7 +117,8 @@ impl Search {
         self.sums.iter().all(|&sum| sum >= 0)
     }
 
-    /// The bound that the relaxation's prices prove, in scaled weight; see the module comment of `search`.
+    /// The bound that the relaxation's prices prove, in scaled weight; see the module comment of
+    /// `search`.
     pub(crate) fn exact_bound(&mut self) -> i128 {
         let rows = self.model.rows;
         self.price.clear();
@@ -125,7 +126,8 @@ impl Search {
         for (row, &price) in self.relaxation.price.iter().enumerate() {
             if row < rows {
                 let missing = i128::from(self.missing[row]);
-                // The relaxation's rows are scaled to 1; rounding down keeps `price * missing` in range.
+                // The relaxation's rows are scaled to 1; rounding down keeps `price * missing` in
+                // range.
                 let whole = price.clamp(0.0, MAX_PRICE) as i128;
                 let price = if missing > 0 { whole / missing } else { 0 };
                 bound += price * missing;
@@ -173,8 +175,8 @@ impl Search {
         self.model.scaled_weight(class, count) - i128::from(count) * value
     }
 
-    /// Takes away the counts whose reduced cost alone lifts the bound above the ceiling. Reduced costs grow to both
-    /// sides of the favourite.
+    /// Takes away the counts whose reduced cost alone lifts the bound above the ceiling. Reduced
+    /// costs grow to both sides of the favourite.
     pub(crate) fn thin(&mut self, bound: i128) {
         let ceiling = self.ceiling();
         for position in 0..self.open.len() {
@@ -210,8 +212,8 @@ impl Search {
         }
     }
 
-    /// Rounds the relaxation's solution up to a sufficient set without idle members, in `trial`. False if
-    /// that is too little or breaks a budget.
+    /// Rounds the relaxation's solution up to a sufficient set without idle members, in `trial`.
+    /// False if that is too little or breaks a budget.
     pub(crate) fn round(&mut self) -> bool {
         self.trial.clone_from(&self.low);
         let bounds = Bounds {
@@ -224,8 +226,8 @@ impl Search {
             let count = fraction.member + u32::from(fraction.taken > WHOLE);
             self.trial[c] = count.clamp(self.low[c], self.high[c]);
         }
-        // The relaxation stopped early, or rounding: add whole classes. Even all together may be too little
-        // where a budget has just closed some.
+        // The relaxation stopped early, or rounding: add whole classes. Even all together may be
+        // too little where a budget has just closed some.
         let mut covers = self.trial_covers();
         for position in 0..self.open.len() {
             if covers {
@@ -320,7 +322,8 @@ impl Search {
         }
     }
 
-    /// Gives rows to the budgets that the relaxation's solution exceeds. False if there are none (or too many).
+    /// Gives rows to the budgets that the relaxation's solution exceeds. False if there are none
+    /// (or too many).
     pub(crate) fn add_budget_rows(&mut self) -> bool {
         if self.model.limits.is_empty() {
             return false;
@@ -351,8 +354,8 @@ impl Search {
         self.relaxation.budget_rows.len() > before
     }
 
-    /// Leaves idle members out of the best set. Only a search that ran out of nodes can have any: a branch
-    /// may have forced them in.
+    /// Leaves idle members out of the best set. Only a search that ran out of nodes can have any: a
+    /// branch may have forced them in.
     pub(crate) fn polish(&mut self) {
         if self.found {
             self.goal = Some(Goal::Lightest);

@@ -2,21 +2,22 @@
 
 use crate::cost::Cost;
 
-/// How much work the search may do. The same problem under the same limits always gets the same answer.
+/// How much work the search may do. The same problem under the same limits always gets the same
+/// answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Nodes of the plain enumeration that is tried first. It is fastest for the usual handful of flavors
-    /// and gives up early on anything else.
+    /// Nodes of the plain enumeration that is tried first. It is fastest for the usual handful of
+    /// flavors and gives up early on anything else.
     pub quick_nodes: u32,
-    /// Nodes of the branch and bound with linear relaxations that follows; one costs 1–10 µs with 40
-    /// candidates, and larger ones count as several. The first node is always done.
+    /// Nodes of the branch and bound with linear relaxations that follows; one costs 1–10 µs with
+    /// 40 candidates, and larger ones count as several. The first node is always done.
     pub max_nodes: u64,
 }
 
 impl Limits {
     /// 256 quick nodes cost about as much as setting up the relaxation. 1,000,000 nodes are some
-    /// seconds; the worst of 40 candidates with all vectors distinct, costs nearly equal and five resource
-    /// classes took 270,000.
+    /// seconds; the worst of 40 candidates with all vectors distinct, costs nearly equal and five
+    /// resource classes took 270,000.
     pub const DEFAULT: Limits = Limits {
         quick_nodes: 256,
         max_nodes: 1_000_000,
@@ -32,7 +33,7 @@ impl Default for Limits {
 /// Why a host cannot give enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Infeasible {
-    /// Even if every candidate dies, something is still missing.
+    /// Even all candidates together do not free enough.
     NotEnough,
     /// The candidates would suffice, but no sufficient set keeps within the budgets.
     Budgets,
@@ -63,18 +64,18 @@ impl Solution<'_> {
 /// What [`solve`](crate::solve) found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'s> {
-    /// Nothing is missing; nobody needs to die.
+    /// Nothing is missing; no victim is needed.
     NotNeeded,
     /// A sufficient set within the budgets.
     Solved(Solution<'s>),
     /// Proven: every sufficient set within the budgets, if there is one at all, costs more than the
     /// problem's cutoff. Only with a cutoff.
     NotBetter,
-    /// Proven: no set will do. With a cutoff, [`Infeasible::Budgets`] may not be told apart from
-    /// [`Outcome::NotBetter`], which is then the answer.
+    /// Proven: no set is sufficient. With a cutoff the solver may not distinguish
+    /// [`Infeasible::Budgets`] from [`Outcome::NotBetter`]; it then returns the latter.
     Infeasible(Infeasible),
-    /// The limits ran out before any sufficient set within the budgets (and the cutoff) was seen. Never
-    /// without budgets and cutoff.
+    /// The limits ran out before any sufficient set within the budgets (and the cutoff) was seen.
+    /// Never without budgets and cutoff.
     Undecided {
         /// No sufficient set within the budgets costs less.
         lower_bound: Cost,
@@ -82,7 +83,8 @@ pub enum Outcome<'s> {
 }
 
 impl Outcome<'_> {
-    /// The same answer for a caller that keeps the set elsewhere; a set that nobody keeps is undecided.
+    /// The same answer without its set, for a caller that stores the set elsewhere. `Solved`
+    /// becomes `Undecided`.
     pub(crate) fn without_set<'b>(self) -> Outcome<'b> {
         match self {
             Outcome::NotNeeded => Outcome::NotNeeded,
@@ -101,7 +103,8 @@ impl Outcome<'_> {
 pub struct Stats {
     /// Nodes of the plain enumeration.
     pub quick_nodes: u64,
-    /// Nodes of the branch and bound; large ones and enumerations count as several, so this goes with time.
+    /// Nodes of the branch and bound; large ones and enumerations count as several, so this goes
+    /// with time.
     pub nodes: u64,
     /// Simplex pivots in those nodes.
     pub pivots: u64,

@@ -1,16 +1,18 @@
 //! The question: what is missing on one host, and who could be evacuated for it.
 //!
-//! A problem borrows columns and owns nothing, so that a caller with 100,000 hosts can point into its own
-//! table. [`Problem::check`] is the only place that judges the input; behind it no sum can overflow.
+//! A problem borrows columns and owns nothing, so that a caller with 100,000 hosts can point into
+//! its own table. [`Problem::check`] is the only place that judges the input; behind it no sum can
+//! overflow.
 
 use crate::cost::Cost;
 use crate::error::SolverError;
 
-/// Most candidates on one host: the count of victims has 14 bits in the packed weight (see `classes`).
+/// Most candidates on one host: the count of victims has 14 bits in the packed weight (see
+/// `classes`).
 pub const MAX_CANDIDATES: usize = (1 << 14) - 1;
 
-/// The most that all candidates of one host may be old together: just under 2^50 ms, about 35,700 years, for the
-/// same reason.
+/// The most that all candidates of one host may be old together: just under 2^50 ms, about 35,700
+/// years, for the same reason.
 pub const TOTAL_AGE_LIMIT_MS: u64 = (1 << 50) - 1;
 
 /// An empty place in [`Budgets::keys`].
@@ -23,8 +25,8 @@ pub struct Budgets<'a> {
     pub limits: &'a [u32],
     /// Places for each candidate in `keys`; 2 for a project and a server group.
     pub keys_per_candidate: usize,
-    /// Row-major, `keys_per_candidate` a candidate: positions in `limits`, or [`NO_BUDGET`]. Naming a key
-    /// twice is the same as naming it once.
+    /// Row-major, `keys_per_candidate` a candidate: positions in `limits`, or [`NO_BUDGET`]. Naming
+    /// a key twice is the same as naming it once.
     pub keys: &'a [u32],
 }
 
@@ -46,12 +48,12 @@ impl<'a> Budgets<'a> {
     }
 }
 
-/// One host's victims to choose. All columns have one entry a candidate, in the same order; that order
-/// has no influence on which instances are chosen.
+/// One host's victims to choose. All columns have one entry a candidate, in the same order; that
+/// order has no influence on which instances are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
-    /// For each resource class, how much is missing, in the class's own unit. Nothing is missing where
-    /// it is zero or less.
+    /// For each resource class, how much is missing, in the class's own unit. Nothing is missing
+    /// where it is zero or less.
     pub deficit: &'a [i64],
     /// Row-major, one row a candidate, one column a resource class: what its end sets free.
     pub resources: &'a [i64],
@@ -59,12 +61,13 @@ pub struct Problem<'a> {
     pub costs: &'a [Cost],
     /// How long each candidate has run, in milliseconds.
     pub ages_ms: &'a [u64],
-    /// The UUID of each candidate. They must differ; if two are equal the last tie between them is open.
+    /// The UUID of each candidate. They must differ; if two are equal the last tie between them is
+    /// open.
     pub uuids: &'a [u128],
     /// How many victims each key may lose.
     pub budgets: Budgets<'a>,
-    /// The total cost that another host already offers. Sets that cost more are of no interest, and as
-    /// soon as it is proven that nothing else is left the answer is
+    /// The total cost that another host already offers. Sets that cost more are of no interest, and
+    /// as soon as it is proven that nothing else is left the answer is
     /// [`Outcome::NotBetter`](crate::Outcome::NotBetter).
     pub cutoff: Option<Cost>,
 }
@@ -79,8 +82,8 @@ impl Problem<'_> {
     ///
     /// # Errors
     ///
-    /// The first of: wrong column length, too many candidates, negative amount, sum of costs or ages too
-    /// large, unknown budget.
+    /// The first of: wrong column length, too many candidates, negative amount, sum of costs or
+    /// ages too large, unknown budget.
     pub fn check(&self) -> Result<(), SolverError> {
         let n = self.candidates();
         if n > MAX_CANDIDATES {
@@ -105,7 +108,7 @@ impl Problem<'_> {
                 });
             }
         }
-        // One pass without branches; who is to blame is looked up only when there is somebody.
+        // One pass without branches. The offending candidate is looked up only if there is one.
         if self.resources.iter().fold(0, |sign, &amount| sign | amount) < 0
             && let Some(at) = self.resources.iter().position(|&amount| amount < 0)
         {

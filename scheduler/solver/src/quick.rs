@@ -1,13 +1,14 @@
 //! Plain enumeration of counts, for the usual host: a handful of flavors, a small deficit.
 //!
-//! Depth first over the classes in canonical order, for each one 0, 1, 2, … members, with one bound: what
-//! is still missing of a resource class times the cheapest price of a unit among the classes to come.
-//! The last level needs no branching. It stops after a fixed number of nodes; the branch and bound
-//! (`search`) then takes over with whatever was found.
+//! Depth first over the classes in canonical order, for each one 0, 1, 2, … members, with one
+//! bound: what is still missing of a resource class times the cheapest price of a unit among the
+//! classes to come. The last level needs no branching. It stops after a fixed number of nodes; the
+//! branch and bound (`search`) then takes over with whatever was found.
 //!
-//! The bound is computed in floating point on the packed weight and cuts only where it exceeds the best set by
-//! more than a relative 10^-9, far above the rounding of the few positive terms in it. So no set that is as
-//! good as the best is ever cut, and equals are compared exactly, down to the UUIDs.
+//! The bound is computed in floating point on the packed weight and cuts only where it exceeds the
+//! best set by more than a relative 10^-9, far above the rounding of the few positive terms in it.
+//! So no set that is as good as the best is ever cut, and equals are compared exactly, down to the
+//! UUIDs.
 
 #![allow(
     clippy::needless_range_loop,
@@ -22,7 +23,7 @@ pub(crate) const MAX_ROWS: usize = 8;
 pub(crate) const MAX_CLASSES: usize = 24;
 
 const SLACK: f64 = 1.0 + 1e-9;
-/// Price of what nobody offers; finite, so that zero times it is zero.
+/// Price of a resource class that no candidate offers. It is finite, so that zero times it is zero.
 const UNAVAILABLE: f64 = 1e300;
 
 /// Buffers of the enumeration and its best set.
@@ -42,8 +43,8 @@ pub(crate) struct Quick {
 }
 
 impl Quick {
-    /// Searches for the best set lighter than `below`. Says whether the search was exhausted, that is, whether
-    /// `found` and `best` are the last word.
+    /// Searches for the best set lighter than `below`. Says whether the search was exhausted, that
+    /// is, whether `found` and `best` are the last word.
     pub(crate) fn run(
         &mut self,
         classes: &Classes,
@@ -128,8 +129,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// First sets to compare with: for each class that covers everything alone, its prefix. The members were
-    /// cut at just that number.
+    /// First sets to compare with: for each class that covers everything alone, its prefix. The
+    /// members were cut at just that number.
     fn uniform_sets(&mut self, deficit: &[i64]) {
         for class in 0..self.classes.count() {
             let members = self.classes.members(class);

@@ -1,17 +1,18 @@
 //! The linear relaxation, by the dual simplex method.
 //!
-//! Minimise the weight such that every row is covered and no budget exceeded, where a member may be taken in
-//! part. It starts from multipliers that are always legal (all zero, or those of the node before) and climbs, so
-//! it can stop at any time with a bound; and a node that differs from the last one by a few bounds takes a few
-//! pivots. Every member is between 0 and 1, hence any basis can be made dual feasible by putting the others on
-//! the side that their reduced cost says, and one ratio test passes over many members (the "long step").
+//! Minimise the weight such that every row is covered and no budget exceeded, where a member may be
+//! taken in part. It starts from multipliers that are always legal (all zero, or those of the node
+//! before) and climbs, so it can stop at any time with a bound; and a node that differs from the
+//! last one by a few bounds takes a few pivots. Every member is between 0 and 1, hence any basis
+//! can be made dual feasible by putting the others on the side that their reduced cost says, and
+//! one ratio test passes over many members (the "long step").
 //!
-//! Members of a class have the same column and ascending weights, so there is at most one basic member in a class,
-//! those before it are taken and those behind it are not: a class needs one counter, not one variable a
-//! member.
+//! Members of a class have the same column and ascending weights, so there is at most one basic
+//! member in a class, those before it are taken and those behind it are not: a class needs one
+//! counter, not one variable a member.
 //!
-//! Everything here is floating point and nothing here is proof. `search` rounds the multipliers to integers and
-//! computes the bound they prove exactly; a wrong pivot costs time, not correctness.
+//! Everything here is floating point and nothing here is proof. `search` rounds the multipliers to
+//! integers and computes the bound they prove exactly; a wrong pivot costs time, not correctness.
 
 use crate::model::Model;
 
@@ -93,8 +94,8 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl Relaxation {
-    /// Starts over with the open classes. `amounts` and `deficit` are the model's rows, reduced by what is fixed;
-    /// `room` is what the fixed members leave of each budget.
+    /// Starts over with the open classes. `amounts` and `deficit` are the model's rows, reduced by
+    /// what is fixed; `room` is what the fixed members leave of each budget.
     pub(crate) fn load(
         &mut self,
         model: &Model,
@@ -200,7 +201,8 @@ impl Relaxation {
         }
     }
 
-    /// Climbs until the bound is best, or above `limit` (in scaled weight, of the open classes alone).
+    /// Climbs until the bound is best, or above `limit` (in scaled weight, of the open classes
+    /// alone).
     pub(crate) fn solve(&mut self, model: &Model, bounds: Bounds<'_>, limit: f64) -> End {
         self.settle(model, bounds);
         // A sound basis is reached in few pivots; numerical trouble shows as very many.
@@ -221,7 +223,8 @@ impl Relaxation {
         End::Stalled
     }
 
-    /// Makes the basis dual feasible for new bounds: each open member goes where its reduced cost says.
+    /// Makes the basis dual feasible for new bounds: each open member goes where its reduced cost
+    /// says.
     fn settle(&mut self, model: &Model, bounds: Bounds<'_>) {
         if self.updates >= REFACTOR_AFTER {
             self.refactor(model);
@@ -276,7 +279,8 @@ impl Relaxation {
         }
     }
 
-    /// The basic variable that is farthest outside of its bounds: its row, whether it is below, by how much.
+    /// The basic variable that is farthest outside of its bounds: its row, whether it is below, by
+    /// how much.
     fn worst(&self, bounds: Bounds<'_>) -> Option<(usize, bool, f64)> {
         let mut worst = None;
         let mut most = FEASIBLE;
@@ -309,7 +313,8 @@ impl Relaxation {
         }
     }
 
-    /// Drives the basic variable of `row` to the bound it violates. False if nothing can take its place.
+    /// Drives the basic variable of `row` to the bound it violates. False if nothing can take its
+    /// place.
     fn pivot(
         &mut self,
         model: &Model,
@@ -389,8 +394,8 @@ impl Relaxation {
         true
     }
 
-    /// Walks along `direction` over all members that change sides until the slope is used up. Answers the step and
-    /// the variable whose reduced cost becomes zero there.
+    /// Walks along `direction` over all members that change sides until the slope is used up.
+    /// Answers the step and the variable whose reduced cost becomes zero there.
     fn ratio_test(
         &mut self,
         model: &Model,
@@ -475,8 +480,9 @@ impl Relaxation {
         Some(((model.float_member(class, member) - self.value[position]) / rate).max(0.0))
     }
 
-    /// After a failed ratio test: goes so far along the direction that the bound exceeds the limit. Nothing
-    /// changes sides behind the end of the walk, so the bound grows there by the slope that was left.
+    /// After a failed ratio test: goes so far along the direction that the bound exceeds the limit.
+    /// Nothing changes sides behind the end of the walk, so the bound grows there by the slope that
+    /// was left.
     fn lift(&mut self, limit: f64) {
         let (walked, slope) = self.end_of_walk;
         let step = walked + 4.0 * (limit.abs() + self.objective.abs() + 1.0) / slope;
@@ -547,7 +553,8 @@ impl Relaxation {
             }
         }
         self.updates = 0;
-        // Rounding may have put a price on the wrong side of zero by a hair; by more, the basis is useless.
+        // Rounding may have put a price on the wrong side of zero by a hair; by more, the basis is
+        // useless.
         let signs_hold = (0..width).all(|row| {
             let size = self
                 .price

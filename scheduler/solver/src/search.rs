@@ -1,27 +1,29 @@
 //! Branch and bound over the counts of the classes.
 //!
-//! A node is a range for each class's count. Each node is propagated (what must die anyway, which budgets are
-//! full), relaxed (`relax`), bounded exactly, rounded to a sufficient set, thinned by reduced
-//! costs, and split at the class that is most fractional.
+//! A node is a range for each class's count. Each node is propagated (which victims every set
+//! contains, which budgets are full), relaxed (`relax`), bounded exactly, rounded to a sufficient
+//! set, thinned by reduced costs, and split at the class that is most fractional.
 //!
 //! *Proof of the bound.* For any prices `p ≥ 0` of rows and budgets, every set `S` of the node has
-//! `w(S) ≥ p·deficit − p·room + Σ_classes min_k (prefix weight of k − k · value)`, because it covers the rows and keeps
-//! the budgets. The right side is computed in integers (`node`) from prices rounded down, hence no rounding of the simplex
-//! method can cut a set that belongs to the answer.
+//! `w(S) ≥ p·deficit − p·room + Σ_classes min_k (prefix weight of k − k · value)`, because it
+//! covers the rows and keeps the budgets. The right side is computed in integers (`node`) from
+//! prices rounded down, hence no rounding of the simplex method can cut a set that belongs to the
+//! answer.
 //!
-//! *Equals.* The search for the weight (`Goal::Lightest`) cuts whatever cannot be lighter than the best set, and
-//! remembers the smallest bound it has cut. If that is above the best weight, the best set is the
-//! only one of its weight; otherwise `ties` decides by UUID.
+//! *Equals.* The search for the weight (`Goal::Lightest`) cuts whatever cannot be lighter than the
+//! best set, and remembers the smallest bound it has cut. If that is above the best weight, the
+//! best set is the only one of its weight; otherwise `ties` decides by UUID.
 
 use crate::classes::Classes;
 use crate::model::{Model, Objective};
 use crate::relax::{Bounds, Relaxation};
 use crate::tail::Tail;
 
-/// The limit of nodes is a limit of time: a node with more open classes than this counts as several.
+/// The limit of nodes is a limit of time: a node with more open classes than this counts as
+/// several.
 const CLASSES_PER_NODE: u64 = 64;
-/// Nodes with so many combinations of counts are enumerated. Measured on 40 distinct vectors: from 2^10 to 2^16
-/// the time falls by a third, easy problems do not mind.
+/// Nodes with so many combinations of counts are enumerated. Measured on 40 distinct vectors: from
+/// 2^10 to 2^16 the time falls by a third, easy problems do not mind.
 const SMALL_NODE: u64 = 1 << 14;
 /// Budgets get rows in the relaxation only when its solution exceeds them, and at most so many.
 pub(crate) const MAX_BUDGET_ROWS: usize = 32;
@@ -76,8 +78,8 @@ pub(crate) struct Search {
     /// Range of each class's count at the current node.
     pub(crate) low: Vec<u32>,
     pub(crate) high: Vec<u32>,
-    /// Classes that were open when the relaxation was loaded; rows and budgets reduced by the others, amounts
-    /// cut at what is then missing.
+    /// Classes that were open when the relaxation was loaded; rows and budgets reduced by the
+    /// others, amounts cut at what is then missing.
     pub(crate) open: Vec<u32>,
     pub(crate) amounts: Vec<i64>,
     pub(crate) missing: Vec<i64>,
@@ -108,8 +110,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Takes over the classes. Only sets of cost up to `cutoff` are of interest; `incumbent` is one that is
-    /// known. Also computes how many victims it takes and makes that a row.
+    /// Takes over the classes. Only sets of cost up to `cutoff` are of interest; `incumbent` is one
+    /// that is known. Also computes how many victims it takes and makes that a row.
     pub(crate) fn load(
         &mut self,
         classes: &Classes,
@@ -162,7 +164,8 @@ impl Search {
         u32::try_from(self.model.unscale(bound)).unwrap_or(0)
     }
 
-    /// Folds the classes whose count is fixed into what is missing, and reloads the relaxation with the others.
+    /// Folds the classes whose count is fixed into what is missing, and reloads the relaxation with
+    /// the others.
     pub(crate) fn activate(&mut self) {
         let (model, rows) = (&self.model, self.model.rows);
         self.open.clear();
@@ -254,8 +257,8 @@ impl Search {
         }
     }
 
-    /// The first node, again and again while it fixes much: with the fixed classes gone the rest is cut at
-    /// what is still missing, which tightens the relaxation.
+    /// The first node, again and again while it fixes much: with the fixed classes gone the rest is
+    /// cut at what is still missing, which tightens the relaxation.
     fn root(&mut self) -> Step {
         loop {
             self.activate();
@@ -385,8 +388,8 @@ impl Search {
         self.choose(bound)
     }
 
-    /// Splits at the most fractional class, else at the first that is still open, beside the relaxation's
-    /// solution.
+    /// Splits at the most fractional class, else at the first that is still open, beside the
+    /// relaxation's solution.
     fn choose(&mut self, bound: i128) -> Step {
         let bounds = Bounds {
             low: &self.low,

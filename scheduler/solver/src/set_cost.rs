@@ -1,11 +1,13 @@
 //! Victim sets whose cost is more than the sum of its members: fairness over projects, for example.
 //!
-//! The cost of a set is the sum of its members' costs plus a **surcharge** of the whole set that is never negative
-//! and never falls when a victim is added. Hence the sum stays a lower bound ([`lower_bound`](crate::lower_bound) included), and a
-//! set with an idle member is never better than without it. The total order is the one of [`solve`](crate::solve) with this cost.
+//! The cost of a set is the sum of its members' costs plus a **surcharge** of the whole set that is
+//! never negative and never falls when a victim is added. Hence the sum stays a lower bound
+//! ([`lower_bound`](crate::lower_bound) included), and a set with an idle member is never better
+//! than without it. The total order is the one of [`solve`](crate::solve) with this cost.
 //!
-//! Two forms: [`SetCost::Groups`], which is searched with bounds that know the surcharge (see `grouped`), and
-//! [`SetCost::Monotone`], any function, which is exact for few candidates and otherwise bounded by the sum alone (see `monotone`).
+//! Two forms: [`SetCost::Groups`], which is searched with bounds that know the surcharge (see
+//! `grouped`), and [`SetCost::Monotone`], any function, which is exact for few candidates and
+//! otherwise bounded by the sum alone (see `monotone`).
 
 use crate::cost::Cost;
 use crate::error::SolverError;
@@ -18,13 +20,15 @@ use crate::solve::{Scratch, solve};
 /// A candidate in no group: it is never charged more than its own cost.
 pub const NO_GROUP: u32 = u32::MAX;
 
-/// A surcharge that depends on how many victims each group (a project, say) has, and grows ever faster with each.
+/// A surcharge that depends on how many victims each group (a project, say) has, and grows ever
+/// faster with each.
 #[derive(Clone, Copy, Debug)]
 pub struct Groups<'a> {
     /// The group of each candidate, any number, or [`NO_GROUP`].
     pub of: &'a [u32],
-    /// What the first, the second, … victim of a group costs more than alone. Must never fall; the last holds for all
-    /// that follow. A step above 2^58 micro-units divided by the number of candidates counts as that.
+    /// What the first, the second, … victim of a group costs more than alone. Must never fall; the
+    /// last holds for all that follow. A step above 2^58 micro-units divided by the number of
+    /// candidates counts as that.
     pub steps: &'a [Cost],
 }
 
@@ -35,8 +39,9 @@ pub enum SetCost<'a> {
     Additive,
     /// By the number of victims in each group.
     Groups(Groups<'a>),
-    /// Whatever this says of a set, given as ascending positions of candidates. It must be monotone: never less for a set than for
-    /// a part of it. If it is not, the answer is sufficient but not proven to be the cheapest.
+    /// Whatever this says of a set, given as ascending positions of candidates. It must be
+    /// monotone: never less for a set than for a part of it. If it is not, the answer is sufficient
+    /// but not proven to be the cheapest.
     Monotone(&'a dyn Fn(&[u32]) -> Cost),
 }
 
@@ -66,7 +71,8 @@ impl SetScratch {
         Self::default()
     }
 
-    /// The work of the last call. Every additive problem that was solved on the way counts as some nodes besides its own.
+    /// The work of the last call. Every additive problem that was solved on the way counts as some
+    /// nodes besides its own.
     pub fn stats(&self) -> Stats {
         Stats {
             nodes: self.nodes,
@@ -125,13 +131,13 @@ impl Best {
     }
 }
 
-/// Chooses the victims on one host by a set cost; like [`solve`](crate::solve), with `cost` and `lower_bound` of the
-/// answer (and the problem's cutoff) including the surcharge.
+/// Chooses the victims on one host by a set cost; like [`solve`](crate::solve), with `cost` and
+/// `lower_bound` of the answer (and the problem's cutoff) including the surcharge.
 ///
 /// # Errors
 ///
-/// A malformed problem, see [`Problem::check`]; costs above half of [`Cost::TOTAL_LIMIT`] together, groups of another
-/// length than the candidates, or steps that fall.
+/// A malformed problem, see [`Problem::check`]; costs above half of [`Cost::TOTAL_LIMIT`] together,
+/// groups of another length than the candidates, or steps that fall.
 pub fn solve_set<'s>(
     problem: &Problem<'_>,
     set_cost: &SetCost<'_>,

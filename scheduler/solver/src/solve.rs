@@ -1,8 +1,8 @@
 //! The order of attempts: look, enumerate, relax, and first without budgets.
 //!
-//! Budgets split the classes by project and group, and rarely change the answer. So a problem whose budgets
-//! could bind is solved without them first: if the best set happens to keep them it is the answer, for every set
-//! that keeps them was among the ones it beat.
+//! Budgets split the classes by project and group, and rarely change the answer. So a problem whose
+//! budgets could bind is solved without them first: if the best set happens to keep them it is the
+//! answer, for every set that keeps them was among the ones it beat.
 
 use crate::classes::{COST_SHIFT, Classes, Survey, unpack};
 use crate::cost::Cost;
@@ -14,8 +14,8 @@ use crate::quick::Quick;
 use crate::search::{End, Goal, Search};
 use crate::ties::Ties;
 
-/// Memory that is kept from call to call. A call allocates only while its problem is larger than any before it.
-/// One a thread; what was solved before has no influence on an answer.
+/// Memory that is kept from call to call. A call allocates only while its problem is larger than
+/// any before it. One a thread; what was solved before has no influence on an answer.
 #[derive(Debug, Default)]
 pub struct Scratch {
     classes: Classes,
@@ -48,12 +48,13 @@ struct Attempt {
     lower_bound: Cost,
 }
 
-/// Chooses the victims on one host: the set that covers the deficit in every resource class within the
-/// budgets and is first by total cost, then by number, then by total age (younger first), then by sorted UUIDs.
+/// Chooses the victims on one host: the set that covers the deficit in every resource class within
+/// the budgets and is first by total cost, then by number, then by total age (younger first), then
+/// by sorted UUIDs.
 ///
-/// What is guaranteed of a [`Solution`] that is `optimal`: it suffices; no member can be left out; it does not depend on the
-/// order of the candidates; a smaller deficit never costs more. The first two hold also where the limits cut the
-/// search.
+/// What is guaranteed of a [`Solution`] that is `optimal`: it suffices; no member can be left out;
+/// it does not depend on the order of the candidates; a smaller deficit never costs more. The first
+/// two hold also where the limits cut the search.
 ///
 /// # Errors
 ///

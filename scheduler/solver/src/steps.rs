@@ -53,7 +53,7 @@ impl Steps {
         }
     }
 
-    /// Whether nobody is ever charged anything.
+    /// True if no victim is ever charged a surcharge.
     pub(crate) fn are_zero(&self) -> bool {
         self.given.iter().all(|&step| step == 0)
     }
@@ -68,7 +68,8 @@ impl Steps {
         self.sum[count as usize]
     }
 
-    /// The line that touches at a mean of so many victims and `part` of [`ONE`]; it turns gradually from one step into the next.
+    /// The line that touches at a mean of so many victims and `part` of [`ONE`]; it turns gradually
+    /// from one step into the next.
     pub(crate) fn line(&self, mean: u64) -> Line {
         let (whole, part) = ((mean / ONE) as u32, mean % ONE);
         let touch = whole + u32::from(part >= ONE / 2);
@@ -84,7 +85,8 @@ impl Steps {
         }
     }
 
-    /// The line itself, or if it does not touch within the range the nearest one that does and is exact at two numbers.
+    /// The line itself, or if it does not touch within the range the nearest one that does and is
+    /// exact at two numbers.
     pub(crate) fn within(&self, line: Line, low: u32, high: u32) -> Line {
         let touch = line.touch.clamp(low, high);
         if touch == line.touch {
@@ -109,8 +111,8 @@ impl Steps {
     }
 }
 
-/// Moves a mean of counts towards what was seen in the step after so many, by ever less (the method of Frank and Wolfe on the convex
-/// surcharge).
+/// Moves a mean of counts towards what was seen in the step after so many, by ever less (the method
+/// of Frank and Wolfe on the convex surcharge).
 pub(crate) fn towards(mean: u64, count: u32, made: u64) -> u64 {
     let goal = u64::from(count) * ONE;
     let step = goal.abs_diff(mean) * 2 / (made + 3);

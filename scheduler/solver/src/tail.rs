@@ -1,9 +1,9 @@
 //! Plain enumeration of a node with few open classes, under the prices of that node.
 //!
-//! Where cost and size go together, relaxations of small nodes hardly cut anything and cost a microsecond each.
-//! With fixed prices each step here takes some nanoseconds: the bound of a set is the node's bound plus what each
-//! class's count deviates from its favourite, an exact integer sum. Classes with much to lose come first, so that
-//! most of the tree is never entered.
+//! Where cost and size go together, relaxations of small nodes hardly cut anything and cost a
+//! microsecond each. With fixed prices each step here takes some nanoseconds: the bound of a set is
+//! the node's bound plus what each class's count deviates from its favourite, an exact integer sum.
+//! Classes with much to lose come first, so that most of the tree is never entered.
 
 use crate::search::Search;
 

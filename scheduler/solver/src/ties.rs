@@ -1,11 +1,13 @@
-//! Which of several sets with the same cost, number and total age: the one whose sorted UUIDs come first.
+//! The tie-breaker among sets with the same cost, number and total age: the set whose sorted UUIDs
+//! come first wins.
 //!
-//! Instances are asked in the order of their UUIDs: is there a best set with all that were said to be in, and this one? If
-//! the best set at hand holds it, yes; otherwise a search for any set that weighs as much decides. Members before
-//! it in its class are then in as well, because the best set is a prefix of each class.
+//! The search visits instances in the order of their UUIDs. For each it asks: is there a best set
+//! that contains all instances accepted so far, and this one? If the best set at hand contains it,
+//! yes; otherwise a search for any set of the same weight decides. Members before the instance in
+//! its class are then accepted as well, because the best set is a prefix of each class.
 //!
-//! Costs at most one search for each instance that reduced costs have not excluded; the usual number of these is
-//! the number of instances that really are interchangeable.
+//! This costs at most one search for each instance that reduced costs have not excluded. Usually
+//! these are only the instances that really are interchangeable.
 
 use crate::classes::Classes;
 use crate::relax::Bounds;
@@ -20,8 +22,8 @@ pub(crate) struct Ties {
 }
 
 impl Ties {
-    /// Replaces `search.best` by the first in order among the sets of its weight. False if the nodes ran out before
-    /// that was proven.
+    /// Replaces `search.best` by the first in order among the sets of its weight. False if the
+    /// nodes ran out before that was proven.
     pub(crate) fn settle(
         &mut self,
         search: &mut Search,

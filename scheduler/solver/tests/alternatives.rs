@@ -1,4 +1,5 @@
-//! Needs that can be met in several ways, and any number of resource classes: NUMA cells, PCI pools.
+//! Needs that can be met in several ways, and any number of resource classes: NUMA cells, PCI
+//! pools.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +16,8 @@ use ebbtide_solver::{
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-/// VCPU, MEMORY_MB, DISK_GB; then for each of two cells PCPU, memory and huge pages; then two PCI pools.
+/// VCPU, MEMORY_MB, DISK_GB; then for each of two cells PCPU, memory and huge pages; then two PCI
+/// pools.
 const CLASSES: usize = 11;
 const CELL: [usize; 2] = [3, 6];
 const POOL: [usize; 2] = [9, 10];

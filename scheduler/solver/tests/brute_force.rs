@@ -158,8 +158,8 @@ fn fourteen_candidates_are_exact() {
         .unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Found by a longer run of the tests above: a budget closed classes after coverage had been checked, and all
-/// that was still open, 12 of 13, was taken for a sufficient set.
+/// Found by a longer run of the tests above: a budget closed classes after coverage had been
+/// checked, and all that was still open, 12 of 13, was taken for a sufficient set.
 #[test]
 fn what_a_full_budget_leaves_open_is_not_taken_for_enough() {
     let candidate = |(at, &(amount, budgeted)): (usize, &(i64, bool))| Candidate {

@@ -1,5 +1,5 @@
-//! Hosts on which a careless search explodes. Work is counted in nodes, which do not depend on the machine; the
-//! ceilings are about three times what was measured.
+//! Hosts on which a careless search explodes. Work is counted in nodes, which do not depend on the
+//! machine; the ceilings are about three times what was measured.
 
 mod common;
 

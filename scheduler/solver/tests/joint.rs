@@ -1,4 +1,5 @@
-//! Several instances on several hosts, against the enumeration of all victim sets of all hosts together.
+//! Several instances on several hosts, against the enumeration of all victim sets of all hosts
+//! together.
 
 #![allow(
     clippy::unwrap_used,
@@ -247,7 +248,8 @@ fn among_equals_the_preferred_host_gets_as_many_as_possible() {
         let mut fixed = cloud.clone();
         for host in 0..cloud.places.len() {
             let mine = counts.get(&host).copied().unwrap_or(0);
-            // With one more on this host, and those before it as they are, it must cost more or be impossible.
+            // With one more on this host, and those before it as they are, it must cost more or be
+            // impossible.
             if mine < cloud.places[host].most {
                 prop_assert!(
                     forced(&fixed, host, mine + 1).is_none_or(|other| other > price),
@@ -260,7 +262,8 @@ fn among_equals_the_preferred_host_gets_as_many_as_possible() {
     });
 }
 
-/// The least price if a host gets exactly so many, by trying all counts of the others: one solve a host.
+/// The least price if a host gets exactly so many, by trying all counts of the others: one solve a
+/// host.
 fn forced(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
     fn curve(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
         let mut asked = Asked::new(cloud);

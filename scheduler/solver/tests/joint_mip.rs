@@ -30,7 +30,8 @@ fn the_mip_finds_nothing_cheaper() {
     }
 }
 
-/// The least cost by integer programming: a binary for each candidate and an integer for each host's count.
+/// The least cost by integer programming: a binary for each candidate and an integer for each
+/// host's count.
 fn mip(cloud: &Cloud) -> Option<u64> {
     let mut vars = variables!();
     let x: Vec<Vec<_>> = cloud

@@ -1,6 +1,8 @@
-//! The optimal cost against a mixed-integer programme solved by another solver (microlp), up to 40 candidates.
+//! The optimal cost against a mixed-integer programme solved by another solver (microlp), up to 40
+//! candidates.
 //!
-//! The programme knows costs only, so this compares costs; the order of equals is the brute force's part.
+//! The programme knows costs only, so this compares costs; the order of equals is the brute force's
+//! part.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Set costs against the enumeration of all subsets: the surcharge by group, and any monotone function.
+//! Set costs against the enumeration of all subsets: the surcharge by group, and any monotone
+//! function.
 
 #![allow(
     clippy::unwrap_used,
@@ -153,7 +154,7 @@ impl Fair {
         }
     }
 
-    /// With a cutoff, no set at all and none that is better may be told apart or not.
+    /// With a cutoff, "infeasible" and "not better" count as the same answer.
     fn agrees(&self, found: &Found, expected: &Found) -> bool {
         let none = |found: &Found| matches!(found, Found::Other("infeasible" | "not better"));
         found == expected || (self.host.cutoff.is_some() && none(found) && none(expected))

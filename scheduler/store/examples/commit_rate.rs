@@ -4,9 +4,10 @@
 //! cargo run --release -p ebbtide-store --example commit_rate -- sqlite:/tmp/rate.db [full|normal] [SECONDS]
 //! ```
 //!
-//! The database should be a fresh one; SQLite makes it. A placement is what the service writes for a request of one instance:
-//! the server, and the decision with an explanation of 10 hosts (about 4 kB). In the last row every fifth placement preempts, and
-//! also writes an evacuation, its victim and a notice.
+//! The database should be a fresh one; SQLite makes it. A placement is what the service writes for
+//! a request of one instance: the server, and the decision with an explanation of 10 hosts (about 4
+//! kB). In the last row every fifth placement preempts, and also writes an evacuation, its victim
+//! and a notice.
 
 // A program for people: it prints, it reads the clock.
 #![allow(clippy::print_stdout, clippy::disallowed_methods)]

@@ -1,7 +1,8 @@
 //! From a list of changes to the rows to write and the keys to delete, table by table.
 //!
-//! Of several changes of one record only the last counts: each sets the record as a whole. What remains touches every row at most
-//! once, as upserts of many rows demand, and can be written in any order within a table.
+//! Of several changes of one record only the last counts: each sets the record as a whole. What
+//! remains touches every row at most once, as upserts of many rows demand, and can be written in
+//! any order within a table.
 
 use crate::StoreError;
 use crate::row::{Encoder, Row, scope};

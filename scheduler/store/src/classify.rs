@@ -115,7 +115,8 @@ fn database_kind(error: &dyn DatabaseError) -> Kind {
 
 /// The low byte of SQLite's extended result code is the result code (sqlite.org/rescode.html).
 fn sqlite_kind(extended: u32) -> Kind {
-    /// SQLITE_IOERR_WRITE, _SHMSIZE and _TRUNCATE: what a full disk or a quota looks like where the system says so late.
+    /// SQLITE_IOERR_WRITE, _SHMSIZE and _TRUNCATE: what a full disk or a quota looks like where the
+    /// system says so late.
     const WRITE_ERRORS: [u32; 3] = [778, 4874, 1546];
     match extended & 0xff {
         // BUSY, LOCKED
@@ -157,7 +158,8 @@ fn postgres_kind(state: &str) -> Kind {
         "53100" => Kind::DiskFull,
         // invalid authorization, password; database does not exist; may not connect
         "28000" | "28P01" | "3D000" | "42501" => Kind::LoginRefused,
-        // too many connections, out of memory, admin and crash shutdown, cannot connect now, idle session or transaction ended, read-only
+        // too many connections, out of memory, admin and crash shutdown, cannot connect now, idle
+        // session or transaction ended, read-only
         "53300" | "53200" | "57P01" | "57P02" | "57P03" | "57P05" | "57014" | "25006" | "25P03" => {
             Kind::Unavailable
         }

@@ -1,7 +1,7 @@
 //! Writing changes: the hot path.
 //!
-//! One call is one transaction, whatever it holds: the caller collects the changes of the requests that came in while the
-//! previous commit was under way, and pays for the disk once (group commit).
+//! One call is one transaction, whatever it holds: the caller collects the changes of the requests
+//! that came in while the previous commit was under way, and pays for the disk once (group commit).
 
 use crate::batch::Batch;
 use crate::lease::check_lease;
@@ -12,11 +12,13 @@ use sea_orm::{ConnectionTrait, Statement, Value};
 use std::sync::Arc;
 
 impl Store {
-    /// Writes all of the changes, or none. Later changes of the same record win; applying the same list again changes nothing.
+    /// Writes all of the changes, or none. Later changes of the same record win; applying the same
+    /// list again changes nothing.
     ///
     /// # Errors
-    /// `Fenced` if the lease was taken over or released; `TooLarge`, `Unstorable` for a record that no database would give
-    /// back as it is; `DiskFull`; `Locked`; `Unavailable`, the only one after which the changes may have been written: repeat it.
+    /// `Fenced` if the lease was taken over or released; `TooLarge`, `Unstorable` for a record that
+    /// no database would give back as it is; `DiskFull`; `Locked`; `Unavailable`, the only one
+    /// after which the changes may have been written: repeat it.
     pub async fn commit(&self, lease: &Lease, changes: &[Change]) -> Result<(), StoreError> {
         if changes.is_empty() {
             return Ok(());

@@ -2,25 +2,32 @@
 
 use std::time::Duration;
 
-/// Where the state lives and how hard the database is used. [`StoreConfig::new`] gives every setting its default.
+/// Where the state lives and how hard the database is used. [`StoreConfig::new`] gives every
+/// setting its default.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// `sqlite:PATH` (or `sqlite://PATH`, `sqlite::memory:`), `mysql://USER:PASSWORD@HOST:PORT/DATABASE` (also `mariadb:`),
-    /// or `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (also `postgresql:`). A driver as in oslo's `mysql+pymysql:` is ignored.
+    /// `sqlite:PATH` (or `sqlite://PATH`, `sqlite::memory:`),
+    /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` (also `mariadb:`), or
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (also `postgresql:`). A driver as in oslo's
+    /// `mysql+pymysql:` is ignored.
     pub url: DatabaseUrl,
-    /// Most connections in all, at least 2 are used. One (SQLite) or two (servers) of them are kept for writing, so that slow
-    /// reads never hold up a commit. Default 8.
+    /// Most connections in all, at least 2 are used. One (SQLite) or two (servers) of them are kept
+    /// for writing, so that slow reads never hold up a commit. Default 8.
     pub max_connections: u32,
-    /// How long an operation waits for a connection, and how long opening waits for the database. Default 5 s.
+    /// How long an operation waits for a connection, and how long opening waits for the database.
+    /// Default 5 s.
     pub connect_timeout: Duration,
-    /// How long a write waits for a lock that another process holds before it fails with `Locked`. Default 5 s.
+    /// How long a write waits for a lock that another process holds before it fails with `Locked`.
+    /// Default 5 s.
     pub lock_timeout: Duration,
-    /// After this time an operation is given up as `Unavailable`, whatever the database is doing. Default 60 s.
+    /// After this time an operation is given up as `Unavailable`, whatever the database is doing.
+    /// Default 60 s.
     pub operation_timeout: Duration,
-    /// SQLite only: what a commit survives. Servers have settings of their own for this. Default [`Durability::Full`].
+    /// SQLite only: what a commit survives. Servers have settings of their own for this. Default
+    /// [`Durability::Full`].
     pub durability: Durability,
-    /// SQLite only: the file never grows beyond this many pages of 4096 bytes; a commit that needs more fails with
-    /// `DiskFull`. Default: no limit but the disk.
+    /// SQLite only: the file never grows beyond this many pages of 4096 bytes; a commit that needs
+    /// more fails with `DiskFull`. Default: no limit but the disk.
     pub sqlite_max_pages: Option<u32>,
 }
 
@@ -32,8 +39,9 @@ pub enum Durability {
     /// A power failure: every commit waits for the disk.
     #[default]
     Full,
-    /// A crash of the scheduler, but the last commits may be lost with the machine's power. The file stays consistent.
-    /// Breaks "nobody hears of its end before the claim is durable" for such a failure: for tests and demonstrations.
+    /// A crash of the scheduler. A power failure of the machine may lose the last commits, but the
+    /// file stays consistent. Such a failure can break the rule that a victim receives its notice
+    /// only after the claim is durable, so use this for tests and demonstrations only.
     Normal,
 }
 
@@ -41,7 +49,8 @@ impl StoreConfig {
     /// The defaults, for a URL.
     ///
     /// # Errors
-    /// [`StoreError::BadUrl`](crate::StoreError::BadUrl) if the URL names no database that the store can use.
+    /// [`StoreError::BadUrl`](crate::StoreError::BadUrl) if the URL names no database that the
+    /// store can use.
     pub fn new(url: &str) -> Result<Self, crate::StoreError> {
         Ok(Self {
             url: url.parse()?,

@@ -1,11 +1,12 @@
 //! Connections to the three databases, each set up for safety first.
 //!
-//! Writers and readers have pools of their own. On SQLite there is exactly one writing connection, so that the writers of this
-//! process queue up in order instead of running into each other's locks; on the others there are two (a commit, and the renewal
-//! of the lease beside it), so that slow reads never keep a commit from its connection.
+//! Writers and readers have pools of their own. On SQLite there is exactly one writing connection,
+//! so that the writers of this process queue up in order instead of running into each other's
+//! locks; on the others there are two (a commit, and the renewal of the lease beside it), so that
+//! slow reads never keep a commit from its connection.
 //!
-//! The drivers' pools are built here and not by sea-orm, because sea-orm writes its connect options, URL and password included,
-//! into trace spans.
+//! The drivers' pools are built here and not by sea-orm, because sea-orm writes its connect
+//! options, URL and password included, into trace spans.
 
 use crate::classify::{classify, unavailable};
 use crate::config::{Durability, StoreConfig};
@@ -30,22 +31,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A connection that has been idle for so long is asked whether it is alive before it is used. Busy ones are not: their next
-/// statement will tell, and commits are repeated once.
+/// A connection that was idle for this long is tested before it is used. A busy connection is not:
+/// its next statement shows whether it works, and commits are repeated once.
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// Connections to a server are renewed after half an hour, so that changed addresses and rights are noticed.
+/// Connections to a server are renewed after half an hour, so that changed addresses and rights are
+/// noticed.
 const MAX_LIFETIME: Duration = Duration::from_secs(1800);
-/// How long a connection may take to say that it is alive after its server had fallen silent.
+/// How long a connection may take to answer a test after its server had stopped answering.
 const SILENCE_TEST: Duration = Duration::from_secs(1);
-/// How long a transaction may stand idle before the server ends it: a scheduler that was stopped in the middle of its turn keeps the others
-/// waiting no longer than that.
+/// How long a transaction may be idle before the server ends it. A scheduler that was stopped in
+/// the middle of its turn delays the others no longer than that.
 const IDLE_TRANSACTION: Duration = Duration::from_secs(5);
-/// Of several programs that open a new SQLite file at once, one turns on the write-ahead log, and the others are refused at once: for this
-/// SQLite does not wait as for other locks. They try again after this pause, and then after twice the one before, until it is as long as they would wait for a lock.
+/// Of several programs that open a new SQLite file at once, one turns on the write-ahead log, and
+/// the others are refused at once: for this SQLite does not wait as for other locks. They try again
+/// after this pause, and then after twice the one before, until it is as long as they would wait
+/// for a lock.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// How long closing waits for operations that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Room for rows that SQLite keeps in memory for the connection that writes, in KiB (negative is KiB in `PRAGMA cache_size`).
+/// Room for rows that SQLite keeps in memory for the connection that writes, in KiB (negative is
+/// KiB in `PRAGMA cache_size`).
 const SQLITE_CACHE: &str = "-32768";
 /// The same for each of those that read: they are several, and the region itself is in memory.
 const SQLITE_READER_CACHE: &str = "-4096";
@@ -109,7 +114,8 @@ impl Connections {
                             Box::pin(is_out_of_transactions(connection))
                         })
                 };
-                // The first connection makes the file and turns on the write-ahead log; two at once would lock each other out.
+                // The first connection makes the file and turns on the write-ahead log; two at once
+                // would lock each other out.
                 let mut pause = FIRST_PAUSE;
                 let writer = loop {
                     let error = match pool(1).connect_with(options.clone()).await {
@@ -279,12 +285,14 @@ impl Connections {
         classify(&self.url, operation, error)
     }
 
-    /// Remembers that the server did not answer: connections have to prove that they are alive before they are used again.
+    /// Records that the server did not answer. Connections are then tested before they are used
+    /// again.
     pub(crate) fn fell_silent(&self) {
         self.silent.store(true, Ordering::Relaxed);
     }
 
-    /// Closes all connections. Readers first: the last one to leave an SQLite file tidies up its log.
+    /// Closes all connections. Readers first: the last one to leave an SQLite file tidies up its
+    /// log.
     pub(crate) async fn close(&self) {
         for pool in [&self.reader, &self.writer] {
             match tokio::time::timeout(CLOSE_TIMEOUT, pool.close_by_ref()).await {
@@ -296,8 +304,8 @@ impl Connections {
     }
 }
 
-/// How a transaction that writes begins: on SQLite with the lock for writing, because one that begins as a reader cannot always
-/// become a writer. The other databases ignore it.
+/// How a transaction that writes begins: on SQLite with the lock for writing, because one that
+/// begins as a reader cannot always become a writer. The other databases ignore it.
 pub(crate) fn write_options() -> TransactionOptions {
     TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
@@ -324,10 +332,11 @@ fn sqlite_options(config: &StoreConfig) -> SqliteConnectOptions {
     }
 }
 
-/// False for a connection that has to be thrown away.
+/// False for a connection that has to be closed.
 ///
-/// When a disk is full, SQLite rolls back by itself. The driver's own rollback then fails, and it believes to be in a transaction for ever: all that
-/// follows would be savepoints within one that nobody commits, seen by this connection and by no other, and lost with it.
+/// When a disk is full, SQLite rolls back by itself. The driver's own rollback then fails, and the
+/// driver believes forever that a transaction is open. All later statements would be savepoints in
+/// a transaction that is never committed: visible to this connection only, and lost with it.
 async fn is_out_of_transactions(connection: &mut SqliteConnection) -> Result<bool, Error> {
     if connection.is_in_transaction() {
         // A rollback may be on its way still; the answer comes behind it.
@@ -384,8 +393,9 @@ fn server_pool<D: Database>(
                 })
             },
         )
-        // The driver tests connections that come back, for as long as it takes. After an operation was given up that may be until
-        // the system's TCP gives up as well, a quarter of an hour, in which the pool would have one connection less.
+        // The driver tests connections that come back, for as long as it takes. After an operation
+        // was given up that may be until the system's TCP gives up as well, a quarter of an hour,
+        // in which the pool would have one connection less.
         .after_release(move |connection: &mut D::Connection, _| {
             let silent = Arc::clone(&silent);
             Box::pin(async move {

@@ -1,4 +1,5 @@
-//! One database and how it is used: queries, transactions that are repeated where that is safe, and an end to all waiting.
+//! One database and how it is used: queries, transactions that are repeated where that is safe, and
+//! an end to all waiting.
 
 use crate::classify::{is_conflict, unavailable};
 use crate::config::StoreConfig;
@@ -11,8 +12,8 @@ use sea_orm::{
 use std::pin::Pin;
 use std::time::Duration;
 
-/// How often a transaction that lost against another one is tried in all. Each time the others got further, so that more
-/// than two or three are never needed unless something is wrong.
+/// How often a transaction that lost against another one is tried in all. Each time the others got
+/// further, so that more than two or three are never needed unless something is wrong.
 const CONFLICT_TRIES: u32 = 6;
 /// The first pause after such a loss; it doubles each time.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(4);
@@ -67,7 +68,8 @@ impl Database {
         self.connections.classify(operation, error)
     }
 
-    /// Runs one query on a connection for reading. `sql` has the placeholder `?` for each value in order.
+    /// Runs one query on a connection for reading. `sql` has the placeholder `?` for each value in
+    /// order.
     pub(crate) async fn query(
         &self,
         operation: &'static str,
@@ -81,8 +83,9 @@ impl Database {
             .map_err(|error| self.classify(operation, error))
     }
 
-    /// Runs `work` in a transaction that writes, and commits it. Repeats it if it lost against another transaction, and once if
-    /// the connection broke: `work` must be safe to repeat even if it was committed.
+    /// Runs `work` in a transaction that writes, and commits it. Repeats it if it lost against
+    /// another transaction, and once if the connection broke: `work` must be safe to repeat even if
+    /// it was committed.
     pub(crate) async fn write<T: Send, E: From<StoreError> + Send>(
         &self,
         operation: &'static str,
@@ -104,7 +107,7 @@ impl Database {
                     pause *= 2;
                     continue;
                 }
-                // Having waited for a connection in vain is an answer; a broken one is worth a second look.
+                // A timeout of the pool is final. A broken connection is worth a second attempt.
                 let waited = matches!(error, DbErr::ConnectionAcquire(_));
                 let error = self.classify(operation, error);
                 if matches!(error, StoreError::Unavailable { .. }) && !waited && !reconnected {
@@ -129,8 +132,8 @@ impl Database {
                 Ok(done)
             }
             Err(failure) => {
-                // Locks are given back now and not when the connection happens to be used again. If this fails, the connection is
-                // broken, and the database has rolled back by itself.
+                // Locks are given back now and not when the connection happens to be used again. If
+                // this fails, the connection is broken, and the database has rolled back by itself.
                 if let Err(error) = transaction.rollback().await {
                     tracing::debug!(%error, "a transaction could not be rolled back");
                 }
@@ -139,7 +142,7 @@ impl Database {
         }
     }
 
-    /// Gives up when the database takes absurdly long: a dead network is silent.
+    /// Gives up after the operation timeout, because a dead network reports no error.
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = T> + Send,

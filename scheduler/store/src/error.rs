@@ -3,13 +3,15 @@
 use ebbtide_model::Timestamp;
 use thiserror::Error;
 
-/// An error of the store. Unless a variant says otherwise, nothing of the operation has been written.
+/// An error of the store. Unless a variant says otherwise, nothing of the operation has been
+/// written.
 ///
 /// The messages never contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoreError {
-    /// The database cannot be reached, went away in the middle, or has no connection to spare. Whether a commit that failed like
-    /// this was written is not known; repeating it is safe, and right.
+    /// The database cannot be reached, went away in the middle, or has no connection to spare.
+    /// Whether a commit that failed like this was written is not known; repeating it is safe, and
+    /// right.
     #[error(
         "the database {url} is not available: {reason}; check that it runs and can be reached from here, the operation can be repeated as it is"
     )]
@@ -46,10 +48,11 @@ pub enum StoreError {
     Fenced {
         /// The epoch of the lease that was shown.
         epoch: i64,
-        /// Who has it now, in words.
+        /// The scheduler that has it now, in words.
         by: String,
     },
-    /// More was written by other schedulers than the commit log still has. Not an answer for people: whoever follows reads everything anew.
+    /// Other schedulers have written more than the commit log still has. Internal: a scheduler that
+    /// follows the log reads everything again.
     #[error(
         "the commits after number {seen} of the database {url} are not in its log any more (the last is {head}); everything is read anew"
     )]
@@ -68,7 +71,7 @@ pub enum StoreError {
     LeaseHeld {
         /// Which database, without the password.
         url: String,
-        /// Who holds the lease.
+        /// The scheduler that holds the lease.
         holder: String,
         /// When the lease ends if it is not renewed.
         until: Timestamp,
@@ -153,7 +156,8 @@ pub enum StoreError {
         /// What the database said.
         reason: String,
     },
-    /// The database refused a statement for a reason that has nothing to do with load or connections.
+    /// The database refused a statement for a reason that has nothing to do with load or
+    /// connections.
     #[error(
         "the database {url} refused {operation}: {reason}; check that its tables are as this program made them and that the user may use them"
     )]
@@ -189,7 +193,8 @@ impl StoreError {
         }
     }
 
-    /// True if the same operation can succeed later although nobody changes it: the caller may repeat it as it is.
+    /// True if the same operation can succeed later without any intervention. The caller may repeat
+    /// it unchanged.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(

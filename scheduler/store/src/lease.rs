@@ -1,9 +1,10 @@
 //! The lease: one scheduler at a time decides on a database.
 //!
-//! The table `lease` has one row. Whoever takes the lease adds one to its epoch; a commit that shows an older epoch is refused
-//! inside its own transaction. So that a scheduler that was only slow, and whose lease has been taken over, can do no harm,
-//! whatever its clock says. If schedulers disagree about the time, the lease may change hands once without need, and a dead holder's is taken over
-//! by whoever has watched for as long as a lease lasts that nobody renews it.
+//! The table `lease` has one row. A scheduler that takes the lease adds one to its epoch. A commit
+//! with an older epoch is refused inside its own transaction. A slow scheduler whose lease was
+//! taken over therefore can do no harm, whatever its clock says. If the clocks of schedulers
+//! differ, the lease may change hands once without need. A scheduler also takes over the lease of a
+//! dead holder after it has watched for a whole lease duration that the holder did not renew it.
 
 use crate::schema::Table;
 use crate::store::{Failure, Store, Work, statement};
@@ -28,7 +29,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Who holds it.
+    /// The scheduler that holds the lease.
     #[must_use]
     pub fn holder(&self) -> &str {
         &self.holder
@@ -40,7 +41,7 @@ impl Lease {
         self.epoch
     }
 
-    /// When somebody else may take it over unless it is renewed.
+    /// When another scheduler may take the lease over unless the holder renews it.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.expires_at
@@ -54,7 +55,7 @@ struct Current {
     expires_at: Timestamp,
 }
 
-/// Reads the row, and keeps everybody else from changing it until the transaction ends. SQLite does that for the whole database.
+/// Reads the row and locks it until the transaction ends. SQLite locks the whole database.
 async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Failure> {
     let backend = transaction.get_database_backend();
     let sql = match backend {
@@ -76,10 +77,11 @@ async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Failure>
     })
 }
 
-/// Refuses a transaction whose lease is not the present one. Until the transaction ends nobody can take the lease over.
+/// Refuses a transaction whose lease is not the current one. No scheduler can take the lease over
+/// until the transaction ends.
 ///
-/// Nothing is written here. The column `commits` counts commits that are in the log, and only those: whoever finds it higher than the log reads
-/// everything anew.
+/// Writes nothing. The column `commits` counts only commits that are in the log; a scheduler that
+/// finds a number higher than the log reads everything again.
 pub(crate) async fn check_lease(
     transaction: &DatabaseTransaction,
     lease: &Lease,
@@ -99,14 +101,17 @@ pub(crate) async fn check_lease(
 }
 
 impl Store {
-    /// Takes the lease if nobody else has it, or theirs has ended by `now`; from then on commits with older leases are refused.
+    /// Takes the lease if no other scheduler has it, or if the lease of the other one has ended by
+    /// `now`. From then on commits with older leases are refused.
     ///
-    /// `holder` names the scheduler, and comes up in the error that others get. The same holder gets the lease again at
-    /// once, so that a scheduler that crashed and was restarted under its name need not wait for the end of its own lease: two that run
-    /// at the same time must have different names.
+    /// `holder` is the name of the scheduler; it appears in the error that other schedulers get.
+    /// The same holder gets the lease again at once, so a scheduler that crashed and restarts under
+    /// its name need not wait for its own lease to end. Two schedulers that run at the same time
+    /// must have different names.
     ///
     /// # Errors
-    /// `LeaseHeld` with holder and end; `Unstorable` for a name that is empty or longer than 255 characters.
+    /// `LeaseHeld` with holder and end; `Unstorable` for a name that is empty or longer than 255
+    /// characters.
     pub async fn acquire_lease(
         &self,
         holder: &str,
@@ -116,11 +121,14 @@ impl Store {
         self.acquire(holder, None, now, ttl).await
     }
 
-    /// Takes a lease that its holder has not renewed for as long as a lease lasts, whatever its end says: `abandoned` is holder and end as
-    /// `LeaseHeld` has named them all the time. So a clock that was wrong when the lease was taken keeps nobody waiting for longer.
+    /// Takes a lease that its holder has not renewed for a whole lease duration, whatever its end
+    /// says. `abandoned` is the holder and the end that `LeaseHeld` has reported all that time. A
+    /// clock that was wrong when the lease was taken therefore delays other schedulers by no more
+    /// than that duration.
     ///
     /// # Errors
-    /// As [`Store::acquire_lease`]; `LeaseHeld` also if the lease has been renewed, or taken by somebody else, in the last moment.
+    /// As [`Store::acquire_lease`]; `LeaseHeld` also if the holder renewed the lease, or another
+    /// scheduler took it, in the last moment.
     pub async fn take_over_lease(
         &self,
         holder: &str,
@@ -170,10 +178,11 @@ impl Store {
         .await
     }
 
-    /// Makes the lease last until `ttl` from `now`. One that has ended can be renewed as long as nobody else has taken it.
+    /// Extends the lease until `ttl` after `now`. A lease that has ended can be renewed as long as
+    /// no other scheduler has taken it.
     ///
     /// # Errors
-    /// `Fenced` if somebody has, or if it was released.
+    /// `Fenced` if another scheduler has taken the lease, or if it was released.
     pub async fn renew_lease(
         &self,
         lease: &Lease,
@@ -195,7 +204,7 @@ impl Store {
         .await
     }
 
-    /// Who has the lease; `None` if nobody has taken it.
+    /// The scheduler that took the lease last; `None` if the lease was never taken or was released.
     ///
     /// # Errors
     /// Only those of the database.
@@ -209,7 +218,8 @@ impl Store {
         Ok(holder.filter(|holder| !holder.is_empty()))
     }
 
-    /// Gives the lease back, so that the next scheduler need not wait for its end. Does nothing if it is no longer the present one.
+    /// Releases the lease, so that the next scheduler need not wait for its end. Does nothing if
+    /// the lease is no longer the current one.
     ///
     /// # Errors
     /// Only those of the database.

@@ -1,16 +1,20 @@
 //! The durable state of a scheduler, in SQL through sea-orm.
 //!
-//! One [`Store`] speaks to one database: an SQLite file, MariaDB or PostgreSQL, with the same tables and the same behaviour.
-//! What a region decides comes in as a list of [changes](ebbtide_model::record::Change) and is written by
-//! [`Store::commit`] in one transaction, all or nothing; [`Store::load`] gives a restarted region everything that it needs to
-//! go on. Beside that there are reads for the API, and [`Store::purge`] for what is long over.
+//! One [`Store`] uses one database: an SQLite file, MariaDB or PostgreSQL, with the same tables and
+//! the same behaviour. A region's decisions come in as a list of
+//! [changes](ebbtide_model::record::Change). [`Store::commit`] writes the list in one transaction,
+//! all or nothing. [`Store::load`] returns everything that a restarted region needs to continue.
+//! There are also reads for the API, and [`Store::purge`] deletes old records.
 //!
 //! Invariants:
-//! - On SQLite only the holder of the [`Lease`] writes: every commit checks the lease's epoch inside its transaction. On the others whoever has
-//!   the [`WriteTurn`] writes, one after another, and everybody follows; the lease says who is on duty.
-//! - A commit that returned `Ok` survives whatever the database's durability survives; one that returned
-//!   [`StoreError::Unavailable`] may or may not have been written, and is repeated by its caller as it is.
-//! - Nothing here reads a clock: every time comes in as a [`Timestamp`](ebbtide_model::Timestamp).
+//! - On SQLite only the holder of the [`Lease`] writes: every commit checks the epoch of the lease
+//!   inside its transaction. On the other databases the scheduler that has the [`WriteTurn`]
+//!   writes, one after another, and all the others follow; the lease says which scheduler is on
+//!   duty.
+//! - A commit that returned `Ok` survives whatever the durability of the database survives. A
+//!   commit that returned [`StoreError::Unavailable`] may or may not have been written; its caller
+//!   repeats it unchanged.
+//! - The store reads no clock: every time comes in as a [`Timestamp`](ebbtide_model::Timestamp).
 //!
 //! sea-orm and its drivers are used in this crate and in no other.
 

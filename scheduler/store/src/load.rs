@@ -18,9 +18,10 @@ const LAST_PRICES: &str = "WHERE created_at = (SELECT MAX(later.created_at) FROM
      WHERE later.flavor_id = prices.flavor_id) ORDER BY id";
 
 impl Store {
-    /// Everything that a region needs to go on after a restart, as of one moment: hosts in the order of their registration (then by
-    /// name), servers that are not gone and those that went lately, evacuations that are not final or were claimed at `since` or later, and the outbox in the
-    /// order of writing.
+    /// Everything that a region needs to go on after a restart, as of one moment: hosts in the
+    /// order of their registration (then by name), servers that are not gone and those that went
+    /// lately, evacuations that are not final or were claimed at `since` or later, and the outbox
+    /// in the order of writing.
     ///
     /// # Errors
     /// `Corrupt` for the first row that cannot be read, with table and key; those of the database.
@@ -120,7 +121,8 @@ impl Loader<'_> {
             .map_err(|_| corrupt("commits is no number"))
     }
 
-    /// In two parts, each of which is one piece of an index, and the second of which goes on in time where the first ends.
+    /// In two parts, each of which is one piece of an index, and the second of which goes on in
+    /// time where the first ends.
     async fn evacuations(&self, since: Timestamp) -> Result<Vec<Evacuation>, StoreError> {
         let since = Value::from(since.as_millis());
         let older = "WHERE final_at IS NULL AND created_at < ? ORDER BY created_at, id";
@@ -130,7 +132,8 @@ impl Loader<'_> {
         Ok(all)
     }
 
-    /// Counted from the last one that went, not from now: while the scheduler was away nobody could repeat anything.
+    /// Servers that went recently, counted back from the last one and not from now: while the
+    /// scheduler was down, no client could repeat a request.
     async fn gone(&self) -> Result<Vec<(ServerId, Timestamp)>, StoreError> {
         let last = self.rows("SELECT MAX(gone_at) FROM servers", []).await?;
         let Some(last) = last.first() else {

@@ -19,7 +19,8 @@ pub(crate) const TRIM: &str = "DELETE FROM commit_log WHERE written_at < ?";
 const INSERT: &str =
     "INSERT INTO commit_log (number, part, token, written_at, record) VALUES (?, ?, ?, ?, ?)";
 
-/// A part is cut as soon as it is longer than this, so that any number of changes fits into the packets of a MariaDB server.
+/// A part is cut as soon as it is longer than this, so that any number of changes fits into the
+/// packets of a MariaDB server.
 const PART_BYTES: usize = 1 << 20;
 
 /// What a commit has changed.

@@ -1,4 +1,5 @@
-//! Plugins that operators have added and changed. Few rows that are written by hand: no part of commits, and followed by looking now and then.
+//! Plugins that operators have added and changed. Few rows that are written by hand: no part of
+//! commits, and followed by looking now and then.
 
 use crate::StoreError;
 use crate::row;
@@ -59,11 +60,12 @@ impl Store {
             .map_err(|error| self.classify("reading a plugin", error))
     }
 
-    /// Writes a row, instead of the one that there is. The component, if there is one, goes with it.
+    /// Writes a row, instead of the one that there is. The component, if there is one, goes with
+    /// it.
     ///
     /// # Errors
-    /// `Unstorable` for a name that is empty or longer than 255 characters; `TooLarge` for a component that the database does not take; what the
-    /// database says.
+    /// `Unstorable` for a name that is empty or longer than 255 characters; `TooLarge` for a
+    /// component that the database does not take; what the database says.
     pub async fn put_plugin(
         &self,
         plugin: &PluginRow,

@@ -42,7 +42,7 @@ pub enum Kind {
     Evacuations,
     /// Decisions none of whose servers is still there: as long as one is, it can be explained.
     Decisions,
-    /// Lives. What they were told of stays in models that were fitted meanwhile.
+    /// Lives. Models that were fitted from them remain.
     Lives,
     /// Prices that another one had taken the place of by then: the last one counts until the next.
     Prices,
@@ -111,11 +111,13 @@ pub struct OldRecord {
 }
 
 impl Store {
-    /// Deletes what was over before `before`: at most `limit` of each kind, oldest first, in small transactions, so that it can run beside
-    /// commits. If it deleted `limit` of a kind, there is probably more. Needs no lease: nobody decides on what it deletes.
+    /// Deletes records that were over before `before`: at most `limit` of each kind, oldest first,
+    /// in small transactions, so that it can run beside commits. If it deleted `limit` of a kind,
+    /// more records of this kind probably remain. It needs no lease, because no decision uses the
+    /// records that it deletes.
     ///
     /// # Errors
-    /// Those of the database; what was deleted until then stays deleted.
+    /// Those of the database. Records that were deleted before the error stay deleted.
     pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<Purged, StoreError> {
         Ok(Purged {
             servers: self.purge_some(Kind::Servers, before, limit).await?,

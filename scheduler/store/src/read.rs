@@ -1,7 +1,7 @@
 //! Reads for the API: single records, and lists, newest first.
 //!
-//! Lists go page by page: the next page is asked for with the identifier of the last record seen (the marker). As new records come
-//! first, pages that are behind them never shift.
+//! Lists are paged: a request for the next page names the identifier of the last record seen (the
+//! marker). New records come first, so later pages never shift.
 
 use crate::StoreError;
 use crate::load::record;
@@ -23,7 +23,8 @@ pub const MAX_PAGE: u32 = 1000;
 pub struct ServerFilter {
     /// Of this project.
     pub project_id: Option<String>,
-    /// In this status. A status of servers that are gone includes those, whatever `include_gone` says.
+    /// In this status. A status of servers that are gone includes those, whatever `include_gone`
+    /// says.
     pub status: Option<ServerStatus>,
     /// On this host, or last there.
     pub host: Option<String>,
@@ -280,7 +281,8 @@ impl Store {
             let at: i64 = row
                 .try_get_by_index(0)
                 .map_err(|error| self.classify("a read", error))?;
-            // The first condition is implied by the second, but only it lets every planner start in the index.
+            // The first condition is implied by the second, but only it lets every planner start in
+            // the index.
             conditions.and(
                 "created_at <= ? AND (created_at < ? OR id < ?)",
                 [at.into(), at.into(), marker.into()],

@@ -125,8 +125,9 @@ impl Encoder {
         self.with_record(&DECISIONS, &id, columns, decision)
     }
 
-    /// One row for each server that the decision was about, with the key of the row. Of a refused request the first ones suffice to find
-    /// it: its servers are not there, and a thousand rows were most of what a request costs that nothing comes of.
+    /// One row for each server that the decision was about, with the key of the row. Of a refused
+    /// request the first ones suffice to find it: its servers are not there, and a thousand rows
+    /// were most of what a request costs that nothing comes of.
     pub(crate) fn decision_servers(decision: &Decision) -> impl Iterator<Item = (String, Row)> {
         let id = decision.id.to_string();
         let at = decision.at;
@@ -251,8 +252,8 @@ pub(crate) fn check_key(table: &'static Table, what: &str, value: &str) -> Resul
     check(table, what, value, MAX_KEY_CHARS)
 }
 
-/// What the databases do not agree on is refused before they see it: PostgreSQL takes no NUL, MariaDB ignores blanks at the end
-/// of keys, SQLite takes any length.
+/// What the databases do not agree on is refused before they see it: PostgreSQL takes no NUL,
+/// MariaDB ignores blanks at the end of keys, SQLite takes any length.
 fn check(
     table: &'static Table,
     record: &str,

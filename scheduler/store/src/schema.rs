@@ -1,12 +1,14 @@
 //! The tables, as the statements see them. How they are made is in [`migration`](crate::migration).
 //!
 //! Invariants:
-//! - The column `record` holds the whole record as JSON and is the truth. The other columns are copies of what is filtered,
-//!   sorted or joined by, written in the same statement.
-//! - Identifiers are their text of 36 characters: the same in all three databases, readable in any SQL shell, and what logs and
-//!   commands show. (Native types differ: `uuid`, `binary(16)`, none. They would save 20 bytes a row and index entry.)
+//! - The column `record` holds the whole record as JSON and is the truth. The other columns are
+//!   copies of what is filtered, sorted or joined by, written in the same statement.
+//! - Identifiers are their text of 36 characters: the same in all three databases, readable in any
+//!   SQL shell, and what logs and commands show. (Native types differ: `uuid`, `binary(16)`, none.
+//!   They would save 20 bytes a row and index entry.)
 //! - Times are milliseconds since 1970 in a `bigint`, states are their words.
-//! - A table has no unique key but the one that its rows are written by: `ON DUPLICATE KEY` of MariaDB matches any of them.
+//! - A table has no unique key but the one that its rows are written by: `ON DUPLICATE KEY` of
+//!   MariaDB matches any of them.
 
 /// One table and how its rows are written.
 #[derive(Debug)]
@@ -138,12 +140,13 @@ pub(crate) static TABLES: [&Table; 12] = [
     &PRICES,
 ];
 
-/// Longest text in a column that is part of an index: as in Nova's tables, and 255 × 4 bytes still fit into a key of MariaDB.
+/// Longest text in a column that is part of an index: as in Nova's tables, and 255 × 4 bytes still
+/// fit into a key of MariaDB.
 pub(crate) const MAX_KEY_CHARS: usize = 255;
 /// Longest `scope` of a budget: a prefix and the longest key.
 pub(crate) const MAX_SCOPE_CHARS: usize = MAX_KEY_CHARS + 16;
-/// Largest record or message, in bytes. 16 MB, not MiB: with the rest of its statement it has to fit into one packet of a
-/// MariaDB server with the default `max_allowed_packet` of 16 MiB.
+/// Largest record or message, in bytes. 16 MB, not MiB: with the rest of its statement it has to
+/// fit into one packet of a MariaDB server with the default `max_allowed_packet` of 16 MiB.
 pub(crate) const MAX_RECORD_BYTES: usize = 16_000_000;
 
 #[cfg(test)]

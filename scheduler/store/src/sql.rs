@@ -1,7 +1,8 @@
 //! The texts of the statements that changes are written with, made once when the store is opened.
 //!
-//! Rows are written many at a time. A statement for each number of rows would fill the drivers' caches of prepared statements,
-//! so that rows are cut into groups of 64, 32, 16, 8, 4, 2 and 1: never more than seven texts a table.
+//! Rows are written many at a time. A statement for each number of rows would fill the drivers'
+//! caches of prepared statements, so that rows are cut into groups of 64, 32, 16, 8, 4, 2 and 1:
+//! never more than seven texts a table.
 
 use crate::schema::{TABLES, Table};
 use sea_orm::DbBackend;
@@ -10,12 +11,13 @@ use sea_orm::sea_query::{
     QueryStatementWriter, SqliteQueryBuilder, Value,
 };
 
-/// Most rows in one statement, a power of two. More do not pay: at 64 rows the cost of a statement is spread thin enough.
+/// Most rows in one statement, a power of two. More do not pay: at 64 rows the cost of a statement
+/// is spread thin enough.
 pub(crate) const MAX_ROWS: usize = 64;
-/// A statement is cut before it exceeds this many bytes, unless a single row does: several records of allowed size must not
-/// add up to a packet that MariaDB refuses.
+/// A statement is cut before it exceeds this many bytes, unless a single row does: several records
+/// of allowed size must not add up to a packet that MariaDB refuses.
 pub(crate) const MAX_STATEMENT_BYTES: usize = 4 << 20;
-/// How many prepared statements a connection keeps: all of ours, and the reads.
+/// How many prepared statements a connection keeps: all statements of this crate, and the reads.
 pub(crate) const STATEMENT_CACHE: usize = 256;
 
 /// The texts for one kind of database.
@@ -85,8 +87,9 @@ fn delete(table: &Table, rows: usize, backend: DbBackend) -> String {
     text(&statement, backend)
 }
 
-/// Cuts `sizes.len()` rows into groups for one statement each: the largest power of two that is left, fits
-/// [`MAX_STATEMENT_BYTES`], and is not above [`MAX_ROWS`]. Returns the lengths of the groups.
+/// Cuts `sizes.len()` rows into groups for one statement each: the largest power of two that is
+/// left, fits [`MAX_STATEMENT_BYTES`], and is not above [`MAX_ROWS`]. Returns the lengths of the
+/// groups.
 pub(crate) fn groups(sizes: &[usize]) -> Vec<usize> {
     let mut groups = Vec::new();
     let mut start = 0;

@@ -31,11 +31,13 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Connects, and brings the database to this program's schema. An SQLite file and its directory are made if missing.
+    /// Connects, and brings the database to this program's schema. An SQLite file and its directory
+    /// are made if missing.
     ///
     /// # Errors
-    /// `Unavailable` or `LoginRefused` if there is no way in; `SchemaTooNew`; `Locked` if another program migrates the database
-    /// for longer than a minute; `Corrupt` if the file is no database.
+    /// `Unavailable` or `LoginRefused` if there is no way in; `SchemaTooNew`; `Locked` if another
+    /// program migrates the database for longer than a minute; `Corrupt` if the file is no
+    /// database.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let connections = Connections::open(config).await?;
         let opened = migrate::<Migrator>(&connections).await;
@@ -70,7 +72,8 @@ impl Store {
         self.query("the ping", "SELECT 1", []).await.map(drop)
     }
 
-    /// Closes all connections, for every clone. Operations under way come to their end first, later ones fail with `Unavailable`.
+    /// Closes all connections, for every clone. Operations under way come to their end first, later
+    /// ones fail with `Unavailable`.
     pub async fn close(&self) {
         self.inner.database.connections.close().await;
     }
@@ -87,7 +90,8 @@ impl Store {
         self.inner.database.connections.classify(operation, error)
     }
 
-    /// Runs one query on a connection for reading. `sql` has the placeholder `?` for each value in order.
+    /// Runs one query on a connection for reading. `sql` has the placeholder `?` for each value in
+    /// order.
     pub(crate) async fn query(
         &self,
         operation: &'static str,

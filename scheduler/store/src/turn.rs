@@ -1,14 +1,17 @@
 //! Turns: how several schedulers write to one database.
 //!
-//! Commits have numbers without gaps. Whoever wants to write locks the head (the row of the lease, whose column `commits` is the number of the last
-//! commit) until its transaction ends, reads what the others have written since it looked last, decides with that in mind, and commits. What it
-//! writes is also a row of the commit log, which the others follow. So each scheduler holds the whole region in memory, no two of them ever
-//! decide about different states, and there is no conflict that would have to be undone.
+//! Commits have numbers without gaps. A scheduler that writes first locks the head until its
+//! transaction ends. The head is the row of the lease; its column `commits` is the number of the
+//! last commit. The scheduler then reads what the others have written since its last look, decides
+//! with that knowledge, and commits. What it writes is also a row of the commit log, which the
+//! others follow. So each scheduler holds the whole region in memory, no two schedulers ever decide
+//! about different states, and no conflict has to be undone.
 //!
-//! Whoever stops in the middle of a turn does not keep the others waiting for long: the database ends transactions that stand idle (see
-//! `connect`), and with it goes everything that had been written in that turn.
+//! A scheduler that stops in the middle of a turn does not delay the others for long: the database
+//! ends idle transactions (see `connect`), and discards everything that was written in that turn.
 //!
-//! SQLite has one active scheduler: a turn there takes no lock, and its commit is refused if the lease was taken over.
+//! SQLite has one active scheduler: a turn there takes no lock, and its commit is refused if the
+//! lease was taken over.
 
 use crate::batch::Batch;
 use crate::classify::is_conflict;
@@ -54,11 +57,13 @@ impl Store {
         self.backend() != Backend::Sqlite
     }
 
-    /// Waits until nobody else writes, and reads what was written after the commit `seen`. `duty`: the lease, if this scheduler has it.
+    /// Waits until no other scheduler writes, and reads what was written after the commit `seen`.
+    /// `duty` is the lease, if this scheduler has it.
     ///
     /// # Errors
-    /// `Behind` if what was written is not in the log any more: read everything with [`Store::load_all`]; `Locked` if somebody else writes
-    /// for longer than the lock timeout; those of the database.
+    /// `Behind` if the log no longer has all commits after `seen`: read everything with
+    /// [`Store::load_all`]; `Locked` if another scheduler writes for longer than the lock timeout;
+    /// those of the database.
     pub async fn turn(&self, seen: i64, duty: Option<&Lease>) -> Result<WriteTurn, StoreError> {
         if !self.is_shared() {
             return Ok(WriteTurn {
@@ -93,7 +98,7 @@ impl Store {
         self.in_time(locking).await?
     }
 
-    /// What was written after the commit `seen`, without waiting for anybody.
+    /// What was written after the commit `seen`, without waiting for other schedulers.
     ///
     /// # Errors
     /// As [`Store::turn`].
@@ -111,7 +116,8 @@ impl Store {
         }
     }
 
-    /// Everything that a region needs (see [`Store::load`]), and the number of the last commit that it contains.
+    /// Everything that a region needs (see [`Store::load`]), and the number of the last commit that
+    /// it contains.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -119,7 +125,7 @@ impl Store {
         self.load_with_head(since).await
     }
 
-    /// Deletes what everybody has read from the commit log: rows that were written before `before`, except for the last one.
+    /// Deletes old rows of the commit log: those written before `before`, except for the last one.
     ///
     /// # Errors
     /// Those of the database.
@@ -161,7 +167,8 @@ impl Store {
         upto: i64,
     ) -> Result<Vec<News>, StoreError> {
         let backend = transaction.get_database_backend();
-        // MariaDB gives a lock away a moment before what was written under it is seen by plain reads; a locking read sees it.
+        // MariaDB gives a lock away a moment before what was written under it is seen by plain
+        // reads; a locking read sees it.
         let locking = match backend {
             DbBackend::MySql => " LOCK IN SHARE MODE",
             _ => "",
@@ -189,7 +196,8 @@ impl Store {
 
 async fn lock_head(transaction: &DatabaseTransaction) -> Result<Head, DbErr> {
     let backend = transaction.get_database_backend();
-    // An update and not only a lock: in a Galera cluster only what is written keeps other nodes from committing at the same time.
+    // An update and not only a lock: in a Galera cluster only what is written keeps other nodes
+    // from committing at the same time.
     let update = statement(
         backend,
         "UPDATE lease SET commits = commits + 1 WHERE id = 1",
@@ -223,7 +231,8 @@ impl WriteTurn {
         self.head
     }
 
-    /// True if the lease that was shown is the present one: this scheduler is on duty, and stays so until the turn ends.
+    /// True if the lease that was shown is the present one: this scheduler is on duty, and stays so
+    /// until the turn ends.
     #[must_use]
     pub fn on_duty(&self) -> bool {
         self.on_duty
@@ -240,8 +249,9 @@ impl WriteTurn {
         }
     }
 
-    /// Ends the turn without writing anything, and says whether this scheduler still decides: what was found to change nothing may be settled only then.
-    /// Where turns lock the database that is certain already.
+    /// Ends the turn without writing anything, and checks that this scheduler still decides. The
+    /// caller may settle a decision without effect only after this check. Where turns lock the
+    /// database, the check always succeeds.
     ///
     /// # Errors
     /// `Fenced` if the lease was taken over; those of the database.
@@ -255,14 +265,15 @@ impl WriteTurn {
         }
     }
 
-    /// Writes all of the changes, or none, and ends the turn. Returns the commit's number. `token` is different for every call: by it the
-    /// commit is known again.
+    /// Writes all of the changes, or none, and ends the turn. Returns the commit's number. `token`
+    /// must be different for every call; it identifies the commit in the log.
     ///
-    /// If the connection breaks, it is found out whether the changes were written, and they are written if not, unless somebody else has
-    /// written meanwhile.
+    /// If the connection breaks, the store checks whether the changes were written. If not, it
+    /// writes them, unless another scheduler has written in the meantime.
     ///
     /// # Errors
-    /// Those of [`Store::commit`]. After `Unavailable` it is not known whether the changes were written: read everything anew.
+    /// Those of [`Store::commit`]. After `Unavailable` it is unknown whether the changes were
+    /// written: read everything again.
     pub async fn commit(
         mut self,
         at: Timestamp,
@@ -326,7 +337,8 @@ fn is_claim(change: &Change) -> bool {
     matches!(change, Change::PutEvacuation(e) if e.state == EvacuationState::Claimed)
 }
 
-/// Looks whether the commit was written, and writes it if nobody has written since. `None` if somebody has.
+/// Checks whether the commit was written, and writes it if no other scheduler has written since.
+/// `None` if another scheduler has written.
 async fn write_again(
     store: &Store,
     number: i64,

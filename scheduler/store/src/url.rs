@@ -127,7 +127,8 @@ impl FromStr for DatabaseUrl {
     }
 }
 
-/// Checks that a database is named: without one the drivers connect to whatever is the user's default.
+/// Checks that a database is named: without one the drivers connect to whatever is the user's
+/// default.
 fn server_part<'a>(
     rest: &'a str,
     bad: &impl Fn(&str) -> StoreError,
@@ -142,7 +143,8 @@ fn server_part<'a>(
     if database.is_empty() {
         return Err(bad("it names no database"));
     }
-    // What follows an unencoded '@', '/' or '#' of a password would be taken for a host or a path, and be shown.
+    // What follows an unencoded '@', '/' or '#' of a password would be taken for a host or a path,
+    // and be shown.
     if authority.matches('@').count() > 1 || body.contains('#') {
         return Err(bad(
             "special characters in the user or password are not percent-encoded",
@@ -157,8 +159,8 @@ fn server_part<'a>(
     Ok(rest)
 }
 
-/// The URL with `***` for everything that may be a password: after the first `:` of the user part up to the last `@`, and
-/// the value of a parameter `password`.
+/// The URL with `***` for everything that may be a password: after the first `:` of the user part
+/// up to the last `@`, and the value of a parameter `password`.
 fn redact(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         // No server is named, or it is not a URL at all and may be anything, even a password.

@@ -1,31 +1,31 @@
-//! What a scheduler has beside Placement.
+//! The scheduler's environment besides Placement.
 
 use crate::Amounts;
 use ebbtide_openstack::NewClaim;
 use std::future::Future;
 use uuid::Uuid;
 
-/// What Nova's database has about an instance that is not deleted.
+/// Nova's row of an instance that is not deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceRow {
-    /// The service's host where it is.
+    /// Its host (nova-compute service).
     pub host: Option<String>,
-    /// What Nova is doing with it.
+    /// Nova's current task.
     pub task_state: Option<String>,
-    /// What it is.
+    /// Its VM state.
     pub vm_state: Option<String>,
 }
 
-/// What a scheduler has beside Placement: Nova's rows, the order of its own writes, and what it
-/// believes of the cloud.
+/// The scheduler's environment besides Placement: Nova's rows, the order of the scheduler's own
+/// writes, and its cloud in memory.
 pub trait Around: Sync {
-    /// The right to write to some providers, until it is dropped.
+    /// The lock on some providers' allocations, until it is dropped.
     type Guard: Send;
 
-    /// What Nova has about an instance; `None` if it is deleted, or off all hosts at rest.
+    /// Nova's row of an instance; `None` if it is deleted, or off all hosts without a task.
     ///
     /// # Errors
-    /// In words: it could not be found out.
+    /// In words: it could not be read.
     fn instance(
         &self,
         server: Uuid,
@@ -34,9 +34,9 @@ pub trait Around: Sync {
     /// Waits until no other task of this scheduler writes allocations of these claims' providers.
     fn lock_for_write(&self, claims: &[NewClaim]) -> impl Future<Output = Self::Guard> + Send;
 
-    /// A consumer holds this now.
+    /// Records what a consumer holds now.
     fn claimed(&self, consumer: Uuid, amounts: &Amounts);
 
-    /// A consumer holds nothing any more.
+    /// Records that a consumer holds nothing any more.
     fn released(&self, consumer: Uuid);
 }

@@ -1,4 +1,4 @@
-//! Claims of requests that find room, where something may be held already.
+//! Claims of requests that find capacity, if the instance may already hold something.
 
 use crate::Amounts;
 use ebbtide_openstack::{Claimed, NewClaim, OpenStackError, Placement, Resources};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use uuid::Uuid;
 
-/// What a claim takes, by provider.
+/// The amounts of a claim, by provider.
 #[must_use]
 pub fn taken_by(new: &NewClaim) -> Amounts {
     let mut taken = Amounts::new();
@@ -17,10 +17,10 @@ pub fn taken_by(new: &NewClaim) -> Amounts {
     taken
 }
 
-/// A claim for a request that may have been begun before, by a scheduler that died, or whose answer
-/// was lost: what is there is its claim and not a reason to hold both. Only what an instance holds
-/// on the host where it is (its owner evacuates it) stays; `home` is asked for that host's provider
-/// if anything is held at all.
+/// Writes a claim for a request that may have been begun before, by a scheduler that died, or whose
+/// answer was lost: existing allocations are an earlier claim and are replaced. Only what the
+/// instance holds on its current host stays (its owner evacuates it). `home` returns that host's
+/// provider; it is called only if the instance holds anything.
 ///
 /// # Errors
 /// Those of Placement, with the effect unknown.
@@ -63,10 +63,10 @@ pub async fn replace(
     }
 }
 
-/// After a lost answer: whether Placement has the claim.
+/// Whether Placement has the claim, after a lost answer.
 ///
 /// # Errors
-/// Those of Placement: it is not known.
+/// Those of Placement: it is unknown.
 pub async fn holds(placement: &Placement, new: &NewClaim) -> Result<bool, OpenStackError> {
     let held = placement.allocations(new.consumer).await?;
     Ok(new.resources.amounts().all(|(provider, class, amount)| {
@@ -76,11 +76,11 @@ pub async fn holds(placement: &Placement, new: &NewClaim) -> Result<bool, OpenSt
     }))
 }
 
-/// Takes claims of one consumer back and leaves what it holds on providers of none of them (an
-/// instance that its owner evacuates).
+/// Deletes claims of one consumer, and keeps what it holds on other providers (an instance that its
+/// owner evacuates).
 ///
 /// # Errors
-/// Those of Placement. It can be tried again.
+/// Those of Placement. The caller can retry.
 pub async fn take_back(placement: &Placement, claims: &[NewClaim]) -> Result<(), OpenStackError> {
     let Some(new) = claims.first() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Giving back what a preemption took that was called off.
+//! Gives back what a withdrawn preemption took.
 
 use crate::holding::{amounts, claim, emptied, same};
 use crate::{Around, InstanceRow, Room};
@@ -8,19 +8,20 @@ use ebbtide_preemption::{Holding, Preemption};
 use futures::future::try_join_all;
 use uuid::Uuid;
 
-/// How often what was given back is written at most: generations of instances are small numbers.
+/// Maximum number of writes that [`Room::renew`] makes. Generations of instances are small numbers.
 const MOST_WRITES: u32 = 16;
 
 impl<A: Around> Room<'_, A> {
-    /// One transaction of Placement: newcomers lose what they claimed, victims that live have again
-    /// what they had. Who is not as we left it is left alone: somebody else has dealt with it.
+    /// Gives back in one transaction of Placement: newcomers lose what they claimed, victims that
+    /// live get back what they had. A consumer that differs from what the swap left is not changed:
+    /// another process has dealt with it.
     ///
-    /// It may come while agents act. A victim that leaves afterwards has its allocations deleted by
-    /// Nova; one whose allocations Nova had deleted just before holds them for nothing, which the
-    /// look after its agent's word finds.
+    /// This may run while agents act. If a victim leaves afterwards, Nova deletes its allocations.
+    /// If Nova had deleted them just before, the victim holds them for nothing; the check after its
+    /// agent's report finds that.
     ///
     /// # Errors
-    /// Why it was not done, in words; or it is not known whether it was. It can be tried again.
+    /// Why it was not done, in words; or the outcome is unknown. The caller can retry.
     pub async fn return_all(&self, record: &Preemption) -> Result<(), String> {
         let mut leave = Vec::new();
         let mut moved_back = Vec::new();
@@ -41,8 +42,8 @@ impl<A: Around> Room<'_, A> {
                     claims.push(claim(newcomer.instance, before, Some(generation)).map_err(said)?);
                     moved_back.push((newcomer.instance, before));
                 }
-                // Another request for it was answered meanwhile, with the same place: the claim is
-                // that one's.
+                // Another request for this instance was answered meanwhile with the same host; the
+                // claim belongs to that request.
                 None if self.has_come(newcomer.instance, &newcomer.host).await? => {}
                 None => leave.push(emptied(newcomer.instance, &newcomer.claim, generation)),
             }
@@ -69,7 +70,7 @@ impl<A: Around> Room<'_, A> {
             let written = self.placement.post_allocations(&leave, &claims).await;
             written.map_err(said)?;
         }
-        // Who was left alone still holds it.
+        // Consumers that were not changed still hold it.
         for instance in leave.iter().map(|v| v.consumer) {
             self.around.released(instance);
         }
@@ -79,7 +80,8 @@ impl<A: Around> Room<'_, A> {
         for (server, had) in restored {
             self.around.claimed(server, &amounts(&had.allocations));
         }
-        // Also those that have it already: the answer to an earlier return may have been lost.
+        // Includes victims that already have their allocations: the answer to an earlier return may
+        // have been lost.
         for victim in record.survivors() {
             let renewed = self.renew(victim.server.0, &victim.had, victim.generation);
             renewed.await.map_err(said)?;
@@ -87,8 +89,8 @@ impl<A: Around> Room<'_, A> {
         Ok(())
     }
 
-    /// Victims that are not there any more and hold what was given back to them: it came after Nova
-    /// had taken it from them.
+    /// Victims that are gone and hold what was given back to them: the return came after Nova had
+    /// deleted their allocations.
     async fn held_for_nothing(&self, record: &Preemption) -> Result<Vec<Victim>, String> {
         let mut all = Vec::new();
         for victim in &record.victims {
@@ -97,7 +99,7 @@ impl<A: Around> Room<'_, A> {
             let Some(generation) = holds.consumer_generation else {
                 continue;
             };
-            // One that was stopped, or has come back since, has it rightly.
+            // A victim that was stopped, or has come back since, holds it rightly.
             let there = self.around.instance(victim.server.0);
             if !same(&holds, &victim.had) || there.await?.is_some() {
                 continue;
@@ -107,10 +109,10 @@ impl<A: Around> Room<'_, A> {
         Ok(all)
     }
 
-    /// Placement forgets a consumer that holds nothing and begins to count anew when it comes back.
-    /// A scheduler that stood still with this swap in its hands would find the generation that it
-    /// knows, and the swap would be taken although it was called off. So what was given back is
-    /// written until it has another one.
+    /// Rewrites returned allocations until the consumer's generation differs from the one before
+    /// the swap. Placement forgets a consumer that holds nothing and restarts its generation when
+    /// it comes back. A scheduler that was suspended before it sent this swap would find the
+    /// generation that it knows, and Placement would take the withdrawn swap.
     async fn renew(&self, server: Uuid, had: &Holding, before: u64) -> Result<(), OpenStackError> {
         for _ in 0..MOST_WRITES {
             let holds = self.placement.allocations(server).await?;
@@ -127,7 +129,7 @@ impl<A: Around> Room<'_, A> {
     }
 
     /// The generation with which a survivor gets back what it had; `None`: it needs nothing, or
-    /// must not get anything, because it is not there any more.
+    /// must not get anything because it does not exist any more.
     pub(crate) async fn generation_to_restore(
         &self,
         server: Uuid,
@@ -150,9 +152,9 @@ impl<A: Around> Room<'_, A> {
         Ok(lives.then_some(Restorable(holds.consumer_generation)))
     }
 
-    /// Whether Nova has brought a newcomer to its host, or is about to. One that waits for its
-    /// resize may be there as well: on its old place, for which its migration holds what it had,
-    /// and what we claimed is for the new one.
+    /// Whether Nova has brought a newcomer to its host, or is about to. An instance that waits for
+    /// its resize may be there as well: on its old host, where its migration holds what it had,
+    /// while the claim is for the new one.
     async fn has_come(&self, instance: Uuid, host: &str) -> Result<bool, String> {
         let row = self.row_on(instance, host).await?;
         Ok(row.is_some_and(|row| {

@@ -1,4 +1,4 @@
-//! Holdings of records, as Placement reads and writes them.
+//! Conversions between a record's holdings and Placement's form.
 
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation};
 use ebbtide_openstack::{NewClaim, OpenStackError, Resources, Victim};
@@ -10,8 +10,8 @@ use uuid::Uuid;
 /// Amounts of resource classes, by provider.
 pub type Amounts = BTreeMap<Uuid, BTreeMap<String, u64>>;
 
-/// Amounts by provider, from a candidate's JSON. What is no amount is left out: Placement has
-/// checked what it offers.
+/// Amounts by provider, from a candidate's JSON. Ignores invalid amounts: Placement has checked its
+/// offers.
 #[must_use]
 pub fn amounts(allocations: &Value) -> Amounts {
     let mut amounts = Amounts::new();
@@ -28,7 +28,7 @@ pub fn amounts(allocations: &Value) -> Amounts {
     amounts
 }
 
-/// Whether a consumer holds exactly what a holding says.
+/// Whether a consumer holds exactly this holding.
 pub(crate) fn same(holds: &ConsumerAllocations, holding: &Holding) -> bool {
     let held: BTreeMap<Uuid, &BTreeMap<String, u64>> = holds
         .allocations
@@ -42,7 +42,7 @@ pub(crate) fn same(holds: &ConsumerAllocations, holding: &Holding) -> bool {
             .all(|(provider, amounts)| held.get(provider).is_some_and(|of| *of == amounts))
 }
 
-/// A claim as Placement takes it.
+/// A claim in Placement's form.
 pub(crate) fn claim(
     consumer: Uuid,
     holding: &Holding,
@@ -57,7 +57,7 @@ pub(crate) fn claim(
     })
 }
 
-/// A consumer that shall hold nothing any more.
+/// A consumer that is to hold nothing any more.
 pub(crate) fn emptied(consumer: Uuid, owner: &Holding, generation: Generation) -> Victim {
     Victim {
         consumer,

@@ -1,12 +1,12 @@
-//! What a preemption writes into Placement and reads from it: the swap, what became of one whose
-//! answer was lost, and the return of what it took. And claims of requests that find room, where
-//! something may be held already.
+//! A preemption's access to Placement: the swap, the check of a swap whose answer was lost, and the
+//! return of what it took. Also claims of requests that find capacity, if the instance may already
+//! hold something.
 //!
-//! It stands between the record (`ebbtide-preemption`, pure) and the client of Placement
-//! (`ebbtide-openstack`), and decides everything that a record's driver has to know of Placement's
-//! answers. What else a scheduler has (Nova's databases, other writes of its own, what it believes
-//! of the cloud) comes in through [`Around`]. So the Nova service and the simulator of evacuations
-//! run the same code, the latter over a Placement in memory.
+//! This crate stands between the record (`ebbtide-preemption`, pure) and the client of Placement
+//! (`ebbtide-openstack`), and interprets Placement's answers for a record's driver. Everything else
+//! of a scheduler (Nova's databases, its other writes, its cloud in memory) comes in through
+//! [`Around`]. So the Nova service and the simulator of evacuations run the same code, the latter
+//! over a Placement in memory.
 
 mod around;
 mod claims;
@@ -29,7 +29,7 @@ pub struct Room<'a, A> {
 }
 
 impl<'a, A: Around> Room<'a, A> {
-    /// Of a client of Placement and what is around it.
+    /// Made from a client of Placement and the scheduler's environment.
     #[must_use]
     pub fn new(placement: Placement, around: &'a A) -> Self {
         Self { placement, around }

@@ -1,4 +1,4 @@
-//! The swap, and what became of it.
+//! The swap, and the check of its outcome.
 
 use crate::holding::{amounts, claim, emptied, same};
 use crate::{Around, Room};
@@ -6,18 +6,18 @@ use ebbtide_openstack::placement::Generation;
 use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Victim};
 use ebbtide_preemption::Preemption;
 
-/// What Placement has said about a swap.
+/// Placement's answer to a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swapped {
-    /// It has taken it.
+    /// Placement has taken it.
     Taken,
-    /// It has refused it, in these words: nothing was changed.
+    /// Placement has refused it, with this text: nothing has changed.
     Refused(String),
-    /// Nothing: it may have taken it or not.
+    /// No answer: Placement may have taken it or not.
     Unknown,
 }
 
-/// What reading shows of a swap whose answer is not known.
+/// The outcome of a swap whose answer was lost, as read from Placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwapFound {
     /// Placement has taken it, and a newcomer holds its claim.
@@ -29,9 +29,9 @@ pub enum SwapFound {
 }
 
 impl<A: Around> Room<'_, A> {
-    /// Sends the swap: victims that keep nothing are emptied, those that keep something get just
-    /// that, newcomers get their claims, all in one transaction. `sent_before`: it may have been
-    /// sent before, so that a refusal does not tell that it was not taken.
+    /// Sends the swap in one transaction: victims that keep nothing are emptied, those that keep
+    /// something get just that, newcomers get their claims. `sent_before`: the swap may have been
+    /// sent before, so a refusal does not prove that Placement did not take it.
     pub async fn swap(&self, record: &Preemption, sent_before: bool) -> Swapped {
         let (victims, claims) = match swap_of(record) {
             Ok(swap) => swap,
@@ -51,8 +51,8 @@ impl<A: Around> Room<'_, A> {
         if error.effect() == Effect::Unknown {
             return Swapped::Unknown;
         }
-        // Perhaps it was sent before and its answer was lost: then the victims are not as they
-        // were. A newcomer that is there although this swap was never sent got its place from
+        // The swap may have been sent before and its answer lost: then the victims have changed. If
+        // this swap was never sent and the newcomer is there all the same, it got its host from
         // another scheduler, which has its message, too.
         let held = match sent_before {
             true => self.newcomers_hold(record).await,
@@ -71,7 +71,7 @@ impl<A: Around> Room<'_, A> {
     /// Reads whether Placement has taken a swap.
     ///
     /// # Errors
-    /// In words: it could not be found out.
+    /// In words: it could not be read.
     pub async fn read_swap(&self, record: &Preemption) -> Result<SwapFound, String> {
         let found = match self.newcomers_hold(record).await {
             Ok(true) => SwapFound::Done,
@@ -85,8 +85,8 @@ impl<A: Around> Room<'_, A> {
     }
 
     /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap
-    /// is in doubt. Then the victims tell: one that lives and holds only what the swap leaves to it
-    /// was part of the swap.
+    /// is in doubt. Then the victims show the outcome: a living victim that holds only what the
+    /// swap leaves to it was part of the swap.
     async fn swap_without_newcomers(&self, record: &Preemption) -> Result<SwapFound, String> {
         let mut left = false;
         for victim in &record.victims {
@@ -110,8 +110,9 @@ impl<A: Around> Room<'_, A> {
     }
 
     /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold
-    /// nothing but what it leaves to them. It is one transaction, so one newcomer tells for all;
-    /// but the newcomer alone could be there by another preemption for the same request.
+    /// nothing but what it leaves to them. It is one transaction, so one newcomer stands for all.
+    /// The newcomer alone is no proof: another preemption for the same request could have placed
+    /// it.
     async fn newcomers_hold(&self, record: &Preemption) -> Result<bool, OpenStackError> {
         let Some(newcomer) = record.newcomers.first() else {
             return Ok(false);
@@ -122,7 +123,7 @@ impl<A: Around> Room<'_, A> {
         }
         for victim in &record.victims {
             let holds = self.placement.allocations(victim.server.0).await?;
-            // One that its owner has deleted since holds nothing at all.
+            // A victim that its owner has deleted since holds nothing at all.
             let as_left = victim
                 .keeps
                 .as_ref()
@@ -134,7 +135,7 @@ impl<A: Around> Room<'_, A> {
         Ok(true)
     }
 
-    /// What the swap means for the cloud in memory.
+    /// Applies the swap to the cloud in memory.
     fn believe_swap(&self, record: &Preemption) {
         for victim in &record.victims {
             match &victim.keeps {

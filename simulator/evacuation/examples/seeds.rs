@@ -1,4 +1,5 @@
-//! Seeds of one world, for whoever changes the machines: `cargo run -p ebbtide-evacuation-simulator --example seeds -- WORLD FROM COUNT STEPS [RULE]`.
+//! Runs seeds of one world, for developers of the state machines:
+//! `cargo run -p ebbtide-evacuation-simulator --example seeds -- WORLD FROM COUNT STEPS [RULE]`.
 //! The command `ebbtide simulate evacuation` does more, and takes longer to build.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

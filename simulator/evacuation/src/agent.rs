@@ -101,9 +101,10 @@ pub(crate) struct Agent {
     begun: BTreeSet<EvacuationId>,
     ended: BTreeSet<EvacuationId>,
     forged: u64,
-    /// Commands that were acknowledged and not followed yet, where that rule is broken.
+    /// Commands that the agent has acknowledged and not executed yet, if that rule is broken on
+    /// purpose.
     early: VecDeque<(Token, Message)>,
-    /// Servers that were fenced, where whoever fences is believed.
+    /// Servers that were fenced, if the simulator breaks the rule that an agent verifies a fence.
     believed: BTreeSet<ServerId>,
 }
 
@@ -170,7 +171,8 @@ impl Agent {
         self.perform(now, effects);
     }
 
-    /// As the agent's shell: the journal first, then the rest. The process may die after any effect.
+    /// As the agent's shell: the journal first, then the rest. The process may die after any
+    /// effect.
     fn perform(&mut self, now: Timestamp, effects: Vec<Effect>) {
         let (records, rest): (Vec<Effect>, Vec<Effect>) = effects
             .into_iter()
@@ -192,7 +194,8 @@ impl Agent {
                 }
             }
         }
-        // The core knows all that was to be written, so the journal is made short only when all of it is.
+        // The core knows all that was to be written, so the journal is made short only when all of
+        // it is.
         if self.journal.len() > JOURNAL_LINES {
             self.journal = self.core.records();
         }
@@ -235,7 +238,7 @@ impl Agent {
     fn begins_to_act(&mut self, id: EvacuationId, now: Timestamp) {
         if self.spared.contains(&id) {
             self.fail(
-                Promise::NobodyDiesForNothing,
+                Promise::NoEndForNothing,
                 "a victim was spared, and is ended all the same".to_owned(),
             );
         }
@@ -257,7 +260,7 @@ impl Agent {
                 "a victim with {} of grace is ended {had} ms after its notice",
                 terms.grace
             );
-            self.fail(Promise::NobodyDiesForNothing, what);
+            self.fail(Promise::NoEndForNothing, what);
         }
     }
 
@@ -302,8 +305,9 @@ impl Agent {
         self.acting.contains_key(&server_id)
     }
 
-    /// Once the agent says that the guest knows, it must have been told in time. It was told before it is said: a journal that could not be moved when the clock was set back names a
-    /// time that is still to come.
+    /// Once the agent says that the guest knows, it must have been told in time. It was told before
+    /// it is said: a journal that could not be moved when the clock was set back names a time that
+    /// is still to come.
     fn note_report(&mut self, body: &Body, clock: Timestamp) {
         let Body::Draining(report) = body else { return };
         if let Some(terms) = self.terms.get_mut(&report.evacuation_id)
@@ -316,7 +320,7 @@ impl Agent {
                     "a guest was told {} ms after the scheduler had given up on it",
                     report.notified_at.millis_since(terms.begin_before)
                 );
-                self.fail(Promise::NobodyDiesForNothing, what);
+                self.fail(Promise::NoEndForNothing, what);
             }
         }
     }
@@ -482,7 +486,8 @@ impl Agent {
         })
     }
 
-    /// The process dies. What was not settled goes back to the queue; calls under way are cancelled.
+    /// The process dies. What was not settled goes back to the queue; calls under way are
+    /// cancelled.
     pub(crate) fn crash(&mut self, now: Timestamp) {
         self.alive = false;
         self.dies_in = None;
@@ -555,7 +560,7 @@ impl Agent {
                     }
                 }
                 None => self.fail(
-                    Promise::NobodyDiesForNothing,
+                    Promise::NoEndForNothing,
                     "a guest was ended without an evacuation".to_owned(),
                 ),
             }

@@ -1,4 +1,5 @@
-//! The broker: durable queues that keep what they have confirmed, and may give it out twice, late or in another order.
+//! The broker: durable queues that keep what they have confirmed, and may give it out twice, late
+//! or in another order.
 
 use ebbtide_model::message::{Body, Message};
 use std::collections::VecDeque;

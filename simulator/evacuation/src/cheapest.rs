@@ -1,23 +1,26 @@
-//! The cheapest victims, found by trying everything: against that the engine's search is held wherever it is small enough.
+//! The cheapest victims, found by trying everything: against that the engine's search is held
+//! wherever it is small enough.
 
 /// More candidates than that are not tried: a host of these worlds has room for fewer.
 const MOST: usize = 14;
 /// Costs are seconds, kept as floating-point numbers: this is less than any two of them differ by.
 pub(crate) const EPSILON: f64 = 1e-6;
 
-/// Somebody who could leave.
+/// A possible victim.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) frees: i64,
     pub(crate) cost: f64,
 }
 
-/// What a victim costs that has run for so long: the used part of its started hour, the default of the engine.
+/// What a victim costs that has run for so long: the used part of its started hour, the default of
+/// the engine.
 pub(crate) fn cost(age_millis: i64) -> f64 {
     (age_millis.max(0) as f64 / 1000.0) % 3600.0
 }
 
-/// The least that must be paid for so much room. `None`: it cannot be had, or there are too many to try.
+/// The least that must be paid for so much room. `None`: it cannot be had, or there are too many to
+/// try.
 pub(crate) fn cheapest(candidates: &[Candidate], needed: i64) -> Option<f64> {
     if needed <= 0 {
         return Some(0.0);
@@ -41,7 +44,8 @@ pub(crate) fn cheapest(candidates: &[Candidate], needed: i64) -> Option<f64> {
     best
 }
 
-/// The same for several newcomers of one size, each on any of these hosts: for every host what is free and who could leave.
+/// The same for several newcomers of one size, each on any of these hosts: for every host what is
+/// free and who could leave.
 pub(crate) fn cheapest_of_all(
     hosts: &[(i64, Vec<Candidate>)],
     count: usize,

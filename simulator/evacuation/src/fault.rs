@@ -72,15 +72,15 @@ faults! {
     NoRoom = "hypervisor without room",
     /// A guest ends behind everybody's back.
     GuestLost = "guest lost",
-    /// A request's answer does not reach whoever asked, who asks again.
+    /// The answer to a request does not reach the tenant, who repeats the request.
     AnswerLost = "answer to a tenant lost",
-    /// Whoever asked goes away while the request is under way.
+    /// The caller cancels the request while it is under way.
     Cancelled = "request cancelled in flight",
     /// Placement does what it is asked and the answer is lost.
     PlacementSilent = "Placement's answer lost",
     /// Placement never hears the question.
     PlacementAway = "Placement away",
-    /// Somebody else changes what Placement has.
+    /// Another writer changes what Placement has.
     PlacementChanged = "Placement changed by others",
     /// The ledger cannot be written.
     LedgerAway = "ledger away",

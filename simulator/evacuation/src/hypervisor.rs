@@ -1,5 +1,5 @@
-//! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about that: that nothing is given twice is
-//! for the schedulers to see to.
+//! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about
+//! that: that nothing is given twice is for the schedulers to see to.
 
 use crate::shared_storage::Shared;
 use crate::violation::{Broken, Promise};
@@ -41,9 +41,11 @@ pub(crate) struct Hypervisor {
     pub(crate) guests: BTreeMap<ServerId, Guest>,
     /// Calls that timed out and take effect before the next one about the same server does.
     late: BTreeMap<ServerId, Action>,
-    /// Guests that were stopped or hibernated here, until they are deleted: nobody may find an empty machine under their name.
+    /// Guests that were stopped or hibernated here, until they are deleted. A start must not create
+    /// an empty machine under their name.
     kept: BTreeSet<ServerId>,
-    /// Somebody was told that there is more room than there is, so it guards itself.
+    /// The hypervisor itself refuses starts that do not fit. Set after a wrong heartbeat: the
+    /// scheduler may believe in more capacity than there is.
     pub(crate) guards: bool,
     /// What was seen to be wrong.
     pub(crate) broken: Option<Broken>,
@@ -200,7 +202,8 @@ impl Hypervisor {
                 Ok(Done::Interrupted)
             }
             Action::Fence => {
-                // Whoever fences knows nothing of what the hypervisor has.
+                // A fence does not know which guests the hypervisor has, so it also succeeds
+                // without a guest.
                 if self.runs(id) {
                     self.ended.push(id);
                 }

@@ -1,11 +1,15 @@
-//! The whole region in one seeded, virtual world: the real state machines against everything that can go wrong.
+//! The whole region in one seeded, virtual world: the real state machines against every modelled
+//! fault.
 //!
-//! A world is schedulers, agents, a broker, a database (or Placement and a ledger), hypervisors, guests and tenants, and a clock that only
-//! the script moves. What decides in it is the real thing: `ebbtide-region`, `ebbtide-agent-protocol`, `ebbtide-preemption`. Around
-//! them are shells that do what the services do, and that can die at any step. After each step the promises of the design are checked from
-//! outside, by somebody who sees everything; in the end faults stop, and everything has to end.
+//! A world consists of schedulers, agents, a broker, a database (or Placement and a ledger),
+//! hypervisors, guests and tenants, and a clock that only the script moves. The real state machines
+//! decide in it: `ebbtide-region`, `ebbtide-agent-protocol`, `ebbtide-preemption`. Shells around
+//! them do what the services do, and can die at any step. After each step the simulator checks the
+//! promises of the design from outside, with full knowledge of the world. In the end the faults
+//! stop, and every evacuation has to end.
 //!
-//! The same seed and number of steps give the same story, always. `docs/evacuation-protocol.md` says what is modelled and what is not.
+//! The same seed and number of steps always give the same story. `docs/evacuation-protocol.md` says
+//! what is modelled and what is not.
 
 mod agent;
 mod broker;
@@ -33,9 +37,10 @@ pub use script::{Op, Places, Step, script};
 pub use shrink::Shrunk;
 pub use violation::{Promise, Violation};
 
-/// Most steps that a script may have: a day of one core, and places in it can be written down.
+/// Maximum number of steps of a script. Such a script takes one core about a day. The text form of
+/// places in a script has the same limit.
 pub const MAX_STEPS: usize = 1_000_000;
-/// Steps of a script where nobody says how many.
+/// Default number of steps of a script.
 pub const DEFAULT_STEPS: usize = 400;
 
 #[cfg(test)]

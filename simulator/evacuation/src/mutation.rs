@@ -1,6 +1,7 @@
 //! Rules that can be broken on purpose, to show that the simulator would see it.
 //!
-//! Each is a change of a shell around the real state machines; the machines themselves are never touched.
+//! Each is a change of a shell around the real state machines; the machines themselves are never
+//! touched.
 
 macro_rules! mutations {
     ($($(#[$doc:meta])* $name:ident, $word:literal, $world:ident, $says:literal;)+) => {
@@ -69,7 +70,7 @@ mutations! {
     /// A notice that comes too late is followed.
     LateNoticeFollowed, "late-notice-followed", Region, "the agent follows a notice after the scheduler has given up on it";
     /// What a start that was given up left behind is not looked after.
-    RemainsForgotten, "remains-forgotten", Region, "nobody asks the agent to remove what a start that was given up may have left";
+    RemainsForgotten, "remains-forgotten", Region, "no message asks the agent to remove what an abandoned start may have left";
     /// The host is chosen by its weights, whatever its victims cost.
     DearerVictims, "dearer-victims", Region, "the host is chosen by its weights, whatever its victims cost";
     /// A decision depends on chance that comes from nowhere.
@@ -77,14 +78,14 @@ mutations! {
     /// A server that was kept is started as if it were new.
     KeptMadeAnew, "kept-made-anew", Region, "a server that was hibernated is made anew where nothing is left of it";
     /// What is kept on shared storage goes on without its token.
-    ResumeWithoutToken, "resume-without-token", Region, "a server that is kept on shared storage goes on although nobody has taken its token";
+    ResumeWithoutToken, "resume-without-token", Region, "a server that is kept on shared storage resumes although no host has taken its token";
     /// Who was evacuated comes back at once.
     NoStayAway, "no-stay-away", Region, "who had to leave comes back after a second, however often";
-    /// Whoever is out of bid goes without notice.
-    OutbidWithoutNotice, "outbid-without-notice", Region, "whoever does not pay the price any more has no time between notice and end (worlds with a market: seeds from 20,000,000)";
+    /// A victim that is out of bid has no time between notice and end.
+    OutbidWithoutNotice, "outbid-without-notice", Region, "a server that is outbid has no time between notice and end (worlds with a market: seeds from 20,000,000)";
     /// Prices are not read anew.
     PricesForgotten, "prices-forgotten", Region, "a scheduler that reads everything anew does not read the prices (worlds with a market: seeds from 20,000,000)";
-    /// Whoever fences is believed.
+    /// The agent believes a fence that has failed, and does not verify that the guest is gone.
     FenceBelieved, "fence-believed", Region, "the word of a fence that lies is taken for a free room";
     /// Victims are told before Placement has taken the swap.
     NoticeBeforeSwap, "notice-before-swap", Nova, "victims are told before Placement has taken the swap";
@@ -104,8 +105,8 @@ mutations! {
     SurplusGivenAtOnce, "surplus-given-at-once", Nova, "what victims free beyond the newcomer's need is given to others while they still run";
     /// A scheduler of which there is a second one goes on.
     SupersededGoesOn, "superseded-goes-on", Nova, "a scheduler goes on although another one was started under its name";
-    /// An own row that nobody drives is left to the next life.
-    OwnRowForgotten, "own-row-forgotten", Nova, "a row whose write lost its answer is driven by nobody until its scheduler starts anew";
+    /// A scheduler ignores its own undriven row until its next life.
+    OwnRowForgotten, "own-row-forgotten", Nova, "a row whose write lost its answer is not driven until its scheduler starts anew";
     /// Usage is written without its key.
     UsageWithoutKey, "usage-without-key", Nova, "a usage record that is written again counts again";
 }

@@ -1,7 +1,8 @@
 //! What happens in a world, as a list of steps that is drawn from the seed before anything begins.
 //!
-//! A step names what happens and carries two numbers that choose among whatever is there at that moment. So any step can be left out
-//! and the rest still means something: that is how a failing world is made small.
+//! A step names what happens and carries two numbers that choose among whatever is there at that
+//! moment. So any step can be left out and the rest still means something: that is how a failing
+//! world is made small.
 
 use crate::chance::Chance;
 use std::fmt;
@@ -93,9 +94,9 @@ ops! {
     Stick = 14, true;
     /// A guest ends behind everybody's back.
     LoseGuest = 6, true;
-    /// An answer is lost, and whoever asked asks again.
+    /// An answer is lost, and the tenant repeats the request.
     LoseAnswer = 14, true;
-    /// Whoever asked goes away.
+    /// The caller goes away.
     Cancel = 24, true;
 }
 
@@ -110,7 +111,8 @@ pub struct Step {
     pub b: u32,
 }
 
-/// All steps of a seed: how many of a thousand are faults depends on the seed, from none to a third.
+/// All steps of a seed: how many of a thousand are faults depends on the seed, from none to a
+/// third.
 #[must_use]
 pub fn script(seed: u64, steps: usize) -> Vec<Step> {
     let mut chance = Chance::new(seed, 1);
@@ -121,7 +123,7 @@ pub fn script(seed: u64, steps: usize) -> Vec<Step> {
             .collect()
     };
     let (mut good, mut bad) = (weights(false), weights(true));
-    // In some worlds nobody mends anything until the end: agents are silent for long.
+    // In some worlds nothing is repaired until the end, so agents are silent for long.
     if chance.percent(40) {
         for (weight, op) in good.iter_mut().zip(Op::ALL) {
             if *op == Op::Mend {
@@ -129,7 +131,8 @@ pub fn script(seed: u64, steps: usize) -> Vec<Step> {
             }
         }
     }
-    // Each world has its own bad days: some kinds of faults do not happen in it, so that others show what they do alone.
+    // Each world has its own bad days: some kinds of faults do not happen in it, so that others
+    // show what they do alone.
     for weight in &mut bad {
         if chance.percent(35) {
             *weight = 0;

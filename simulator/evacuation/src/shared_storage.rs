@@ -1,9 +1,12 @@
-//! Storage that several hypervisors share: what is kept there, and who has the token of it. The drivers' rules (`compute-agent/src/driver/storage.rs`)
-//! step by step, so that a host can die between any two of them.
+//! Storage that several hypervisors share: what it keeps, and which host has the token of it.
+//! Models the drivers' rules (`compute-agent/src/driver/storage.rs`) step by step, so that a host
+//! can die between any two steps.
 //!
-//! A server that may be kept has its token taken by the host that runs it. Keeping it: the guest ends, what is kept is written, the host
-//! drops what it has of it, the token is put down. Letting it go on: the token is taken, the guest begins. Whoever holds a token and does
-//! not run the guest puts it down again when it is asked what it has of it.
+//! The host that runs a server takes the token of that server, if the server may be kept. To keep
+//! the server, the host ends the guest, writes the saved state, drops its own copy and puts the
+//! token down. To resume the server, a host takes the token and starts the guest. A host that holds
+//! a token without running the guest puts the token down again when it is asked what it has of the
+//! server.
 
 use crate::hypervisor::{Guest, Hypervisor, no_room};
 use crate::violation::{Broken, Promise};
@@ -28,9 +31,10 @@ pub(crate) struct Saved {
 /// All that is kept.
 #[derive(Debug, Default)]
 pub(crate) struct SharedStorage {
-    /// Tokens that anybody may take: what is kept, and who has put it down.
+    /// Tokens that any host may take: what is kept, and which host has put the token down.
     kept: BTreeMap<ServerId, (String, Saved)>,
-    /// Tokens that somebody has taken, by server and host; with what is kept while the guest does not run.
+    /// Tokens that a host has taken, by server and host, with what is kept while the guest does not
+    /// run.
     taken: BTreeMap<(ServerId, String), Option<Saved>>,
 }
 
@@ -49,7 +53,7 @@ impl SharedStorage {
 pub(crate) struct Shared {
     pub(crate) storage: Rc<RefCell<SharedStorage>>,
     pub(crate) host: String,
-    /// The rule that is broken on purpose: nobody takes tokens.
+    /// Broken on purpose: hosts do not take tokens.
     pub(crate) without_token: bool,
     /// How far the next call goes that is cut off.
     cuts: u32,
@@ -146,7 +150,8 @@ impl Shared {
 }
 
 impl Hypervisor {
-    /// A call about a server whose place is on the shelf. `None`: it is not, and is dealt with as on any other host.
+    /// A call about a server whose place is on the shelf. `None`: it is not, and is dealt with as
+    /// on any other host.
     pub(crate) fn act_on_shelf(
         &mut self,
         id: ServerId,
@@ -161,7 +166,8 @@ impl Hypervisor {
                 Some(self.go_on(&shared, start, now, steps))
             }
             Action::Start(start) if start.preemptible && !start.resume => {
-                // What another one has kept is not meant: this is an attempt that was given up, and comes late.
+                // What another one has kept is not meant: this is an attempt that was given up, and
+                // comes late.
                 if shared.mine(id).is_some() {
                     let what = "a server that is kept is made anew".to_owned();
                     self.broken.get_or_insert((Promise::ExactlyOnce, what));

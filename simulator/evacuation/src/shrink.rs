@@ -1,4 +1,5 @@
-//! A failing world made small: whatever can be left out is left out, as long as the same promise is broken.
+//! A failing world made small: whatever can be left out is left out, as long as the same promise is
+//! broken.
 
 use crate::run::{Outcome, Simulator, WorldKind};
 use crate::script::{Places, Step, script};
@@ -43,7 +44,8 @@ impl Search<'_> {
         outcome.violation.is_some_and(|v| v.promise == self.promise)
     }
 
-    /// Delta debugging (Zeller and Hildebrandt 2002): leaves out pieces, halving them until none can be left out.
+    /// Delta debugging (Zeller and Hildebrandt 2002): leaves out pieces, halving them until none
+    /// can be left out.
     fn minimise(&mut self, mut places: Vec<usize>) -> Vec<usize> {
         let mut piece = places.len().div_ceil(2).max(1);
         loop {

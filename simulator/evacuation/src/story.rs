@@ -1,4 +1,4 @@
-//! What happened, in plain words with times: only kept when somebody will read it.
+//! The events of a world in plain words with times. The lines are kept only for a reader.
 
 use std::collections::BTreeMap;
 use uuid::Uuid;

@@ -5,17 +5,18 @@ use std::fmt;
 /// What must always hold (`DESIGN.md` section 3), and that everything ends once faults stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
-    /// A victim hears of its end only after the claim on its room is durable, and a spared one lives.
-    NobodyDiesForNothing,
+    /// A victim hears of its end only after the claim on its room is durable, and a spared one
+    /// lives.
+    NoEndForNothing,
     /// Neither for what runs nor for what is claimed.
     NoRoomTwice,
-    /// The victims are a cheapest sufficient set, and nobody of them can be left out.
+    /// The victims are a cheapest sufficient set, and none of them can be left out.
     NoVictimTooMany,
     /// Every message may come twice, late or never; the effect is that of once.
     ExactlyOnce,
     /// The same seed gives the same story, and a decision that is repeated is the same.
     Deterministic,
-    /// Whoever is refused or ended is told why.
+    /// Every refused or ended server gets a reason.
     Explained,
     /// What is in memory is what is durable.
     MemoryIsDurable,
@@ -28,7 +29,7 @@ pub enum Promise {
 impl Promise {
     /// All of them.
     pub const ALL: [Self; 9] = [
-        Self::NobodyDiesForNothing,
+        Self::NoEndForNothing,
         Self::NoRoomTwice,
         Self::NoVictimTooMany,
         Self::ExactlyOnce,
@@ -43,7 +44,7 @@ impl Promise {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::NobodyDiesForNothing => "nobody dies for nothing",
+            Self::NoEndForNothing => "no server ends for nothing",
             Self::NoRoomTwice => "no room is given twice",
             Self::NoVictimTooMany => "no victim too many",
             Self::ExactlyOnce => "exactly-once effect",

@@ -1,4 +1,5 @@
-//! What all worlds stand on: time, hosts, the broker between them and the schedulers, and what can go wrong with these.
+//! The common base of all worlds: time, hosts, the broker between hosts and schedulers, and their
+//! faults.
 
 use crate::Mutation;
 use crate::agent::{Agent, Deed};
@@ -11,7 +12,8 @@ use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::ActionId;
 use ebbtide_model::{Seconds, Timestamp};
 
-/// 2026-02-02, some hours after the epoch of nobody.
+/// Start time of every simulated world, in milliseconds since 1970: 2026-02-02 02:40:00 UTC. The
+/// value is arbitrary but fixed, so that the same seed always gives the same run.
 pub(crate) const BEGIN: i64 = 1_770_000_000_000;
 
 /// Time, hosts, broker, and what was seen.
@@ -127,7 +129,8 @@ impl WorldBase {
         true
     }
 
-    /// What hosts have done to guests since it was last asked. What they have done wrong breaks a promise.
+    /// What hosts have done to guests since it was last asked. What they have done wrong breaks a
+    /// promise.
     pub(crate) fn deeds(&mut self) -> Vec<(usize, Deed)> {
         let mut deeds = Vec::new();
         for host in 0..self.agents.len() {

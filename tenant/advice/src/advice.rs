@@ -10,21 +10,21 @@ use crate::pool::Whose;
 use crate::schedule::{self, Schedule};
 use ebbtide_lifetime::Lifetime;
 
-/// What somebody wants to know. Hours.
+/// The tenant's question. All times in hours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// How old the server is; 0 for a new one.
     pub age: f64,
-    /// How much work there is; `None` without a job.
+    /// Amount of work of the job; `None` without a job.
     pub job: Option<f64>,
-    /// How long a checkpoint takes.
+    /// Duration of a checkpoint.
     pub checkpoint: f64,
-    /// How long it takes to get a new server and load the checkpoint.
+    /// Duration of obtaining a new server and loading the checkpoint.
     pub restart: f64,
 }
 
 impl Default for Question {
-    /// A new server, no job; a minute for a checkpoint as in the paper.
+    /// A new server without a job; a checkpoint takes a minute as in the paper.
     fn default() -> Self {
         Self {
             age: 0.0,
@@ -36,7 +36,7 @@ impl Default for Question {
 }
 
 impl Question {
-    /// Refuses numbers that cannot be, and those that would take too long.
+    /// Refuses invalid numbers, and those whose computation would take too long.
     ///
     /// # Errors
     /// [`AdviceError::Question`] with the field's name in the contract.
@@ -56,7 +56,7 @@ impl Question {
         within("restart_hours", self.restart, LONGEST_COST)?;
         if let Some(job) = self.job {
             within("job_hours", job, LONGEST_JOB)?;
-            // A second: less is no job, and steps of nothing are no plan.
+            // A job of less than a second is refused, because a plan needs steps of some length.
             if job < 1.0 / 3600.0 {
                 return Err(AdviceError::Question {
                     field: "job_hours",
@@ -76,65 +76,68 @@ pub struct Chance {
     pub within: f64,
     /// By the model.
     pub chance: f64,
-    /// What was seen of lives of this age, and its 95 %, in whole percents: share, low, high. `None` if nobody was watched for so long.
+    /// The observed share for lives of this age and its 95 % interval, in whole percents: share,
+    /// low, high. `None` if no life was observed for that long.
     pub seen: Option<(f64, f64, f64)>,
 }
 
-/// A point of the distribution of the life that is left.
+/// A point of the distribution of the remaining lifetime.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
     /// Hours from now on.
     pub hours: f64,
     /// The share that has been interrupted by then, by the model.
     pub model: f64,
-    /// The same as it was seen, in whole percents; `None` if nobody was watched for so long.
+    /// The observed share, in whole percents. `None` if no life was observed for that long.
     pub seen: Option<f64>,
 }
 
-/// Those that were told about the same before, and how many of them were interrupted. Shares in whole percents.
+/// Earlier lives that received about the same forecast, and the share of them that was interrupted.
+/// Shares in whole percents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ToldBefore {
     /// Within how many hours of the launch.
     pub within: f64,
-    /// The chance that they were told, on average.
+    /// The average forecast.
     pub told: f64,
-    /// How many they are; down to whole tens if others' lives are among them.
+    /// Number of lives; rounded down to whole tens if lives of other tenants are among them.
     pub lives: usize,
-    /// How many were interrupted, and its 95 %: share, low, high.
+    /// The observed share of interruptions and its 95 % interval: share, low, high.
     pub were: (f64, f64, f64),
-    /// Whether that is farther from what they were told than chance explains.
+    /// Whether chance does not explain the difference from the forecast.
     pub off: bool,
 }
 
-/// Whether the same way of telling would have been right before.
+/// Whether earlier forecasts of the same method were correct.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tested {
-    /// By hours, then by what was told, to the nearest tenth.
+    /// By hours, then by forecast, rounded to the nearest tenth.
     pub rows: Vec<ToldBefore>,
-    /// All together, by hours.
+    /// All lives together, by hours.
     pub overall: Vec<ToldBefore>,
-    /// How many were told nothing, since too little was known before; as [`ToldBefore::lives`].
+    /// Number of lives without a forecast because too little data was available before their
+    /// launch; rounded as [`ToldBefore::lives`].
     pub untold: usize,
-    /// Whether nothing is off; `None` if nobody could be told anything.
+    /// Whether all rows agree with the forecasts; `None` if there was no forecast.
     pub agrees: Option<bool>,
 }
 
-/// What a model says.
+/// A model and the figures computed from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// The model, as `--model` takes it.
     pub model: String,
-    /// Whether the data leave it standing.
+    /// Whether the data do not reject the model.
     pub fits: bool,
     /// The model in words.
     pub words: String,
-    /// The expected life that is left, hours.
+    /// The expected remaining lifetime, hours.
     pub expected: f64,
     /// Chances within 1, 6 and 24 h.
     pub chances: Vec<Chance>,
-    /// The distribution of the life that is left.
+    /// The distribution of the remaining lifetime.
     pub curve: Vec<CurvePoint>,
-    /// Whether it would have been right before.
+    /// The result of the backtest.
     pub calibration: Tested,
     /// The job's checkpoints.
     pub schedule: Option<Schedule>,
@@ -143,29 +146,32 @@ pub struct Known {
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// Which lives were looked at.
+    /// Which flavors the lives belong to.
     pub scope: Scope,
-    /// Whose.
+    /// Which tenants the lives belong to.
     pub whose: Whose,
-    /// How many: the asker's own, and others' down to whole tens.
+    /// Number of lives: the tenant's own, and those of others rounded down to whole tens.
     pub lives: usize,
-    /// How many of them are the asker's own.
+    /// Number of the tenant's own lives among them.
     pub own: usize,
-    /// How many the provider ended; down to whole tens if others' are among them.
+    /// Number that the provider ended; rounded down to whole tens if lives of others are among
+    /// them.
     pub interruptions: usize,
-    /// How long they lived together, hours, two digits of it.
+    /// Their total lifetime, hours, to two significant digits.
     pub lived: f64,
     /// The maximum lifetime of the flavor, hours; infinite for none.
     pub maximum: f64,
-    /// What is known, or why nothing is.
+    /// The model and its figures, or the reason why there is none.
     pub known: Result<Known, String>,
 }
 
 impl Knowledge {
-    /// Answers. What is told follows from the rounded model and from shares in whole percents.
+    /// Answers a question. All figures follow from the rounded model and from shares in whole
+    /// percents.
     ///
     /// # Errors
-    /// [`AdviceError::Question`] for what cannot be asked, and an age that no server reaches; [`AdviceError::Model`] if the job has no plan.
+    /// [`AdviceError::Question`] for an invalid question, and for an age that no server reaches;
+    /// [`AdviceError::Model`] if the job has no plan.
     pub fn advice(&self, question: &Question) -> Result<Advice, AdviceError> {
         question.check()?;
         let maximum = self.pool.maximum;
@@ -244,7 +250,7 @@ fn too_old(age: f64, maximum: f64) -> AdviceError {
     }
 }
 
-/// Where the curve ends: at the limit, or where hardly anybody is left.
+/// The end of the curve: the limit, or the age that hardly any server reaches.
 fn horizon(model: &dyn Lifetime, age: f64, maximum: f64) -> f64 {
     const HARDLY: f64 = 0.05;
     const SPANS: [f64; 8] = [6.0, 12.0, 24.0, 48.0, 96.0, 168.0, 336.0, 720.0];
@@ -277,7 +283,7 @@ fn tested(calibration: &Calibration, whose: Whose) -> Tested {
     }
 }
 
-/// The share and its 95 %, rounded outwards so that it stays that.
+/// The share and its 95 % interval, rounded outwards so that it keeps its coverage.
 fn percents(share: Share) -> (f64, f64, f64) {
     let (low, high) = share.interval(CONFIDENCE);
     let low = (low * 100.0).floor() / 100.0;
@@ -288,12 +294,12 @@ fn percent(share: f64) -> f64 {
     (share * 100.0).round() / 100.0
 }
 
-/// Down to whole tens.
+/// Rounds down to whole tens.
 fn tens(count: usize) -> usize {
     count / 10 * 10
 }
 
-/// Two digits that matter.
+/// Rounds to two significant digits.
 fn two(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;

@@ -1,10 +1,13 @@
-//! Whether advice can be believed: past lives are told their chances by models that knew only what was known before their launch, and what happened is held
-//! against it.
+//! Backtest of the advice: models that know only the data from before a life's launch forecast its
+//! interruption, and the backtest compares the forecasts with the outcomes.
 //!
-//! Lives are taken in order of their launch, in [`BACKTESTS`] groups of the same size. Before each group's first launch a model is chosen
-//! from what was known at that moment: whoever was running then counts as running. It tells every life of the group, at its launch, the chance of an
-//! interruption within some hours. What happened is counted by Kaplan's and Meier's estimate among those that were told about the same, so that who was
-//! stopped by its user counts for as long as it was watched, neither as interrupted nor as spared.
+//! The backtest takes the lives in order of their launch, in [`BACKTESTS`] groups of the same size.
+//! Before the first launch of each group it chooses a model from the data known at that moment;
+//! instances that were running then count as running. The model forecasts for every life of the
+//! group, at its launch, the chance of an interruption within some hours. The outcomes are
+//! estimated with Kaplan and Meier's method among the lives with about the same forecast. A life
+//! that its user ended is censored: it counts for as long as it was observed, neither as
+//! interrupted nor as not interrupted.
 
 use crate::chance::{Share, interrupted};
 use crate::limits::{
@@ -14,24 +17,25 @@ use crate::pool::Pool;
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use std::collections::BTreeMap;
 
-/// Those that were told about the same, and what became of them.
+/// Lives that received about the same forecast, and their outcomes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Within how many hours of the launch.
     pub within: f64,
-    /// Which chance they were told, on average.
+    /// The average forecast.
     pub told: f64,
-    /// How many they are.
+    /// Number of lives.
     pub lives: usize,
-    /// What share was interrupted.
+    /// The observed share of interruptions.
     pub were: Share,
-    /// The variance of what they were told: the models know a bounded number of lives, and would say another thing of others.
+    /// The variance of the forecasts: the models are fitted to a limited number of lives, and other
+    /// lives would give other forecasts.
     pub variance: f64,
 }
 
 impl Row {
-    /// Whether what was told is farther from what happened than chance explains: that of what happened and that of what the models were
-    /// fitted to.
+    /// Whether chance does not explain the difference between forecast and outcome: both the chance
+    /// in the outcomes and that in the lives to which the models were fitted.
     #[must_use]
     pub fn off(&self) -> bool {
         let (low, high) = self.were.interval(SUSPICION);
@@ -42,21 +46,21 @@ impl Row {
     }
 }
 
-/// What a backtest found.
+/// The result of a backtest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Calibration {
-    /// Rows by hours, then by what was told, to the nearest tenth.
+    /// Rows by hours, then by forecast, rounded to the nearest tenth.
     pub rows: Vec<Row>,
-    /// One row for all that were told something, by hours.
+    /// One row for all lives with a forecast, by hours.
     pub overall: Vec<Row>,
-    /// How many lives were told something.
+    /// Number of lives with a forecast.
     pub told: usize,
-    /// How many were not: too little was known before their launch.
+    /// Number of lives without a forecast: too little data was available before their launch.
     pub untold: usize,
 }
 
 impl Calibration {
-    /// Whether nothing is farther off than chance explains; `None` if nobody was told anything.
+    /// Whether chance explains all deviations; `None` if there was no forecast.
     #[must_use]
     pub fn agrees(&self) -> Option<bool> {
         let mut all = self.rows.iter().chain(&self.overall).peekable();
@@ -65,7 +69,8 @@ impl Calibration {
     }
 }
 
-/// Tells the pool's lives their chances by the models of `teller`, which gets what was known, and says nothing if that is too little for it.
+/// Forecasts the lives of the pool with the models of `teller`. `teller` receives the data known at
+/// that time, and returns nothing if it is too little.
 #[must_use]
 pub fn backtest(
     pool: &Pool,
@@ -84,14 +89,15 @@ pub fn backtest(
         };
         calibration.told += group.len();
         for (at, &within) in WITHIN.iter().enumerate() {
-            // Who would be told "certainly" is told nothing.
+            // A certain end is not a forecast.
             if within >= pool.maximum {
                 continue;
             }
             let chance = model.cdf(within).clamp(0.0, 1.0);
             // The nearest tenth, 0 to 10.
             let tenth = (chance * 10.0).round() as u8;
-            // As if the share had been counted. Groups that follow one another know much the same: their errors do not cancel.
+            // Variance of a counted share. Successive groups know almost the same lives, so their
+            // errors do not cancel.
             let variance = chance * (1.0 - chance) / known.all().len() as f64;
             let entry = told.entry((at, tenth)).or_default();
             for one in group {
@@ -137,7 +143,7 @@ impl Group {
     }
 }
 
-/// What was known of the lives before the one at `first` when that one began; `None` if it is too little.
+/// The data known about earlier lives when the life at `first` began; `None` if it is too little.
 fn known_before(pool: &Pool, first: usize) -> Option<Observations> {
     let then = pool.followed.get(first)?.launched;
     let from = first.saturating_sub(MOST_LIVES_OF_BACKTEST);

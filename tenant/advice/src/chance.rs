@@ -1,25 +1,27 @@
-//! What was seen, without a model: the share that was interrupted within some hours of some age, with an interval.
+//! Observations without a model: the share that was interrupted within some hours of some age, with
+//! an interval.
 
 use ebbtide_lifetime::Observations;
 
-/// A share of what was seen.
+/// An observed share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// Kaplan's and Meier's estimate.
+    /// The Kaplan-Meier estimate.
     pub share: f64,
-    /// Its variance by Greenwood's formula; zero where nobody or everybody was interrupted.
+    /// Its variance by Greenwood's formula; zero where no server or every server was interrupted.
     pub variance: f64,
-    /// As many whole lives without censoring would say as much.
+    /// Effective sample size: the number of uncensored lives that would carry the same information.
     pub worth: f64,
 }
 
-/// The share of those that were alive at `age` that the provider ended within the next `within` hours. `None` if that was not seen: nobody was that
-/// old, or nobody was followed for so long.
+/// The share of the servers alive at `age` that the provider ended within the next `within` hours.
+/// `None` if no server was observed for that long, or none reached that age.
 #[must_use]
 pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> {
     let end = age + within;
     let all = seen.all();
-    // Sorted by hours: who has lived longer than the age stands behind this place. At age 0 everybody was alive.
+    // The observations are sorted by hours: those that lived longer than the age come after this
+    // place. At age 0 every server was alive.
     let first = all.partition_point(|one| one.hours < age || (one.hours == age && age > 0.0));
     let mut at_risk = (all.len() - first) as f64;
     let (mut alive, mut greenwood) = (1.0, 0.0);
@@ -45,7 +47,8 @@ pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> 
     } else if alive <= 0.0 {
         started
     } else {
-        // Cutler and Ederer, "Maximum utilization of the life table method" (1958): the binomial sample of the same variance.
+        // Cutler and Ederer, "Maximum utilization of the life table method" (1958): size of the
+        // binomial sample with the same variance.
         (alive * (1.0 - alive) / variance).min(started)
     };
     Some(Share {
@@ -56,7 +59,8 @@ pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> 
 }
 
 impl Share {
-    /// Wilson's interval (1927), `z` standard errors to each side; never outside of 0 to 1, and sensible at both ends.
+    /// Wilson's interval (1927), `z` standard errors to each side. It stays within 0 to 1 and is
+    /// meaningful at both ends.
     #[must_use]
     pub fn interval(&self, z: f64) -> (f64, f64) {
         let (p, n, z2) = (self.share, self.worth, z * z);

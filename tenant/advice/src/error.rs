@@ -1,4 +1,4 @@
-//! What can be wrong with a question.
+//! Errors in a question.
 
 use ebbtide_lifetime::LifetimeError;
 use thiserror::Error;
@@ -6,17 +6,17 @@ use thiserror::Error;
 /// Why there is no advice.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum AdviceError {
-    /// A number of the question that cannot be.
+    /// An invalid number in the question.
     #[error("field {field}: {value} h is {problem}")]
     Question {
         /// The field of the request, as in the gRPC contract.
         field: &'static str,
-        /// What was given, hours.
+        /// The given value, hours.
         value: f64,
         /// What is wrong, and what is allowed.
         problem: String,
     },
-    /// What the model itself refuses.
+    /// An error of the model.
     #[error(transparent)]
     Model(#[from] LifetimeError),
 }

@@ -1,4 +1,5 @@
-//! Everything about a flavor that takes time to compute: the model and its backtest. To be made once and asked often.
+//! The parts of advice for a flavor that take time to compute: the model and its backtest. Computed
+//! once for many questions.
 
 use crate::calibration::{Calibration, backtest};
 use crate::error::AdviceError;
@@ -7,17 +8,17 @@ use crate::model::{Chosen, choose};
 use crate::pool::Pool;
 use ebbtide_lifetime::Observations;
 
-/// Which lives were looked at.
+/// Which flavors the lives belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the flavor.
+    /// The flavor itself.
     Flavor,
-    /// Those of all preemptible flavors: the flavor's own are too few.
+    /// All preemptible flavors, because the flavor's own lives are too few.
     AllPreemptible,
 }
 
 impl Scope {
-    /// The word for it in the contract.
+    /// Its name in the contract.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -27,7 +28,7 @@ impl Scope {
     }
 }
 
-/// What is known of a flavor, as far as one asker may know it.
+/// The knowledge about a flavor that one tenant may have.
 #[derive(Debug)]
 pub struct Knowledge {
     pub(crate) pool: Pool,
@@ -38,10 +39,10 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Fits and tests. Too few lives are no error: the advice says so then.
+    /// Fits and tests the model. Too few lives are not an error: the advice then says so.
     ///
     /// # Errors
-    /// [`AdviceError::Model`] for lives that cannot be.
+    /// [`AdviceError::Model`] for invalid lives.
     pub fn of(pool: Pool, scope: Scope) -> Result<Self, AdviceError> {
         let seen = pool.observations()?;
         let model = if pool.enough() {

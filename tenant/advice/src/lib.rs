@@ -1,11 +1,13 @@
-//! What a region tells its tenants of how long preemptible servers live, without telling whose.
+//! Advice of a region to its tenants on how long preemptible servers live, without data on single
+//! tenants.
 //!
-//! From lives that are over and those that go on: a model, what it says of a server of some age, how well it would have said the same
-//! of past lives, and when a job should write checkpoints. Hours everywhere. No I/O, no clock, no chance: the same lives and the same
-//! time give the same advice.
+//! Input are lives that have ended and lives that continue. Output are a model, its forecast for a
+//! server of some age, a backtest of the model with past lives, and a checkpoint schedule for a
+//! job. All times are in hours. The crate does no I/O and reads no clock and no random numbers: the
+//! same lives and the same time give the same advice.
 //!
-//! What tenants must not learn of one another is decided in [`pool`], before anything is computed; what is computed is coarse on top of it
-//! ([`limits`]).
+//! [`pool`] decides which data of other tenants an answer may use, before any computation. The
+//! results are rounded in addition ([`limits`]).
 
 mod advice;
 pub mod calibration;

@@ -1,24 +1,24 @@
-//! Lives, as advice regards them.
+//! Lives of servers, as input of the advice.
 
 use ebbtide_lifetime::Observation;
 use ebbtide_model::{LifeEnd, PastLife, Seconds, Timestamp};
 
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// A life that is over, or one that goes on.
+/// A life that has ended, or one that continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Life {
-    /// Whose.
+    /// Its project.
     pub project: String,
     /// When it began.
     pub launched: Timestamp,
-    /// When it ended; `None` while it goes on.
+    /// When and how it ended; `None` while it continues.
     pub ended: Option<(Timestamp, LifeEnd)>,
-    /// How long its flavor let it live, hours; infinite for no limit.
+    /// Maximum lifetime of its flavor, hours; infinite for no limit.
     pub limit: f64,
 }
 
-/// Seconds of a flavor's maximum lifetime as hours; infinite for none.
+/// Converts a flavor's maximum lifetime to hours; infinite for none.
 #[must_use]
 pub fn hours_of(limit: Option<Seconds>) -> f64 {
     limit.map_or(f64::INFINITY, |limit| f64::from(limit.0) / 3600.0)
@@ -35,7 +35,7 @@ impl From<&PastLife> for Life {
     }
 }
 
-/// What is known of one life at some moment.
+/// The known part of a life at some moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Followed {
     /// When it began.
@@ -45,10 +45,12 @@ pub struct Followed {
 }
 
 impl Life {
-    /// What is known of it at `now` for a flavor whose servers live `maximum` hours at most; `None` if it had not begun.
+    /// The state of this life at `now`, for a flavor whose maximum lifetime is `maximum` hours.
+    /// `None` if it had not begun.
     ///
-    /// Whoever was ended because of that limit had its notice a grace period before: it lived as long as it could. An end by another limit
-    /// says only that it lived so long.
+    /// A server that was ended because of this limit received its notice one grace period earlier,
+    /// so it counts as having lived for the whole maximum. An end because of another limit is
+    /// censored: it only says that the server lived this long.
     #[must_use]
     pub fn at(&self, now: Timestamp, maximum: f64) -> Option<Followed> {
         if self.launched > now {
@@ -57,7 +59,7 @@ impl Life {
         let over = self.ended.filter(|(at, _)| *at <= now);
         let until = over.map_or(now, |(at, _)| at);
         let hours = until.millis_since(self.launched) as f64 / HOUR_MS;
-        // The same limit, but for the last bits of a division.
+        // Equal limits may differ in the last bits after a division.
         let same_limit = (self.limit - maximum).abs() < 1e-9;
         let seen = match over {
             _ if hours >= maximum => Observation {
@@ -69,7 +71,8 @@ impl Life {
                 ended: true,
             },
             Some((_, LifeEnd::Preempted)) => Observation { hours, ended: true },
-            // Who pays any price would have stayed: an end out of bid says as much as one by the owner.
+            // A tenant who pays any price would have kept the server, so an end out of bid is
+            // censored like an end by the owner.
             Some((
                 _,
                 LifeEnd::MaxLifetime | LifeEnd::OutOfBid | LifeEnd::Deleted | LifeEnd::Lost,
@@ -87,7 +90,7 @@ impl Life {
 }
 
 impl Followed {
-    /// What of this was known at an earlier moment; `None` if it had not begun.
+    /// The part that was known at an earlier moment; `None` if the life had not begun.
     #[must_use]
     pub fn before(&self, then: Timestamp) -> Option<Observation> {
         if self.launched >= then {

@@ -1,22 +1,24 @@
-//! Every bound of advice: what is enough, what is too much, and what a tenant can make a scheduler compute at most.
+//! All bounds of advice: minimum data, and maximum computation that a tenant can cause.
 
-/// Fewer interruptions than this are no model. Ten leave the rate of the simplest one uncertain by a factor of two either way
-/// (Poisson's 95 % of ten: 4.8 to 18.4).
+/// Minimum number of interruptions for a model. Ten leave the rate of the simplest model uncertain
+/// by a factor of two either way (Poisson's 95 % of ten: 4.8 to 18.4).
 pub const LEAST_INTERRUPTIONS: usize = 10;
 
-/// Other tenants' lives are taken in by batches of at least so many …
+/// Minimum number of lives in a batch of other tenants' lives.
 pub const BATCH_LIVES: usize = 10;
-/// … of at least so many projects …
+/// Minimum number of projects in a batch.
 pub const BATCH_PROJECTS: usize = 3;
-/// … of which so many are not of the project that has most of them, so that even this one, who knows its own, is left with a sum.
+/// Minimum number of lives in a batch outside the project that has most of them. Even this project,
+/// which knows its own lives, then learns only a sum.
 pub const BATCH_BESIDES_LARGEST: usize = 5;
 
-/// The latest lives of others that a model is fitted to, and as many of the asker's own (twice as many for who sees everything). A fit
-/// takes time in proportion; the error of a share falls below 2 % by then.
+/// Maximum number of other tenants' lives that a model is fitted to, the latest ones, and of the
+/// tenant's own (twice as many for callers that see everything). The duration of a fit is
+/// proportional to the number; with this many the error of a share is below 2 %.
 pub const MOST_LIVES: usize = 750;
-/// The latest lives that each model of the backtest is fitted to.
+/// Maximum number of lives that each model of the backtest is fitted to, the latest ones.
 pub const MOST_LIVES_OF_BACKTEST: usize = 300;
-/// Models of the backtest.
+/// Number of models of the backtest.
 pub const BACKTESTS: usize = 6;
 
 /// The longest job, hours: a week.
@@ -25,11 +27,12 @@ pub const LONGEST_JOB: f64 = 168.0;
 pub const GREATEST_AGE: f64 = 8760.0;
 /// The longest checkpoint or restart, hours.
 pub const LONGEST_COST: f64 = 24.0;
-/// The most ages, in steps, that a plan looks at: its table has the square of it.
+/// Maximum number of ages, in steps, in a plan: its table has the square of this size.
 pub const MOST_AGES: f64 = 1500.0;
-/// The most comparisons of a plan: steps of work, times ages, times the intervals that are possible at each. A tenth of a second or so.
+/// Maximum number of comparisons of a plan: steps of work, times ages, times the possible intervals
+/// at each. They take about a tenth of a second.
 pub const MOST_COMPARISONS: f64 = 2.1e7;
-/// The grain of plans, hours: the finest that keeps the bounds is taken.
+/// Possible steps of plans, hours: the planner uses the finest that keeps the bounds.
 pub const STEPS: [f64; 12] = [
     1.0 / 60.0,
     2.0 / 60.0,
@@ -45,16 +48,17 @@ pub const STEPS: [f64; 12] = [
     168.0,
 ];
 
-/// Into how many equal parts a job is divided that no grain fits.
+/// Possible numbers of equal parts of a job for which no step is suitable.
 pub const PARTS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Within how many hours an interruption may come.
+/// Forecast horizons, hours.
 pub const WITHIN: [f64; 3] = [1.0, 6.0, 24.0];
-/// Intervals of confidence of figures that are shown: 95 %.
+/// Standard errors of the confidence intervals in answers: 95 %.
 pub const CONFIDENCE: f64 = 1.96;
-/// A backtest that is farther off than this many standard errors is not by chance (0.3 %; several are compared).
+/// A backtest that deviates by more than this many standard errors is not explained by chance (0.3
+/// %; several are compared).
 pub const SUSPICION: f64 = 3.0;
-/// Rows of the calibration with fewer answers than this are not shown.
+/// Minimum number of forecasts in a calibration row; smaller rows are not shown.
 pub const LEAST_ANSWERS: usize = 10;
-/// Points of a curve besides the first.
+/// Number of points of a curve besides the first.
 pub const CURVE: usize = 48;

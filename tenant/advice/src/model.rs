@@ -1,4 +1,5 @@
-//! The model that is told: fitted, chosen, made coarse, and then the only thing that figures are computed from.
+//! The model of an answer: fitted, selected and rounded. All figures are computed from the rounded
+//! model.
 
 use crate::error::AdviceError;
 use ebbtide_lifetime::description::Description;
@@ -6,45 +7,50 @@ use ebbtide_lifetime::fit::{Family, Fit, Method, distance_from, fit, phases, ver
 use ebbtide_lifetime::{Lifetime, LifetimeError, Observations};
 use std::fmt::Write as _;
 
-/// Where phases end, hours, for a maximum lifetime of a day and in proportion to others: finer where instances die young and near the
-/// limit. Fixed, so that no age of anybody's end is told.
+/// Ends of the phases, hours, for a maximum lifetime of a day and in proportion for others: finer
+/// where instances end young and near the limit. They are fixed, so that they reveal no age at
+/// which a server ended.
 const PHASES_OF_A_DAY: [f64; 14] = [
     0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 20.0, 22.0, 23.0, 24.0,
 ];
-/// Where they end without a limit, hours; the last one never does.
+/// Ends of the phases without a limit, hours; the last phase never ends.
 const PHASES_WITHOUT_LIMIT: [f64; 13] = [
     0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0, 168.0, 336.0, 720.0,
 ];
-/// Kolmogorov and Smirnov's 5 %, by the square root of the number.
+/// The 5 % critical value of Kolmogorov and Smirnov, times the square root of the sample size.
 const KS_5_PERCENT: f64 = 1.358;
 
-/// A model, and what it is worth.
+/// A model and its quality.
 #[derive(Debug)]
 pub struct Chosen {
-    /// The model, of the rounded parameters.
+    /// The model with the rounded parameters.
     pub model: Box<dyn Lifetime>,
     /// The same as text that `--model` takes.
     pub text: String,
-    /// Whether Kolmogorov and Smirnov leave it standing at 5 %.
+    /// Whether the test of Kolmogorov and Smirnov does not reject it at 5 %.
     pub fits: bool,
-    /// How far its distribution function is from what was seen where it is farthest: a share, in whole percents, rounded up.
+    /// Greatest distance between its distribution function and the observations: a share, in whole
+    /// percents, rounded up.
     pub off: f64,
-    /// The same and why this model, for people.
+    /// The model, and the reason for its selection, for people.
     pub words: String,
 }
 
-/// The model of these lives: every formula by maximum likelihood with the users' own ends as censored, the best by Akaike; where no
-/// formula stands and there is enough to do without, hazards in fixed phases. Its parameters have three digits.
+/// Selects the model of these lives. Every formula is fitted by maximum likelihood, with the users'
+/// own ends as censored, and Akaike's criterion selects the best. If no formula passes the test and
+/// there are enough lives, the model has constant hazards in fixed phases. Its parameters have
+/// three digits.
 ///
 /// # Errors
-/// [`LifetimeError::TooFew`] or [`LifetimeError::NoFit`] if nothing can be fitted.
+/// [`LifetimeError::TooFew`] or [`LifetimeError::NoFit`] if no model can be fitted.
 pub fn choose(seen: &Observations) -> Result<Chosen, AdviceError> {
     let mut fits: Vec<Fit> = Vec::with_capacity(Family::ALL.len());
     let mut first_error = None;
     for family in Family::ALL {
         match fit(family, Method::MaximumLikelihood, seen) {
             Ok(fit) => fits.push(fit),
-            // Models with a wall need a maximum lifetime, those of many parameters more lives.
+            // Models with a wall need a maximum lifetime; models with many parameters need more
+            // lives.
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
@@ -59,12 +65,13 @@ pub fn choose(seen: &Observations) -> Result<Chosen, AdviceError> {
         let text = text_of(one, seen.maximum());
         match chosen(text, seen, "of all formulas the likeliest") {
             Ok(chosen) => return Ok(chosen),
-            // Three digits made it none of its family: the next one.
+            // Rounding to three digits made the parameters invalid: try the next one.
             Err(AdviceError::Model(error)) => refused = refused.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
-    // All lives of one length, say: ends over hours lived is a model of them all the same.
+    // For example, all lives have the same length. The number of ends per hour lived still gives a
+    // model.
     if let Some(text) = text_of_phases(seen) {
         return chosen(text, seen, "no formula could be fitted");
     }
@@ -99,7 +106,7 @@ fn chosen(text: String, seen: &Observations, why: &str) -> Result<Chosen, Advice
     })
 }
 
-/// A number with three digits that matter: more would tell single lives.
+/// A number with three significant digits: more digits could reveal single lives.
 #[must_use]
 pub(crate) fn three(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -128,7 +135,7 @@ fn text_of(fit: &Fit, maximum: f64) -> String {
     text
 }
 
-/// Hazards in fixed phases; `None` if nothing can be said so.
+/// Hazards in fixed phases; `None` if the data do not allow them.
 fn text_of_phases(seen: &Observations) -> Option<String> {
     let maximum = seen.maximum();
     let mut ends: Vec<f64> = if maximum.is_finite() {
@@ -143,7 +150,7 @@ fn text_of_phases(seen: &Observations) -> Option<String> {
         }
         phases(&ends, seen).ok()?
     } else {
-        // Something has to have ended in the phase that never ends.
+        // At least one end must lie in the phase that never ends.
         loop {
             ends.pop()?;
             let mut with_end = ends.clone();

@@ -1,13 +1,17 @@
-//! Whose lives a tenant's advice is computed from: its own as they are, those of others only in batches.
+//! Selects the lives that a tenant's advice may use: all of its own, those of others only in
+//! batches.
 //!
-//! The promise: **two answers to one asker about the same lives of its own differ by at least one whole batch of others' lives, or not at
-//! all.** A batch has [`BATCH_LIVES`] lives that ended, of [`BATCH_PROJECTS`] projects, [`BATCH_BESIDES_LARGEST`] of them (of two projects) without the project that
-//! has most. Batches close on whole hours. What others do after their last batch has closed is not known to the advice: their servers
-//! that run count as long as they had lived by then. So there is no moment at which an answer changes because of one life of one
-//! other tenant.
+//! The promise: **two answers to one tenant about the same lives of its own differ by at least one
+//! whole batch of others' lives, or not at all.** A batch has [`BATCH_LIVES`] lives that ended, of
+//! [`BATCH_PROJECTS`] projects, and [`BATCH_BESIDES_LARGEST`] of them (of two projects) do not
+//! belong to the project that has most. Batches close on whole hours. The advice ignores what
+//! others do after their last batch has closed: their running servers count as having lived until
+//! then. So an answer never changes because of one life of one other tenant.
 //!
-//! Old lives are deleted one by one, and that must not be seen either. So batches begin anew with blocks of time that are fixed beforehand ([`Kept`]), and nothing is
-//! used that could be deleted. Lives are chosen by when they began, not by when they ended, so short ones are not preferred.
+//! Old lives are deleted one by one, and answers must not reveal that either. So batches start
+//! again with blocks of time that are fixed in advance ([`Kept`]), and the pool uses no life that
+//! could be deleted. The pool selects lives by their launch, not by their end, so that short ones
+//! are not preferred.
 
 use crate::life::{Followed, Life};
 use crate::limits::{
@@ -19,10 +23,10 @@ use std::collections::BTreeMap;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Who asks.
+/// The caller that asks for advice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asker {
-    /// Who may see every life anyway: operators and readers.
+    /// A caller that may see every life: an operator or a reader.
     Everything,
     /// A tenant of these projects.
     Projects(Vec<String>),
@@ -37,7 +41,7 @@ impl Asker {
     }
 }
 
-/// How long lives are kept after their end before they are deleted.
+/// How long lives are kept after their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept(pub Seconds);
 
@@ -46,35 +50,38 @@ impl Kept {
         (self.0.as_millis() / of).max(HOUR_MS)
     }
 
-    /// Batches begin anew with each block: a sixth of the time, in whole hours, 15 days of 90. A batch that is not full at the end of its block is none.
+    /// Length of a block: batches start again with each block. It is a sixth of the kept time, in
+    /// whole hours: 15 of 90 days. An incomplete batch at the end of its block is dropped.
     fn block_hours(self) -> i64 {
         self.share(6) / HOUR_MS
     }
 
-    /// Blocks that began earlier before now are not looked at any more, so that all that ended in one is still there.
+    /// Blocks that began longer ago than this are ignored, so that all lives that ended in a used
+    /// block still exist.
     fn blocks_ms(self) -> i64 {
         self.share(3)
     }
 
-    /// Lives that began earlier before the last batch closed are not used: together with the blocks well within what is kept.
+    /// Lives that began longer than this before the last batch closed are ignored. Together with
+    /// the blocks this stays well within the kept time.
     fn window_ms(self) -> i64 {
         self.share(2)
     }
 }
 
-/// Whose lives were used.
+/// Which tenants the used lives belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Every project's, up to now.
+    /// All projects, up to now.
     Everybody,
-    /// The asker's, and others' in whole batches.
+    /// The tenant's own, and others' in whole batches.
     OwnAndOthers,
-    /// The asker's alone: there is no batch of others'.
+    /// The tenant's own only: there is no batch of others.
     Own,
 }
 
 impl Whose {
-    /// The word for it in the contract.
+    /// Its name in the contract.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,21 +92,22 @@ impl Whose {
     }
 }
 
-/// Lives that may be used, the earliest launch first.
+/// The selected lives, the earliest launch first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
-    /// What is known of them.
+    /// The known part of each life.
     pub followed: Vec<Followed>,
-    /// Whose they are.
+    /// Which tenants they belong to.
     pub whose: Whose,
-    /// How many are the asker's own.
+    /// Number of the tenant's own lives.
     pub own: usize,
-    /// The longest life of the flavor asked about, hours; infinite for none.
+    /// Maximum lifetime of the flavor of the question, hours; infinite for none.
     pub maximum: f64,
 }
 
 impl Pool {
-    /// Takes from `lives` what `asker` may use at `now`, as lives of a flavor with `maximum`; `kept` says how long lives stay before they are deleted.
+    /// Selects from `lives` those that `asker` may use at `now`, as lives of a flavor with
+    /// `maximum`; `kept` says how long lives stay before they are deleted.
     #[must_use]
     pub fn of(lives: &[Life], asker: &Asker, now: Timestamp, maximum: f64, kept: Kept) -> Self {
         let (own, others): (Vec<&Life>, Vec<&Life>) =
@@ -122,7 +130,7 @@ impl Pool {
                 Whose::OwnAndOthers
             }
         };
-        // Stable, and equal launches are put in an order that does not tell whose they are.
+        // A stable order in which equal launches do not reveal their projects.
         followed.sort_by(|a, b| {
             let hours = a.seen.hours.total_cmp(&b.seen.hours);
             a.launched
@@ -138,27 +146,27 @@ impl Pool {
         }
     }
 
-    /// All of it as observations.
+    /// All lives as observations.
     ///
     /// # Errors
-    /// What [`Observations::new`] refuses.
+    /// The errors of [`Observations::new`].
     pub fn observations(&self) -> Result<Observations, LifetimeError> {
         Observations::new(self.followed.iter().map(|one| one.seen), self.maximum)
     }
 
-    /// How many of them the provider ended.
+    /// Number of lives that the provider ended.
     #[must_use]
     pub fn interruptions(&self) -> usize {
         self.seen().filter(|seen| seen.ended).count()
     }
 
-    /// How long they lived together, hours.
+    /// Total lifetime, hours.
     #[must_use]
     pub fn lived(&self) -> f64 {
         self.seen().map(|seen| seen.hours).sum()
     }
 
-    /// Whether it has what a model needs.
+    /// Whether the pool has enough data for a model.
     #[must_use]
     pub fn enough(&self) -> bool {
         self.interruptions() >= LEAST_INTERRUPTIONS
@@ -169,7 +177,7 @@ impl Pool {
     }
 }
 
-/// The latest `most` of them, as they are known at `now`.
+/// The latest `most` lives, as known at `now`.
 fn latest(lives: &[&Life], now: Timestamp, maximum: f64, most: usize) -> Vec<Followed> {
     let mut followed: Vec<Followed> = lives
         .iter()
@@ -182,7 +190,7 @@ fn latest(lives: &[&Life], now: Timestamp, maximum: f64, most: usize) -> Vec<Fol
 
 /// The whole hour at which the last batch of others' lives closed; `None` if there is none.
 fn closed_at(others: &[&Life], now: Timestamp, kept: Kept) -> Option<Timestamp> {
-    // In which hour each ended, counted so that the hour is over at its number.
+    // The hour in which each life ended, numbered by the end of the hour.
     let hour = |at: Timestamp| (at.as_millis() + HOUR_MS - 1).div_euclid(HOUR_MS);
     let this_hour = now.as_millis().div_euclid(HOUR_MS);
     let block = |hour: i64| (hour - 1).div_euclid(kept.block_hours());

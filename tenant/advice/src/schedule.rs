@@ -1,4 +1,4 @@
-//! When a job should write checkpoints by a model, and what that is worth.
+//! Checkpoint schedules of jobs by a model, and their expected running times.
 
 use crate::advice::Question;
 use crate::error::AdviceError;
@@ -8,23 +8,26 @@ use ebbtide_lifetime::plan::checkpoint::{
 };
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 
-/// A schedule and what it is worth. Hours.
+/// A schedule and its expected running time. Hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Work between checkpoints, in order, as long as nothing but the maximum lifetime ends the server. The last one is up to the end of the job,
-    /// which needs no checkpoint: one alone means none at all.
+    /// Work between checkpoints, in order, as long as only the maximum lifetime ends the server.
+    /// The last interval ends with the job and needs no checkpoint: a single interval means no
+    /// checkpoint.
     pub intervals: Vec<f64>,
-    /// The places of intervals that need a new server, since the one before reaches its maximum lifetime first.
+    /// Indexes of intervals that need a new server, because the previous one reaches its maximum
+    /// lifetime first.
     pub new_instances: Vec<usize>,
-    /// The grain: intervals are multiples of it.
+    /// The step: intervals are multiples of it.
     pub step: f64,
     /// The job, rounded to steps.
     pub job: f64,
-    /// The expected time to the end with this schedule, made anew after each interruption.
+    /// The expected time to the job's end with this schedule, planned again after each
+    /// interruption.
     pub makespan: f64,
-    /// With a checkpoint every hour; infinite if it never ends.
+    /// The expected time with a checkpoint every hour; infinite if the job never ends.
     pub hourly: f64,
-    /// Without checkpoints; infinite if it never ends.
+    /// The expected time without checkpoints; infinite if the job never ends.
     pub none: f64,
 }
 
@@ -40,7 +43,7 @@ pub(crate) fn plan(
         cost: question.checkpoint,
         restart: question.restart,
         reading: Reading::Corrected,
-        // Who has come to the end writes a result, not a checkpoint.
+        // At its end the job writes a result instead of a checkpoint.
         final_checkpoint: false,
     };
     let Some(step) = grain else {
@@ -60,7 +63,7 @@ pub(crate) fn plan(
     })
 }
 
-/// With a checkpoint every hour.
+/// The expected time with a checkpoint every hour.
 fn hourly(
     model: &dyn Lifetime,
     question: &Question,
@@ -68,7 +71,7 @@ fn hourly(
     options: &Options,
 ) -> Result<f64, LifetimeError> {
     let hours = job.ceil().max(1.0) as usize;
-    // Whole hours, and what is left at the end.
+    // Whole hours, and the rest.
     let hourly: Vec<f64> = (0..hours)
         .map(|at| (job - at as f64).min(1.0))
         .filter(|interval| *interval > 1e-9)
@@ -76,7 +79,9 @@ fn hourly(
     expected_makespan(model, &hourly, question.age, options)
 }
 
-/// The best plan of equal parts: for a job that is much shorter than its server is old, or than its checkpoint takes. A grid that is fine enough for the
+/// The best plan of equal parts: for a job that is much shorter than its server's age or than its
+/// checkpoint. A grid that is fine enough for the job would be too large for the age or the
+/// checkpoint. The expected times are exact.
 /// one would be too long for the other. Their expectation is exact.
 fn equal_parts(
     model: &dyn Lifetime,
@@ -101,7 +106,7 @@ fn equal_parts(
         }
         .into());
     }
-    // As long as nothing but the maximum lifetime ends the server.
+    // Assumes that only the maximum lifetime ends the server.
     let (mut age, mut new_instances) = (question.age, Vec::new());
     for at in 0..parts {
         let checkpoint = if at + 1 < parts {
@@ -126,16 +131,17 @@ fn equal_parts(
     })
 }
 
-/// The finest grain with which the plan is small enough; `None` if the job is no grain of that.
+/// The finest step, at most as long as the job, with which the plan is small enough; `None` if
+/// there is none.
 fn grain(model: &dyn Lifetime, question: &Question, length: f64) -> Option<f64> {
     let small = |step: &f64| {
         let work = length / step;
         let ages = (question.age / step + work * (2.0 + question.checkpoint / step))
             .min(model.maximum() / step);
-        // Half of all intervals are possible on average, and none that is longer than the life.
+        // On average half of all intervals are possible, and none is longer than the lifetime.
         ages <= MOST_AGES && work * ages * work.min(ages) / 2.0 <= MOST_COMPARISONS
     };
-    // A job that is shorter than the finest one is a grain itself.
+    // For a job shorter than the finest step, the job itself is the step.
     let shortest = Some(length).filter(|length| *length < STEPS[0]);
     let grains = shortest.into_iter().chain(STEPS);
     grains.take_while(|grain| *grain <= length).find(small)

@@ -9,7 +9,8 @@ use ebbtide_model::Money;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Durations of half an hour to two days, four sizes of memory (or one), 15 types from 2 to 64 vCPUs; a day and a half as deadline.
+/// Durations of half an hour to two days, four sizes of memory (or one), 15 types from 2 to 64
+/// vCPUs; a day and a half as deadline.
 fn bag(tasks: usize, sizes: u64) -> Bag {
     let mut chance = Pcg64Mcg::seed_from_u64(8);
     let tasks = (0..tasks)

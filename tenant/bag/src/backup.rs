@@ -1,10 +1,14 @@
-//! The backup map (Algorithm 2): for every task of a preemptible instance an on-demand instance, a core on it, and the latest start.
+//! The backup map (Algorithm 2): for every task of a preemptible instance an on-demand instance, a
+//! core on it, and the latest start.
 //!
-//! An instance that hibernates takes all its unfinished tasks with it: those that run, and those that wait behind them (the paper's recovery
-//! group, equation 2: the union of the successors of all that run in parallel). As a hibernation freezes the whole instance, its tasks end in the
-//! planned order whatever happens; so the recovery groups are the tails of that order, and one assignment of tasks to backups
-//! serves all of them. It is made from the last task to end forwards: when a task is added, it and those before are the recovery group
-//! just before the task's planned end, and have to fit between that end and the deadline (the constraint under equation 3).
+//! An instance that hibernates takes all its unfinished tasks with it: those that run, and those
+//! that wait behind them (the paper's recovery group, equation 2: the union of the successors of
+//! all that run in parallel). As a hibernation freezes the whole instance, its tasks end in the
+//! planned order whatever happens; so the recovery groups are the tails of that order, and one
+//! assignment of tasks to backups serves all of them. It is made from the last task to end
+//! forwards: when a task is added, it and those before are the recovery group just before the
+//! task's planned end, and have to fit between that end and the deadline (the constraint under
+//! equation 3).
 
 use crate::input::Bag;
 use crate::map::{Finish, Market, Vm, load, seconds, sum};
@@ -17,8 +21,9 @@ pub struct Backup {
     pub ty: usize,
     /// The tasks of each core, in the order in which they would run.
     pub cores: Vec<Vec<usize>>,
-    /// True if a task on it ends on its preemptible instance after the latest start of the backup, although nothing
-    /// hibernates: then its copy starts in any case and is dropped when the task ends (the paper's constraint cannot hold for it).
+    /// True if a task on it ends on its preemptible instance after the latest start of the backup,
+    /// although nothing hibernates: then its copy starts in any case and is dropped when the task
+    /// ends (the paper's constraint cannot hold for it).
     pub copies: bool,
 }
 
@@ -28,7 +33,8 @@ impl Backup {
         self.cores.iter().flatten().copied()
     }
 
-    /// Equation 3: the last moment at which it can be launched so that all its tasks are done in time, seconds since the begin.
+    /// Equation 3: the last moment at which it can be launched so that all its tasks are done in
+    /// time, seconds since the begin.
     #[must_use]
     pub fn latest_start(&self, bag: &Bag) -> u64 {
         latest(bag, self.longest(bag))
@@ -72,10 +78,10 @@ struct Need {
     cap: u64,
 }
 
-/// The cheapest backups for an instance among these: its own cores on one of any type, packings onto one type, for each type, and onto the type where each
-/// task is cheapest.
-/// None takes longer than the instance itself would take from the begin, so that hibernations are waited out about as long as with the
-/// same type as backup.
+/// The cheapest backups for an instance among these: its own cores on one of any type, packings
+/// onto one type, for each type, and onto the type where each task is cheapest. None takes longer
+/// than the instance itself would take from the begin, so that hibernations are waited out about as
+/// long as with the same type as backup.
 pub(crate) fn backups(bag: &Bag, vm: &Vm) -> Vec<Backup> {
     if vm.market == Market::OnDemand {
         return Vec::new();
@@ -169,7 +175,8 @@ impl Open {
         }
     }
 
-    /// The core that is left fullest by this task within its cap; one that is not used yet only if there is no other.
+    /// The core that is left fullest by this task within its cap; one that is not used yet only if
+    /// there is no other.
     fn place(&self, bag: &Bag, task: usize, cap: u64) -> Option<(usize, u64)> {
         let runtime = bag.runtime(task, self.ty)?;
         let needed = bag.tasks()[task].memory_mb;
@@ -205,7 +212,8 @@ impl Open {
     }
 
     fn done(self, copies: bool) -> Backup {
-        // The last to be placed end first on the preemptible instance; what ends last there is begun first here.
+        // The last to be placed end first on the preemptible instance; what ends last there is
+        // begun first here.
         Backup {
             ty: self.ty,
             cores: self.cores.into_iter().map(|core| core.tasks).collect(),
@@ -249,7 +257,8 @@ fn opened(bag: &Bag, need: &Need) -> Option<usize> {
     types.min().map(|(_, _, ty)| ty)
 }
 
-/// Tasks that end too late for a backup that waits: each has a core of its own, so that its copy starts as late as can be.
+/// Tasks that end too late for a backup that waits: each has a core of its own, so that its copy
+/// starts as late as can be.
 fn copies(bag: &Bag, late: &[Finish]) -> Vec<Backup> {
     let boot = bag.rules().boot;
     let mut open: Vec<Open> = Vec::new();
@@ -292,8 +301,8 @@ fn copies(bag: &Bag, late: &[Finish]) -> Vec<Backup> {
     open.into_iter().map(|o| o.done(true)).collect()
 }
 
-/// What copies cost that start although nothing hibernates, millionths: from the latest start of the group until each of its tasks
-/// has ended on either side.
+/// What copies cost that start although nothing hibernates, millionths: from the latest start of
+/// the group until each of its tasks has ended on either side.
 pub(crate) fn price_of_copies(bag: &Bag, backup: &Backup, finishes: &[Finish]) -> u64 {
     if !backup.copies {
         return 0;

@@ -40,8 +40,8 @@ pub(crate) fn all_fastest(bag: &Bag) -> Result<Vec<(u64, usize)>, BagError> {
     each.collect()
 }
 
-/// Checks that the deadline can be met. Instances are not scarce, so a bag can be done in time exactly if each of its tasks alone can, on the
-/// fastest on-demand type for it.
+/// Checks that the deadline can be met. Instances are not scarce, so a bag can be done in time
+/// exactly if each of its tasks alone can, on the fastest on-demand type for it.
 ///
 /// # Errors
 /// [`BagError::Infeasible`] with the critical task.
@@ -78,8 +78,9 @@ pub fn critical(bag: &Bag) -> Option<Critical> {
         .max_by_key(|c| (c.seconds, std::cmp::Reverse(c.task)))
 }
 
-/// The smallest deadline with which every task can end on a preemptible instance, if nothing hibernates, before a backup would have to
-/// start: below it some task has its copy started in any case, or runs on demand. Seconds; `None` if a task fits on no preemptible type.
+/// The smallest deadline with which every task can end on a preemptible instance, if nothing
+/// hibernates, before a backup would have to start: below it some task has its copy started in any
+/// case, or runs on demand. Seconds; `None` if a task fits on no preemptible type.
 #[must_use]
 pub fn smallest_without_copies(bag: &Bag) -> Option<u64> {
     let rules = bag.rules();
@@ -96,14 +97,17 @@ pub fn smallest_without_copies(bag: &Bag) -> Option<u64> {
     Some(most)
 }
 
-/// Mixtures of vCPUs and memory that the bound on the price is taken over: for each of them the work of all tasks fits into what is paid.
+/// Mixtures of vCPUs and memory that the bound on the price is taken over: for each of them the
+/// work of all tasks fits into what is paid.
 const MIXTURES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
-/// The least that any plan costs, millionths, whatever its instances, cores and order: the larger one of two bounds.
+/// The least that any plan costs, millionths, whatever its instances, cores and order: the larger
+/// one of two bounds.
 ///
-/// - *Work*: a task takes a share of the vCPUs and a share of the memory of its instance as long as it runs, and no instance gives more than all of
-///   either; so it costs at least the mixture of both shares of the price, on the type where that is least.
-///   If all tasks need the same memory, the share is one of as many tasks as fit.
+/// - *Work*: a task takes a share of the vCPUs and a share of the memory of its instance as long as
+///   it runs, and no instance gives more than all of either; so it costs at least the mixture of
+///   both shares of the price, on the type where that is least. If all tasks need the same memory,
+///   the share is one of as many tasks as fit.
 /// - *Longest*: each task pays at least the slots of an instance that runs nothing else.
 #[must_use]
 pub fn least_price(bag: &Bag) -> u64 {
@@ -112,7 +116,8 @@ pub fn least_price(bag: &Bag) -> u64 {
     work(bag, &tasks, cheaper).max(longest(bag, &tasks, cheaper))
 }
 
-/// The least that backups of some tasks cost if all of them are needed, millionths: the same bounds on demand.
+/// The least that backups of some tasks cost if all of them are needed, millionths: the same bounds
+/// on demand.
 pub(crate) fn least_price_of_backups(bag: &Bag, tasks: &[usize]) -> u64 {
     let on_demand = |ty: &InstanceType| ty.on_demand;
     work(bag, tasks, on_demand).max(longest(bag, tasks, on_demand))

@@ -65,7 +65,8 @@ pub enum BagError {
         task: String,
         /// That instance type.
         fastest: String,
-        /// What it takes there with boot and margin, seconds: the smallest deadline that can be met.
+        /// What it takes there with boot and margin, seconds: the smallest deadline that can be
+        /// met.
         seconds: u64,
         /// Boot time, seconds.
         boot: u64,
@@ -78,7 +79,8 @@ pub enum BagError {
     /// Text that is no bag, or no prices: with the line and what was expected.
     #[error("{0}")]
     File(String),
-    /// An event that cannot be: time runs backwards, or an instance or task that the plan does not have.
+    /// An event that cannot be: time runs backwards, or an instance or task that the plan does not
+    /// have.
     #[error("event at {at} s: {problem}")]
     Event {
         /// When, in seconds since the begin.

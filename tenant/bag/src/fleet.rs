@@ -1,4 +1,5 @@
-//! Plans for instances that are given: the tasks are dealt, the number of instances is not chosen.
+//! Plans for a given set of instances: the planner assigns the tasks and does not choose the number
+//! of instances.
 
 use crate::error::BagError;
 use crate::greedy::{Open, in_order};
@@ -6,11 +7,13 @@ use crate::input::Bag;
 use crate::map::Market;
 use crate::plan::{Method, Plan, Planned};
 
-/// A plan that uses just these preemptible instances: so many of each type. Every task, by falling memory and duration, goes where it ends first. The share
-/// of the deadline is not looked at: whoever gives the instances has decided.
+/// A plan that uses exactly these preemptible instances, given as `(type, count)` pairs. The
+/// planner takes the tasks by falling memory and duration and puts each on the instance where it
+/// ends first. The planner ignores the deadline share, because the caller has chosen the instances.
 ///
 /// # Errors
-/// [`BagError::Fleet`] if the tasks do not fit or do not end in time; [`BagError::Price`] for a type without preemptible price.
+/// [`BagError::Fleet`] if the tasks do not fit or do not end in time; [`BagError::Price`] for a
+/// type without preemptible price.
 pub fn plan_on(bag: &Bag, fleet: &[(usize, usize)]) -> Result<Plan, BagError> {
     let refused = |problem: String| Err(BagError::Fleet(problem));
     let mut open: Vec<Open> = Vec::new();

@@ -17,7 +17,8 @@ use crate::map::{Market, Vm, seconds};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An instance that is being filled. Tasks come by falling memory, so a core that is open is large enough for all that follow.
+/// An instance that is being filled. Tasks come by falling memory, so a core that is open is large
+/// enough for all that follow.
 pub(crate) struct Open {
     vm: Vm,
     /// Load and place of every core, the least loaded first.

@@ -4,7 +4,8 @@ use crate::error::BagError;
 use ebbtide_model::Money;
 use std::collections::HashSet;
 
-/// Ten years: no duration is longer, so that sums over a million tasks stay far from overflow. Seconds.
+/// Ten years: no duration is longer, so that sums over a million tasks stay far from overflow.
+/// Seconds.
 pub const LONGEST: u64 = 10 * 365 * 86_400;
 /// As many tasks as a plan may have.
 pub const MOST_TASKS: usize = 1_000_000;
@@ -63,14 +64,15 @@ pub struct Rules {
     pub slot: u64,
     /// From the launch of an instance to its first task, seconds.
     pub boot: u64,
-    /// Up to which share of the deadline a preemptible instance may be given further tasks (the paper's `VM_time_limit`), above 0 to 1.
+    /// Up to which share of the deadline a preemptible instance may be given further tasks (the
+    /// paper's `VM_time_limit`), above 0 to 1.
     pub share: f64,
     /// Seconds before the deadline that no plan uses: for what is late in the world outside.
     pub margin: u64,
     /// The grain with which the greedy plan compares running times, seconds (the paper's period).
     pub period: u64,
-    /// How much of the backups' price counts in choosing among plans, 0 to 1: the share of instances of which one expects that they
-    /// hibernate and do not come back.
+    /// How much of the backups' price counts in choosing among plans, 0 to 1: the share of
+    /// instances of which one expects that they hibernate and do not come back.
     pub risk: f64,
 }
 
@@ -109,7 +111,8 @@ impl Bag {
     /// Checks everything.
     ///
     /// # Errors
-    /// All of [`BagError`] but those of events and prices' traces; [`BagError::Infeasible`] is the proof that the deadline cannot be met.
+    /// All of [`BagError`] but those of events and prices' traces; [`BagError::Infeasible`] is the
+    /// proof that the deadline cannot be met.
     pub fn new(tasks: Vec<Task>, types: Vec<InstanceType>, rules: Rules) -> Result<Self, BagError> {
         check_rules(&rules)?;
         check_types(&types)?;
@@ -241,7 +244,8 @@ fn runtime(task: &Task, ty: &InstanceType, saved: u64) -> Option<u64> {
     )
 }
 
-/// Those types sold at a price than which no other one is as cheap, as fast and as large; the first of equals.
+/// Those types sold at a price than which no other one is as cheap, as fast and as large; the first
+/// of equals.
 fn undominated(
     types: &[InstanceType],
     price: impl Fn(&InstanceType) -> Option<Money>,

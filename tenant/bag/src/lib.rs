@@ -1,14 +1,15 @@
 //! Bags of tasks with a deadline on preemptible instances that may hibernate.
 //!
-//! After *A bag-of-tasks scheduler tolerant to temporal failures in clouds* (Teylo, Arantes, Sens, Drummond; SBAC-PAD 2019; "the paper" in this crate),
-//! and beyond it. Instances are not scarce, a core runs one task at a time, all times are whole seconds since the begin, money is millionths of the
-//! currency unit. No I/O, no clock; chance comes from a seed.
+//! After *A bag-of-tasks scheduler tolerant to temporal failures in clouds* (Teylo, Arantes, Sens,
+//! Drummond; SBAC-PAD 2019; "the paper" in this crate), and beyond it. Instances are not scarce, a
+//! core runs one task at a time, all times are whole seconds since the begin, money is millionths
+//! of the currency unit. No I/O, no clock; chance comes from a seed.
 //!
 //! - [`Bag`] is a checked problem; that there is one proves that its deadline can be met.
 //! - [`plan`] makes the primary and the backup map: as in the paper ([`Effort::Literal`]), greedy,
 //!   or by search.
-//! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`]) the deadline is met for any sequence of
-//!   hibernations and interruptions.
+//! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`])
+//!   the deadline is met for any sequence of hibernations and interruptions.
 //! - [`simulate`] is a world for it, [`read`] takes bags from text.
 //!
 //! ```

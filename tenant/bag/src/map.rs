@@ -91,8 +91,8 @@ impl Vm {
             .map_or(u64::MAX, |hourly| bag.price(hourly, self.end(bag)))
     }
 
-    /// Whether its cores and its memory are enough: a core keeps the memory of its largest task as long as the instance lives, so that
-    /// tasks may move in time without ever being too many.
+    /// Whether its cores and its memory are enough: a core keeps the memory of its largest task as
+    /// long as the instance lives, so that tasks may move in time without ever being too many.
     #[must_use]
     pub fn fits(&self, bag: &Bag) -> bool {
         let ty = &bag.types()[self.ty];
@@ -107,7 +107,8 @@ pub(crate) fn sum(prices: impl Iterator<Item = u64>) -> u64 {
     prices.fold(0, u64::saturating_add)
 }
 
-/// Seconds of a task on a type. A plan never puts a task where it does not fit; if one did, no deadline would be met.
+/// Seconds of a task on a type. A plan never puts a task where it does not fit; if one did, no
+/// deadline would be met.
 pub(crate) fn seconds(bag: &Bag, task: usize, ty: usize) -> u64 {
     bag.runtime(task, ty).unwrap_or(crate::input::LONGEST * 2)
 }

@@ -24,7 +24,8 @@ impl Price {
         self.primary.saturating_add(self.copies)
     }
 
-    /// What plans are compared by: the quiet price, and of the backups the share that the rules' risk says.
+    /// What plans are compared by: the quiet price, and of the backups the share that the rules'
+    /// risk says.
     #[must_use]
     pub fn weighed(&self, bag: &Bag) -> u64 {
         let risk = (self.backups as f64 * bag.rules().risk).round() as u64;
@@ -81,7 +82,8 @@ impl Planned {
         Self { vm, backups, price }
     }
 
-    /// The first moment at which one of its backups has to start if none of its tasks is done by then, seconds since the begin.
+    /// The first moment at which one of its backups has to start if none of its tasks is done by
+    /// then, seconds since the begin.
     #[must_use]
     pub fn latest_start(&self, bag: &Bag) -> Option<u64> {
         self.backups.iter().map(|b| b.latest_start(bag)).min()
@@ -117,7 +119,8 @@ impl Method {
     }
 }
 
-/// A plan for a bag. Its deadline is met whatever hibernates, if [`crate::Executor`] carries it out with copies; that is the meaning of a plan.
+/// A plan for a bag. Its deadline is met whatever hibernates, if [`crate::Executor`] carries it out
+/// with copies; that is the meaning of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The primary map with its backups.
@@ -156,7 +159,8 @@ impl Plan {
         self.vms.iter().map(|p| p.vm.end(bag)).max().unwrap_or(0)
     }
 
-    /// By which share the quiet price is above the bound: at most so much could be saved, 0.1 for a tenth of the bound.
+    /// By which share the quiet price is above the bound: at most so much could be saved, 0.1 for a
+    /// tenth of the bound.
     #[must_use]
     pub fn gap(&self) -> f64 {
         above(self.price.quiet(), self.bound)
@@ -168,7 +172,8 @@ impl Plan {
         above(self.price.backups, self.backup_bound)
     }
 
-    /// The same map bought on demand, without backups: what the paper calls on-demand. Types without on-demand price stay as they are.
+    /// The same map bought on demand, without backups: what the paper calls on-demand. Types
+    /// without on-demand price stay as they are.
     #[must_use]
     pub fn bought_on_demand(&self, bag: &Bag) -> Self {
         let vms = self.vms.iter().map(|planned| {
@@ -181,7 +186,8 @@ impl Plan {
         Self::new(bag, vms.collect(), self.method)
     }
 
-    /// The first moment at which a backup has to start, seconds since the begin; `None` if nothing is preemptible.
+    /// The first moment at which a backup has to start, seconds since the begin; `None` if nothing
+    /// is preemptible.
     #[must_use]
     pub fn latest_start(&self, bag: &Bag) -> Option<u64> {
         self.vms.iter().filter_map(|p| p.latest_start(bag)).min()
@@ -203,8 +209,9 @@ impl Plan {
             .collect()
     }
 
-    /// What is wrong with it: a task that is missing or there twice, cores or memory that are not enough, an end or a backup that is too late, a task
-    /// without backup. `None` for every plan that this crate makes; for tests, and for plans that were stored.
+    /// What is wrong with it: a task that is missing or there twice, cores or memory that are not
+    /// enough, an end or a backup that is too late, a task without backup. `None` for every plan
+    /// that this crate makes; for tests, and for plans that were stored.
     #[must_use]
     pub fn flaw(&self, bag: &Bag) -> Option<String> {
         let mut seen = vec![false; bag.tasks().len()];

@@ -1,4 +1,5 @@
-//! The paper's four jobs on the types of Table VI, against its figures and an independent prototype.
+//! The paper's four jobs on the types of Table VI, against its figures and an independent
+//! prototype.
 
 #![allow(unreachable_pub)] // Of the helpers that they share.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
@@ -110,7 +111,8 @@ fn signs_and_orders_of_figures_5_to_8_hold_for_every_job_whichever_instance_hibe
                     assert!(f.none.price <= f.short.price, "{at}");
                     assert!(f.short.price <= f.with_migration.price, "{at}");
                     assert_eq!(f.with_migration.price, f.immediate.price, "{at}");
-                    // The search uses fewer instances, up to half of whose work has then to be done again.
+                    // The search uses fewer instances, up to half of whose work has then to be done
+                    // again.
                     if plan.method != Method::Search {
                         assert!(f.immediate.price < f.on_demand.price, "{at}");
                     }
@@ -128,7 +130,8 @@ fn signs_and_orders_of_figures_5_to_8_hold_for_every_job_whichever_instance_hibe
     }
 }
 
-/// Figures 10 and 11: hibernations of the price trace, each of all instances of a type. The fleet is the one of Table VII, as the traces speak of its types.
+/// Figures 10 and 11: hibernations of the price trace, each of all instances of a type. The fleet
+/// is the one of Table VII, as the traces speak of its types.
 fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> Run {
     let c4 = ty(bag, "c4.8xlarge");
     let c3 = ty(bag, "c3.4xlarge");
@@ -142,7 +145,8 @@ fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> Run {
 
 #[test]
 fn signs_and_orders_of_figures_10_and_11_hold() {
-    // Where the instance with the longest task does not hibernate, all three end at the same time; the mean of the jobs decides.
+    // Where the instance with the longest task does not hibernate, all three end at the same time;
+    // the mean of the jobs decides.
     let mut makespans = [0; 3];
     for name in JOBS {
         let bag = job(name);
@@ -187,7 +191,8 @@ fn signs_and_orders_of_figures_10_and_11_hold() {
 fn the_ratio_of_on_demand_to_preemptible_is_the_papers() {
     let percent = &vectors()["expected_percent"];
     let above = |key: &str| 1.0 + percent["trace_section"][key].as_f64().unwrap() / 100.0;
-    // J402: on demand is so much below, over hibernation with migration so much above: the paper's quotient for that job.
+    // J402: on demand is so much below, over hibernation with migration so much above: the paper's
+    // quotient for that job.
     let j402 = above("J402_immediate_over_hibernation") / above("J402_immediate_over_ondemand");
     let mut sum = 0.0;
     for name in JOBS {
@@ -229,7 +234,8 @@ fn greedy_maps_are_no_dearer_than_those_of_the_vectors() {
             assert!(plan.price.primary as f64 / 1e6 <= theirs["spot_cost"].as_f64().unwrap());
             let on_demand = plan.bought_on_demand(&bag).price.quiet() as f64 / 1e6;
             assert!(on_demand <= theirs["same_map_ondemand_cost"].as_f64().unwrap());
-            // The same types, whatever the counts: those with the fewest periods, the cheaper of equals.
+            // The same types, whatever the counts: those with the fewest periods, the cheaper of
+            // equals.
             for (ty, market, _) in plan.counts() {
                 assert_eq!(market, Market::Preemptible);
                 let of = bag.types()[ty].name.as_str();
@@ -295,7 +301,8 @@ fn the_constraint_of_equation_3_holds_for_two_of_the_four_jobs_only() {
             holds,
             smallest_without_copies(&bag).unwrap() < bag.rules().deadline
         );
-        // Where it cannot, the plan says so by copies that start in any case; where it can, it needs none.
+        // Where it cannot, the plan says so by copies that start in any case; where it can, it
+        // needs none.
         let plan = plan(&bag, Effort::Greedy);
         assert_eq!(plan.price.copies == 0, holds, "{name}");
     }

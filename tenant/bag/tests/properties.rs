@@ -64,7 +64,8 @@ proptest! {
         let run = simulate(&bag, &plan, &Scenario::default()).unwrap();
         prop_assert!(run.met);
         prop_assert!(run.makespan <= plan.makespan(&bag));
-        // Copies may be done first and save slots of the instance: the plan's price is the most that is paid.
+        // Copies may be done first and save slots of the instance: the plan's price is the most
+        // that is paid.
         prop_assert!(run.price <= plan.price.quiet(), "{} {:?}", run.price, plan.price);
         if plan.price.copies == 0 {
             prop_assert_eq!(run.price, plan.price.primary);
@@ -135,7 +136,8 @@ proptest! {
     }
 }
 
-/// Every plan there is, task by task: on a core of an instance that is there, on a new core of it, or on a new instance of any type and market.
+/// Every plan there is, task by task: on a core of an instance that is there, on a new core of it,
+/// or on a new instance of any type and market.
 fn cheapest(bag: &Bag, order: &[usize], vms: &mut Vec<Vm>, best: &mut u64) {
     let Some((&task, rest)) = order.split_first() else {
         let sound = vms.iter().all(|vm| {

@@ -89,7 +89,8 @@ fn what_is_used_before_and_after_a_hibernation_is_rounded_up_once() {
 
 #[test]
 fn an_instance_that_runs_after_the_latest_start_has_a_copy_and_the_first_that_is_done_wins() {
-    // Frozen from 1 to 4 h: it would be done after 7 h. At 6 h the copy starts, and is dropped an hour later.
+    // Frozen from 1 to 4 h: it would be done after 7 h. At 6 h the copy starts, and is dropped an
+    // hour later.
     let insured = run(
         &bag(None),
         vec![asleep(1, 4)],
@@ -134,7 +135,8 @@ fn without_copies_a_hibernation_after_the_latest_start_breaks_the_deadline() {
 
 #[test]
 fn a_checkpoint_moves_the_latest_start_and_is_where_the_backup_goes_on() {
-    // Every hour of work it saves for six minutes: three times, since the end needs none; 4 h 18 m in all.
+    // Every hour of work it saves for six minutes: three times, since the end needs none; 4 h 18 m
+    // in all.
     let checkpoints = Checkpoints {
         interval: HOUR,
         cost: 360,
@@ -147,7 +149,8 @@ fn a_checkpoint_moves_the_latest_start_and_is_where_the_backup_goes_on() {
         end: OutageEnd::Never,
     };
     let run = run(&bag, vec![gone], Conduct::default(), Prices::default());
-    // Two hours are saved after 2 h 12 m. Two hours and one checkpoint are left: the backup starts at 7 h 54 m.
+    // Two hours are saved after 2 h 12 m. Two hours and one checkpoint are left: the backup starts
+    // at 7 h 54 m.
     let backup = &run.instances[1];
     assert_eq!(backup.from, 10 * HOUR - (2 * HOUR + 360));
     assert_eq!((run.makespan, run.met), (10 * HOUR, true));

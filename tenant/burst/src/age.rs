@@ -1,9 +1,12 @@
-//! What Slurm is told of an instance's age, so that jobs can be placed by the reuse policy.
+//! Reports the age of instances to Slurm, so that Slurm places jobs by the reuse policy.
 //!
-//! For each length of `age.job_hours` a node has a feature, `fits_6h`, as long as its instance is at least as good for such a job as a new one, by the expected running
-//! time until it is done ([`ebbtide_lifetime::plan::reuse::keeps`]). A job of four hours asks for `--prefer=fits_6h`, or insists with `--constraint`. A node
-//! that is away has all of these features: what comes up there is new. Among nodes, Slurm uses those of less weight first; the weight grows with the risk that the longest of
-//! these jobs fails. The comment has the instance and when it was launched.
+//! For each length in `age.job_hours` a node has a feature, for example `fits_6h`, as long as its
+//! instance is at least as good for such a job as a new one, by the expected running time until the
+//! job is done ([`ebbtide_lifetime::plan::reuse::keeps`]). A job of four hours asks for
+//! `--prefer=fits_6h`, or requires it with `--constraint`. A powered-down node has all of these
+//! features, because its next instance is new. Slurm uses nodes of lower weight first; the weight
+//! grows with the risk that the longest of these jobs fails. The comment contains the instance and
+//! its launch time.
 
 use crate::error::BurstError;
 use crate::settings::AgeSettings;
@@ -11,7 +14,7 @@ use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::description::Description;
 use ebbtide_lifetime::plan::{RunningTime, failure_probability, keeps};
 
-/// What a node is told to Slurm to be.
+/// Features, weight and comment of a node in Slurm.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label {
     /// Its features.
@@ -22,12 +25,12 @@ pub struct Label {
     pub comment: String,
 }
 
-/// By how much a job's whole risk weighs.
+/// Weight of a failure probability of 1.
 const RISK_WEIGHT: f64 = 100.0;
-/// Weights are told in steps, so that Slurm is not told of each second.
+/// Weights change in steps, so that the controller does not update Slurm every second.
 const STEP: f64 = 5.0;
 
-/// The reuse policy, ready to be asked.
+/// The reuse policy with its settings.
 #[derive(Debug)]
 pub struct Ages {
     model: Option<Box<dyn Lifetime>>,
@@ -37,10 +40,10 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// From the settings.
+    /// Builds the policy from the settings.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] for a model that is none, and lengths that make no sense.
+    /// [`BurstError::Setting`] for an invalid model or invalid lengths.
     pub fn new(settings: &AgeSettings) -> Result<Self, BurstError> {
         let refused = |error: ebbtide_lifetime::LifetimeError| {
             BurstError::setting("age.model", error.to_string())
@@ -71,17 +74,18 @@ impl Ages {
         })
     }
 
-    /// All features that a node can have: what slurm.conf has to say, and what a node has that is away.
+    /// All features that a node can have. slurm.conf must list them, and a powered-down node has
+    /// all of them.
     #[must_use]
     pub fn all_features(&self) -> Vec<String> {
         let lengths = self.job_hours.iter().map(|hours| feature(*hours));
         self.features.iter().cloned().chain(lengths).collect()
     }
 
-    /// What a node is while its instance is `age_hours` old. `about` is the comment.
+    /// The label of a node whose instance is `age_hours` old. `about` is the comment.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] if the model cannot answer.
+    /// [`BurstError::Setting`] if the model returns an error.
     pub fn label(&self, age_hours: f64, about: String) -> Result<Label, BurstError> {
         let refused = |error: ebbtide_lifetime::LifetimeError| {
             BurstError::setting("age.model", error.to_string())
@@ -108,7 +112,7 @@ impl Ages {
     }
 }
 
-/// `fits_6h`, `fits_0.5h`.
+/// The name of the feature: `fits_6h`, `fits_0.5h`.
 fn feature(hours: f64) -> String {
     format!("fits_{hours}h")
 }

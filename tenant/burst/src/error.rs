@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-/// Why a burst cannot be managed, or a part of it was not.
+/// An error of the burst controller or its programs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BurstError {
-    /// An answer of Slurm that is not what its program promises.
+    /// An answer of Slurm that does not have the expected form.
     #[error("the answer of {program} is not understood: {problem}")]
     Answer {
         /// The command line.
@@ -18,7 +18,7 @@ pub enum BurstError {
     Silent {
         /// The command line.
         program: String,
-        /// What it said, or how it ended.
+        /// Its error output, or how it ended.
         problem: String,
     },
     /// A list of hosts that cannot be read.
@@ -29,7 +29,7 @@ pub enum BurstError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A setting that makes no sense.
+    /// An invalid setting.
     #[error("{key}: {problem}")]
     Setting {
         /// Which one.
@@ -45,22 +45,22 @@ pub enum BurstError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A node that is none of those that may be preemptible instances.
+    /// A node that is not among the preemptible nodes.
     #[error("node {node} is none of slurm.nodes ({nodes})")]
     NotOurs {
         /// The node.
         node: String,
-        /// Those that are.
+        /// The preemptible nodes.
         nodes: String,
     },
-    /// The budget is used up: nothing more is asked for.
+    /// The budget is used up: the controller requests no more instances.
     #[error("the budget is used up: {spent} of {budget} in the last {hours} h")]
     Budget {
-        /// What was spent.
+        /// Amount spent.
         spent: String,
-        /// What may be spent.
+        /// The budget.
         budget: String,
-        /// In how long.
+        /// Length of the budget's window.
         hours: String,
     },
     /// The region did not give an instance.
@@ -68,7 +68,7 @@ pub enum BurstError {
     NoInstance {
         /// For which node.
         node: String,
-        /// In the region's words.
+        /// The reason that the region gives.
         problem: String,
     },
     /// An instance whose node did not come up in time.
@@ -82,11 +82,11 @@ pub enum BurstError {
     /// A file or directory that cannot be used.
     #[error("cannot {what} {path}: {problem}")]
     Storage {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         problem: String,
     },
     /// A bag that cannot be submitted as it is.

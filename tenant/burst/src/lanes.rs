@@ -1,9 +1,11 @@
 //! A planned bag as job arrays of Slurm.
 //!
-//! A *lane* is a core of an instance of the plan: tasks that run one after another on one processor. All lanes of the primary map are the elements of one array on
-//! preemptible nodes, all lanes of the backup map those of another on nodes that stay, each of which begins at its latest start (equation 3 of the paper). A lane leaves out what
-//! is done, and a task that is done on both sides leaves one result: the first that is finished counts. So a lane that is cut and started again goes on with the
-//! task that was cut, and a backup whose tasks are done in time ends at once and needs no node for long.
+//! A *lane* is a core of an instance of the plan: tasks that run one after another on one
+//! processor. All lanes of the primary map are the elements of one array on preemptible nodes. All
+//! lanes of the backup map are the elements of another array on on-demand nodes, and each begins at
+//! its latest start (equation 3 of the paper). A lane skips finished tasks. If both lanes finish a
+//! task, the first result counts. So a lane that is cut and restarted continues with the task that
+//! was cut, and a backup whose tasks are done in time ends at once and needs its node only briefly.
 
 use crate::error::BurstError;
 use ebbtide_bag::{Bag, Plan};
@@ -12,34 +14,37 @@ use std::fmt::Write as _;
 /// Tasks that run one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
-    /// Where in the plan: `vm1.2` is the second core of the first instance, `backup1.1` that of a backup.
+    /// Place in the plan: `vm1.2` is the second core of the first instance, `backup1.1` a core of a
+    /// backup.
     pub name: String,
     /// Names of its tasks.
     pub tasks: Vec<String>,
     /// Memory of the largest of them.
     pub memory_mb: u64,
-    /// How long they take on this type, seconds.
+    /// Duration of the tasks on this type, seconds.
     pub seconds: u64,
-    /// When it is to begin, seconds after the submission.
+    /// When the lane begins, seconds after the submission.
     pub begin: u64,
 }
 
 /// The lanes of both maps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lanes {
-    /// On preemptible nodes, from now on. Lanes of the primary map that were bought on demand are among the backups, and begin now.
+    /// On preemptible nodes; they begin at once. Lanes of the primary map that the plan buys on
+    /// demand are among the backups, and begin at once too.
     pub primary: Vec<Lane>,
-    /// On nodes that stay.
+    /// On on-demand nodes.
     pub backup: Vec<Lane>,
 }
 
-/// The most lanes of an array: Slurm's MaxArraySize is 1001 unless somebody raised it.
+/// The greatest number of lanes of an array: Slurm's MaxArraySize is 1001 by default.
 pub const MOST_LANES: usize = 1_000;
 
 /// The lanes of a plan.
 ///
 /// # Errors
-/// [`BurstError::Lanes`] for names that cannot be written into a list, and more lanes than an array can have.
+/// [`BurstError::Lanes`] for names that a shell list cannot contain, and for more lanes than an
+/// array can have.
 pub fn lanes(bag: &Bag, plan: &Plan) -> Result<Lanes, BurstError> {
     let refuse = |problem: String| BurstError::Lanes { problem };
     for task in bag.tasks() {
@@ -99,7 +104,7 @@ pub fn lanes(bag: &Bag, plan: &Plan) -> Result<Lanes, BurstError> {
     Ok(lanes)
 }
 
-/// The lanes of one side that begin at one time and are alike enough for one array, by begin: Slurm knows one begin for an array.
+/// Groups the lanes of one side by begin, because a Slurm array has one begin.
 #[must_use]
 pub fn by_begin(lanes: &[Lane]) -> Vec<(u64, Vec<&Lane>)> {
     let mut groups: std::collections::BTreeMap<u64, Vec<&Lane>> = std::collections::BTreeMap::new();
@@ -109,10 +114,11 @@ pub fn by_begin(lanes: &[Lane]) -> Vec<(u64, Vec<&Lane>)> {
     groups.into_iter().collect()
 }
 
-/// A signal by which a lane can hear of a notice: none that ends lanes otherwise, or that a shell keeps from its commands.
+/// A signal that informs a lane of a notice. Signals that end lanes for other reasons, or that a
+/// shell keeps from its commands, are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signal {
-    /// SIGUSR1, which the controller sends if nothing else is configured.
+    /// SIGUSR1, the controller's default.
     #[default]
     Usr1,
     /// SIGUSR2.
@@ -124,7 +130,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// As `trap` and `kill` call it.
+    /// Its name for `trap` and `kill`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -136,17 +142,18 @@ impl Signal {
     }
 }
 
-/// What a lane does about a notice.
+/// What a lane does on a notice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Notice {
-    /// How it hears of it: `slurm.checkpoint_signal` of the controller.
+    /// The signal: `slurm.checkpoint_signal` of the controller.
     pub signal: Signal,
-    /// Whether the command gets the signal, too.
+    /// Whether the command receives the signal too.
     pub pass_on: bool,
 }
 
-/// The batch script of an array: element N works through the N-th lane. `dir` is where all nodes see it; `command` is run for each task by `sh -c` with
-/// EBBTIDE_TASK in its environment. Where a notice is passed on, the command gets its signal, too; most commands would end by it, so others hear nothing.
+/// The batch script of an array: element N runs the N-th lane. `dir` is a directory that all nodes
+/// share. `sh -c` runs `command` for each task, with EBBTIDE_TASK in its environment. The command
+/// receives the signal only if `notice.pass_on` is set, because most commands end on such a signal.
 #[must_use]
 pub fn script(dir: &str, lanes: &[&Lane], command: &str, notice: Notice) -> String {
     let mut text = String::from(
@@ -155,7 +162,7 @@ pub fn script(dir: &str, lanes: &[&Lane], command: &str, notice: Notice) -> Stri
     let _ = writeln!(text, "dir={}\ncommand={}", quoted(dir), quoted(command));
     text.push_str("case $SLURM_ARRAY_TASK_ID in\n");
     for (at, lane) in lanes.iter().enumerate() {
-        // Names of tasks are plain words.
+        // Task names contain no characters that are special to a shell.
         let _ = writeln!(text, "{}) tasks='{}' ;;", at + 1, lane.tasks.join(" "));
     }
     text.push_str(
@@ -222,7 +229,7 @@ exit $failed
     text
 }
 
-/// As one word of a shell.
+/// Quotes a text as one word of a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

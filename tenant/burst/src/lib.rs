@@ -1,13 +1,16 @@
 //! A Slurm cluster with preemptible nodes: the pure half of `ebbtide-burst`.
 //!
-//! - [`slurm`] reads what `squeue --json` and `sinfo --json` say, and lists of hosts.
-//! - [`Settings`] are what an operator writes; [`Manager`] is the controller: what Slurm and the region say goes in, what is to be done comes out. How many preemptible
-//!   nodes there should be is decided by [`ebbtide_elastic::Controller`].
-//! - [`Record`] is what happened, a line each, and the account that follows from it; [`reckon()`] plays the same jobs on the nodes that stay, alone; [`report`] holds both
-//!   against each other.
-//! - [`age`] tells Slurm how old instances are, and for which jobs they are as good as new ones; [`lanes`] makes job arrays of a planned bag.
+//! - [`slurm`] reads the output of `squeue --json` and `sinfo --json`, and lists of hosts.
+//! - [`Settings`] are the operator's settings. [`Manager`] is the controller: it takes the state of
+//!   Slurm and the region and returns actions. [`ebbtide_elastic::Controller`] decides the number
+//!   of preemptible nodes.
+//! - [`Record`] contains the events, one line each, and the account computed from them.
+//!   [`reckon()`] simulates the same jobs on the on-demand nodes alone; [`report`] compares both.
+//! - [`age`] reports to Slurm how old instances are, and for which jobs they are as good as new
+//!   ones. [`lanes`] makes job arrays of a planned bag.
 //!
-//! Times are milliseconds since 1970 unless a name says otherwise, money is millionths of the currency unit. No I/O, no clock, no chance.
+//! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
+//! currency unit. The crate does no I/O and reads no clock and no random numbers.
 
 pub mod age;
 mod error;

@@ -1,8 +1,11 @@
-//! The same jobs on the nodes that stay, alone: what a report compares with when there is no record of such a run.
+//! The same jobs on the nodes that stay, alone: what a report compares with when there is no record
+//! of such a run.
 //!
-//! Jobs are placed in the order of their submission, each at the earliest moment at which enough nodes have enough free processors for as long as it ran in the end, and
-//! none before it is moved (conservative backfilling with run times that are known exactly). No cluster does better in this order, since none knows how long
-//! jobs will run: what is reckoned flatters the cluster without preemptible nodes. Nothing is ever cut on nodes that stay.
+//! Jobs are placed in the order of their submission, each at the earliest moment at which enough
+//! nodes have enough free processors for as long as it ran in the end, and none before it is moved
+//! (conservative backfilling with run times that are known exactly). No cluster does better in this
+//! order, since none knows how long jobs will run: what is reckoned flatters the cluster without
+//! preemptible nodes. Nothing is ever cut on nodes that stay.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +25,8 @@ pub struct Asked {
 /// Free processors of a node, from each time on.
 type Profile = BTreeMap<i64, u32>;
 
-/// When each job would start, in the order given; none for a job that does not fit on the nodes at all. `cpus` are those of each node.
+/// When each job would start, in the order given; none for a job that does not fit on the nodes at
+/// all. `cpus` are those of each node.
 #[must_use]
 pub fn reckon(cpus: &[u32], jobs: &[Asked]) -> Vec<Option<i64>> {
     let mut profiles: Vec<Profile> = cpus

@@ -1,7 +1,8 @@
-//! What happened, a line of JSON each, and the account that follows from it.
+//! The record of events, one line of JSON each, and the account computed from it.
 //!
-//! The record is only ever appended to. What is in it is known by [`Record::apply`]; [`Record::learn`] says which lines are new in what Slurm and the region say now,
-//! so that a controller that was killed goes on with the same account.
+//! The record is append-only. [`Record::apply`] adds a fact to the account. [`Record::learn`]
+//! compares the account with the present state of Slurm and the region and returns the new facts,
+//! so that a restarted controller continues with the same account.
 
 use crate::error::BurstError;
 use crate::manager::{Instance, Status};
@@ -10,18 +11,18 @@ use crate::slurm::{Job, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Long jobs fill the servers that short ones wait for.
+/// Kind of a job. Long jobs occupy the servers that short jobs wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Waits for little.
+    /// A short job, which should wait little.
     Short,
-    /// Runs long, on nodes that stay.
+    /// A long job, which runs on on-demand nodes.
     Long,
 }
 
 impl Kind {
-    /// Which one a job is, by its partition or its time limit.
+    /// The kind of a job, by its partition or its time limit.
     #[must_use]
     pub fn of(job: &Job, settings: &SlurmSettings) -> Self {
         let by_partition = job
@@ -31,7 +32,7 @@ impl Kind {
         let hours = job.limit_minutes.map(|minutes| minutes as f64 / 60.0);
         let by_limit = match (settings.long_hours, hours) {
             (Some(long), Some(hours)) => hours >= long,
-            // Without a limit of its own it may run for ever.
+            // Without a time limit the job may run for ever.
             (Some(_), None) => true,
             (None, _) => false,
         };
@@ -42,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// Its word.
+    /// Its name in records.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,16 +59,16 @@ impl Kind {
 pub enum LifeEnd {
     /// The provider took it.
     Interrupted,
-    /// It was given back.
+    /// The controller released it.
     Released,
-    /// Its node never came up, or the region had no place.
+    /// Its node never came up, or the region had no capacity.
     NeverUp,
 }
 
 /// A line of the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// When it was noticed, milliseconds since 1970.
+    /// When the controller noticed it, milliseconds since 1970.
     pub at: i64,
     /// What happened.
     #[serde(flatten)]
@@ -78,9 +79,9 @@ pub struct Fact {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The controller began to look: the nodes that stay, with their processors.
+    /// The controller started for the first time: the on-demand nodes and their processors.
     Began {
-        /// The nodes that stay.
+        /// The on-demand nodes.
         stays: BTreeMap<String, u32>,
         /// What an hour of an instance costs, millionths.
         preemptible: u64,
@@ -111,7 +112,7 @@ pub enum Event {
         /// Where.
         on: Vec<String>,
     },
-    /// A job was stopped before its end, and waits again.
+    /// A job was stopped before its end, and is pending again.
     Cut {
         /// Slurm's number.
         job: u32,
@@ -122,18 +123,18 @@ pub enum Event {
         job: u32,
         /// When.
         end: i64,
-        /// Whether it ended well.
+        /// Whether it ended successfully.
         well: bool,
-        /// In Slurm's word.
+        /// Slurm's word for its final state.
         state: String,
     },
-    /// An instance is there.
+    /// An instance was launched.
     Launched {
         /// Its id.
         instance: String,
         /// Its node.
         node: String,
-        /// Since when it is paid for.
+        /// Start of the time that is paid for.
         launch: i64,
         /// What an hour costs, millionths.
         hourly: u64,
@@ -154,27 +155,27 @@ pub enum Event {
         /// How.
         how: LifeEnd,
     },
-    /// Something that had to be said: an error with its code.
+    /// An error, with its code.
     Trouble {
         /// The code.
         code: String,
-        /// In words.
+        /// The error's text.
         words: String,
     },
 }
 
-/// From a start to an end.
+/// One run of a job, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Milliseconds.
     pub start: i64,
-    /// Milliseconds; none while it lasts.
+    /// Milliseconds; `None` while the job runs.
     pub end: Option<i64>,
     /// Where.
     pub on: Vec<String>,
 }
 
-/// All of a job.
+/// Everything known of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobLife {
     /// Its name.
@@ -187,14 +188,15 @@ pub struct JobLife {
     pub nodes: u32,
     /// When it was submitted, milliseconds.
     pub submitted: i64,
-    /// Each time that it ran; all but the last were cut.
+    /// All its runs; all but the last were cut.
     pub runs: Vec<Run>,
-    /// Whether it ended, and well.
+    /// Whether it ended successfully; `None` if it has not ended.
     pub over: Option<bool>,
 }
 
 impl JobLife {
-    /// How long it waited before it was started for the first time, milliseconds: the queueing delay.
+    /// How long it waited before it was started for the first time, milliseconds: the queueing
+    /// delay.
     #[must_use]
     pub fn delay(&self) -> Option<i64> {
         self.runs
@@ -202,7 +204,7 @@ impl JobLife {
             .map(|run| (run.start - self.submitted).max(0))
     }
 
-    /// All that it waited, also after it was cut, milliseconds.
+    /// Total waiting time, also after each cut, milliseconds.
     #[must_use]
     pub fn waited(&self) -> Option<i64> {
         let mut since = self.submitted;
@@ -214,7 +216,7 @@ impl JobLife {
         (!self.runs.is_empty()).then_some(sum)
     }
 
-    /// How long it ran in the end, milliseconds, if it is over.
+    /// Duration of the last run, milliseconds, if the job has ended.
     #[must_use]
     pub fn length(&self) -> Option<i64> {
         self.over?;
@@ -222,14 +224,14 @@ impl JobLife {
         run.end.map(|end| (end - run.start).max(0))
     }
 
-    /// How often it was cut.
+    /// Number of cuts.
     #[must_use]
     pub fn cuts(&self) -> usize {
         let ended_runs = self.runs.iter().filter(|run| run.end.is_some()).count();
         ended_runs - usize::from(self.over.is_some() && ended_runs > 0)
     }
 
-    /// How long it ran in vain, milliseconds: what a job loses that saves nothing.
+    /// Total duration of the cut runs, milliseconds: the loss of a job that saves nothing.
     #[must_use]
     pub fn in_vain(&self) -> i64 {
         let cut = self.runs.iter().take(self.cuts());
@@ -238,14 +240,14 @@ impl JobLife {
     }
 }
 
-/// All of an instance.
+/// Everything known of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// Its node.
     pub node: String,
-    /// Since when it is paid for, milliseconds.
+    /// Start of the time that is paid for, milliseconds.
     pub launch: i64,
-    /// Until when; none while it is there.
+    /// When and how it ended; `None` while it exists.
     pub end: Option<(i64, LifeEnd)>,
     /// What an hour costs, millionths.
     pub hourly: u64,
@@ -257,21 +259,22 @@ pub struct Life {
 pub(crate) const HOUR_MS: i64 = 3_600_000;
 
 impl Life {
-    /// How long it was paid for between `from` and `until`, milliseconds. What never came up is paid for as well: the region charges for it.
+    /// Paid time between `from` and `until`, milliseconds. The region also charges for instances
+    /// that never come up.
     #[must_use]
     pub fn paid_ms(&self, from: i64, until: i64) -> i64 {
         let end = self.end.map_or(until, |(end, _)| end.min(until));
         (end - self.launch.max(from)).max(0)
     }
 
-    /// What that cost, millionths.
+    /// Cost of the paid time, millionths.
     #[must_use]
     pub fn paid(&self, from: i64, until: i64) -> u64 {
         price(self.paid_ms(from, until), self.hourly)
     }
 }
 
-/// What so long costs, millionths: by the millisecond.
+/// Price of `ms` milliseconds, millionths, charged by the millisecond.
 pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
     let micros = i128::from(ms.max(0)) * i128::from(hourly) / i128::from(HOUR_MS);
     u64::try_from(micros).unwrap_or(u64::MAX)
@@ -282,11 +285,11 @@ pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
 pub struct Record {
     /// When the first fact was noticed, milliseconds.
     pub from: Option<i64>,
-    /// When a controller began to look for the first time.
+    /// Time of the first start of a controller.
     pub began: Option<i64>,
-    /// When the last one was.
+    /// When the last fact was noticed.
     pub until: i64,
-    /// The nodes that stay, with their processors.
+    /// The on-demand nodes, with their processors.
     pub stays: BTreeMap<String, u32>,
     /// What an hour of an on-demand server costs, millionths.
     pub on_demand: u64,
@@ -294,15 +297,15 @@ pub struct Record {
     pub jobs: BTreeMap<u32, JobLife>,
     /// By id.
     pub lives: BTreeMap<String, Life>,
-    /// Codes of what went wrong, and how often.
+    /// Error codes and their counts.
     pub troubles: BTreeMap<String, u64>,
 }
 
 impl Record {
-    /// Reads a record. A last line that was cut off, by a crash or a full disk, is left out.
+    /// Reads a record. Leaves out an incomplete last line, which a crash or a full disk may cause.
     ///
     /// # Errors
-    /// [`BurstError::Record`] for any other line that is none.
+    /// [`BurstError::Record`] for any other invalid line.
     pub fn parse(text: &str) -> Result<Self, BurstError> {
         let mut record = Self::default();
         let whole = text.ends_with('\n');
@@ -325,7 +328,8 @@ impl Record {
         Ok(record)
     }
 
-    /// Takes a fact in. What cannot be, such as the end of a job that nobody knows, changes nothing.
+    /// Applies a fact to the record. An impossible fact, such as the end of an unknown job, changes
+    /// nothing.
     pub fn apply(&mut self, fact: &Fact) {
         self.from = Some(self.from.map_or(fact.at, |from| from.min(fact.at)));
         self.until = self.until.max(fact.at);
@@ -412,7 +416,7 @@ impl Record {
         self.jobs.get_mut(&job).filter(|life| life.over.is_none())
     }
 
-    /// What is new in these jobs, taken in already.
+    /// The new facts about these jobs, already applied to the record.
     pub fn learn(&mut self, now: i64, jobs: &[Job], settings: &SlurmSettings) -> Vec<Fact> {
         let mut facts = Vec::new();
         for job in jobs.iter().filter(|job| !job.waits_for_many) {
@@ -430,7 +434,8 @@ impl Record {
     fn learn_job(&mut self, now: i64, job: &Job, settings: &SlurmSettings, facts: &mut Vec<Fact>) {
         let id = job.id;
         if !self.jobs.contains_key(&id) {
-            // Slurm knows jobs for a while after their end: those from before the record began are none of its business.
+            // Slurm lists jobs for a while after their end. Jobs that ended before the record began
+            // do not belong to it.
             if job.is_over() && self.began.is_some_and(|began| job.end_ms < began) {
                 return;
             }
@@ -449,9 +454,9 @@ impl Record {
         };
         let (runs, last) = (life.runs.len(), life.runs.last().cloned());
         let running = last.as_ref().is_some_and(|run| run.end.is_none());
-        // Cancelled while it waited: no start, no run.
+        // A job that was cancelled while pending has no start and no run.
         let has_run = job.start_ms > 0 && !job.nodes.is_empty();
-        // Whoever waits for a node that boots has not started yet.
+        // A job whose node still boots has not started yet.
         let uses = (job.runs() && job.state != JobState::Configuring)
             || job.state == JobState::Completing
             || job.is_over();
@@ -478,7 +483,8 @@ impl Record {
         }
     }
 
-    /// What is new in these instances, taken in already. An instance that nobody knows any more is gone. `up` says whether its node has ever come up.
+    /// The new facts about these instances, already applied to the record. An instance that the
+    /// region no longer lists is gone. `up` says whether the instance's node has ever come up.
     pub fn learn_instances(
         &mut self,
         now: i64,
@@ -536,7 +542,7 @@ impl Record {
         facts
     }
 
-    /// What was spent on instances between `from` and `until`, millionths.
+    /// Amount spent on instances between `from` and `until`, millionths.
     #[must_use]
     pub fn spent(&self, from: i64, until: i64) -> u64 {
         let each = self.lives.values().map(|life| life.paid(from, until));

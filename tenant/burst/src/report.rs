@@ -1,18 +1,18 @@
-//! With and without: how long jobs waited, and what that cost.
+//! Waiting times and costs, with and without preemptible nodes.
 
 use crate::reckon::{Asked, reckon};
 use crate::record::{JobLife, Kind, LifeEnd, Record, price};
 
-/// What is compared with.
+/// The baseline of the comparison.
 #[derive(Debug, Clone, Copy)]
 pub enum Baseline<'a> {
     /// A record of a run without preemptible nodes.
     Measured(&'a Record),
-    /// The same jobs, reckoned on the nodes that stay ([`mod@crate::reckon`]).
+    /// The same jobs, simulated on the on-demand nodes ([`mod@crate::reckon`]).
     Reckoned,
 }
 
-/// How long jobs of one kind waited.
+/// Waiting times of jobs of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Waits {
     /// Jobs that were started.
@@ -30,7 +30,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Of delays and of all waiting, milliseconds.
+    /// Computes the figures from delays and total waiting times in milliseconds.
     fn of(mut delays: Vec<i64>, all: &[i64]) -> Self {
         delays.sort_unstable();
         let Some(longest) = delays.last() else {
@@ -41,7 +41,7 @@ impl Waits {
             let sum: i64 = each.iter().sum();
             seconds(sum) / each.len().max(1) as f64
         };
-        // The smallest that so many of 100 do not exceed.
+        // The smallest value that the given percentage of jobs does not exceed.
         let part = |hundredths: usize| {
             let rank = (delays.len() * hundredths).div_ceil(100).max(1);
             seconds(delays[rank - 1])
@@ -57,22 +57,22 @@ impl Waits {
     }
 }
 
-/// One kind of jobs.
+/// Figures of one kind of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindReport {
     /// Which.
     pub kind: Kind,
-    /// Jobs that were seen.
+    /// Jobs in the record.
     pub jobs: usize,
-    /// Jobs that ended well.
+    /// Jobs that ended successfully.
     pub completed: usize,
     /// Jobs that ended in another way.
     pub failed: usize,
-    /// Jobs that were put back into the queue at least once.
+    /// Jobs that were requeued at least once.
     pub cut_jobs: usize,
-    /// How often jobs were put back.
+    /// Number of requeues.
     pub cuts: usize,
-    /// How long jobs ran before they were put back, seconds: lost, if they saved nothing.
+    /// Total duration of requeued runs, seconds: lost if the jobs saved nothing.
     pub in_vain: f64,
     /// With preemptible nodes.
     pub with: Waits,
@@ -81,7 +81,8 @@ pub struct KindReport {
 }
 
 impl KindReport {
-    /// How many times shorter the mean delay is; none if there is nothing to compare, infinite if nobody waits any more.
+    /// The mean delay without preemptible nodes divided by the mean delay with them. `None` if
+    /// there is nothing to compare, infinite if no job waits with them.
     #[must_use]
     pub fn improvement(&self) -> Option<f64> {
         let known = self.with.started > 0 && self.without.started > 0 && self.without.mean > 0.0;
@@ -89,43 +90,43 @@ impl KindReport {
     }
 }
 
-/// The instances and their money, millionths.
+/// The instances and their cost, millionths.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MoneyReport {
-    /// Instances that were there.
+    /// Number of instances.
     pub instances: usize,
-    /// Those that the provider took.
+    /// Instances that the provider took.
     pub interrupted: usize,
-    /// Those that never came up.
+    /// Instances that never came up.
     pub never_up: usize,
-    /// How long they were paid for together, hours.
+    /// Total paid time, hours.
     pub hours: f64,
-    /// What they cost.
+    /// Cost of the instances.
     pub paid: u64,
-    /// What as many hours would have cost on demand.
+    /// Cost of the same time on demand.
     pub on_demand: u64,
 }
 
-/// Everything.
+/// The whole report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// From when on, milliseconds.
+    /// Start of the reported time, milliseconds.
     pub from: i64,
-    /// Until when.
+    /// End of the reported time.
     pub until: i64,
-    /// In words: what is compared with.
+    /// The baseline, in words.
     pub baseline: String,
-    /// True if that was measured.
+    /// Whether the baseline was measured.
     pub measured: bool,
     /// Short jobs, then long ones.
     pub kinds: Vec<KindReport>,
-    /// The instances.
+    /// The instances and their cost.
     pub money: MoneyReport,
-    /// Codes of what went wrong, and how often.
+    /// Error codes and their counts.
     pub troubles: Vec<(String, u64)>,
 }
 
-/// Holds a record against its baseline.
+/// Compares a record with its baseline.
 #[must_use]
 pub fn report(record: &Record, baseline: Baseline<'_>) -> Report {
     let words = match baseline {
@@ -172,7 +173,8 @@ fn waits(record: &Record, kind: Kind) -> Waits {
     Waits::of(delays, &all)
 }
 
-/// Jobs that are not over run until the record's end: so much of them is known.
+/// Jobs that have not ended count as running until the record's end: their real duration is
+/// unknown.
 fn reckoned(record: &Record, kind: Kind) -> Waits {
     let started: Vec<&JobLife> = record
         .jobs

@@ -1,4 +1,4 @@
-//! What an operator writes: one TOML file for the controller, its programs and the report.
+//! The operator's settings: one TOML file for the controller, its programs and the report.
 
 use crate::error::BurstError;
 use crate::slurm::hosts;
@@ -7,22 +7,22 @@ use ebbtide_model::{Money, toml_text};
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// Everything.
+/// All settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where the record of what happened is kept.
+    /// Directory of the record.
     pub state_dir: PathBuf,
-    /// How often Slurm and the region are asked, seconds.
+    /// Polling interval for Slurm and the region, seconds.
     #[serde(default = "poll")]
     pub poll_seconds: f64,
     /// The cluster.
     pub slurm: SlurmSettings,
-    /// Where instances come from.
+    /// The region and the instances.
     pub region: RegionSettings,
-    /// How many there may be, and what they may cost.
+    /// Limits on the number and the cost of instances.
     pub policy: PolicySettings,
-    /// What Slurm is told of their age.
+    /// How the instances' age is reported to Slurm.
     #[serde(default)]
     pub age: AgeSettings,
 }
@@ -31,21 +31,22 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlurmSettings {
-    /// The nodes that are instances when they are there, as Slurm lists them: `c[1-6]`. All others stay.
+    /// The nodes that run on preemptible instances, as Slurm lists them: `c[1-6]`. All others are
+    /// on-demand nodes.
     pub nodes: String,
     /// slurm.conf, if it is not where Slurm looks for it.
     #[serde(default)]
     pub conf: Option<PathBuf>,
-    /// Where `squeue`, `sinfo`, `scontrol` and `scancel` are, if not in PATH.
+    /// Directory of `squeue`, `sinfo`, `scontrol` and `scancel`, if not in PATH.
     #[serde(default)]
     pub bin_dir: Option<PathBuf>,
-    /// How long one of them may take, seconds.
+    /// Timeout of one of these programs, seconds.
     #[serde(default = "timeout")]
     pub timeout_seconds: f64,
-    /// Jobs of these partitions are long ones.
+    /// Partitions whose jobs are long.
     #[serde(default)]
     pub long_partitions: Vec<String>,
-    /// Jobs with a time limit of so many hours or more are long ones, too.
+    /// Jobs with a time limit of at least this many hours are long too.
     #[serde(default)]
     pub long_hours: Option<f64>,
     /// The signal that tells a batch script to save its work.
@@ -53,20 +54,20 @@ pub struct SlurmSettings {
     pub checkpoint_signal: String,
 }
 
-/// Where instances come from. How to prove who asks is as in the configuration file of `ebbtide`.
+/// The region and the instances. Credentials are given as in the configuration file of `ebbtide`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionSettings {
     /// Its address.
     pub endpoint: String,
-    /// On whose behalf.
+    /// Project that owns the instances.
     pub project: String,
     /// The preemptible flavor of the instances.
     pub flavor: String,
-    /// The most that is paid for an hour of one; none for whatever the market takes.
+    /// Maximum price of an instance per hour; `None` accepts every market price.
     #[serde(default)]
     pub max_price: Option<Money>,
-    /// The availability zone; any if there is none.
+    /// The availability zone; `None` for any.
     #[serde(default)]
     pub zone: Option<String>,
     /// A file with the token.
@@ -75,7 +76,7 @@ pub struct RegionSettings {
     /// Roots of the region's certificate.
     #[serde(default)]
     pub ca: Option<PathBuf>,
-    /// A certificate of one's own.
+    /// A client certificate.
     #[serde(default)]
     pub certificate: Option<PathBuf>,
     /// Its private key.
@@ -83,59 +84,62 @@ pub struct RegionSettings {
     pub key: Option<PathBuf>,
 }
 
-/// How many there may be, and what they may cost.
+/// Limits on the number and the cost of instances.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     /// N: on-demand servers for short jobs that the cluster would have without preemptible ones.
     pub short_servers: u32,
-    /// p: the part of them that is given up for preemptible ones.
+    /// p: the share of them that is replaced by preemptible ones.
     #[serde(default = "whole")]
     pub share: f64,
-    /// What an hour of an on-demand server costs.
+    /// Price of an on-demand server per hour.
     pub on_demand_price: Money,
-    /// What an hour of a preemptible one costs.
+    /// Price of a preemptible server per hour.
     pub preemptible_price: Money,
     /// The long-load ratio above which servers are added.
     #[serde(default = "threshold")]
     pub threshold: f64,
-    /// At most one server is released in so many seconds.
+    /// The controller releases at most one server within this many seconds.
     #[serde(default = "release")]
     pub release_seconds: f64,
-    /// A server whose node is not up after so many seconds is given up.
+    /// The controller gives up a server whose node is not up after this many seconds.
     #[serde(default = "launch")]
     pub launch_seconds: f64,
-    /// How long the region is left alone when it had no place, seconds.
+    /// Delay before the next launch after the region had no capacity, seconds.
     #[serde(default = "launch_again")]
     pub launch_again_seconds: f64,
-    /// The most that may be spent on preemptible servers in `budget_hours`; none for no limit beside K.
+    /// Maximum amount to spend on preemptible servers within `budget_hours`; `None` for no limit
+    /// except K.
     #[serde(default)]
     pub budget: Option<Money>,
-    /// The time over which `budget` is counted, back from now.
+    /// Length of the budget's window, which ends now, hours.
     #[serde(default = "day")]
     pub budget_hours: f64,
-    /// How long a job may take to save its work before it is put back into the queue, seconds.
+    /// Maximum time for a job to save its work before the controller requeues it, seconds.
     #[serde(default = "checkpoint")]
     pub checkpoint_seconds: f64,
-    /// So long before an instance's end its jobs are put back at the latest, seconds.
+    /// The controller requeues jobs at least this many seconds before their instance ends.
     #[serde(default = "margin")]
     pub margin_seconds: f64,
 }
 
-/// What Slurm is told of instances' age.
+/// How the instances' age is reported to Slurm.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgeSettings {
-    /// The lifetime model, as `ebbtide plan --model` takes it; without one Slurm is told the age alone.
+    /// The lifetime model, as `ebbtide plan --model` takes it; without one Slurm receives the age
+    /// only.
     #[serde(default)]
     pub model: Option<String>,
-    /// Lengths of jobs, hours, for which nodes have a feature while they are as good as a new instance.
+    /// Lengths of jobs, hours, for which nodes have a feature while they are as good as a new
+    /// instance.
     #[serde(default)]
     pub job_hours: Vec<f64>,
     /// Features that nodes have in slurm.conf and keep.
     #[serde(default)]
     pub features: Vec<String>,
-    /// The weight of a new instance; older ones get more if the model says that they are worse.
+    /// The weight of a new instance; older ones have a higher weight if the model rates them worse.
     #[serde(default = "weight")]
     pub weight: u32,
 }
@@ -171,12 +175,13 @@ fn threshold() -> f64 {
     ebbtide_elastic::THRESHOLD
 }
 
-/// A job that ends leaves the ratio lower for a moment; a minute is no reason to let an instance go.
+/// The end of a job lowers the ratio for a moment. A minute avoids releasing an instance because of
+/// that.
 fn release() -> f64 {
     60.0
 }
 
-/// Five minutes: images that boot slower are broken.
+/// Five minutes: an image that boots more slowly is considered broken.
 fn launch() -> f64 {
     300.0
 }
@@ -201,16 +206,16 @@ fn weight() -> u32 {
     100
 }
 
-/// Milliseconds.
+/// Converts seconds to milliseconds.
 pub(crate) fn millis(seconds: f64) -> i64 {
     (seconds * 1_000.0).round() as i64
 }
 
 impl Settings {
-    /// Reads and checks them.
+    /// Reads and checks the settings.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] for what cannot be read or makes no sense, with the key.
+    /// [`BurstError::Setting`] for an unreadable or invalid value, with its key.
     pub fn parse(text: &str) -> Result<Self, BurstError> {
         let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
             let problem = toml_text::problem(text, error.span(), error.message());
@@ -317,14 +322,14 @@ impl Settings {
         Ok(())
     }
 
-    /// The names of the nodes that are instances when they are there.
+    /// The names of the nodes that run on preemptible instances.
     ///
     /// # Errors
     /// [`BurstError::Hosts`], [`BurstError::Setting`] if there are none.
     pub fn nodes(&self) -> Result<Vec<String>, BurstError> {
         let mut nodes = hosts(&self.slurm.nodes)?;
         nodes.dedup();
-        // The names go into command lines and into the region.
+        // The names appear in command lines and in the region.
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if let Some(odd) = nodes
             .iter()
@@ -340,7 +345,7 @@ impl Settings {
         Ok(nodes)
     }
 
-    /// r, the price of an on-demand server over that of a preemptible one.
+    /// r, the price of an on-demand server divided by that of a preemptible one.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         let policy = &self.policy;
@@ -350,7 +355,7 @@ impl Settings {
     /// The policy of the elastic partition.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] for what the policy refuses.
+    /// [`BurstError::Setting`] for values that the policy refuses.
     pub fn elastic(&self) -> Result<Policy, BurstError> {
         let policy = &self.policy;
         let us = |seconds: f64| millis(seconds).unsigned_abs() * 1_000;

@@ -81,7 +81,8 @@ fn a_notice_drains_signals_requeues_and_gives_back_in_this_order() {
         said(&scene.look(&mut manager, 23)),
         ["power down c1", "start 9"]
     );
-    // The region knows it no more, Slurm has it off: the node is free for the next one, since six are still wanted.
+    // The region knows it no more, Slurm has it off: the node is free for the next one, since six
+    // are still wanted.
     scene.instances.remove(0);
     scene.set(resting("c1"));
     let job = scene.jobs.last_mut().unwrap();
@@ -125,7 +126,8 @@ fn a_dead_instance_is_told_to_slurm_at_once_and_its_jobs_start_again() {
     scene.set(node("c2", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
     let job = scene.jobs.last_mut().unwrap();
     job.state = JobState::Completing;
-    // Slurm crashes if nodes are taken away under jobs that are being cleaned up: nothing is powered down before.
+    // Slurm crashes if nodes are taken away under jobs that are being cleaned up: nothing is
+    // powered down before.
     assert_eq!(said(&scene.look(&mut manager, 21)), [""; 0]);
     let job = scene.jobs.last_mut().unwrap();
     (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
@@ -257,7 +259,7 @@ fn slurm_knows_the_instance_of_a_node_and_since_when() {
 fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
     let mut manager = manager();
     let mut scene = Scene::busy();
-    // Nothing is away yet as far as Slurm knows: nobody gets a node.
+    // Slurm reports no node as powered down yet, so no server gets a node.
     for at in 1..=6 {
         scene.set(node(
             &format!("c{at}"),

@@ -1,4 +1,5 @@
-//! What Slurm says, as it said it: answers of Slurm 22.05.8 as Debian 12 has it, taken from a running cluster.
+//! What Slurm says, as it said it: answers of Slurm 22.05.8 as Debian 12 has it, taken from a
+//! running cluster.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
 

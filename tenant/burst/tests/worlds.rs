@@ -1,4 +1,4 @@
-//! The controller in worlds in which everything goes wrong for a while, and then nothing does.
+//! Runs the controller in simulated worlds with faults, followed by a period without faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
 
@@ -254,7 +254,8 @@ fn promises(
         .filter(|one| one.status.is_there())
         .map(|one| one.node.as_str())
         .collect();
-    // A node that was asked for counts until it has its instance, or is down, or is away for longer than an action may be late.
+    // A node that was asked for counts until it has its instance, or is down, or is away for longer
+    // than an action may be late.
     asked.retain(|name, since| {
         let node = world.nodes.iter().find(|node| node.name == *name).unwrap();
         let comes =
@@ -360,14 +361,15 @@ fn story(again: bool, steps: &[Step], long: u32) -> Result<(), TestCaseError> {
         run.happen(step.happens);
         run.sim.pass(step.passes);
         if let Happens::ClockBack(by) = step.happens {
-            // So much time nobody can have seen pass.
+            // The clock steps back, so the controller cannot observe that part of the time. The
+            // times of its last actions move forward by it.
             run.said
                 .values_mut()
                 .for_each(|at| *at += by.min(step.passes));
         }
         run.look(&step.fates)?;
     }
-    // Nothing goes wrong any more. All jobs come to their end, and so many long ones begin that have none.
+    // No more faults. All jobs end, and enough long jobs without an end start.
     run.sim.weather = Weather::default();
     for host in &mut run.sim.hosts {
         host.deaf_until = 0;

@@ -12,8 +12,9 @@ pub struct Period {
     pub until: Option<i64>,
 }
 
-/// All spans in which an instance with this bid can run, in order. A price equal to the bid counts as available (the paper leaves
-/// it open; Amazon ended instances when the price *exceeded* the bid).
+/// All spans in which an instance with this bid can run, in order. A price equal to the bid counts
+/// as available (the paper leaves it open; Amazon ended instances when the price *exceeded* the
+/// bid).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Availability {
     periods: Vec<Period>,

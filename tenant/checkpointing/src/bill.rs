@@ -9,7 +9,8 @@ pub const HOUR_SECONDS: i64 = 3600;
 /// Who ended an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The provider, because the price went above the bid: the last hour is free unless it is complete.
+    /// The provider, because the price went above the bid: the last hour is free unless it is
+    /// complete.
     Provider,
     /// The user, or the job that was done: the last hour is charged in full.
     User,
@@ -24,7 +25,8 @@ pub struct Bill {
     pub total: Money,
 }
 
-/// The bill of an instance from `launch` to `end`: every instance-hour costs what the price was when that hour began.
+/// The bill of an instance from `launch` to `end`: every instance-hour costs what the price was
+/// when that hour began.
 #[must_use]
 pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> Bill {
     let hours: Vec<Money> = hours(history, launch, end, by).collect();

@@ -1,5 +1,6 @@
 //! Which bid and which instance type. Extends the ACC paper's Algorithm 1, which compares all types
-//! at one bid, the lowest on-demand price, by the expected execution time alone (equations 7 and 8).
+//! at one bid, the lowest on-demand price, by the expected execution time alone (equations 7 and
+//! 8).
 
 use crate::availability::Availability;
 use crate::error::CheckpointingError;
@@ -16,7 +17,8 @@ pub struct Candidate<'a> {
     pub name: &'a str,
     /// What it cost.
     pub history: &'a PriceHistory,
-    /// How fast it works, against the machine on which the job's length was measured: 2 halves the work.
+    /// How fast it works, against the machine on which the job's length was measured: 2 halves the
+    /// work.
     pub speed: f64,
 }
 
@@ -43,11 +45,14 @@ pub struct Offer {
     pub available: f64,
     /// Mean life of an instance in hours; infinite if the price never went above the bid.
     pub life_hours: f64,
-    /// Equation 8: expected hours of execution without checkpoints, infinite if no instance lived long enough.
+    /// Equation 8: expected hours of execution without checkpoints, infinite if no instance lived
+    /// long enough.
     pub execution_hours: f64,
-    /// Expected hours from start to end: execution, stretched by the share of the time in which it can run.
+    /// Expected hours from start to end: execution, stretched by the share of the time in which it
+    /// can run.
     pub hours: f64,
-    /// Expected cost in dollars: the mean price while it is not above the bid, for every begun hour of execution.
+    /// Expected cost in dollars: the mean price while it is not above the bid, for every begun hour
+    /// of execution.
     pub cost: f64,
 }
 
@@ -64,8 +69,8 @@ impl Offer {
 /// What to expect of each candidate with each of its bids. Bids that never run are left out.
 ///
 /// # Errors
-/// [`CheckpointingError::Question`] for impossible terms, a job that is not above zero, or a speed that is not;
-/// [`CheckpointingError::NeverRuns`] if no bid ever reaches a price.
+/// [`CheckpointingError::Question`] for impossible terms, a job that is not above zero, or a speed
+/// that is not; [`CheckpointingError::NeverRuns`] if no bid ever reaches a price.
 pub fn offers(
     candidates: &[Candidate<'_>],
     bids: impl Fn(&Candidate<'_>) -> Vec<Money>,

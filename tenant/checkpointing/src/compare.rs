@@ -13,7 +13,8 @@ use ebbtide_model::Money;
 pub struct Starts {
     /// Seconds from one to the next. The first begins with the history.
     pub every_seconds: i64,
-    /// None begins in the last so many seconds of the history, so that jobs that wait long can end within it.
+    /// None begins in the last so many seconds of the history, so that jobs that wait long can end
+    /// within it.
     pub tail_seconds: i64,
 }
 
@@ -21,7 +22,8 @@ pub struct Starts {
 const MOST_STARTS: i64 = 100_000;
 
 impl Default for Starts {
-    /// Every 24 h, none in the last 41 days: the 317 starts of a year that the reference figures were made with.
+    /// Every 24 h, none in the last 41 days: the 317 starts of a year that the reference figures
+    /// were made with.
     fn default() -> Self {
         Self {
             every_seconds: 86_400,
@@ -34,7 +36,8 @@ impl Starts {
     /// The starts in a history. Of a history shorter than the tail its first half.
     ///
     /// # Errors
-    /// [`CheckpointingError::Question`] for a distance that is not above zero or gives far too many starts, or a tail below zero.
+    /// [`CheckpointingError::Question`] for a distance that is not above zero or gives far too many
+    /// starts, or a tail below zero.
     pub fn of(self, history: &PriceHistory) -> Result<Vec<i64>, CheckpointingError> {
         let (every, tail) = (self.every_seconds, self.tail_seconds);
         if every <= 0 {
@@ -67,7 +70,8 @@ pub struct Against {
     pub product_percent: f64,
 }
 
-/// What a scheme came to with one bid. Means are over the starts from which it finished; NaN if there are none.
+/// What a scheme came to with one bid. Means are over the starts from which it finished; NaN if
+/// there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemeResult {
     /// The scheme.
@@ -285,14 +289,15 @@ impl Sums {
     }
 }
 
-/// The band of prices that covers the middle 90 % of the time: 5 % of it the price is lower, 5 % higher.
+/// The band of prices that covers the middle 90 % of the time: 5 % of it the price is lower, 5 %
+/// higher.
 #[must_use]
 pub fn band(history: &PriceHistory) -> (Money, Money) {
     (history.quantile(0.05), history.quantile(0.95))
 }
 
-/// About `count` bids from `low` to `high`, even, each a multiple of a thousandth of a dollar (as prices are), none twice. Where
-/// the band is narrower than that, its ends.
+/// About `count` bids from `low` to `high`, even, each a multiple of a thousandth of a dollar (as
+/// prices are), none twice. Where the band is narrower than that, its ends.
 #[must_use]
 pub fn bids(low: Money, high: Money, count: u32) -> Vec<Money> {
     const STEP: u64 = 1000;

@@ -2,15 +2,18 @@
 
 use crate::lives::Lives;
 
-/// The expected time in seconds that a job of `work` seconds takes on instances whose lives are `lives`, with no checkpoint: every
-/// failure begins anew, after `restart` seconds. `None` if no instance lives long enough, so that the job would never end.
+/// The expected time in seconds that a job of `work` seconds takes on instances whose lives are
+/// `lives`, with no checkpoint: every failure begins anew, after `restart` seconds. `None` if no
+/// instance lives long enough, so that the job would never end.
 ///
-/// With f(k) the chance of failure in step k of `step` seconds and T the number of steps that the work has,
-/// EET = T (1 - Σ f(k)) + Σ (k + r + EET) f(k), k from 0 to T - 1, thus EET = T + Σ (k + r) f(k) / (1 - Σ f(k)).
+/// With f(k) the chance of failure in step k of `step` seconds and T the number of steps that the
+/// work has, EET = T (1 - Σ f(k)) + Σ (k + r + EET) f(k), k from 0 to T - 1, thus EET = T + Σ (k +
+/// r) f(k) / (1 - Σ f(k)).
 ///
-/// The paper sums to infinity. That cannot be meant: the chances of all failures at all are one together, and one minus one stands
-/// below the line. A failure after the job is done does not matter, so the sum ends there. It counts execution only, not the waiting
-/// until the price comes down again.
+/// The paper sums to infinity. That cannot be meant: the chances of all failures at all are one
+/// together, and one minus one stands below the line. A failure after the job is done does not
+/// matter, so the sum ends there. It counts execution only, not the waiting until the price comes
+/// down again.
 #[must_use]
 pub fn expected_execution_time(work: i64, restart: i64, lives: &Lives, step: i64) -> Option<f64> {
     let step = step.max(1);

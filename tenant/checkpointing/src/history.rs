@@ -5,7 +5,8 @@ use ebbtide_model::Money;
 
 /// A price that changes at known times and holds in between.
 ///
-/// Invariants: at least one change; times rise strictly; the end lies after the last change or at it, and after the first.
+/// Invariants: at least one change; times rise strictly; the end lies after the last change or at
+/// it, and after the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceHistory {
     times: Vec<i64>,
@@ -17,8 +18,9 @@ impl PriceHistory {
     /// The price that changes as `changes` say, (time, price), and holds until `end`.
     ///
     /// # Errors
-    /// [`CheckpointingError::Empty`], [`CheckpointingError::Unsorted`], [`CheckpointingError::Duplicate`];
-    /// [`CheckpointingError::Question`] for an end that is not after the beginning.
+    /// [`CheckpointingError::Empty`], [`CheckpointingError::Unsorted`],
+    /// [`CheckpointingError::Duplicate`]; [`CheckpointingError::Question`] for an end that is not
+    /// after the beginning.
     pub fn new(changes: &[(i64, Money)], end: i64) -> Result<Self, CheckpointingError> {
         Self::placed(changes, end, |i| format!("price {}", i + 1))
     }
@@ -112,8 +114,8 @@ impl PriceHistory {
         self.times.partition_point(|t| *t <= time).saturating_sub(1)
     }
 
-    /// The first time after `time` (not at it) when the price rises to something not above `ceiling`, and is at once the next
-    /// rise at all: a rise beyond the ceiling ends the search.
+    /// The first time after `time` (not at it) when the price rises to something not above
+    /// `ceiling`, and is at once the next rise at all: a rise beyond the ceiling ends the search.
     #[must_use]
     pub(crate) fn next_rise(&self, time: i64, ceiling: Money) -> Option<i64> {
         let from = self.at(time);
@@ -154,7 +156,8 @@ impl PriceHistory {
         self.extremes().1
     }
 
-    /// The mean price over the times when it was not above `bid`, weighted with how long it held; `None` if it never was.
+    /// The mean price over the times when it was not above `bid`, weighted with how long it held;
+    /// `None` if it never was.
     #[must_use]
     pub fn mean_up_to(&self, bid: Money) -> Option<f64> {
         let (mut weight, mut sum) = (0_i64, 0_i128);

@@ -1,18 +1,25 @@
-//! Spot prices, bids, and when to checkpoint: what a tenant of preemptible capacity with a price can work out beforehand.
+//! Spot prices, bids, and when to checkpoint: what a tenant of preemptible capacity with a price
+//! can work out beforehand.
 //!
-//! After Khatua and Mukherjee, *Application-centric resource provisioning for Amazon EC2 spot instances* (2012; "the ACC paper"),
-//! which compares five known checkpoint schemes (Yi, Kondo and Andrzejak, *Reducing costs of spot instances via checkpointing in
-//! the Amazon Elastic Compute Cloud*, 2010) with its own.
+//! After Khatua and Mukherjee, *Application-centric resource provisioning for Amazon EC2 spot
+//! instances* (2012; "the ACC paper"), which compares five known checkpoint schemes (Yi, Kondo and
+//! Andrzejak, *Reducing costs of spot instances via checkpointing in the Amazon Elastic Compute
+//! Cloud*, 2010) with its own.
 //!
-//! - [`PriceHistory`] is a price over time, checked; [`read_series`] reads many of them from CSV text.
-//! - [`Availability`] says when an instance with a bid can run; [`bill`] what it costs, to the millionth of a dollar.
-//! - [`Scheme`] is a checkpoint policy; [`SchemeKind`] lists the six: NONE, OPT, HOUR, EDGE, ADAPT, ACC.
-//! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with all schemes.
-//! - [`Lives`] is the failure density that a history shows for a bid; [`expected_execution_time`] is the paper's equation 8 and
-//!   [`choose`] selects a bid and an instance type (an extension of its Algorithm 1).
+//! - [`PriceHistory`] is a price over time, checked; [`read_series`] reads many of them from CSV
+//!   text.
+//! - [`Availability`] says when an instance with a bid can run; [`bill`] what it costs, to the
+//!   millionth of a dollar.
+//! - [`Scheme`] is a checkpoint policy; [`SchemeKind`] lists the six: NONE, OPT, HOUR, EDGE, ADAPT,
+//!   ACC.
+//! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with
+//!   all schemes.
+//! - [`Lives`] is the failure density that a history shows for a bid; [`expected_execution_time`]
+//!   is the paper's equation 8 and [`choose`] selects a bid and an instance type (an extension of
+//!   its Algorithm 1).
 //!
-//! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums [`ebbtide_model::Money`]. Nothing here reads a
-//! clock, draws a number or touches a file.
+//! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
+//! [`ebbtide_model::Money`]. Nothing here reads a clock, draws a number or touches a file.
 
 mod availability;
 mod bill;

@@ -2,8 +2,9 @@
 
 use crate::availability::Availability;
 
-/// The lives that instances with one bid would have had, each launched when the price came down to the bid and ended when it went
-/// above: the failure density f of Yi et al. in the form of its sample.
+/// The lives that instances with one bid would have had, each launched when the price came down to
+/// the bid and ended when it went above: the failure density f of Yi et al. in the form of its
+/// sample.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lives {
     /// Ended lives, seconds, rising.
@@ -55,7 +56,7 @@ impl Lives {
         self.ended.partition_point(|life| *life < age)
     }
 
-    /// F, the chance that a life ends before the age of `age` seconds. Zero if none is known: whoever never failed expects none.
+    /// F, the chance that a life ends before the age of `age` seconds. Zero if no life is known.
     #[must_use]
     pub fn chance_before(&self, age: i64) -> f64 {
         if self.is_empty() {
@@ -64,10 +65,12 @@ impl Lives {
         self.below(age) as f64 / self.ended.len() as f64
     }
 
-    /// The chance that an instance that is alive at the age of `age` seconds ends within `from..=until` seconds from now.
+    /// The chance that an instance that is alive at the age of `age` seconds ends within
+    /// `from..=until` seconds from now.
     ///
-    /// Where no known life was that long, the rate of all lives stands in (an exponential distribution with their mean): otherwise
-    /// whoever lives longest would be sure to live for ever.
+    /// If no known life was that long, the method uses the rate of all lives (an exponential
+    /// distribution with their mean). Otherwise an instance older than all known lives would be
+    /// certain to live for ever.
     #[must_use]
     pub fn chance_within(&self, age: i64, from: i64, until: i64) -> f64 {
         let older = self.ended.len() - self.below(age + 1);

@@ -15,7 +15,8 @@ const LATEST: i64 = 100_000_000_000;
 /// A price history with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// The values of all columns that are not time or price, joined by dots: `us-east-1.linux.m1.xlarge`. Empty if there are none.
+    /// The values of all columns that are not time or price, joined by dots:
+    /// `us-east-1.linux.m1.xlarge`. Empty if there are none.
     pub name: String,
     /// Its price.
     pub history: PriceHistory,
@@ -24,13 +25,15 @@ pub struct Series {
 /// One series as it is read: (line, time, price).
 type Rows = Vec<(u64, i64, Money)>;
 
-/// Reads CSV with a header. The columns `unix_ts_utc` and `price_usd_per_hour` have to be there; all others name the series. A price
-/// holds until the next row of its series; the last row of a series says only when it ends. A silence longer than `gap_seconds` is
-/// refused as a hole in the record.
+/// Reads CSV with a header. The columns `unix_ts_utc` and `price_usd_per_hour` have to be there;
+/// all others name the series. A price holds until the next row of its series; the last row of a
+/// series says only when it ends. A silence longer than `gap_seconds` is refused as a hole in the
+/// record.
 ///
 /// # Errors
-/// [`CheckpointingError::Header`], [`CheckpointingError::Row`] for what cannot be read (NaN and negative prices among it), and
-/// what [`PriceHistory::new`] refuses, [`CheckpointingError::OneRow`] and [`CheckpointingError::Gap`], with series and line.
+/// [`CheckpointingError::Header`], [`CheckpointingError::Row`] for what cannot be read (NaN and
+/// negative prices among it), and what [`PriceHistory::new`] refuses,
+/// [`CheckpointingError::OneRow`] and [`CheckpointingError::Gap`], with series and line.
 pub fn read_series(text: &[u8], gap_seconds: i64) -> Result<Vec<Series>, CheckpointingError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)

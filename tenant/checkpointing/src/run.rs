@@ -68,8 +68,9 @@ pub enum Ending {
     NeverRuns,
 }
 
-/// What became of a job. Of a job that is done, every second between start and end is in exactly one of `waiting_seconds`,
-/// `work_seconds`, `lost_seconds`, `checkpoint_seconds` and `restart_seconds`.
+/// What became of a job. Of a job that is done, every second between start and end is in exactly
+/// one of `waiting_seconds`, `work_seconds`, `lost_seconds`, `checkpoint_seconds` and
+/// `restart_seconds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
@@ -98,8 +99,8 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// Plays `job` through the market. `lives` is what the scheme knows at its start of the failures of this bid; with
-/// [`Knowledge::Past`] it learns of each later one when it launches again.
+/// Plays `job` through the market. `lives` is what the scheme knows at its start of the failures of
+/// this bid; with [`Knowledge::Past`] it learns of each later one when it launches again.
 #[must_use]
 pub fn run(
     market: &Market<'_>,
@@ -192,7 +193,8 @@ impl Player<'_> {
                 }
                 End::HistoryEnds => {
                     self.outcome.ending = Ending::HistoryEnds;
-                    // What is complete has been charged; how the begun hour would have ended nobody knows.
+                    // The provider charges complete hours as they end. The outcome of the hour in
+                    // progress is unknown.
                     self.bill(launch, end, EndedBy::Provider);
                     return;
                 }
@@ -230,7 +232,8 @@ impl Player<'_> {
 
     /// The time at which the provider ends an instance that was launched in `period`.
     fn killed(&self, period: Period, launch: i64) -> Option<i64> {
-        // Whoever bids less than an hour is worth would be ended the moment it is launched, again and again.
+        // With a ceiling below the bid, the provider would end the instance right after each
+        // launch.
         let ceiling = self.scheme.ceiling(self.market.bid, self.terms)?;
         let ceiling = ceiling.max(self.market.bid);
         if ceiling == self.market.bid {

@@ -69,18 +69,21 @@ impl Seen<'_> {
 
 /// A checkpoint scheme: when it saves, and when it gives the instance back.
 ///
-/// A scheme has no state: everything that it decides by is in [`Seen`]. What it answers has to lie at or after `seen.now`, and may
-/// depend on prices up to the time of the answer only; OPT alone is an oracle, as a bound that nothing real can reach.
+/// A scheme has no state: everything that it decides by is in [`Seen`]. What it answers has to lie
+/// at or after `seen.now`, and may depend on prices up to the time of the answer only; OPT alone is
+/// an oracle, as a bound that nothing real can reach.
 pub trait Scheme: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> SchemeKind;
 
-    /// The price above which the provider ends the instance; `None` for never. Most schemes bid what they are told to.
+    /// The price above which the provider ends the instance; `None` for never. Most schemes bid
+    /// what they are told to.
     fn ceiling(&self, bid: Money, _terms: &Terms) -> Option<Money> {
         Some(bid)
     }
 
-    /// True if it decides by [`Seen::lives`]; they are kept up to date for nobody else.
+    /// True if the scheme decides by [`Seen::lives`]; only for such schemes the run keeps them up
+    /// to date.
     fn learns(&self) -> bool {
         false
     }
@@ -102,7 +105,8 @@ pub enum SchemeKind {
     Edge,
     /// A checkpoint where the failure density says that it pays.
     Adapt,
-    /// The paper's own: a large bid, and at the end of each hour a checkpoint and the end where the price is above A_bid.
+    /// The paper's own: a large bid, and at the end of each hour a checkpoint and the end where the
+    /// price is above A_bid.
     Acc,
 }
 

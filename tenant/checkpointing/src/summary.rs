@@ -50,9 +50,9 @@ pub struct Summary {
     pub product: Spread,
 }
 
-/// A scheme over the bids of one series. A bid counts if from at least half of the starts both the scheme and OPT finish: with bids
-/// that were met only for a while at the beginning of a history, a handful of starts would weigh as much as a whole year. `None` if
-/// no bid counts.
+/// A scheme over the bids of one series. A bid counts if from at least half of the starts both the
+/// scheme and OPT finish: with bids that were met only for a while at the beginning of a history, a
+/// handful of starts would weigh as much as a whole year. `None` if no bid counts.
 #[must_use]
 pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<Summary> {
     let counted: Vec<Against> = rows

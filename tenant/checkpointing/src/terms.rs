@@ -4,13 +4,16 @@ use crate::bill::HOUR_SECONDS;
 use crate::error::CheckpointingError;
 use ebbtide_model::Money;
 
-/// How ACC is read where the price rises between its two decision points, so that no checkpoint was taken at the first.
+/// How ACC is read where the price rises between its two decision points, so that no checkpoint was
+/// taken at the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reading {
-    /// An instance is ended only if nothing of its work is lost by it: the paper says "if the price is *still* above". The default.
+    /// An instance is ended only if nothing of its work is lost by it: the paper says "if the price
+    /// is *still* above". The default.
     #[default]
     Strict,
-    /// It is ended whenever the price is above at the second point; the work since the last checkpoint is lost.
+    /// It is ended whenever the price is above at the second point; the work since the last
+    /// checkpoint is lost.
     Naive,
 }
 
@@ -27,7 +30,8 @@ pub enum Knowledge {
 /// How ADAPT decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adapt {
-    /// Seconds between two decisions, at least 60. The ACC paper does not say; 3600 by default, which does best on the public archive.
+    /// Seconds between two decisions, at least 60. The ACC paper does not say; 3600 by default,
+    /// which does best on the public archive.
     pub every_seconds: i64,
     /// What it knows.
     pub knowledge: Knowledge,
@@ -45,14 +49,16 @@ impl Default for Adapt {
 /// What checkpoints cost and how schemes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// t_c, seconds that a checkpoint takes; the job stands still meanwhile. Not in the paper; 300 reproduces its figures.
+    /// t_c, seconds that a checkpoint takes; the job stands still meanwhile. Not in the paper; 300
+    /// reproduces its figures.
     pub checkpoint_seconds: i64,
-    /// Seconds from the launch of an instance until a job goes on that has run before. The first launch has none.
+    /// Seconds from the launch of an instance until a job goes on that has run before. The first
+    /// launch has none.
     pub restart_seconds: i64,
     /// t_w, seconds that ending an instance takes: ACC decides so much before the hour ends.
     pub terminate_seconds: i64,
-    /// S_bid, what ACC bids; the provider ends its instance above that. `None`: so much that it never happens, as the paper assumes.
-    /// Where it is below A_bid, that is bid.
+    /// S_bid, what ACC bids; the provider ends its instance above that. `None`: so much that it
+    /// never happens, as the paper assumes. Where it is below A_bid, that is bid.
     pub ceiling: Option<Money>,
     /// How ACC is read.
     pub reading: Reading,
@@ -77,7 +83,8 @@ impl Terms {
     /// The same terms if they can be kept.
     ///
     /// # Errors
-    /// [`CheckpointingError::Question`] for spans below zero, and for checkpoints for which an instance-hour has no room.
+    /// [`CheckpointingError::Question`] for spans below zero, and for checkpoints for which an
+    /// instance-hour has no room.
     pub fn checked(self) -> Result<Self, CheckpointingError> {
         let spans = [
             ("the checkpoint time", self.checkpoint_seconds),
@@ -105,8 +112,8 @@ impl Terms {
         Ok(self)
     }
 
-    /// t_cd and t_td of an instance's hour (the first is hour 1): when ACC decides on a checkpoint, and when on the instance's
-    /// end. t_cd = t_h - t_c - t_w, t_td = t_h - t_w.
+    /// t_cd and t_td of an instance's hour (the first is hour 1): when ACC decides on a checkpoint,
+    /// and when on the instance's end. t_cd = t_h - t_c - t_w, t_td = t_h - t_w.
     #[must_use]
     pub fn decision_points(&self, launch: i64, hour: i64) -> (i64, i64) {
         let end = launch + hour * HOUR_SECONDS;

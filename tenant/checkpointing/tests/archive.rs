@@ -189,8 +189,9 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
                 let percent = |ours: f64, wanted: f64| 100.0 * (ours / wanted - 1.0);
                 let cost = percent(ours.cost, figures[0].as_f64().unwrap());
                 let time = percent(ours.hours * 60.0, figures[1].as_f64().unwrap());
-                // Costs agree to a hundredth of a per cent. Times agree as well but for bids that lie below the price over the first 40
-                // days of the archive: those jobs wait 1.2 days longer here than in the prototype, which read the raw records.
+                // Costs agree to a hundredth of a per cent. Times agree as well but for bids that
+                // lie below the price over the first 40 days of the archive: those jobs wait 1.2
+                // days longer here than in the prototype, which read the raw records.
                 close(cost, 0.0, 0.2, &what);
                 close(time, 0.0, 4.0, &what);
             }

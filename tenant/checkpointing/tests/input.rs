@@ -1,4 +1,4 @@
-//! Histories and questions that nobody can use are refused, with the place and what to do.
+//! Unusable histories and questions are refused, with the place of the error and the next step.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 

@@ -83,7 +83,8 @@ fn another_future(history: &PriceHistory, time: i64, future: &[u64]) -> PriceHis
     PriceHistory::new(&changes, history.end().max(at + 1)).unwrap()
 }
 
-/// Half-hours cheap and dear for a day, then half a day cheap, then what `future` says, until the sixth day ends.
+/// Half-hours cheap and dear for a day, then half a day cheap, then what `future` says, until the
+/// sixth day ends.
 fn two_days(future: impl Fn(i64) -> u64) -> PriceHistory {
     let mut changes: Vec<(i64, Money)> = Vec::new();
     let mut add = |at: i64, micros: u64| changes.push((at, Money::from_micros(micros)));
@@ -166,7 +167,8 @@ proptest! {
     fn what_was_not_lost_was_saved_and_what_was_saved_is_never_done_again(
         history in prices(), bid in bid(), terms in terms(), job in job(),
     ) {
-        // Without checkpoints everything before the last instance is lost; with them never more than that.
+        // Without checkpoints everything before the last instance is lost; with them never more
+        // than that.
         for kind in SchemeKind::ALL {
             let outcome = play(&history, bid, kind, &terms, job);
             if outcome.kills == 0 && terms.reading == Reading::Strict {
@@ -319,7 +321,8 @@ proptest! {
         let mut sample = Lives::default();
         lives.iter().for_each(|life| sample.add(*life));
         let exact = expected_execution_time(work, restart, &sample, 1);
-        // By hand: a life of at least the work succeeds; the mean number of failures before is (1-p)/p.
+        // By hand: a life of at least the work succeeds; the mean number of failures before is
+        // (1-p)/p.
         let (long, short): (Vec<i64>, Vec<i64>) = lives.iter().partition(|life| **life >= work);
         match exact {
             None => prop_assert!(long.is_empty()),

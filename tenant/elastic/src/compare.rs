@@ -8,13 +8,16 @@ use crate::trace::Trace;
 /// How much better the elastic partition is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    /// The static partition's mean queueing delay of short tasks over the elastic one's; infinite if the latter is zero and the former is not, 1 if both are.
+    /// The static partition's mean queueing delay of short tasks over the elastic one's; infinite
+    /// if the latter is zero and the former is not, 1 if both are.
     pub mean: f64,
     /// The same for the longest delay.
     pub max: f64,
-    /// Mean number of transient servers over r: what they cost in on-demand servers (`r-normalised` in the paper's Table 1).
+    /// Mean number of transient servers over r: what they cost in on-demand servers (`r-normalised`
+    /// in the paper's Table 1).
     pub normalised: f64,
-    /// The part of the given-up servers' price that is saved: 1 − normalised / ⌊Np⌋; 0 if none was given up.
+    /// The part of the given-up servers' price that is saved: 1 − normalised / ⌊Np⌋; 0 if none was
+    /// given up.
     pub saving: f64,
 }
 
@@ -31,7 +34,8 @@ impl Gain {
         }
     }
 
-    /// How much longer one delay is than the other: infinite if only the latter is zero, 1 if both are.
+    /// How much longer one delay is than the other: infinite if only the latter is zero, 1 if both
+    /// are.
     #[must_use]
     pub fn quotient(fixed: f64, elastic: f64) -> f64 {
         if fixed == elastic {
@@ -41,7 +45,8 @@ impl Gain {
         }
     }
 
-    /// What `mean_up` transient servers cost in on-demand ones, and the part of the given-up servers' price that is saved.
+    /// What `mean_up` transient servers cost in on-demand ones, and the part of the given-up
+    /// servers' price that is saved.
     #[must_use]
     pub fn price(mean_up: f64, policy: &Policy) -> (f64, f64) {
         let normalised = mean_up / policy.ratio();

@@ -46,7 +46,7 @@ pub enum ElasticError {
     },
     /// Long jobs, and all servers are for short ones.
     #[error(
-        "{jobs} jobs are long, and all {servers} servers are reserved for short ones: nobody can run them"
+        "{jobs} jobs are long, and all {servers} servers are reserved for short ones: no server can run them"
     )]
     NoRoom {
         /// Long jobs of the trace.

@@ -1,15 +1,19 @@
-//! The elastic partition: preemptible servers for the short jobs of a batch cluster, when long jobs fill the rest.
+//! The elastic partition: preemptible servers for the short jobs of a batch cluster, when long jobs
+//! fill the rest.
 //!
-//! After *CloudCoaster: transient-aware bursty datacenter workload scheduling* (Ogden and Guo, arXiv 1907.02162; "the paper" in this crate). A cluster
-//! keeps N servers for short jobs only. A part p of them is given up, and for their price up to K = rNp preemptible servers are held, r being
-//! the quotient of the prices; when the long-load ratio l_r = N_long / N_total passes a threshold, as many are asked for as bring it down.
+//! After *CloudCoaster: transient-aware bursty datacenter workload scheduling* (Ogden and Guo,
+//! arXiv 1907.02162; "the paper" in this crate). A cluster keeps N servers for short jobs only. A
+//! part p of them is given up, and for their price up to K = rNp preemptible servers are held, r
+//! being the quotient of the prices; when the long-load ratio l_r = N_long / N_total passes a
+//! threshold, as many are asked for as bring it down.
 //!
-//! - [`Policy`] has the formulas; [`Controller`] is the manager, a state machine over figures and times that are given to it. It can be driven by a
-//!   simulation or by a live cluster.
-//! - [`Trace`] reads jobs from text; [`simulate()`] plays them on a cluster in the manner of Eagle, with a static or an elastic partition; [`compare`] says
-//!   what that gains.
+//! - [`Policy`] has the formulas; [`Controller`] is the manager, a state machine over figures and
+//!   times that are given to it. It can be driven by a simulation or by a live cluster.
+//! - [`Trace`] reads jobs from text; [`simulate()`] plays them on a cluster in the manner of Eagle,
+//!   with a static or an elastic partition; [`compare`] says what that gains.
 //!
-//! Times are whole microseconds, delays in reports seconds. No I/O, no clock; chance comes from a seed.
+//! Times are whole microseconds, delays in reports seconds. No I/O, no clock; chance comes from a
+//! seed.
 //!
 //! ```
 //! use ebbtide_elastic::{Action, Controller, Event, Policy};
@@ -37,6 +41,6 @@ pub use controller::{Action, Census, Controller, Event, ServerId, State};
 pub use error::ElasticError;
 pub use policy::{LONGEST_US, MOST_SERVERS, PROVISIONING_US, Policy, THRESHOLD, long_load_ratio};
 pub use simulate::{
-    Cluster, Elastic, Happening, Nobody, Outcome, Place, Setup, Times, Transients, Watch, simulate,
+    Cluster, Elastic, Happening, NoWatch, Outcome, Place, Setup, Times, Transients, Watch, simulate,
 };
 pub use trace::{Job, MOST_TASKS, Trace};

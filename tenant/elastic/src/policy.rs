@@ -2,7 +2,8 @@
 
 use crate::error::ElasticError;
 
-/// What a server costs and how many there may be. Checked: whoever has one can rely on its numbers.
+/// The price of a server and the limits on the number of servers. The constructor has checked all
+/// values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     short_only: u32,
@@ -27,9 +28,11 @@ pub const LONGEST_US: u64 = 10 * 366 * 86_400 * 1_000_000;
 const ROUNDING: f64 = 1e-9;
 
 impl Policy {
-    /// A policy for a cluster that would have `short_only` (N) on-demand servers for short jobs alone. `ratio` (r) is the price of an
-    /// on-demand server over that of a preemptible one, `share` (p) the part of the N servers that is given up for preemptible ones.
-    /// The threshold is the paper's 0.95, one server is released at each report of the load, and a launch never times out.
+    /// A policy for a cluster that would have `short_only` (N) on-demand servers for short jobs
+    /// alone. `ratio` (r) is the price of an on-demand server over that of a preemptible one,
+    /// `share` (p) the part of the N servers that is given up for preemptible ones. The threshold
+    /// is the paper's 0.95, one server is released at each report of the load, and a launch never
+    /// times out.
     ///
     /// # Errors
     /// [`ElasticError::Setting`] unless N is 1 to a million, r is 1 to 1000 and p is 0 to 1.
@@ -90,8 +93,9 @@ impl Policy {
         Ok(self)
     }
 
-    /// The same where at most one server is released in `interval_us`: slower than the paper, for who fears that a load that fell comes back. With 0 one is
-    /// released at each report of the load.
+    /// The same policy with at most one release in `interval_us`: slower than the paper, for loads
+    /// that fall and rise again. With 0 the controller releases one server at each report of the
+    /// load.
     ///
     /// # Errors
     /// [`ElasticError::Setting`] above ten years.
@@ -125,8 +129,8 @@ impl Policy {
         self.short_only - self.given_up()
     }
 
-    /// K, the most preemptible servers at a time: ⌊r⌊Np⌋⌋. With whole Np it is the paper's K = rNp; else the paper's would cost more than what was
-    /// given up.
+    /// K, the most preemptible servers at a time: ⌊r⌊Np⌋⌋. With whole Np it is the paper's K = rNp;
+    /// else the paper's would cost more than what was given up.
     #[must_use]
     pub fn budget(&self) -> u32 {
         whole(self.ratio * f64::from(self.given_up()))
@@ -162,7 +166,7 @@ impl Policy {
         self.threshold
     }
 
-    /// Time in which at most one server is released, microseconds.
+    /// Interval within which the controller releases at most one server, microseconds.
     #[must_use]
     pub fn release_interval_us(&self) -> u64 {
         self.release_interval_us
@@ -174,8 +178,9 @@ impl Policy {
         self.launch_timeout_us
     }
 
-    /// How many preemptible servers there should be: the fewest with which `long` servers of `on_demand` plus these are not above the threshold, within the
-    /// budget. `long` is N_long, `on_demand` all servers of the cluster that are not preemptible.
+    /// How many preemptible servers there should be: the fewest with which `long` servers of
+    /// `on_demand` plus these are not above the threshold, within the budget. `long` is N_long,
+    /// `on_demand` all servers of the cluster that are not preemptible.
     #[must_use]
     pub fn wanted(&self, long: u32, on_demand: u32) -> u32 {
         let servers = f64::from(long) / self.threshold - f64::from(on_demand);

@@ -2,9 +2,11 @@
 
 use crate::error::ElasticError;
 
-/// The most jobs, and the most tasks, of a trace. A task takes eight bytes here and some hundred in a simulation.
+/// The most jobs, and the most tasks, of a trace. A task takes eight bytes here and some hundred in
+/// a simulation.
 pub const MOST_TASKS: usize = 50_000_000;
-/// The most work of a trace, microseconds: thirty thousand years on one server. Sums of times stay far below what fits into 64 bits.
+/// The most work of a trace, microseconds: thirty thousand years on one server. Sums of times stay
+/// far below what fits into 64 bits.
 const MOST_WORK_US: u64 = 1_000_000_000_000_000_000;
 /// The longest task and the latest arrival, seconds: ten years.
 const LONGEST: f64 = 10.0 * 366.0 * 86_400.0;
@@ -14,7 +16,8 @@ const LONGEST: f64 = 10.0 * 366.0 * 86_400.0;
 pub struct Job {
     /// When it arrives, microseconds.
     pub arrival_us: u64,
-    /// How long a task of it takes by the scheduler's estimate, microseconds. The trace has the mean.
+    /// How long a task of it takes by the scheduler's estimate, microseconds. The trace has the
+    /// mean.
     pub estimate_us: u64,
     /// How long its tasks really take, microseconds.
     pub tasks_us: Vec<u64>,
@@ -32,8 +35,9 @@ impl Trace {
     /// A trace of these jobs.
     ///
     /// # Errors
-    /// [`ElasticError::Empty`], [`ElasticError::Unsorted`] and, for a job without tasks or with a task longer than ten years,
-    /// [`ElasticError::Line`], where job n is line n; [`ElasticError::TooMany`].
+    /// [`ElasticError::Empty`], [`ElasticError::Unsorted`] and, for a job without tasks or with a
+    /// task longer than ten years, [`ElasticError::Line`], where job n is line n;
+    /// [`ElasticError::TooMany`].
     pub fn new(jobs: Vec<Job>) -> Result<Self, ElasticError> {
         let mut building = Building::default();
         for (at, job) in jobs.into_iter().enumerate() {
@@ -52,12 +56,13 @@ impl Trace {
         building.done(false)
     }
 
-    /// Reads text with a job a line: arrival in seconds, number of tasks, mean duration of a task in seconds, and the duration of each task in seconds, with blanks
-    /// between. Lines are in the order of arrival. Empty lines are skipped.
+    /// Reads text with a job a line: arrival in seconds, number of tasks, mean duration of a task
+    /// in seconds, and the duration of each task in seconds, with blanks between. Lines are in the
+    /// order of arrival. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`ElasticError::Line`] for what cannot be read, a line that was cut off among it, [`ElasticError::Unsorted`],
-    /// [`ElasticError::Empty`], [`ElasticError::TooMany`].
+    /// [`ElasticError::Line`] for what cannot be read, a line that was cut off among it,
+    /// [`ElasticError::Unsorted`], [`ElasticError::Empty`], [`ElasticError::TooMany`].
     pub fn read(text: &[u8]) -> Result<Self, ElasticError> {
         let mut building = Building::default();
         for (at, bytes) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -86,7 +91,8 @@ impl Trace {
         self.tasks
     }
 
-    /// True if the last line has no end. If the file was cut off there, its last duration is wrong; nothing else can tell.
+    /// True if the last line has no end. If the file was cut off there, its last duration is wrong;
+    /// nothing else can tell.
     #[must_use]
     pub fn ends_without_newline(&self) -> bool {
         self.cut

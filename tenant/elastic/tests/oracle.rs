@@ -6,14 +6,15 @@
 mod common;
 
 use common::{CUTOFF, SECOND, cluster, job, traces};
-use ebbtide_elastic::{Cluster, ElasticError, Nobody, Times, Trace, compare};
+use ebbtide_elastic::{Cluster, ElasticError, NoWatch, Times, Trace, compare};
 use proptest::prelude::*;
 
-/// One server for short jobs, messages that take no time, a probe a job or more: the delays of all tasks, by going through time task by task.
+/// Reference for one server for short jobs, messages that take no time, and at least one probe for
+/// each job: the delays of all tasks, computed task by task.
 fn one_server(trace: &Trace, cap: u32, probes: impl Fn(usize) -> usize) -> Vec<u64> {
     let jobs = trace.jobs();
     let mut left: Vec<Vec<u64>> = jobs.iter().map(|job| job.tasks_us.clone()).collect();
-    // Waiting probes in the order of their arrival: job, and how often somebody who came later was taken.
+    // Waiting probes in order of arrival: the job, and how many later probes have overtaken it.
     let mut waiting: Vec<(usize, u32)> = Vec::new();
     let (mut now, mut next, mut stuck) = (0, 0, None);
     let mut delays = Vec::new();
@@ -45,7 +46,8 @@ fn one_server(trace: &Trace, cap: u32, probes: impl Fn(usize) -> usize) -> Vec<u
     }
 }
 
-/// No two jobs at one time, and no task that ends when a job comes: there the order is a matter of taste.
+/// No two jobs at one time, and no task that ends when a job comes: there the order is a matter of
+/// taste.
 fn apart(trace: &Trace) -> Trace {
     let mut jobs = trace.jobs().to_vec();
     for (at, job) in jobs.iter_mut().enumerate() {
@@ -80,17 +82,18 @@ proptest! {
             cutoff_us: CUTOFF * SECOND,
             whole_seconds: false,
         };
-        let fixed = compare::fixed(&trace, &cluster, 1, &mut Nobody).unwrap();
+        let fixed = compare::fixed(&trace, &cluster, 1, &mut NoWatch).unwrap();
         let delays = one_server(&trace, cap, |tasks| tasks * probe_ratio as usize);
         prop_assert_eq!(fixed.short, Times::new(delays));
     }
 
     #[test]
     fn one_server_is_never_idle_while_somebody_waits(trace in traces(20, false)) {
-        // Work conservation: whatever the order, the server is done when the last of the work that has come is done.
+        // Work conservation: whatever the order, the server is done when the last of the work that
+        // has come is done.
         let trace = apart(&trace);
         let cluster = Cluster { network_us: 0, ..cluster(1, 1) };
-        let fixed = compare::fixed(&trace, &cluster, 1, &mut Nobody).unwrap();
+        let fixed = compare::fixed(&trace, &cluster, 1, &mut NoWatch).unwrap();
         let end = trace.jobs().iter().fold(0, |free: u64, job| {
             free.max(job.arrival_us) + job.tasks_us.iter().sum::<u64>()
         });
@@ -102,7 +105,8 @@ proptest! {
         lengths in prop::collection::vec((0u64..100, CUTOFF + 1..300), 1..30),
         servers in 1u32..5,
     ) {
-        // Estimates are right here, so the server with least work ahead is the first that is free: first come, first served.
+        // Estimates are right here, so the server with least work ahead is the first that is free:
+        // first come, first served.
         let mut now = 0;
         let jobs = lengths.iter().map(|(after, length)| {
             now += after;
@@ -110,7 +114,7 @@ proptest! {
         });
         let trace = Trace::new(jobs.collect()).unwrap();
         let cluster = Cluster { network_us: 0, ..cluster(servers + 1, 1) };
-        let fixed = compare::fixed(&trace, &cluster, 1, &mut Nobody).unwrap();
+        let fixed = compare::fixed(&trace, &cluster, 1, &mut NoWatch).unwrap();
         let mut free = vec![0u64; servers as usize];
         let mut delays = Vec::new();
         for job in trace.jobs() {
@@ -127,7 +131,7 @@ proptest! {
 fn with_room_for_all_a_task_waits_for_its_messages_only() {
     // A probe on its way, the question for the task and the answer.
     let trace = Trace::new((0..50).map(|at| job(at * 100, 5, &[5])).collect()).unwrap();
-    let fixed = compare::fixed(&trace, &cluster(200, 20), 7, &mut Nobody).unwrap();
+    let fixed = compare::fixed(&trace, &cluster(200, 20), 7, &mut NoWatch).unwrap();
     assert_eq!(fixed.short, Times::new(vec![1_500; 50]));
     assert_eq!(fixed.short_jobs, Times::new(vec![5_001_500; 50]));
 }
@@ -135,7 +139,7 @@ fn with_room_for_all_a_task_waits_for_its_messages_only() {
 #[test]
 fn long_jobs_without_servers_for_them_are_refused() {
     let trace = Trace::new(vec![job(0, CUTOFF + 1, &[60])]).unwrap();
-    let refused = compare::fixed(&trace, &cluster(3, 3), 1, &mut Nobody);
+    let refused = compare::fixed(&trace, &cluster(3, 3), 1, &mut NoWatch);
     let error = ElasticError::NoRoom {
         jobs: 1,
         servers: 3,

@@ -1,4 +1,5 @@
-//! The paper's figures on the traces that there are: the Yahoo cut, and a synthetic trace of the same make.
+//! The paper's figures on the traces that there are: the Yahoo cut, and a synthetic trace of the
+//! same make.
 
 #![allow(unreachable_pub)] // Of the helpers that they share.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
@@ -6,16 +7,16 @@
 mod common;
 
 use common::shared;
-use ebbtide_elastic::{Cluster, Elastic, Gain, Nobody, Outcome, Policy, Trace, compare};
+use ebbtide_elastic::{Cluster, Elastic, Gain, NoWatch, Outcome, Policy, Trace, compare};
 
 /// Static and elastic of some seeds.
 fn runs(trace: &Trace, ratio: f64, seeds: u64) -> Vec<(Outcome, Outcome)> {
     let cluster = Cluster::default();
     let policy = Policy::new(80, ratio, 0.5).unwrap();
     let each = (1..=seeds).map(|seed| {
-        let fixed = compare::fixed(trace, &cluster, seed, &mut Nobody).unwrap();
+        let fixed = compare::fixed(trace, &cluster, seed, &mut NoWatch).unwrap();
         let elastic = Elastic::new(policy);
-        let elastic = compare::elastic(trace, &cluster, elastic, seed, &mut Nobody).unwrap();
+        let elastic = compare::elastic(trace, &cluster, elastic, seed, &mut NoWatch).unwrap();
         (fixed, elastic)
     });
     each.collect()
@@ -27,8 +28,8 @@ fn holds_on_a_reduced_trace(trace: &Trace, ratio: f64) {
     assert_eq!(trace.jobs().len(), 400);
     let cluster = common::cluster(60, 2);
     let policy = Policy::new(2, ratio, 0.5).unwrap();
-    let fixed = compare::fixed(trace, &cluster, 1, &mut Nobody).unwrap();
-    let elastic = compare::elastic(trace, &cluster, Elastic::new(policy), 1, &mut Nobody).unwrap();
+    let fixed = compare::fixed(trace, &cluster, 1, &mut NoWatch).unwrap();
+    let elastic = compare::elastic(trace, &cluster, Elastic::new(policy), 1, &mut NoWatch).unwrap();
     assert_eq!(fixed.short.count() + fixed.long.count(), trace.tasks());
     assert_eq!(elastic.short.count(), fixed.short.count());
     assert!(elastic.transients.most > 0);

@@ -1,4 +1,5 @@
-//! What holds for every trace, cluster and policy, as somebody sees it who only watches.
+//! Properties that hold for every trace, cluster and policy, checked through the events that an
+//! observer receives.
 
 #![allow(unreachable_pub)] // Of the helpers that they share.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
@@ -7,7 +8,7 @@ mod common;
 
 use common::{cluster, traces};
 use ebbtide_elastic::{
-    Elastic, Happening, Nobody, Outcome, Place, Policy, Setup, Trace, Watch, compare, simulate,
+    Elastic, Happening, NoWatch, Outcome, Place, Policy, Setup, Trace, Watch, compare, simulate,
 };
 use ebbtide_lifetime::distributions::Exponential;
 use proptest::prelude::*;
@@ -60,7 +61,8 @@ proptest! {
         setup in setups(),
     ) {
         let (outcome, diary) = played(&trace, &setup);
-        // Of each server: job, end and length of its task. Of each job: lengths of the tasks that are done.
+        // Of each server: job, end and length of its task. Of each job: lengths of the tasks that
+        // are done.
         let mut running: BTreeMap<u32, (u32, u64, u64)> = BTreeMap::new();
         let mut done: Vec<Vec<u64>> = vec![Vec::new(); trace.jobs().len()];
         let mut lost = 0;
@@ -153,7 +155,8 @@ proptest! {
         trace in traces(25, true),
         mut setup in setups(),
     ) {
-        // Without interruptions a task waits once. The integral over time of the number of tasks that wait is the sum of their delays.
+        // Without interruptions a task waits once. The integral over time of the number of tasks
+        // that wait is the sum of their delays.
         if let Some(elastic) = &mut setup.elastic {
             elastic.lifetime = None;
         }
@@ -193,8 +196,8 @@ proptest! {
     ) {
         let cluster = cluster(general + short_only, short_only);
         let policy = Policy::new(short_only, ratio, 0.0).unwrap();
-        let fixed = compare::fixed(&trace, &cluster, seed, &mut Nobody).unwrap();
-        let elastic = compare::elastic(&trace, &cluster, Elastic::new(policy), seed, &mut Nobody).unwrap();
+        let fixed = compare::fixed(&trace, &cluster, seed, &mut NoWatch).unwrap();
+        let elastic = compare::elastic(&trace, &cluster, Elastic::new(policy), seed, &mut NoWatch).unwrap();
         prop_assert_eq!(&fixed.short, &elastic.short);
         prop_assert_eq!(&fixed.long_jobs, &elastic.long_jobs);
         prop_assert_eq!(elastic.transients.launched, 0);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_elastic::{
-    Cluster, Elastic, ElasticError, Job, Nobody, Policy, Setup, Trace, simulate,
+    Cluster, Elastic, ElasticError, Job, NoWatch, Policy, Setup, Trace, simulate,
 };
 use ebbtide_lifetime::distributions::Uniform;
 use proptest::prelude::*;
@@ -78,7 +78,8 @@ fn bad_lines_are_refused_with_their_number_and_what_is_wrong() {
 
 #[test]
 fn more_work_than_can_be_counted_is_refused_with_its_line() {
-    // Tasks of nearly ten years by the scheduler's estimate: their sum is above 64 bits of microseconds.
+    // Tasks of nearly ten years by the scheduler's estimate: their sum is above 64 bits of
+    // microseconds.
     let line = format!("0 70000 300000000 {}\n", "1 ".repeat(70_000));
     let error = read(&format!("0 1 1 1\n{line}")).unwrap_err();
     assert_eq!(error.code(), "EB-ELASTIC-002", "{error}");
@@ -202,7 +203,7 @@ fn clusters_that_cannot_be_are_refused() {
             elastic: None,
             seed: 1,
         };
-        let error = simulate(&trace, &setup, &mut Nobody).unwrap_err();
+        let error = simulate(&trace, &setup, &mut NoWatch).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
         assert_eq!(error.code(), "EB-ELASTIC-001");
     }
@@ -250,7 +251,7 @@ fn preemptible_servers_that_cannot_be_are_refused() {
             elastic: Some(elastic),
             seed: 1,
         };
-        let error = simulate(&trace, &setup, &mut Nobody).unwrap_err();
+        let error = simulate(&trace, &setup, &mut NoWatch).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
     }
 }

@@ -1,35 +1,43 @@
-//! Do new lifetimes still fit the model? A sequential test with a bound on false alarms that holds whatever users do.
+//! Do new lifetimes still fit the model? A sequential test with a bound on false alarms that holds
+//! whatever users do.
 //!
-//! If the model is right, an instance of age `t` ends at the model's hazard `h(t)`, until the provider, its user or the maximum lifetime
-//! ends it. Against each of some *alternatives*, "at ages `a..b` hazards are `ρ` times the model's", the likelihood ratio of one
-//! instance is
+//! If the model is right, an instance of age `t` ends at the model's hazard `h(t)`, until the
+//! provider, its user or the maximum lifetime ends it. Against each of some *alternatives*, "at
+//! ages `a..b` hazards are `ρ` times the model's", the likelihood ratio of one instance is
 //!
 //! `L = ρ^d exp(-(ρ-1) H)`
 //!
-//! with `d = 1` if the provider ended it at such an age, and `H` the cumulative hazard that it went through there. While the model
-//! holds its expectation is 1, however and whenever users stop their instances, as long as they do not know of coming ends. Stopped
-//! instances and those at the maximum lifetime count with what they lived through.
+//! with `d = 1` if the provider ended it at such an age, and `H` the cumulative hazard that it went
+//! through there. While the model holds its expectation is 1, however and whenever users stop their
+//! instances, as long as they do not know of coming ends. Stopped instances and those at the
+//! maximum lifetime count with what they lived through.
 //!
-//! Shiryaev's and Roberts' statistic `R_n = L_n (R_{n-1} + 1)` adds up the ratios of all beginnings of a change. While the model holds,
-//! `R_n - n` is a martingale, for each alternative and for the mean of all. So by Doob's inequality the mean is above `N / p` at some time
-//! within the first `N` lifetimes with chance `p` at most, and an alarm at `c` comes after at least `c` lifetimes on average
-//! (Pollak 1987; *e-detectors*, Shin, Ramdas, Rinaldo 2024). No simulation and no large numbers are needed for that, and no tables.
+//! Shiryaev's and Roberts' statistic `R_n = L_n (R_{n-1} + 1)` adds up the ratios of all beginnings
+//! of a change. While the model holds, `R_n - n` is a martingale, for each alternative and for the
+//! mean of all. So by Doob's inequality the mean is above `N / p` at some time within the first `N`
+//! lifetimes with chance `p` at most, and an alarm at `c` comes after at least `c` lifetimes on
+//! average (Pollak 1987; *e-detectors*, Shin, Ramdas, Rinaldo 2024). No simulation and no large
+//! numbers are needed for that, and no tables.
 //!
-//! Why not Kolmogorov's and Smirnov's test on windows: it knows no censoring, sees only what ended, and a row of tests has no
-//! rate of false alarms. Why not a plain CUSUM of hazards as a whole: a change of shape (fewer early ends, more late ones) can leave
-//! the sum as it was. Hazards that are off by a tenth are seldom reported, and it takes long: no model is fitted better than that to some
-//! hundred lifetimes, and alternatives near the model would take that for a change.
+//! Why not Kolmogorov's and Smirnov's test on windows: it knows no censoring, sees only what ended,
+//! and a row of tests has no rate of false alarms. Why not a plain CUSUM of hazards as a whole: a
+//! change of shape (fewer early ends, more late ones) can leave the sum as it was. Hazards that are
+//! off by a tenth are seldom reported, and it takes long: no model is fitted better than that to
+//! some hundred lifetimes, and alternatives near the model would take that for a change.
 //!
-//! Lifetimes have to come in the order of launches. In the order of their ends the short ones of every batch come first.
+//! Lifetimes have to come in the order of launches. In the order of their ends the short ones of
+//! every batch come first.
 
 use crate::error::LifetimeError;
 use crate::{Lifetime, Observation};
 
 /// By how much hazards are higher or lower in the alternatives.
 const FACTORS: [f64; 4] = [1.0 / 3.0, 0.6, 1.0 / 0.6, 3.0];
-/// Phases of life that can change alone: parts with equal shares of the ends that the model expects before its maximum.
+/// Phases of life that can change alone: parts with equal shares of the ends that the model expects
+/// before its maximum.
 const PHASES: u32 = 4;
-/// Beyond the age at which so few are left in the model, instances count as if they went no further.
+/// Beyond the age at which so few are left in the model, instances count as if they went no
+/// further.
 const LAST: f64 = 1e-9;
 /// Statistics stop growing here: it is an alarm by any standard.
 const ENOUGH: f64 = 1e200;
@@ -50,7 +58,8 @@ struct Watch {
     change: Change,
     /// Shiryaev's and Roberts' statistic.
     statistic: f64,
-    /// The sum of the logarithms of all ratios, its least value, and after how many lifetimes that was: there the change begins.
+    /// The sum of the logarithms of all ratios, its least value, and after how many lifetimes that
+    /// was: there the change begins.
     sum: f64,
     least: f64,
     since: usize,
@@ -105,7 +114,8 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// Takes in the next lifetime and gives the statistic: the mean of all alternatives'. It is `n` on average after `n` lifetimes that fit.
+    /// Takes in the next lifetime and gives the statistic: the mean of all alternatives'. It is `n`
+    /// on average after `n` lifetimes that fit.
     pub fn take(&mut self, next: Observation) -> f64 {
         self.seen += 1;
         let end = self.ages[self.ages.len() - 1];
@@ -122,7 +132,8 @@ impl<'a> Detector<'a> {
         self.watched.iter().map(|w| w.statistic).sum::<f64>() / self.watched.len() as f64
     }
 
-    /// The alternative that speaks loudest, and the number (from 1) of the first lifetime that it explains better than the model.
+    /// The alternative that speaks loudest, and the number (from 1) of the first lifetime that it
+    /// explains better than the model.
     #[must_use]
     pub fn loudest(&self) -> Option<(Change, usize)> {
         let loudest = self
@@ -139,13 +150,14 @@ impl<'a> Detector<'a> {
     }
 }
 
-/// The age beyond which nothing is counted: the maximum lifetime, where what is left is an atom, or where hardly anybody is left.
+/// The age beyond which nothing is counted: the maximum lifetime, where what is left is an atom, or
+/// where hardly anybody is left.
 fn last_age(model: &dyn Lifetime) -> f64 {
     model.maximum().min(model.quantile(1.0 - LAST))
 }
 
-/// Whether the provider ended it at an age after `from`, up to `to` and before `end`, and the cumulative hazard that it went through there.
-/// Instances that never came up (age 0) say nothing.
+/// Whether the provider ended it at an age after `from`, up to `to` and before `end`, and the
+/// cumulative hazard that it went through there. Instances that never came up (age 0) say nothing.
 fn exposure(model: &dyn Lifetime, seen: Observation, from: f64, to: f64, end: f64) -> (bool, f64) {
     let alive = |t: f64| (1.0 - model.continuous_cdf(t)).max(LAST);
     let until = seen.hours.min(to);
@@ -178,8 +190,8 @@ pub struct PhaseCount {
     pub expected: f64,
     /// How many there were.
     pub ended: usize,
-    /// The factor by which hazards differ, its bounds with 95 % confidence (Byar's approximation to Poisson's); zero to infinity where
-    /// nothing is expected.
+    /// The factor by which hazards differ, its bounds with 95 % confidence (Byar's approximation to
+    /// Poisson's); zero to infinity where nothing is expected.
     pub factor: (f64, f64, f64),
 }
 
@@ -196,10 +208,12 @@ pub struct Report {
     pub phases: Vec<PhaseCount>,
 }
 
-/// Tests lifetimes in the order of their launches. If the model is right, an alarm comes with at most the chance `false_alarms`.
+/// Tests lifetimes in the order of their launches. If the model is right, an alarm comes with at
+/// most the chance `false_alarms`.
 ///
 /// # Errors
-/// [`LifetimeError::Question`] for a chance outside of 0 to 1; [`LifetimeError::TooFew`] without lifetimes.
+/// [`LifetimeError::Question`] for a chance outside of 0 to 1; [`LifetimeError::TooFew`] without
+/// lifetimes.
 pub fn check(
     model: &dyn Lifetime,
     seen: &[Observation],

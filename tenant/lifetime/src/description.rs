@@ -38,8 +38,9 @@ fn refuse<T>(problem: String) -> Result<T, LifetimeError> {
 }
 
 impl Description {
-    /// Reads `NAME:key=value,…`: `bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45`, `weibull:lambda=0.07,k=0.5,max=none`,
-    /// `phases:3=0.2,22=0.01,24=0.5` (until which age, which hazard). `max` is the maximum lifetime, [`DEFAULT_MAXIMUM`] if it is not there.
+    /// Reads `NAME:key=value,…`: `bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45`,
+    /// `weibull:lambda=0.07,k=0.5,max=none`, `phases:3=0.2,22=0.01,24=0.5` (until which age, which
+    /// hazard). `max` is the maximum lifetime, [`DEFAULT_MAXIMUM`] if it is not there.
     ///
     /// # Errors
     /// [`LifetimeError::Description`].
@@ -115,7 +116,8 @@ impl Description {
     /// The model itself.
     ///
     /// # Errors
-    /// [`LifetimeError::Description`] for missing or foreign parameters, and what the model's own constructor refuses.
+    /// [`LifetimeError::Description`] for missing or foreign parameters, and what the model's own
+    /// constructor refuses.
     pub fn model(&self) -> Result<Box<dyn Lifetime>, LifetimeError> {
         let Some(family) = self.known()? else {
             return Ok(if self.model == EMPIRICAL {
@@ -186,7 +188,8 @@ struct Raw {
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The model of `group` in a file as `ebbtide model fit -o json` writes it. Without `group` the only model, or that of all observations.
+/// The model of `group` in a file as `ebbtide model fit -o json` writes it. Without `group` the
+/// only model, or that of all observations.
 ///
 /// # Errors
 /// [`LifetimeError::Description`] if the file is none of ours, or has no such model.
@@ -230,7 +233,8 @@ pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
     raw.entry()
 }
 
-/// All models of such a file, in their order; groups that could not be fitted are left out. A description alone is the model of everybody.
+/// All models of such a file, in their order; groups that could not be fitted are left out. A
+/// description alone is the model of everybody.
 ///
 /// # Errors
 /// [`LifetimeError::Description`] if the file is none of ours.

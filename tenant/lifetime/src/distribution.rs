@@ -3,10 +3,12 @@
 use crate::integrate::integral;
 use rand::Rng;
 
-/// How long an instance lives. All times in hours since its launch, all densities and hazards per hour.
+/// How long an instance lives. All times in hours since its launch, all densities and hazards per
+/// hour.
 ///
-/// A provider that ends every instance at a maximum lifetime puts the mass that is left there on that one moment, an *atom*: the
-/// distribution function jumps to 1. Models without a maximum say infinity.
+/// A provider that ends every instance at a maximum lifetime puts the mass that is left there on
+/// that one moment, an *atom*: the distribution function jumps to 1. Models without a maximum say
+/// infinity.
 pub trait Lifetime: std::fmt::Debug + Send + Sync {
     /// The model's name, as in configuration and reports.
     fn name(&self) -> &'static str;
@@ -17,7 +19,8 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
     /// The longest life, hours; infinite if there is none.
     fn maximum(&self) -> f64;
 
-    /// The distribution function without the atom at the maximum, for `0 <= t`: never falls, from 0 to at most 1.
+    /// The distribution function without the atom at the maximum, for `0 <= t`: never falls, from 0
+    /// to at most 1.
     fn continuous_cdf(&self, t: f64) -> f64;
 
     /// The density, per hour, of the part without atoms. Zero outside of `0..maximum`.
@@ -59,7 +62,8 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// The chance that an instance of age `age` lives more than `more` hours beyond it; zero if none is that old.
+    /// The chance that an instance of age `age` lives more than `more` hours beyond it; zero if
+    /// none is that old.
     fn conditional_survival(&self, age: f64, more: f64) -> f64 {
         let alive = self.survival(age);
         if alive > 0.0 {
@@ -76,14 +80,16 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
         inner + (to - end).max(0.0) - (from - end).max(0.0)
     }
 
-    /// The expected lifetime with the atom at the maximum, hours: the integral of the survival function.
+    /// The expected lifetime with the atom at the maximum, hours: the integral of the survival
+    /// function.
     fn mean(&self) -> f64 {
         // Beyond the 1 - 1e-13 quantile there is nothing that a double would notice.
         let end = self.maximum().min(self.quantile(1.0 - 1e-13));
         end - self.cdf_integral(0.0, end)
     }
 
-    /// The integral of t times the density, hours: the paper's equation 3, which leaves the atom out.
+    /// The integral of t times the density, hours: the paper's equation 3, which leaves the atom
+    /// out.
     fn mean_without_atom(&self) -> f64 {
         let end = self.maximum();
         if end.is_finite() {
@@ -93,8 +99,8 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// The expected life that is still before an instance of age `age`, hours; zero where so few are left (less than one in 10^12)
-    /// that doubles cannot tell.
+    /// The expected life that is still before an instance of age `age`, hours; zero where so few
+    /// are left (less than one in 10^12) that doubles cannot tell.
     fn mean_residual(&self, age: f64) -> f64 {
         let alive = self.survival(age);
         if alive < 1e-12 {

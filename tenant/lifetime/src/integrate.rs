@@ -27,7 +27,8 @@ fn refine(f: &impl Fn(f64) -> f64, from: f64, to: f64, whole: f64, depth: u32) -
     refine(f, from, middle, left, depth - 1) + refine(f, middle, to, right, depth - 1)
 }
 
-/// The integral of `f` over `from..to`, by halving until eight-point Gauss–Legendre agrees with itself to 1e-13.
+/// The integral of `f` over `from..to`, by halving until eight-point Gauss–Legendre agrees with
+/// itself to 1e-13.
 pub(crate) fn integral(f: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     if to <= from {
         return 0.0;

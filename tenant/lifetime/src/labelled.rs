@@ -6,22 +6,23 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
-/// The label that is the hour of the launch, 00 to 23, where observations have no column of that name.
+/// The label that is the hour of the launch, 00 to 23, where observations have no column of that
+/// name.
 const HOUR: &str = "hour";
 
 /// The group of all observations.
 pub const ALL: &str = "all";
 
-/// One instance that is not there any more, and what is known of it.
+/// One instance that is gone, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labelled {
     /// How long it lived, and who ended it.
     pub observation: Observation,
-    /// When it was launched, in the zone of whoever wrote it down.
+    /// Launch time, in the time zone of its source.
     pub launched: Option<OffsetDateTime>,
     /// What else is known: `flavor`, `zone`, …
     pub labels: BTreeMap<String, String>,
-    /// Where it stands, for messages: the line of its file, counted from 1.
+    /// Line in its file, counted from 1, for messages.
     pub line: u64,
 }
 
@@ -48,10 +49,12 @@ pub struct Group<'a> {
     pub members: Vec<&'a Labelled>,
 }
 
-/// All observations as one group, then a group for each combination of the labels `by`, names with numbers in the order of the numbers.
+/// All observations as one group, then a group for each combination of the labels `by`, names with
+/// numbers in the order of the numbers.
 ///
 /// # Errors
-/// [`LifetimeError::Columns`] for a label that some observation lacks; the message names those that all have.
+/// [`LifetimeError::Columns`] for a label that some observation lacks; the message names those that
+/// all have.
 pub fn groups<'a>(rows: &'a [Labelled], by: &[String]) -> Result<Vec<Group<'a>>, LifetimeError> {
     let mut found = vec![Group {
         name: ALL.to_owned(),

@@ -1,8 +1,8 @@
 //! How long preemptible instances live, and what follows from it for those who use them.
 //!
-//! The models of *Modeling the temporally constrained preemptions of transient cloud VMs* (Kadupitiya, Jadhao, Sharma; HPDC 2020,
-//! "the paper" in this crate) and their classic rivals. All times are hours, all rates per hour. No I/O, no clock; chance comes from
-//! a seed.
+//! The models of *Modeling the temporally constrained preemptions of transient cloud VMs*
+//! (Kadupitiya, Jadhao, Sharma; HPDC 2020, "the paper" in this crate) and their classic rivals. All
+//! times are hours, all rates per hour. No I/O, no clock; chance comes from a seed.
 
 pub mod change;
 pub mod description;

@@ -1,16 +1,18 @@
 //! Models as the tables that a scheduler looks up when it decides.
 //!
-//! The scheduler's engine knows no formulas: [`ebbtide_model::LifeTable`] is the small piece between it and the models. Here the times become seconds.
+//! The scheduler's engine knows no formulas: [`ebbtide_model::LifeTable`] is the small piece
+//! between it and the models. Here the times become seconds.
 
 use crate::Lifetime;
 use crate::description::entries;
 use crate::error::LifetimeError;
 use ebbtide_model::{LifeGroup, LifeTable, LifeTables};
 
-/// Lines of a table. The ages stand closer the younger they are (by the cube of the line's number), since a share that falls by a power of the age does
-/// so at its beginning.
+/// Lines of a table. The ages stand closer the younger they are (by the cube of the line's number),
+/// since a share that falls by a power of the age does so at its beginning.
 const LINES: u32 = 512;
-/// A model without a maximum is tabulated up to the age that one of a million outlives; beyond, the hazard stays.
+/// A model without a maximum is tabulated up to the age that one of a million outlives; beyond, the
+/// hazard stays.
 const OUTLIVED: f64 = 1e-6;
 /// More groups than this are a mistake in `--by`, and would take more than 12 MiB.
 const MOST_GROUPS: usize = 1000;
@@ -26,7 +28,8 @@ fn refuse<T>(problem: String) -> Result<T, LifetimeError> {
 /// One model as a table.
 ///
 /// # Errors
-/// [`LifetimeError::Description`] if nobody outlives age 0, or somebody must be expected to live for ever.
+/// [`LifetimeError::Description`] if no instance outlives age 0, or if the expected remaining life
+/// is infinite.
 pub fn table(model: &dyn Lifetime) -> Result<LifeTable, LifetimeError> {
     let maximum = model.maximum();
     let end = match maximum.is_finite() {
@@ -52,18 +55,20 @@ pub fn table(model: &dyn Lifetime) -> Result<LifeTable, LifetimeError> {
     match LifeTable::new(&points, tail) {
         Some(table) => Ok(table),
         None => refuse(format!(
-            "by the {} model nobody lives, or somebody for ever; a scheduler can use neither",
+            "by the {} model every life is zero, or some are infinite; a scheduler can use neither",
             model.name()
         )),
     }
 }
 
-/// All models of a file as `ebbtide model fit -o json` writes it: that of everybody, and those of flavors, zones, or flavors in zones. Groups that could not be
-/// fitted go by the model of everybody.
+/// All models of a file as `ebbtide model fit -o json` writes it: that of everybody, and those of
+/// flavors, zones, or flavors in zones. Groups that could not be fitted go by the model of
+/// everybody.
 ///
 /// # Errors
-/// [`LifetimeError::Description`] if the file is none of ours, if it has no model for everybody, or if its groups are by something else than flavor and zone; and what a
-/// model's own constructor refuses.
+/// [`LifetimeError::Description`] if the file is none of ours, if it has no model for everybody, or
+/// if its groups are by something else than flavor and zone; and what a model's own constructor
+/// refuses.
 pub fn tables(json: &str) -> Result<LifeTables, LifetimeError> {
     let mut all = None;
     let mut groups: Vec<(LifeGroup, LifeTable)> = Vec::new();

@@ -2,7 +2,8 @@
 
 use crate::error::LifetimeError;
 
-/// How far beyond the maximum lifetime a recorded one may be: providers take a while to end an instance.
+/// How far beyond the maximum lifetime a recorded one may be: providers take a while to end an
+/// instance.
 const LATE: f64 = 1.1;
 
 /// One instance that is not there any more.
@@ -10,7 +11,8 @@ const LATE: f64 = 1.1;
 pub struct Observation {
     /// How long it lived, hours.
     pub hours: f64,
-    /// Whether the provider ended it. If not, its user did, and all that is known is that it would have lived longer (right-censored).
+    /// Whether the provider ended it. If not, its user did, and all that is known is that it would
+    /// have lived longer (right-censored).
     pub ended: bool,
 }
 
@@ -36,11 +38,12 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Takes in observations; `maximum` is the provider's maximum lifetime in hours, infinite for none.
+    /// Takes in observations; `maximum` is the provider's maximum lifetime in hours, infinite for
+    /// none.
     ///
     /// # Errors
-    /// [`LifetimeError::Observation`] for what is negative, no number, or more than a tenth beyond the maximum;
-    /// [`LifetimeError::Parameter`] for a maximum that is not above zero.
+    /// [`LifetimeError::Observation`] for what is negative, no number, or more than a tenth beyond
+    /// the maximum; [`LifetimeError::Parameter`] for a maximum that is not above zero.
     pub fn new(
         observations: impl IntoIterator<Item = Observation>,
         maximum: f64,
@@ -57,7 +60,8 @@ impl Observations {
                 problem,
             });
         }
-        // Of two of the same length the ended one comes first: who was stopped at that moment was still at risk.
+        // Of two of the same length the ended one comes first: who was stopped at that moment was
+        // still at risk.
         sorted.sort_by(|a, b| a.hours.total_cmp(&b.hours).then(b.ended.cmp(&a.ended)));
         let ended = sorted.iter().filter(|seen| seen.ended).count();
         Ok(Self {

@@ -1,9 +1,11 @@
-//! Lifetimes as a table of comma-separated values: our own plain format, and the paper's public data as they are.
+//! Lifetimes as a table of comma-separated values: our own plain format, and the paper's public
+//! data as they are.
 //!
-//! The plain format has the columns `lifetime_hours` and `ended` (`preempted` or `stopped`), if wanted `launched` (RFC 3339), and any others to
-//! group by. The public data of the paper (github.com/kadupitiya/goog-preemption-data) are known by their columns `time_in_sec` and
-//! `end_event`; rows whose `preemptible` is not `true` are left out, `machine_type` is the label `flavor`, `insert_start` the launch.
-//! Their `day_of_week` and `hr_of_day` are those of the end.
+//! The plain format has the columns `lifetime_hours` and `ended` (`preempted` or `stopped`), if
+//! wanted `launched` (RFC 3339), and any others to group by. The public data of the paper
+//! (github.com/kadupitiya/goog-preemption-data) are known by their columns `time_in_sec` and
+//! `end_event`; rows whose `preemptible` is not `true` are left out, `machine_type` is the label
+//! `flavor`, `insert_start` the launch. Their `day_of_week` and `hr_of_day` are those of the end.
 
 use crate::error::LifetimeError;
 use crate::labelled::Labelled;
@@ -42,8 +44,9 @@ impl Table {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`LifetimeError::Columns`] for a header of no known format; [`LifetimeError::Row`] for a row that cannot be understood. Whether lifetimes
-    /// are possible is the question of [`crate::labelled::check`].
+    /// [`LifetimeError::Columns`] for a header of no known format; [`LifetimeError::Row`] for a row
+    /// that cannot be understood. Whether lifetimes are possible is the question of
+    /// [`crate::labelled::check`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LifetimeError> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut reader = csv::ReaderBuilder::new()
@@ -79,7 +82,8 @@ impl Table {
     }
 }
 
-/// The line of a record, from 1. Where lines end in CR and LF the reader takes a record to begin at the LF of the line before.
+/// The line of a record, from 1. Where lines end in CR and LF the reader takes a record to begin at
+/// the LF of the line before.
 fn line_of(bytes: &[u8], position: Option<&csv::Position>) -> u64 {
     let Some(position) = position else { return 0 };
     let byte = usize::try_from(position.byte()).ok();

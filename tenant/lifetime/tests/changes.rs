@@ -16,7 +16,8 @@ fn bathtub() -> Bathtub {
     Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap()
 }
 
-/// Lifetimes of a model, stopped by their users after exponential times with a mean of `stop` hours.
+/// Lifetimes of a model, stopped by their users after exponential times with a mean of `stop`
+/// hours.
 fn lives(model: &dyn Lifetime, count: usize, stop: f64, chance: &mut Pcg64) -> Vec<Observation> {
     let user = Exponential::new(1.0 / stop, f64::INFINITY).unwrap();
     (0..count)
@@ -109,7 +110,8 @@ fn false_alarms_are_not_more_than_was_said_however_users_stop_their_instances() 
     }
 }
 
-/// How many lifetimes after a change at the hundredth the alarm comes, on average over seeds, and at least how many of `worlds` saw it.
+/// How many lifetimes after a change at the hundredth the alarm comes, on average over seeds, and
+/// at least how many of `worlds` saw it.
 fn delay(before: &dyn Lifetime, after: &dyn Lifetime, worlds: u64) -> (f64, usize) {
     let (mut sum, mut found) = (0.0, 0);
     for seed in 0..worlds {

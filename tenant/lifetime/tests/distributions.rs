@@ -144,7 +144,8 @@ proptest! {
     }
 }
 
-/// Kolmogorov's distance of samples from the model, atoms regarded: both sides of every distinct value.
+/// Kolmogorov's distance of samples from the model, atoms regarded: both sides of every distinct
+/// value.
 fn distance(model: &dyn Lifetime, samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;

@@ -1,4 +1,5 @@
-//! Fits: on samples of known models, on the public data set of the paper, and on what cannot be fitted.
+//! Fits: on samples of known models, on the public data set of the paper, and on what cannot be
+//! fitted.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
@@ -155,7 +156,8 @@ fn the_classic_models_fit_at_least_as_well_as_the_vectors_say() {
         let vector = &vectors.iter().find(|v| v["group"] == name).unwrap()["alternatives"];
         let seen = group(&rows, name);
         let r2 = |family| fit(family, PAPER, &seen).unwrap().r2;
-        // The vectors' search stayed where it began in some groups (Weibull for two CPUs); ours may find better, never worse.
+        // The vectors' search stayed where it began in some groups (Weibull for two CPUs); ours may
+        // find better, never worse.
         for (family, key) in [
             (Family::Exponential, "exp_r2"),
             (Family::Weibull, "weibull_r2"),
@@ -211,8 +213,9 @@ fn with_the_cap_as_an_atom_and_stops_censored_the_public_data_prefer_weibull_to_
         // They were made by a bathtub, whose wall is before the cap.
         return;
     }
-    // The wall of the bathtub at 24 h is the provider's limit, which every model has as its atom here; what is left is a hazard that
-    // falls with age, and two parameters say that better than four. Without the atom, as the paper fits, the bathtub wins.
+    // The wall of the bathtub at 24 h is the provider's limit, which every model has as its atom
+    // here; what is left is a hazard that falls with age, and two parameters say that better than
+    // four. Without the atom, as the paper fits, the bathtub wins.
     assert_eq!(fits[verdict.best].family, Family::Weibull);
     assert_eq!(fits[0].family, Family::Bathtub);
     assert!(fits[0].aic < fits[1].aic - 100.0 && fits[0].ks < fits[verdict.best].ks);
@@ -354,7 +357,8 @@ fn what_cannot_be_fitted_is_refused_with_its_reason() {
 
 #[test]
 fn the_likelihood_of_a_bathtub_is_not_fooled_by_slopes_beyond_the_last_end() {
-    // Evenly spread over 13 h, and nobody longer: a wall anywhere before would have an infinite slope at the later ones.
+    // Ends evenly spread over 13 h, and no longer life: a wall before that age would have an
+    // infinite slope at the later ends.
     let lives: Vec<(f64, bool)> = (1..60)
         .map(|row| (0.23 * f64::from(row), row % 5 != 0))
         .collect();

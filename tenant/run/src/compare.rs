@@ -1,22 +1,24 @@
-//! What other ways to checkpoint would have lost on the same instances.
+//! The losses of other checkpoint intervals on the same instances.
 
 use crate::{Life, Span};
 
-/// What a way to checkpoint comes to.
+/// Result of a checkpoint interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// Work that was done and has to be done again.
     pub lost: Span,
     /// Checkpoints that were completed.
     pub checkpoints: u64,
-    /// Time in which they were written.
+    /// Time spent on writing them.
     pub saving: Span,
-    /// The work that the job has at the end of the last life: what a new instance would go on from if that was interrupted.
+    /// The work that the job has at the end of the last life: the starting point of a new instance
+    /// if that life was interrupted.
     pub done: Span,
 }
 
-/// What checkpoints after every `interval` of work would have come to, each of them taking `cost`, without regard to notices, on instances that
-/// were there as long as these. `None` for no checkpoints at all. After an interruption the interval begins anew. Restoring takes as long as it took.
+/// The result of checkpoints after every `interval` of work that take `cost` each and ignore
+/// notices, on instances with these lives. `None` for no checkpoints at all. After an interruption
+/// the interval starts again. Restoring takes as long as it took in the lives.
 #[must_use]
 pub fn outcome(lives: &[Life], interval: Option<Span>, cost: Span) -> Outcome {
     let mut sum = Outcome::default();
@@ -34,7 +36,7 @@ pub fn outcome(lives: &[Life], interval: Option<Span>, cost: Span) -> Outcome {
             sum.checkpoints = sum.checkpoints.saturating_add(complete);
             sum.saving = sum.saving.plus(times(cost));
         }
-        // A checkpoint that was under way when the instance ended saved nothing.
+        // A checkpoint in progress at the end of the instance saves nothing.
         work = work.plus(interval.map_or(left, |interval| left.min(interval)));
         if life.interrupted() {
             sum.lost = sum.lost.plus(work.minus(saved));

@@ -1,11 +1,11 @@
-//! What can be wrong with what a run is told.
+//! Errors in the input of a run.
 
 use thiserror::Error;
 
 /// Why a run cannot begin, or cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// A number that makes no sense.
+    /// An invalid number.
     #[error("{what} has to be above zero")]
     Zero {
         /// Which one.
@@ -17,10 +17,10 @@ pub enum RunError {
         /// What is wrong, with the line or the field.
         problem: String,
     },
-    /// An answer of a metadata server that is not what its form promises.
+    /// An answer of a metadata server that does not have the expected form.
     #[error("the metadata server's answer to {path} is not understood: {problem}")]
     Answer {
-        /// What was asked for.
+        /// The requested path.
         path: String,
         /// What is wrong with it.
         problem: String,

@@ -1,31 +1,33 @@
-//! What happens to a job, and what is to be done about it.
+//! Events of a job, and the actions that follow.
 
 use crate::{Moment, Span};
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// There is an instance to work on, this old. Also says that the one of a notice stays after all, if its process was ended already.
+    /// An instance of this age is available. Also reports that an instance with notice stays after
+    /// all, if its process was ended already.
     Instance {
         /// Time since its launch.
         age: Span,
     },
     /// The process runs: the answer to [`Action::Start`] and [`Action::Restore`].
     Started,
-    /// The checkpoint cannot be gone on from, or not here.
+    /// The job cannot continue from the checkpoint, or not on this instance.
     RestoreFailed,
-    /// The checkpoint that was begun is complete and on durable storage.
+    /// The requested checkpoint is complete and on durable storage.
     Saved,
-    /// It failed, and is not to be used.
+    /// The checkpoint failed and must not be used.
     SaveFailed,
-    /// The instance has to leave at `deadline` at the earliest.
+    /// The instance ends at `deadline` at the earliest.
     Notice {
         /// The end of its grace period.
         deadline: Moment,
     },
-    /// The provider thinks that the instance is more likely to be interrupted than others (EC2's rebalance recommendation).
+    /// The provider considers an interruption of this instance more likely than of others (EC2's
+    /// rebalance recommendation).
     Risk,
-    /// The notice does not count any more: the instance stays.
+    /// The notice is withdrawn: the instance stays.
     Spared,
     /// The instance is gone, and with it everything that ran there.
     Gone,
@@ -34,79 +36,82 @@ pub enum Event {
         /// Its exit code.
         code: u8,
     },
-    /// Somebody else ended the process by a signal that asks any process to go: a machine that is shut down, a lack of memory. The job has not
-    /// ended by this.
+    /// Another process ended the process with a termination signal, for example because the machine
+    /// shuts down or runs out of memory. The job is not finished.
     Killed {
-        /// 128 and the number of the signal, as shells have it.
+        /// 128 plus the number of the signal, as in shells.
         code: u8,
     },
-    /// The user wants to stop, and perhaps to go on later. A second time: at once.
+    /// The user wants to stop, and perhaps to continue later. A second request stops at once.
     Stop,
-    /// Nothing but the time: what [`crate::Job::wake_at`] asks for.
+    /// Only time has passed: the event that [`crate::Job::wake_at`] asks for.
     Time,
 }
 
-/// Why a checkpoint is begun.
+/// Reason of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The rhythm says so.
+    /// The rhythm requires it.
     Planned,
-    /// The instance has to leave, and the checkpoint fits before its deadline.
+    /// The instance has notice, and the checkpoint fits before its deadline.
     Notice,
-    /// The instance has to leave, and the checkpoint probably does not fit: but without it all unsaved work is lost in any case.
+    /// The instance has notice, and the checkpoint probably does not fit, but without it all
+    /// unsaved work is lost in any case.
     LastTry,
-    /// The provider sees a risk.
+    /// The provider reports a risk.
     Risk,
     /// The user wants to stop.
     Stop,
 }
 
-/// What is to be done, in this order.
+/// Actions for the caller, to be carried out in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Start the process from the beginning.
     Start,
-    /// Let it go on from this checkpoint.
+    /// Restore the process from this checkpoint.
     Restore(u64),
-    /// Write a checkpoint with this number; [`Event::Saved`] or [`Event::SaveFailed`] is the answer.
+    /// Write a checkpoint with this number; the answer is [`Event::Saved`] or
+    /// [`Event::SaveFailed`].
     Save {
-        /// Its number: higher than all before.
+        /// Its number: higher than all earlier ones.
         id: u64,
-        /// Why.
+        /// Its reason.
         why: Why,
     },
-    /// Give up the checkpoint that is being written, and remove what there is of it.
+    /// Abort the checkpoint in progress, and remove its parts.
     Abandon(u64),
-    /// Remove a checkpoint that is not needed any more.
+    /// Remove a checkpoint that is no longer needed.
     Discard(u64),
-    /// End the process and everything that it started; no [`Event::Exited`] is wanted for it.
+    /// End the process and all its descendants; the job expects no [`Event::Exited`] for it.
     Kill,
     /// Tell the provider that the instance needs no more time.
     Release,
-    /// Get another instance, or wait until this one comes back; [`Event::Instance`] is the answer.
+    /// Get another instance, or wait until this one returns; the answer is [`Event::Instance`].
     Await,
-    /// That was it.
+    /// The run has ended.
     Finish(Ending),
 }
 
 /// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The process ended by itself: the job is done, or has failed by itself.
+    /// The process ended by itself: the job is done or has failed.
     Exited {
         /// Its exit code.
         code: u8,
     },
-    /// Somebody else ended the process. It can be gone on with from the last checkpoint.
+    /// Another process ended the process. The job can continue from the last checkpoint.
     Killed {
-        /// 128 and the number of the signal.
+        /// 128 plus the number of the signal.
         code: u8,
     },
-    /// The user wanted it. It can be gone on with.
+    /// The user stopped the job. It can continue later.
     Stopped {
         /// Whether all work was saved.
         saved: bool,
     },
-    /// No checkpoint could be gone on from. They are kept: the reason may be this instance.
+    /// The job could not continue from any checkpoint. They are kept: the reason may be this
+    /// instance.
     CannotRestore,
 }

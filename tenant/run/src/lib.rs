@@ -1,13 +1,18 @@
-//! A job on preemptible instances, from its start to its end: events in, actions out. No clock, no I/O, no chance.
+//! A job on preemptible instances, from its start to its end: events in, actions out. The crate
+//! does no I/O and reads no clock and no random numbers.
 //!
-//! - [`Job`] is the state machine: it says when to start, restore, save, leave and end, and keeps the account.
-//! - [`Rules`] say what it goes by; [`Rhythm`] when to save as long as nothing happens: the schedule of `ebbtide-lifetime`, or a fixed time.
-//! - [`Record`] is what outlives the process: checkpoints that are complete, lives of instances, costs that were measured.
-//! - [`outcome`] says what fixed checkpoints, or none, would have lost on the same instances.
-//! - [`metadata`] reads what clouds say about interruptions: our own form, EC2's, GCE's, Azure's.
+//! - [`Job`] is the state machine: it decides when to start, restore, save, leave and end, and
+//!   keeps the account.
+//! - [`Rules`] are its settings. [`Rhythm`] determines when to save without a notice: the schedule
+//!   of `ebbtide-lifetime`, or a fixed interval.
+//! - [`Record`] outlives the process: complete checkpoints, lives of instances, measured costs.
+//! - [`outcome`] computes what fixed checkpoints, or none, would have lost on the same instances.
+//! - [`metadata`] reads the interruption notices of clouds: Ebbtide's own form, EC2's, GCE's,
+//!   Azure's.
 //!
-//! **The promise.** A checkpoint counts once it is complete; the newest complete one is never discarded; a job ends once. With a
-//! rhythm, and checkpoints that do not fail, no interruption costs more than one interval of work.
+//! **The promise.** A checkpoint counts once it is complete; the newest complete one is never
+//! discarded; a job ends once. With a rhythm, and checkpoints that do not fail, no interruption
+//! costs more than one interval of work.
 
 mod compare;
 mod error;

@@ -1,7 +1,9 @@
-//! What metadata servers say about interruptions, in four forms. Requests and answers as plain data: somebody else carries them.
+//! Interruption notices of metadata servers, in four forms. Requests and answers are plain data:
+//! the caller sends and receives them.
 //!
-//! Sources: docs/libvirt.md for our own form; "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in the EC2 user
-//! guide; "Preemptible VM instances" and "View and query VM metadata" in GCE's documentation; "Azure Metadata Service: Scheduled Events for
+//! Sources: docs/libvirt.md for Ebbtide's own form; "Spot Instance interruption notices" and "EC2
+//! instance rebalance recommendations" in the EC2 user guide; "Preemptible VM instances" and "View
+//! and query VM metadata" in GCE's documentation; "Azure Metadata Service: Scheduled Events for
 //! Linux VMs" in Azure's.
 
 use crate::RunError;
@@ -9,7 +11,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
-/// How a cloud says it.
+/// The form of a cloud's notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Ebbtide's own, `/ebbtide/v1`.
@@ -40,24 +42,25 @@ pub struct Ask {
 pub struct Answer {
     /// The status of HTTP.
     pub status: u16,
-    /// The header `Metadata-Flavor`, by which GCE's server shows itself.
+    /// The header `Metadata-Flavor`, which identifies GCE's server.
     pub flavor: Option<String>,
     /// The body.
     pub body: String,
 }
 
-/// What an answer says.
+/// Meaning of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// The instance may stay.
     Nothing,
-    /// It is more likely to be interrupted than others.
+    /// An interruption is more likely than for other instances.
     Risk,
-    /// It has to leave.
+    /// The instance has notice.
     Notice {
-        /// What the form calls it; empty where it has no name.
+        /// The form's identifier of the notice; empty if the form has none.
         id: String,
-        /// The earliest moment of its end, milliseconds since 1970; `None` where the form does not say.
+        /// The earliest moment of its end, milliseconds since 1970; `None` where the form does not
+        /// say.
         not_before: Option<i64>,
     },
 }
@@ -98,7 +101,8 @@ struct ScheduledEvent {
 }
 
 impl Form {
-    /// All forms, in the order in which they are looked for: a server that knows several is best spoken to in its own.
+    /// All forms, in the order of detection: for a server that supports several, its native form
+    /// comes first.
     pub const ALL: [Self; 4] = [Self::Ebbtide, Self::Gce, Self::Azure, Self::Ec2];
 
     /// Its name.
@@ -112,7 +116,7 @@ impl Form {
         }
     }
 
-    /// What to ask to find out whether a server speaks this form.
+    /// The request that detects whether a server supports this form.
     #[must_use]
     pub fn probe(self) -> Ask {
         match self {
@@ -123,7 +127,7 @@ impl Form {
         }
     }
 
-    /// Whether the answer to [`Self::probe`] says that it does.
+    /// Whether the answer to [`Self::probe`] shows that the server supports this form.
     #[must_use]
     pub fn recognises(self, answer: &Answer) -> bool {
         answer.status == 200
@@ -135,13 +139,14 @@ impl Form {
             }
     }
 
-    /// What has to be asked for a session token before each look; the answer's body is it.
+    /// The request for a session token, which must precede each poll; the body of the answer is the
+    /// token.
     #[must_use]
     pub fn token(self) -> Option<Ask> {
         (self == Self::Ec2).then(token_ask)
     }
 
-    /// What to ask for a notice.
+    /// The request for a notice.
     #[must_use]
     pub fn ask(self, token: Option<&str>) -> Ask {
         match self {
@@ -152,17 +157,19 @@ impl Form {
         }
     }
 
-    /// What to ask for a risk, where there is such a thing.
+    /// The request for a risk, if the form has one.
     #[must_use]
     pub fn ask_risk(self, token: Option<&str>) -> Option<Ask> {
         let path = "/latest/meta-data/events/recommendations/rebalance";
         (self == Self::Ec2).then(|| get(path, with(token)))
     }
 
-    /// What the answer to [`Self::ask`] says. `name` is the instance's own, where events of others are in the list, too.
+    /// The meaning of the answer to [`Self::ask`]. `name` is the instance's own name; some lists
+    /// also contain events of other instances.
     ///
     /// # Errors
-    /// [`RunError::Answer`] if it is not what the form promises. What cannot be understood is not taken for silence.
+    /// [`RunError::Answer`] if the answer does not have the expected form. An unreadable answer
+    /// does not count as no notice.
     pub fn hear(self, answer: &Answer, name: Option<&str>) -> Result<Heard, RunError> {
         let path = self.ask(None).path;
         let wrong = |problem: String| RunError::Answer {
@@ -171,17 +178,17 @@ impl Form {
         };
         match (self, answer.status) {
             (_, 200) => {}
-            // Both have nothing there as long as there is nothing to say.
+            // In both forms a missing resource means no notice.
             (Self::Ebbtide | Self::Ec2, 404) => return Ok(Heard::Nothing),
             (_, status) => return Err(wrong(format!("status {status}"))),
         }
         let body = answer.body.trim();
-        // It repeats a text that stands where another value should, however long.
+        // The error message repeats the unexpected value, which may be long.
         let json = |error: serde_json::Error| wrong(error.to_string().chars().take(120).collect());
         match self {
             Self::Ebbtide => {
                 let told: Told = serde_json::from_str(body).map_err(json)?;
-                // Who is moved alive goes on.
+                // A live migration does not interrupt the instance.
                 if told.action == "live-migrate" {
                     return Ok(Heard::Nothing);
                 }
@@ -217,7 +224,7 @@ impl Form {
                 let Some(event) = told.events.iter().find(ours) else {
                     return Ok(Heard::Nothing);
                 };
-                // An event that has begun says no time any more.
+                // An event that has begun has no time.
                 let not_before = match event.not_before.as_str() {
                     "" => None,
                     text => Some(millis(text).map_err(wrong)?),
@@ -230,19 +237,19 @@ impl Form {
         }
     }
 
-    /// Whether the answer to [`Self::ask_risk`] says that there is one.
+    /// Whether the answer to [`Self::ask_risk`] reports a risk.
     #[must_use]
     pub fn hears_risk(self, answer: &Answer) -> bool {
         self == Self::Ec2 && answer.status == 200 && answer.body.contains("noticeTime")
     }
 
-    /// Whether the form has a way to say that no more time is needed.
+    /// Whether the form can report that the instance needs no more time.
     #[must_use]
     pub fn releases(self) -> bool {
         matches!(self, Self::Ebbtide | Self::Azure)
     }
 
-    /// How to say that this notice needs no more time.
+    /// The request that reports that the instance needs no more time under this notice.
     #[must_use]
     pub fn release(self, id: &str) -> Option<Ask> {
         let (path, headers, body) = match self {
@@ -296,7 +303,7 @@ fn token_ask() -> Ask {
     }
 }
 
-/// Both forms of time that clouds write.
+/// Parses both time formats of the clouds.
 fn millis(text: &str) -> Result<i64, String> {
     let moment = OffsetDateTime::parse(text, &Rfc3339)
         .or_else(|_| OffsetDateTime::parse(text, &Rfc2822))
@@ -305,7 +312,7 @@ fn millis(text: &str) -> Result<i64, String> {
         .map_err(|_| format!("{:?} is no time", short(text)))
 }
 
-/// The beginning of a text that may be anything.
+/// The beginning of an arbitrary text.
 fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,9 +1,9 @@
-//! What outlives the process that runs a job.
+//! The part of a job's state that outlives the process.
 
 use crate::{RunError, Span};
 use serde::{Deserialize, Serialize};
 
-/// How many measured costs are kept: enough to see a trend, few enough to follow it.
+/// Number of measured costs to keep: enough to smooth outliers, few enough to follow a trend.
 const COSTS: usize = 5;
 
 /// A complete checkpoint.
@@ -12,25 +12,25 @@ const COSTS: usize = 5;
 pub struct Checkpoint {
     /// Its number.
     pub id: u64,
-    /// The work that is in it, milliseconds.
+    /// The work that it contains, milliseconds.
     pub work: Span,
 }
 
-/// What became of the work on one instance.
+/// The work on one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Life {
-    /// The instance's age when the job came to it.
+    /// The instance's age when the job arrived.
     pub age: Span,
-    /// The work that the job had when it began there.
+    /// The work that the job had when it started there.
     pub from: Span,
-    /// How long the process was there, checkpoints included, until it was ended or ended by itself.
+    /// How long the process ran there, checkpoints included.
     pub lasted: Span,
-    /// Of this how long it took to start or restore it.
+    /// The part of it spent on starting or restoring.
     pub restoring: Span,
-    /// Of this the time in which checkpoints were written.
+    /// The part of it spent on writing checkpoints.
     pub saving: Span,
-    /// The work that the job had reached there.
+    /// The work that the job reached there.
     pub reached: Span,
     /// How it ended.
     pub end: End,
@@ -40,11 +40,12 @@ pub struct Life {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// It goes on. In the record of a run that has ended: nobody was there any more to write down how.
+    /// The life continues. In the record of a run that has ended: the process was lost before it
+    /// recorded an end.
     Open,
     /// The provider took the instance.
     Interrupted,
-    /// The process was ended because of a notice, and then the instance stayed.
+    /// The process was ended because of a notice, and the instance stayed after all.
     Stayed,
     /// The user stopped it.
     Stopped,
@@ -66,17 +67,17 @@ impl Life {
 pub struct Record {
     /// Complete checkpoints, oldest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// The highest number that a checkpoint ever had, complete or not.
+    /// The highest number of any checkpoint, complete or not.
     pub numbered: u64,
-    /// What became of each instance.
+    /// The work on each instance.
     pub lives: Vec<Life>,
-    /// What the last checkpoints took, oldest first.
+    /// Durations of the last checkpoints, oldest first.
     pub costs: Vec<Span>,
-    /// What it took to go on, the last times.
+    /// Durations of the last restarts.
     pub restarts: Vec<Span>,
-    /// How many checkpoints were completed.
+    /// Number of completed checkpoints.
     pub saved: u64,
-    /// How many failed or were given up.
+    /// Number of failed or aborted checkpoints.
     pub failed: u64,
     /// Work that was done and has to be done again.
     pub lost: Span,
@@ -85,7 +86,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads a record and checks it: what another program wrote is not believed.
+    /// Reads a record and checks it.
     ///
     /// # Errors
     /// [`RunError::Record`].
@@ -96,7 +97,7 @@ impl Record {
         Ok(record)
     }
 
-    /// What holds of every record.
+    /// Checks the invariants of a record.
     fn check(&self) -> Result<(), &'static str> {
         let mut numbers = self.checkpoints.iter().map(|c| c.id);
         if !numbers.clone().is_sorted_by(|a, b| a < b) {
@@ -126,25 +127,26 @@ impl Record {
         self.checkpoints.last().copied()
     }
 
-    /// The work that the job had when it was last heard of.
+    /// The work at the last known moment.
     #[must_use]
     pub fn reached(&self) -> Span {
         self.lives.last().map_or(Span::ZERO, |life| life.reached)
     }
 
-    /// What a checkpoint takes, for plans: the mean of the last ones.
+    /// Expected duration of a checkpoint, for plans: the mean of the last ones.
     #[must_use]
     pub fn cost(&self) -> Option<Span> {
         mean(&self.costs)
     }
 
-    /// What a checkpoint takes at most, for deadlines: the worst of the last ones and a quarter more.
+    /// Duration of a checkpoint with a safety margin, for deadlines: the longest of the last ones
+    /// plus a quarter.
     #[must_use]
     pub fn safe_cost(&self) -> Option<Span> {
         self.costs.iter().max().map(|cost| cost.percent(125))
     }
 
-    /// What it takes to go on, for plans.
+    /// Expected duration of a restart, for plans.
     #[must_use]
     pub fn restart(&self) -> Option<Span> {
         mean(&self.restarts)

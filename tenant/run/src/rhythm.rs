@@ -1,29 +1,32 @@
-//! When to save as long as nothing happens.
+//! When to save without a notice.
 
 use crate::Span;
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::plan::checkpoint::{Options, Planner, young_daly_interval};
 use std::sync::Arc;
 
-/// Into how many steps the work that is left is divided for a plan at most: intervals are right to a per cent of it, and the plan is made within
-/// milliseconds, since it is made anew so often.
+/// Maximum number of steps into which a plan divides the remaining work. Intervals are then precise
+/// to about 1 % of it, and a plan takes milliseconds, which matters because plans are made often.
 const STEPS: f64 = 120.0;
 
-/// When to save as long as nothing happens.
+/// When to save without a notice.
 #[derive(Debug, Clone)]
 pub enum Rhythm {
-    /// After so much work, always.
+    /// After this much work, always.
     Every(Span),
-    /// By the schedule of least expected time for instances that live like this (Kadupitiya et al., HPDC 2020, equations 9 to 13,
-    /// corrected reading), made anew for the work that is left, the age and the measured cost, whenever the job goes on and after each checkpoint.
+    /// By the schedule of least expected time for instances with this lifetime model (Kadupitiya et
+    /// al., HPDC 2020, equations 9 to 13, corrected reading). The job makes a new plan for the
+    /// remaining work, the age and the measured cost whenever it continues and after each
+    /// checkpoint.
     Model(Arc<dyn Lifetime>),
-    /// Never: only a notice saves work.
+    /// Never: the job saves only on a notice.
     Never,
 }
 
 impl Rhythm {
-    /// The work until the next checkpoint, with `left` of work to do on an instance of this age, if a checkpoint takes `cost` and going on
-    /// elsewhere `restart`. `None` for no checkpoint before the end.
+    /// The work until the next checkpoint, with `left` of work remaining on an instance of this
+    /// age, if a checkpoint takes `cost` and a restart on another instance takes `restart`. `None`
+    /// for no checkpoint before the end.
     #[must_use]
     pub fn interval(
         &self,
@@ -37,7 +40,7 @@ impl Rhythm {
             Self::Every(interval) => Some(*interval),
             Self::Model(model) => {
                 let left = left.map_or_else(
-                    // Of a job of unknown length: as if it would need two instances.
+                    // A job of unknown length is planned as if it needed two instances.
                     || (2.0 * model.mean()).min(1e6),
                     Span::hours,
                 );
@@ -48,18 +51,18 @@ impl Rhythm {
 }
 
 fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span) -> Span {
-    // A checkpoint that takes no time would be written all the time.
+    // A checkpoint that takes no time would be written continuously.
     let cost = cost.hours().max(1.0 / 3_600_000.0);
     let step = (left / STEPS).max(cost);
     let options = Options {
         step,
         cost,
         restart: restart.hours(),
-        // The end of the job saves its result by itself.
+        // The job saves its result at its end by itself.
         final_checkpoint: false,
         ..Options::default()
     };
-    // An instance beyond its maximum lifetime is one that the model does not know: as if it were new.
+    // The model does not cover an instance beyond its maximum lifetime: the plan treats it as new.
     let age = if model.survival(age) > 0.0 && age < model.maximum() - step {
         age
     } else {
@@ -69,7 +72,8 @@ fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span)
     let planned = Planner::new(model, left, age, &options).ok();
     let interval = planned
         .and_then(|planner| first(planner.schedule().intervals))
-        // No instance lives for a step and a checkpoint, or the model has no plan: Young's rule needs a mean only.
+        // No instance lives for a step and a checkpoint, or the model has no plan: Young's rule
+        // needs only a mean.
         .or_else(|| {
             let interval = young_daly_interval(options.cost, model.mean()).ok();
             interval.map(|interval| interval.min(left))

@@ -1,30 +1,32 @@
-//! What a run goes by.
+//! Settings of a run.
 
 use crate::{Rhythm, RunError, Span};
 
-/// What a run goes by.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// When to save as long as nothing happens.
+    /// When to save without a notice.
     pub rhythm: Rhythm,
-    /// How much work the job is, as far as anybody knows.
+    /// Amount of work of the job, if known.
     pub length: Option<Span>,
-    /// How long a checkpoint takes, as long as none was measured.
+    /// Duration of a checkpoint until one was measured.
     pub cost: Span,
-    /// How long it takes to get an instance and to go on there, as long as it was not measured.
+    /// Duration of obtaining an instance and continuing there, until it was measured.
     pub restart: Span,
-    /// A checkpoint that takes longer has failed.
+    /// A checkpoint that takes longer counts as failed.
     pub timeout: Span,
-    /// How many complete checkpoints are kept, at least one: the newest.
+    /// Number of complete checkpoints to keep, at least one: the newest.
     pub keep: usize,
-    /// Whether the provider can be told that the instance needs no more time.
+    /// Whether the provider accepts a report that the instance needs no more time.
     pub releases: bool,
-    /// Whether notices are acted on. Without, what is lost is what the rhythm alone loses: to compare with.
+    /// Whether the job reacts to notices. Without, the rhythm alone limits the loss; this serves
+    /// comparisons.
     pub heeds: bool,
 }
 
 impl Rules {
-    /// Rules with the usual numbers: a checkpoint takes ten seconds until one was measured, two are kept.
+    /// Rules with default numbers: a checkpoint takes ten seconds until one was measured, and two
+    /// are kept.
     #[must_use]
     pub fn new(rhythm: Rhythm) -> Self {
         Self {
@@ -39,7 +41,7 @@ impl Rules {
         }
     }
 
-    /// Refuses numbers that make no sense.
+    /// Refuses invalid numbers.
     ///
     /// # Errors
     /// [`RunError::Zero`].

@@ -9,15 +9,16 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Span(pub u64);
 
-/// A point in time, milliseconds since the run began. Never goes back.
+/// A point in time, milliseconds since the run began. It never decreases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(pub u64);
 
 impl Span {
-    /// Nothing.
+    /// No time.
     pub const ZERO: Self = Self(0);
 
-    /// From hours; what is below zero or no number is nothing, what is too long is the longest.
+    /// Converts hours. Negative values and NaN become zero; values that are too long become the
+    /// longest span.
     #[must_use]
     pub fn from_hours(hours: f64) -> Self {
         // The cast saturates.
@@ -30,19 +31,19 @@ impl Span {
         self.0 as f64 / 3_600_000.0
     }
 
-    /// Both together.
+    /// The sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of it; nothing if `other` is longer.
+    /// The difference; zero if `other` is longer.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many hundredths of it.
+    /// This percentage of it.
     #[must_use]
     pub const fn percent(self, hundredths: u64) -> Self {
         Self(self.0.saturating_mul(hundredths) / 100)
@@ -62,7 +63,7 @@ impl Moment {
         Self(self.0.saturating_sub(span.0))
     }
 
-    /// The time since `earlier`; nothing if that is later.
+    /// The time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))

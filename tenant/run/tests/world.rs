@@ -1,4 +1,5 @@
-//! Random worlds for a job: instances that come and go, notices, checkpoints that fail or hang, users that stop. What is promised holds in all.
+//! Random worlds for a job: instances that come and go, notices, checkpoints that fail or hang,
+//! users that stop. What is promised holds in all.
 
 #![allow(
     clippy::unwrap_used,
@@ -186,7 +187,8 @@ impl World {
         self.process = true;
     }
 
-    /// No checkpoint is begun that cannot end before the deadline, unless there is nothing to lose by it.
+    /// No checkpoint is begun that cannot end before the deadline, unless there is nothing to lose
+    /// by it.
     fn fits(&self, why: Why) {
         let Some(deadline) = self.deadline else {
             assert!(!matches!(why, Why::Notice | Why::LastTry));
@@ -277,7 +279,7 @@ impl World {
         }
     }
 
-    /// Whoever ran it is gone, and so is the process; the record is what was written down last.
+    /// The runner and the process are lost; the record is the one written last.
     fn begin_again(&mut self) {
         let record = serde_json::to_string(self.job.record()).unwrap();
         let record = Record::parse(&record).unwrap();

@@ -1,18 +1,19 @@
 //! The shared arithmetic of all weighers, exactly as Nova's `nova/weights.py` does it.
 //!
-//! Exactly means bit for bit: the same comparisons, the same order of float64 operations, no fused multiply-add, no
-//! division turned into a multiplication. Rankings of thousands of hosts hang on last bits, and explanations are
-//! compared with Nova's own numbers.
+//! Exactly means bit for bit: the same comparisons, the same order of float64 operations, no fused
+//! multiply-add, no division turned into a multiplication. Rankings of thousands of hosts hang on
+//! last bits, and explanations are compared with Nova's own numbers.
 //!
-//! Invariants: finite input whose range `hi − lo` does not overflow gives finite output; without bounds, or with bounds
-//! that hold all numbers, the output lies in 0…1; the order of the hosts plays no role.
+//! Invariants: finite input whose range `hi − lo` does not overflow gives finite output; without
+//! bounds, or with bounds that hold all numbers, the output lies in 0…1; the order of the hosts
+//! plays no role.
 
 use crate::Bounds;
 
 /// Brings every raw number into the weigher's bounds (`BaseWeigher.weigh_objects`).
 ///
-/// Python's `max(weight, minval)` keeps its first argument unless the second is really larger; so do we, which matters for
-/// the sign of zero only.
+/// Python's `max(weight, minval)` keeps its first argument unless the second is really larger; so
+/// do we, which matters for the sign of zero only.
 pub fn clamp(raw: &mut [f64], bounds: Bounds) {
     if let Some(min) = bounds.min {
         raw.iter_mut().filter(|x| min > **x).for_each(|x| *x = min);
@@ -22,12 +23,13 @@ pub fn clamp(raw: &mut [f64], bounds: Bounds) {
     }
 }
 
-/// Turns raw numbers into normalised ones, in place: clamps them, then maps the lower end of the scale to 0 and the upper end
-/// to 1 (`normalize`).
+/// Turns raw numbers into normalised ones, in place: clamps them, then maps the lower end of the
+/// scale to 0 and the upper end to 1 (`normalize`).
 ///
-/// An end is the bound where there is one, else the smallest or largest of the numbers. If both ends are equal all become 0.
-/// Two effects of Nova's that surprise: with `min = Some(0.0)` hosts that are all equal get 1 and not 0 (unless they have
-/// nothing at all); and with `max = Some(0.0)` over numbers that are not positive, a host at 0 gets 1 whatever the others have.
+/// An end is the bound where there is one, else the smallest or largest of the numbers. If both
+/// ends are equal all become 0. Two effects of Nova's that surprise: with `min = Some(0.0)` hosts
+/// that are all equal get 1 and not 0 (unless they have nothing at all); and with `max = Some(0.0)`
+/// over numbers that are not positive, a host at 0 gets 1 whatever the others have.
 ///
 /// Nova skips all weighing when there are fewer than two hosts; that is the caller's business.
 pub fn normalise(raw: &mut [f64], bounds: Bounds) {

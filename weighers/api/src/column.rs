@@ -1,11 +1,12 @@
 //! The columns that every scheduler has for every host.
 
-/// What is known about each host, one number a host. Free amounts are those of h_f (all instances count) and may be
-/// negative where a host is over-committed or a victim has not left yet.
+/// What is known about each host, one number a host. Free amounts are those of h_f (all instances
+/// count) and may be negative where a host is over-committed or a victim has not left yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Column {
-    /// Free memory in MiB, before the request. Nova's `free_ram_mb`: total − used, no allocation ratio.
+    /// Free memory in MiB, before the request. Nova's `free_ram_mb`: total − used, no allocation
+    /// ratio.
     FreeRamMb,
     /// Virtual CPUs × allocation ratio − used. Nova's CPUWeigher.
     FreeVcpus,
@@ -21,12 +22,14 @@ pub enum Column {
     NumPreemptible,
     /// 1 if the request fits the host only when instances leave, else 0.
     PreemptionNeeded,
-    /// Cost of the host's cheapest sufficient victim set, in the cost module's unit; 0 if nobody has to leave.
+    /// Cost of the host's cheapest sufficient victim set, in the cost module's unit; 0 if no
+    /// instance has to leave.
     EvictionCost,
     /// How many victims that set has.
     EvictionVictims,
-    /// How many instances of the request's size the normal state h_n has room for: what normal instances can still claim of the host, preemptible ones or
-    /// not. 0 where the scheduler does not tell preemptible from normal.
+    /// How many instances of the request's size fit into the normal state h_n: what normal
+    /// instances can still claim of the host, whether preemptible ones are there or not. 0 if the
+    /// scheduler does not distinguish preemptible from normal instances.
     NormalRoom,
     /// Builds that failed since the last that did not. Nova's `stats.failed_builds`.
     FailedBuilds,

@@ -1,24 +1,29 @@
 //! The weigher contract.
 //!
-//! A weigher says how good each host is for a request. It gets the request and flat columns over the *n* hosts that passed
-//! the filters, and writes one number for each. The engine does the rest, exactly as Nova does (`nova/weights.py`; [`arithmetic`]):
+//! A weigher says how good each host is for a request. It gets the request and flat columns over
+//! the *n* hosts that passed the filters, and writes one number for each. The engine does the rest,
+//! exactly as Nova does (`nova/weights.py`; [`arithmetic`]):
 //!
-//! 1. raw numbers are clamped to the weigher's [`Bounds`];
-//! 2. they are normalised to 0…1 over the hosts of this request: `(x − lo) / (hi − lo)`, where `lo` and `hi` are the bounds
-//!    if there are any, else the smallest and largest number. If `lo == hi` all become 0;
-//! 3. each is multiplied by the weigher's multiplier (configuration, or the metadata of the host's aggregates) and added to
-//!    the host's total. **Higher totals win.** A weigher whose raw number is a burden has a negative default multiplier.
+//! 1. it clamps the raw numbers to the weigher's [`Bounds`];
+//! 2. it normalises them to 0…1 over the hosts of this request: `(x − lo) / (hi − lo)`, where `lo`
+//!    and `hi` are the bounds if there are any, else the smallest and largest number. If `lo == hi`
+//!    all become 0;
+//! 3. it multiplies each by the weigher's multiplier (configuration, or the metadata of the host's
+//!    aggregates) and adds it to the host's total. **Higher totals win.** A weigher whose raw
+//!    number is a burden has a negative default multiplier.
 //!
 //! # What a weigher may rely on
-//! - Every column that it [needs](Weigher::needs) is there, has `len` entries, and all of them are finite.
-//! - Hosts keep their index for the time of one call. Their order means nothing.
+//! - Every column that it [needs](Weigher::needs) is there, has `len` entries, and all of them are
+//!   finite.
+//! - Hosts keep their index during one call. Their order has no meaning.
 //! - Calls come from several threads at once; one call sees one immutable snapshot.
-//! - With a single host left no weigher is called: there is nothing to compare.
+//! - With a single host left the engine calls no weigher: there is nothing to compare.
 //!
 //! # What a weigher must not do
-//! - Keep state between calls, read a clock, do I/O, use random numbers: same input, same output, bit for bit.
-//! - Return NaN or infinities, or fewer numbers than hosts. The engine checks, and by policy ignores the weigher for this
-//!   request (and says so in the explanation) or refuses the request.
+//! - Keep state between calls, read a clock, do I/O, use random numbers: same input, same output,
+//!   bit for bit.
+//! - Return NaN or infinities, or fewer numbers than hosts. The engine checks, and by policy
+//!   ignores the weigher for this request (and says so in the explanation) or refuses the request.
 
 pub mod arithmetic;
 mod column;
@@ -29,17 +34,19 @@ pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
 use ebbtide_model::{GroupPolicy, Resources};
 use thiserror::Error;
 
-/// The preemptible instances of all hosts of a batch that are not leaving, host after host.
+/// The preemptible instances of all hosts of a batch, host after host, without those that are
+/// leaving.
 #[derive(Debug, Clone, Copy)]
 pub struct PreemptibleRows<'a> {
     /// Rows of host *i* are `offsets[i]..offsets[i + 1]`; `len + 1` entries.
     pub offsets: &'a [u32],
-    /// How long each instance has been running, in seconds.
+    /// Running time of each instance, in seconds.
     pub age_seconds: &'a [f64],
 }
 
 impl<'a> PreemptibleRows<'a> {
-    /// The ages of one host's preemptible instances, in seconds; `None` if the offsets do not describe that host.
+    /// The ages of one host's preemptible instances, in seconds; `None` if the offsets do not
+    /// describe that host.
     #[must_use]
     pub fn host(&self, index: usize) -> Option<&'a [f64]> {
         let start = *self.offsets.get(index)? as usize;
@@ -48,14 +55,14 @@ impl<'a> PreemptibleRows<'a> {
     }
 }
 
-/// What one metric says about a host.
+/// The value of one metric on a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricValue {
     /// The host does not report the metric.
     Missing,
-    /// It reports the metric, but no number.
+    /// The host reports the metric, but without a number.
     Unset,
-    /// What it reports.
+    /// The number that the host reports.
     Known(f64),
 }
 
@@ -64,27 +71,29 @@ pub enum MetricValue {
 pub struct MetricColumn {
     /// Its name, for example `cpu.percent`.
     pub name: String,
-    /// One value a host.
+    /// One value for each host.
     pub values: Vec<MetricValue>,
 }
 
-/// How often a property of the request's image, with its value, is found on the instances of each host.
+/// For each host, how many of its instances have the same value of an image property as the
+/// request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PropertyColumn {
     /// The property, for example `hw_machine_type`.
     pub name: String,
-    /// One count a host.
+    /// One count for each host.
     pub counts: Vec<f64>,
 }
 
-/// What only few weighers read, and only who can tell fills in.
+/// Optional columns. The caller fills in only what a weigher of this call reads and the caller
+/// knows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Details<'a> {
     /// Metrics that the hosts report.
     pub metrics: &'a [MetricColumn],
     /// Image properties that request and hosts have in common.
     pub image_properties: &'a [PropertyColumn],
-    /// The weigher's own multiplier on each host; empty if the caller does not tell.
+    /// The weigher's own multiplier on each host; empty if the caller does not supply it.
     pub multipliers: &'a [f64],
     /// The facts that some weigher of this call [reads](Weigher::facts).
     pub facts: &'a [(Fact, FactColumn)],
@@ -93,13 +102,13 @@ pub struct Details<'a> {
 /// The hosts of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct HostBatch<'a> {
-    /// How many hosts.
+    /// Number of hosts.
     pub len: usize,
     /// The columns by [`Column::index`]; those that no weigher needs are empty.
     pub columns: &'a [Vec<f64>; Column::COUNT],
     /// The preemptible instances, if the weigher [needs them](Weigher::needs_preemptibles).
     pub preemptibles: Option<PreemptibleRows<'a>>,
-    /// What only few weighers read.
+    /// Optional columns that few weighers read.
     pub details: Details<'a>,
 }
 
@@ -129,22 +138,22 @@ impl<'a> HostBatch<'a> {
     }
 }
 
-/// What a weigher may know about the request.
+/// The part of the request that weighers see.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestView<'a> {
-    /// Who asks.
+    /// The project that makes the request.
     pub project_id: &'a str,
-    /// What one instance takes.
+    /// The resources of one instance.
     pub resources: &'a Resources,
     /// True if the instance may be evacuated later.
     pub preemptible: bool,
     /// The policy of the server group that it joins, if any.
     pub group_policy: Option<GroupPolicy>,
-    /// What only few weighers read.
+    /// Optional data that few weighers read.
     pub details: RequestDetails<'a>,
 }
 
-/// What only few weighers read of a request, and only who can tell fills in.
+/// Optional data about a request that few weighers read. The caller fills in what it knows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestDetails<'a> {
     /// The flavor's name.
@@ -164,10 +173,11 @@ pub struct Bounds {
     pub max: Option<f64>,
 }
 
-/// What a weigher gives, where that can be said without calling it. A large cloud is then weighed without copying its columns.
+/// The form of a weigher's numbers, if it can be stated without a call. The engine then weighs a
+/// large cloud without copying its columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum WeigherForm {
-    /// Nothing is known: it is called.
+    /// No known form: the engine calls the weigher.
     #[default]
     Opaque,
     /// Each host's number in a column.
@@ -198,7 +208,7 @@ pub enum WeigherError {
         /// What it gave.
         value: f64,
     },
-    /// A metric that it cannot do without is not there.
+    /// A metric that the weigher requires is missing.
     #[error("host number {index} does not report the metric {name}")]
     MetricNotFound {
         /// Which host of the batch.
@@ -224,13 +234,15 @@ pub trait Weigher: Send + Sync {
     /// Its name in configuration and explanations, for example `ram`.
     fn name(&self) -> &str;
 
-    /// The aggregate metadata key, and Nova's option, of its multiplier, for example `ram_weight_multiplier`.
+    /// The aggregate metadata key, and Nova's option, of its multiplier, for example
+    /// `ram_weight_multiplier`.
     fn multiplier_key(&self) -> &str;
 
     /// Its multiplier where nothing else is configured.
     fn default_multiplier(&self) -> f64;
 
-    /// What its multiplier, wherever it comes from, is multiplied with in turn: -1 for a burden whose option is a positive number.
+    /// A factor for its multiplier, from whatever source: -1 for a burden whose option is a
+    /// positive number.
     fn multiplier_sign(&self) -> f64 {
         1.0
     }
@@ -264,7 +276,8 @@ pub trait Weigher: Send + Sync {
         out: &mut [f64],
     ) -> Result<(), WeigherError>;
 
-    /// What it gives for a request, if that can be said in advance: then exactly what [`weigh`](Weigher::weigh) would write.
+    /// The form of its numbers for a request, if known in advance: the form must give exactly what
+    /// [`weigh`](Weigher::weigh) would write.
     fn form(&self, request: &RequestView<'_>) -> WeigherForm {
         let _ = request;
         WeigherForm::Opaque

@@ -2,8 +2,9 @@
 //!
 //! - Raw number: builds that failed there since the last that went well.
 //! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
-//! - Multiplier: **minus** `build_failure_weight_multiplier`, default 1,000,000.0, so that the worst host loses to all others
-//!   whatever it offers; aggregates may set the same key in their metadata, and theirs is turned round in the same way.
+//! - Multiplier: **minus** `build_failure_weight_multiplier`, default 1,000,000.0, so that the
+//!   worst host loses to all others whatever it offers; aggregates may set the same key in their
+//!   metadata, and theirs is turned round in the same way.
 //! - To switch it off, make the multiplier 0.
 //!
 //! Source: Nova, `nova/scheduler/weights/compute.py` (`BuildFailureWeigher`, no bounds).

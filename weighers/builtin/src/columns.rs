@@ -1,14 +1,15 @@
-//! What most weighers do: one column in, one number a host out.
+//! Shared code of most weighers: one column in, one number for each host out.
 
 use ebbtide_weigher_api::{Bounds, Column, HostBatch, WeigherError};
 
-/// Nova's `minval = 0`: raw numbers below zero count as zero, and zero is the lower end of the scale.
+/// Nova's `minval = 0`: raw numbers below zero count as zero, and zero is the lower end of the
+/// scale.
 pub(crate) const FROM_ZERO: Bounds = Bounds {
     min: Some(0.0),
     max: None,
 };
 
-/// opie's `maxval = 0`: nothing is better than no burden at all, and no burden is the upper end of the scale, so that the
+/// opie's `maxval = 0`: no burden is the best value and the upper end of the scale, so that the
 /// normalised number is `1 − burden / largest burden`.
 pub(crate) const UP_TO_ZERO: Bounds = Bounds {
     min: None,
@@ -49,7 +50,8 @@ pub(crate) fn check_room(hosts: &HostBatch<'_>, out: &[f64]) -> Result<(), Weigh
     }
 }
 
-/// The other way round, without making the zero a negative one (Python's `-1 * 0` is 0, and signs of zero show in explanations).
+/// The other way round, without making the zero a negative one (Python's `-1 * 0` is 0, and signs
+/// of zero show in explanations).
 pub(crate) fn negated(value: f64) -> f64 {
     0.0 - value
 }

@@ -1,11 +1,14 @@
 //! Spreads by free virtual CPUs: hosts with more of them are better.
 //!
-//! - Raw number: virtual CPUs × allocation ratio − used ones. Over-committed hosts count as having none.
+//! - Raw number: virtual CPUs × allocation ratio − used ones. Over-committed hosts count as having
+//!   none.
 //! - Normalised: free CPUs over the largest number of free ones, so hosts that are all alike get 1.
-//! - Multiplier: `cpu_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
+//! - Multiplier: `cpu_weight_multiplier`, default 1.0; aggregates may set the same key in their
+//!   metadata.
 //! - To pack instead of spread, make the multiplier negative.
 //!
-//! Source: Nova, `nova/scheduler/weights/cpu.py` (`CPUWeigher`, `minval = 0`); the one weigher that knows an allocation ratio.
+//! Source: Nova, `nova/scheduler/weights/cpu.py` (`CPUWeigher`, `minval = 0`); the one weigher that
+//! knows an allocation ratio.
 
 use crate::columns;
 use ebbtide_weigher_api::{

@@ -2,7 +2,8 @@
 //!
 //! - Raw number: 1 in the preferred cell, -1 in another, 0 for every request that prefers none.
 //! - Normalised: the preferred cell becomes 1, others 0; hosts that are all alike get 0.
-//! - Multiplier: `cross_cell_move_weight_multiplier`, default 1,000,000.0; aggregates may set the same key in their metadata.
+//! - Multiplier: `cross_cell_move_weight_multiplier`, default 1,000,000.0; aggregates may set the
+//!   same key in their metadata.
 //! - To prefer other cells, make the multiplier negative.
 //!
 //! Source: Nova, `nova/scheduler/weights/cross_cell.py` (`CrossCellWeigher`, no bounds).

@@ -1,8 +1,10 @@
 //! Spreads by free local disk: hosts with more of it are better.
 //!
-//! - Raw number: free disk in MiB before the request, no allocation ratio in it. Over-committed hosts count as having none.
+//! - Raw number: free disk in MiB before the request, no allocation ratio in it. Over-committed
+//!   hosts count as having none.
 //! - Normalised: free disk over the largest free disk, so hosts that are all alike get 1.
-//! - Multiplier: `disk_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
+//! - Multiplier: `disk_weight_multiplier`, default 1.0; aggregates may set the same key in their
+//!   metadata.
 //! - To pack instead of spread, make the multiplier negative.
 //!
 //! Source: Nova, `nova/scheduler/weights/disk.py` (`DiskWeigher`, `minval = 0`).

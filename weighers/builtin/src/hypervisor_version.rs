@@ -2,10 +2,12 @@
 //!
 //! - Raw number: the version as a number (8.2.0 is 8002000), 0 if unknown.
 //! - Normalised: the oldest becomes 0, the newest 1; hosts that are all alike get 0.
-//! - Multiplier: `hypervisor_version_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
+//! - Multiplier: `hypervisor_version_weight_multiplier`, default 1.0; aggregates may set the same
+//!   key in their metadata.
 //! - To prefer older ones, make the multiplier negative.
 //!
-//! Source: Nova, `nova/scheduler/weights/hypervisor_version.py` (`HypervisorVersionWeigher`, no bounds).
+//! Source: Nova, `nova/scheduler/weights/hypervisor_version.py` (`HypervisorVersionWeigher`, no
+//! bounds).
 
 use crate::columns;
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};

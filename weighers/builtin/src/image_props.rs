@@ -1,15 +1,15 @@
 //! Gathers instances that were made of like images. Off by default.
 //!
-//! - Raw number: for each property of the request's image, how many instances on the host have the same property with the same
-//!   value, summed; with a setting each count is multiplied with the property's number, and properties that the setting does not
-//!   name count nothing.
+//! - Raw number: for each property of the request's image, how many instances on the host have the
+//!   same property with the same value, summed; with a setting each count is multiplied with the
+//!   property's number, and properties that the setting does not name count nothing.
 //! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
-//! - Multiplier: `image_props_weight_multiplier`, default 0.0 (off); aggregates may set the same key in their metadata, but Nova
-//!   does not even count while the configured one is 0.
+//! - Multiplier: `image_props_weight_multiplier`, default 0.0 (off); aggregates may set the same
+//!   key in their metadata, but Nova does not even count while the configured one is 0.
 //! - Positive gathers like images, negative spreads them.
 //!
-//! Source: Nova, `nova/scheduler/weights/image_props.py` (`ImagePropertiesWeigher`, no bounds). Nova adds up in the order of a
-//! hash set; here it is the order of the columns.
+//! Source: Nova, `nova/scheduler/weights/image_props.py` (`ImagePropertiesWeigher`, no bounds).
+//! Nova adds up in the order of a hash set; here it is the order of the columns.
 
 use crate::columns;
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
@@ -64,7 +64,8 @@ impl Weigher for ImageProps {
         for column in hosts.details.image_properties {
             let factor = self.factor(&column.name);
             for (out, &count) in out.iter_mut().zip(&column.counts) {
-                // What no instance has is not added at all: an infinite factor times nothing would be NaN.
+                // What no instance has is not added at all: an infinite factor times nothing would
+                // be NaN.
                 if count > 0.0 {
                     *out += factor * count;
                 }

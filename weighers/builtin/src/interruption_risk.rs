@@ -1,32 +1,45 @@
-//! Places preemptible instances where they will probably not be interrupted while their work lasts. Says nothing about normal ones.
+//! Places preemptible instances where an interruption during their work is least likely. It does
+//! not rank hosts for normal requests.
 //!
-//! - Raw number: the chance, 0 to 1, that a new instance is not interrupted for as long as its work takes. 0 for all hosts if the request is normal.
-//! - Normalised: as it is, on the fixed scale from 0 to 1. So a difference counts by how large it is, not by how many hosts there are to compare, and for a
-//!   normal request nothing is added to anybody.
-//! - Multiplier: `interruption_risk_weight_multiplier`, default 10,000: a difference of one in a thousand gives 10 and outweighs Nova's ordinary
-//!   weighers (9); smaller ones leave them their say. Aggregates may set the same key in their metadata. It does not come into the way of the weighers about
-//!   evictions: those are about normal requests, for which it says nothing.
-//! - How long the work takes: what the flavor says (`ebbtide:expected_seconds`), else `engine.risk_horizon_seconds`; never longer than its maximum
-//!   lifetime. The shorter the work, the smaller all risks, and the less this weigher counts.
-//! - Needs `engine.interruption_model`: how soon instances are interrupted, as `ebbtide model fit --output json` writes it of lives that users ended
-//!   as censored (`--method mle`; `--from-region` does so). A host goes by the nearest group: the request's flavor in its zone, the flavor, the zone, all.
-//! - Negative gathers preemptible instances where they are wanted most: of use to keep the other hosts calm.
+//! - Raw number: the probability, 0 to 1, that a new instance is not interrupted during its work. 0
+//!   for all hosts if the request is normal.
+//! - Normalised: unchanged, on the fixed scale from 0 to 1. So a difference counts by its size, not
+//!   by the number of hosts to compare, and a normal request adds nothing to any host.
+//! - Multiplier: `interruption_risk_weight_multiplier`, default 10,000: a difference of 0.001 gives
+//!   10 and outweighs Nova's ordinary weighers (9); smaller ones do not. Aggregates may set the
+//!   same key in their metadata. It does not interfere with the weighers about evictions: those
+//!   matter for normal requests, to which it adds nothing.
+//! - Duration of the work: the flavor's `ebbtide:expected_seconds`, else
+//!   `engine.risk_horizon_seconds`; never longer than the flavor's maximum lifetime. The shorter
+//!   the work, the smaller all risks, and the less this weigher counts.
+//! - Needs `engine.interruption_model`: how soon instances are interrupted, as `ebbtide model fit
+//!   --output json` writes it, with lives that users ended treated as censored (`--method mle`;
+//!   `--from-region` does so). A host uses the nearest group: the request's flavor in its zone, the
+//!   flavor, the zone, all.
+//! - Negative gathers preemptible instances where they are interrupted most: of use to keep the
+//!   other hosts undisturbed.
 //!
 //! # The risk of a host
-//! The model is the bathtub paper's: S(t) is the share of instances that have not been interrupted at age t, and a new one is not interrupted while its work lasts, T, with
-//! chance S(T). That is an average over the hosts of its group. What makes hosts differ are the two states. A preemptible instance is
-//! interrupted when normal ones claim its room, and what they can claim of a host is its room in the normal state h_n, whoever of the preemptible ones
-//! is there. Where normal instances have left little of it few requests fit at all, and an instance in that gap is hardly ever in the way; a host that is full of
-//! preemptible instances, or empty, is open to every request. So hazards are taken as proportional to that room (proportional hazards, as Cox 1972):
-//! with n(host) instances of the request's size fitting into h_n, and n̄ the mean over the hosts that are compared,
+//! The model is the bathtub paper's: S(t) is the share of instances that have not been interrupted
+//! at age t. A new instance whose work lasts T is not interrupted during it with probability S(T).
+//! That is an average over the hosts of its group. Hosts differ by their two states. A preemptible
+//! instance is interrupted when normal ones claim its capacity. What normal ones can claim of a
+//! host is its free capacity in the normal state h_n, whichever preemptible ones are there. If
+//! normal instances have left little of it, few requests fit at all, and an instance in that gap is
+//! hardly ever evicted; a host that is full of preemptible instances, or empty, is open to every
+//! request. So hazards are taken as proportional to that capacity (proportional hazards, as Cox
+//! 1972): with n(host) instances of the request's size fitting into h_n, and n̄ the mean over the
+//! hosts that are compared,
 //!
 //! > chance = S(T) ^ (n(host) / n̄)
 //!
-//! The mean of the exponents is 1, so that the model's own hazard is kept on the average. The ages of those who are there already do not count: they are no
-//! sign of how the *next* one will fare, whose age is 0 wherever it goes. What it gains, and where it gains nothing: `docs/weighers.md`, "What the risk weigher
-//! gains".
+//! The mean of the exponents is 1, so that the model's own hazard is kept on average. The ages of
+//! the instances already there do not count: they say nothing about the *next* one, whose age is 0
+//! on every host. For what it gains, and where it gains nothing, see `docs/weighers.md`, "What the
+//! risk weigher gains".
 //!
-//! Source: Kadupitiya et al., HPDC 2020, section 4 (place a job by its chance to be preempted while it runs); the exposure is our own.
+//! Source: Kadupitiya et al., HPDC 2020, section 4 (place a job by its chance to be preempted while
+//! it runs); the exposure is our own.
 
 use crate::columns;
 use ebbtide_model::flavor::{EXPECTED_SECONDS, MAX_LIFETIME_SECONDS};
@@ -50,13 +63,14 @@ pub struct InterruptionRisk {
 }
 
 impl InterruptionRisk {
-    /// With the horizon, which [`WeigherOptions`](crate::WeigherOptions) has checked, and what is known of interruptions.
+    /// A weigher with the horizon, which [`WeigherOptions`](crate::WeigherOptions) has checked, and
+    /// the model of interruptions.
     pub(crate) fn new(horizon_seconds: u32, interruptions: Option<LifeTables>) -> Self {
         let zones = interruptions.as_ref().is_some_and(LifeTables::knows_zones);
         Self {
             horizon_seconds: f64::from(horizon_seconds),
             interruptions,
-            // Most models know no zones, and then nobody has to be asked for them.
+            // Most models have no zones, and then the caller need not supply them.
             facts: zones
                 .then_some(Fact::AvailabilityZone)
                 .into_iter()
@@ -64,13 +78,13 @@ impl InterruptionRisk {
         }
     }
 
-    /// The model, if there is something to say about this request.
+    /// The model, if the weigher ranks hosts for this request.
     fn asked(&self, request: &RequestView<'_>) -> Option<&LifeTables> {
         let interruptions = self.interruptions.as_ref();
         interruptions.filter(|_| request.preemptible)
     }
 
-    /// How long the work of an instance takes, in seconds.
+    /// Expected duration of an instance's work, in seconds.
     fn duration(&self, request: &RequestView<'_>) -> f64 {
         let said = |wanted: &str| {
             let mut specs = request.details.extra_specs.iter();
@@ -83,7 +97,7 @@ impl InterruptionRisk {
     }
 }
 
-/// The model of each zone, worked out once a zone.
+/// The model of each zone, computed once for each zone.
 struct Zones<'a> {
     tables: &'a LifeTables,
     flavor: &'a str,
@@ -92,7 +106,7 @@ struct Zones<'a> {
 }
 
 impl Zones<'_> {
-    /// The chance of an average host where this one is.
+    /// The probability for an average host of this host's zone.
     fn chance(&mut self, host: usize, seconds: f64) -> f64 {
         let code = self.column.and_then(|texts| texts.codes.get(host).copied());
         let code = code.map_or(0, |code| code as usize);
@@ -148,7 +162,8 @@ impl Weigher for InterruptionRisk {
         // Whole numbers: their sum is exact and does not depend on the order of the hosts.
         let mean = rooms.iter().sum::<f64>() / rooms.len().max(1) as f64;
         let Some(tables) = self.asked(request).filter(|_| mean > 0.0) else {
-            // Nothing to say, or nobody who could: a scheduler that knows no normal state has no room in it anywhere.
+            // The request is normal, or the scheduler has no normal state: then its column is 0 on
+            // every host.
             out.fill(0.0);
             return Ok(());
         };

@@ -1,8 +1,11 @@
 //! Keeps away from busy hosts: fewer instances that are being built or are leaving are better.
 //!
-//! - Raw number: how many such instances the host has. It is a burden, hence the negative multiplier.
-//! - Normalised: the number over the largest number. Hosts that are all equally busy all get 1, that is −1 after the multiplier.
-//! - Multiplier: `io_ops_weight_multiplier`, default −1.0; aggregates may set the same key in their metadata.
+//! - Raw number: how many such instances the host has. It is a burden, hence the negative
+//!   multiplier.
+//! - Normalised: the number over the largest number. Hosts that are all equally busy all get 1,
+//!   that is −1 after the multiplier.
+//! - Multiplier: `io_ops_weight_multiplier`, default −1.0; aggregates may set the same key in their
+//!   metadata.
 //! - To gather I/O work on busy hosts, make the multiplier positive.
 //!
 //! Source: Nova, `nova/scheduler/weights/io_ops.py` (`IoOpsWeigher`, `minval = 0`).

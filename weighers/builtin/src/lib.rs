@@ -1,22 +1,26 @@
 //! The built-in weighers, one file each, and the list of them ([`registry`]).
 //!
-//! A weigher says how good a host is for a request; the engine normalises what it says to 0…1, multiplies it with the
-//! weigher's multiplier and adds it to the host's total. The highest total wins. The contract is in `ebbtide-weigher-api`.
+//! A weigher says how good a host is for a request; the engine normalises its numbers to 0…1,
+//! multiplies them by the weigher's multiplier and adds them to the host's total. The highest total
+//! wins. The contract is in `ebbtide-weigher-api`.
 //!
 //! # The order of magnitude of the multipliers
-//! Nova's weighers here give at most 1 each, in size, with their default multipliers (all of Nova's that are not
-//! emergencies together at most 9). Above them lie three layers, each far from the next:
+//! Nova's weighers here give at most 1 each, in size, with their default multipliers (all of Nova's
+//! that are not emergencies together at most 9). Above them lie further layers, each far from the
+//! next:
 //!
-//! | layer | multiplier | why |
-//! |---|---|---|
-//! | Nova's ordinary weighers | ±1 | Nova's defaults |
-//! | what an eviction costs: `eviction_cost`, `partial_hour_sum`, `preemptible_count` | 1,000 | opie's default: a difference of 1 % of the largest cost gives 10 and outweighs the 9 |
-//! | whether somebody has to leave: `preemption_needed` | 10,000 | more than the three of the layer below and the 9 together can take away (3,009) |
-//! | for preemptible requests only: `interruption_risk` | 10,000 | a difference of one in a thousand outweighs the 9; normal requests, which the layers above are about, get nothing of it |
-//! | Nova's emergencies: failed builds, forbidden cell | 1,000,000 | Nova's defaults: a broken host is not repaired by having room |
+//! - Nova's ordinary weighers, ±1: Nova's defaults.
+//! - The cost of an eviction (`eviction_cost`, `partial_hour_sum`, `preemptible_count`), 1,000:
+//!   opie's default. A difference of 1 % of the largest cost gives 10 and outweighs the 9.
+//! - Whether an instance has to leave (`preemption_needed`), 10,000: more than the three of the
+//!   layer below and the 9 together can take away (3,009).
+//! - For preemptible requests only: `interruption_risk`, 10,000. A difference of 0.001 outweighs
+//!   the 9. It adds nothing to normal requests, to which the layers above apply.
+//! - Nova's emergencies (failed builds, forbidden cell), 1,000,000: Nova's defaults. Free capacity
+//!   does not repair a broken host.
 //!
-//! Invariants: weighers keep no state; a weigher reads only columns that it names in `needs()`; what it writes is finite
-//! where its columns are.
+//! Invariants: weighers keep no state; a weigher reads only columns that it names in `needs()`;
+//! what it writes is finite where its columns are.
 
 mod columns;
 pub mod options;

@@ -1,11 +1,12 @@
 //! Weighs by what monitors on the hosts report.
 //!
-//! - Raw number: the sum of value × ratio over the metrics of the setting, in its order. A metric named twice counts twice. If
-//!   the host does not report one of them: an error where metrics are required; else, if ratio × multiplier is not 0, the
-//!   configured number for unavailable hosts *instead of* the sum; else the metric is left out.
+//! - Raw number: the sum of value × ratio over the metrics of the setting, in its order. A metric
+//!   named twice counts twice. If the host does not report one of them: an error where metrics are
+//!   required; else, if ratio × multiplier is not 0, the configured number for unavailable hosts
+//!   *instead of* the sum; else the metric is left out.
 //! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
-//! - Multiplier: `metrics_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata. In Nova's
-//!   configuration the option is `[metrics] weight_multiplier`.
+//! - Multiplier: `metrics_weight_multiplier`, default 1.0; aggregates may set the same key in their
+//!   metadata. In Nova's configuration the option is `[metrics] weight_multiplier`.
 //! - Without a setting all hosts are alike.
 //!
 //! Source: Nova, `nova/scheduler/weights/metrics.py` (`MetricsWeigher`, no bounds).
@@ -31,8 +32,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Metrics with their ratios; whether they are required; the raw number of a host that lacks one that is not, without which
-    /// such a host is an error.
+    /// Metrics with their ratios; whether they are required; the raw number of a host that lacks
+    /// one that is not, without which such a host is an error.
     #[must_use]
     pub fn new(setting: Vec<(String, f64)>, required: bool, unavailable: Option<f64>) -> Self {
         Self {

@@ -2,7 +2,8 @@
 //!
 //! - Raw number: instances on the host, leaving ones and claims included.
 //! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
-//! - Multiplier: `num_instances_weight_multiplier`, default 0.0 (off); aggregates may set the same key in their metadata.
+//! - Multiplier: `num_instances_weight_multiplier`, default 0.0 (off); aggregates may set the same
+//!   key in their metadata.
 //! - Positive packs (many instances are better), negative spreads.
 //!
 //! Source: Nova, `nova/scheduler/weights/num_instances.py` (`NumInstancesWeigher`, no bounds).

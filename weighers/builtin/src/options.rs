@@ -16,10 +16,11 @@ pub const MAX_HORIZON_SECONDS: u32 = 365 * 24 * 3600;
 pub struct WeigherOptions {
     /// Billing period in seconds, 1 to [`MAX_PERIOD_SECONDS`]; for `partial_hour_sum`.
     pub period_seconds: u32,
-    /// How long a preemptible instance is thought to run whose flavor does not say it, 1 to [`MAX_HORIZON_SECONDS`] seconds; for `interruption_risk`.
+    /// Assumed running time of a preemptible instance whose flavor does not set one, 1 to
+    /// [`MAX_HORIZON_SECONDS`] seconds; for `interruption_risk`.
     pub risk_horizon_seconds: u32,
-    /// How soon instances are interrupted; for `interruption_risk`, which cannot do without. No key of its own: whoever reads the configuration makes it
-    /// of a model.
+    /// How soon instances are interrupted; `interruption_risk` requires it. It has no key of its
+    /// own: the reader of the configuration makes it from a model.
     #[serde(skip)]
     pub interruptions: Option<LifeTables>,
 }
@@ -83,7 +84,7 @@ pub enum ConfigError {
         /// What is allowed, in words.
         allowed: String,
     },
-    /// A weigher that needs to know how soon instances are interrupted, and nobody has said it.
+    /// A weigher requires a model of interruptions, and the configuration has none.
     #[error(
         "the weigher {name} needs to know how soon instances are interrupted: write `ebbtide model fit … --output json` to a file and name it in engine.interruption_model"
     )]

@@ -1,11 +1,13 @@
 //! Keeps hosts with PCI devices free for who needs them, and fills those that have few left first.
 //!
 //! - Raw number: 100 less the free devices in all pools, of which at most 99 count.
-//! - Normalised: the host with most free devices becomes 0, the one with fewest 1; hosts that are all alike get 0.
-//! - Multiplier: `pci_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata. Nova refuses a
-//!   negative one in its configuration, but takes it from an aggregate.
+//! - Normalised: the host with most free devices becomes 0, the one with fewest 1; hosts that are
+//!   all alike get 0.
+//! - Multiplier: `pci_weight_multiplier`, default 1.0; aggregates may set the same key in their
+//!   metadata. Nova refuses a negative one in its configuration, but takes it from an aggregate.
 //!
-//! Source: Nova, `nova/scheduler/weights/pci.py` (`PCIWeigher`, no bounds). It asks nothing about the request.
+//! Source: Nova, `nova/scheduler/weights/pci.py` (`PCIWeigher`, no bounds). It asks nothing about
+//! the request.
 
 use crate::columns;
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};

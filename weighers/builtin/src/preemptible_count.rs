@@ -1,11 +1,15 @@
-//! Prefers hosts with fewer preemptible instances, whether or not any has to leave. For comparison with opie; not in use by default.
+//! Prefers hosts with fewer preemptible instances, whether or not any has to leave. For comparison
+//! with opie; not in use by default.
 //!
 //! - Raw number: minus the preemptible instances on the host that are not leaving.
-//! - Normalised: `1 − number / largest number`. A host without any is always 1; where no host has any, all get 0.
-//! - Multiplier: `preemptible_count_weight_multiplier`, default 1,000 (opie's); aggregates may set the same key in their metadata.
+//! - Normalised: `1 − number / largest number`. A host without any is always 1; where no host has
+//!   any, all get 0.
+//! - Multiplier: `preemptible_count_weight_multiplier`, default 1,000 (opie's); aggregates may set
+//!   the same key in their metadata.
 //! - Negative gathers normal instances where preemptible ones are.
 //!
-//! Source: opie (the prototype of López García et al.), `PreemptibleCountWeigher`: `maxval = 0`, multiplier 1,000.
+//! Source: opie (the prototype of López García et al.), `PreemptibleCountWeigher`: `maxval = 0`,
+//! multiplier 1,000.
 
 use crate::columns;
 use ebbtide_weigher_api::{

@@ -1,8 +1,10 @@
 //! Spreads by free memory: hosts with more free memory are better.
 //!
-//! - Raw number: free memory in MiB before the request, no allocation ratio in it. Over-committed hosts count as having none.
+//! - Raw number: free memory in MiB before the request, no allocation ratio in it. Over-committed
+//!   hosts count as having none.
 //! - Normalised: free memory over the largest free memory, so hosts that are all alike get 1.
-//! - Multiplier: `ram_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
+//! - Multiplier: `ram_weight_multiplier`, default 1.0; aggregates may set the same key in their
+//!   metadata.
 //! - To pack instead of spread, make the multiplier negative.
 //!
 //! Source: Nova, `nova/scheduler/weights/ram.py` (`RAMWeigher`, `minval = 0`).

@@ -1,6 +1,7 @@
 //! The one list of built-in weighers. A new weigher is a file, a line in `build`, and nothing else.
 //!
-//! Invariants: names are unique, snake_case, and the multiplier key is the name with `_weight_multiplier` behind it.
+//! Invariants: names are unique, snake_case, and the multiplier key is the name with
+//! `_weight_multiplier` behind it.
 
 use crate::options::{ConfigError, WeigherOptions};
 use crate::{
@@ -11,8 +12,9 @@ use crate::{
 use ebbtide_weigher_api::Weigher;
 use std::sync::Arc;
 
-/// Every weigher with these options: first Nova's, by module and class as Nova 34 loads them in sorted order, then ours. Totals
-/// are sums of floats, so the order in which an operator lists the weighers decides their last bits.
+/// Every weigher with these options: first Nova's, by module and class as Nova 34 loads them in
+/// sorted order, then ours. Totals are sums of floats, so the order in which an operator lists the
+/// weighers decides their last bits.
 fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
     vec![
         Arc::new(soft_affinity::SoftAffinity),
@@ -41,7 +43,8 @@ fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
     ]
 }
 
-/// Every built-in weigher, with default options: `interruption_risk` has no model then and says nothing.
+/// Every built-in weigher, with default options: `interruption_risk` has no model then and says
+/// nothing.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Weigher>> {
     build(&WeigherOptions::default())
@@ -59,7 +62,8 @@ pub fn names() -> Vec<String> {
 /// The weigher of that name. `soft-affinity` is the same as `soft_affinity`.
 ///
 /// # Errors
-/// [`ConfigError::UnknownWeigher`], which lists the names, an option that is out of range, or [`ConfigError::NoInterruptions`].
+/// [`ConfigError::UnknownWeigher`], which lists the names, an option that is out of range, or
+/// [`ConfigError::NoInterruptions`].
 pub fn by_name(name: &str, options: &WeigherOptions) -> Result<Arc<dyn Weigher>, ConfigError> {
     options.check()?;
     let wanted = name.replace('-', "_");
@@ -75,8 +79,8 @@ pub fn by_name(name: &str, options: &WeigherOptions) -> Result<Arc<dyn Weigher>,
         })
 }
 
-/// Nova's weighers that speak about what Ebbtide knows, in Nova's order (module, class): affinity, cpu, disk, io_ops,
-/// num_instances, ram. The default set; alone enough under the policy `tiered`.
+/// Nova's weighers that speak about what Ebbtide knows, in Nova's order (module, class): affinity,
+/// cpu, disk, io_ops, num_instances, ram. The default set; alone enough under the policy `tiered`.
 #[must_use]
 pub fn nova_default() -> [&'static str; 7] {
     [
@@ -90,8 +94,9 @@ pub fn nova_default() -> [&'static str; 7] {
     ]
 }
 
-/// What the policy `nova` needs besides [`nova_default`] to avoid preemption where somebody has room, and to make room where it
-/// costs least. Where nobody has to leave both add exactly nothing, so totals stay Nova's to the last bit.
+/// The weighers that the policy `nova` needs besides [`nova_default`] to avoid preemption while any
+/// host has enough free capacity, and to evict at the least cost. If no instance has to leave, both
+/// add exactly nothing, so totals equal Nova's to the last bit.
 #[must_use]
 pub fn preemption_default() -> [&'static str; 2] {
     ["preemption_needed", "eviction_cost"]

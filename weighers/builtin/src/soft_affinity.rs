@@ -1,11 +1,15 @@
-//! Keeps the members of a server group with policy `soft-affinity` together: hosts that have more members are better.
+//! Keeps the members of a server group with policy `soft-affinity` together: hosts that have more
+//! members are better.
 //!
 //! - Raw number: members of the request's group on the host; 0 for every other request.
 //! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
-//! - Multiplier: `soft_affinity_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
-//! - To invert, use the group policy `soft-anti-affinity`; Nova refuses a negative multiplier in its configuration.
+//! - Multiplier: `soft_affinity_weight_multiplier`, default 1.0; aggregates may set the same key in
+//!   their metadata.
+//! - To invert, use the group policy `soft-anti-affinity`; Nova refuses a negative multiplier in
+//!   its configuration.
 //!
-//! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAffinityWeigher`, no bounds).
+//! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAffinityWeigher`, no
+//! bounds).
 
 use crate::columns;
 use ebbtide_model::GroupPolicy;

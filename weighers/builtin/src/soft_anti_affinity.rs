@@ -1,11 +1,16 @@
-//! Keeps the members of a server group with policy `soft-anti-affinity` apart: hosts that have fewer members are better.
+//! Keeps the members of a server group with policy `soft-anti-affinity` apart: hosts that have
+//! fewer members are better.
 //!
 //! - Raw number: minus the members of the request's group on the host; 0 for every other request.
-//! - Normalised: the host with most members becomes 0, the one with fewest 1; hosts that are all alike get 0.
-//! - Multiplier: `soft_anti_affinity_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
-//! - To invert, use the group policy `soft-affinity`; Nova refuses a negative multiplier in its configuration.
+//! - Normalised: the host with most members becomes 0, the one with fewest 1; hosts that are all
+//!   alike get 0.
+//! - Multiplier: `soft_anti_affinity_weight_multiplier`, default 1.0; aggregates may set the same
+//!   key in their metadata.
+//! - To invert, use the group policy `soft-affinity`; Nova refuses a negative multiplier in its
+//!   configuration.
 //!
-//! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAntiAffinityWeigher`, no bounds).
+//! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAntiAffinityWeigher`, no
+//! bounds).
 
 use crate::columns;
 use ebbtide_model::GroupPolicy;

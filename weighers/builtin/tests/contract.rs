@@ -194,7 +194,7 @@ fn groups_count_under_their_own_policy_only() {
     }
 }
 
-/// Free amounts may be negative, counts may not; a cost is there only where somebody has to leave.
+/// Free amounts may be negative, counts may not. A cost is set only if an instance has to leave.
 fn any_hosts() -> impl Strategy<Value = (Hosts, Vec<f64>)> {
     let host = (
         prop::array::uniform3(-1e6_f64..1e7),
@@ -270,8 +270,8 @@ proptest! {
 
     #[test]
     fn a_host_with_room_beats_every_host_where_somebody_must_leave((hosts, needed) in any_hosts()) {
-        // With every built-in weigher in use at its default multiplier, and 3 in reserve for those of Nova's that are not
-        // built in (hypervisor version, PCI, metrics).
+        // With every built-in weigher in use at its default multiplier, and 3 in reserve for those
+        // of Nova's that are not built in (hypervisor version, PCI, metrics).
         let names = names();
         let totals = hosts.totals(&with_defaults(&names));
         for i in 0..needed.len() {

@@ -74,7 +74,7 @@ fn what_the_flavor_says_of_its_work_counts_more_than_the_horizon() {
     let one = || rooms(&[3.0]).preemptible();
     assert!((chance(one()) - 0.75).abs() < 1e-12);
     assert!((chance(one().spec("ebbtide:expected_seconds", "86400")) - 0.5).abs() < 1e-12);
-    // Nobody outlives the flavor's maximum.
+    // No instance outlives the flavor's maximum.
     assert!((chance(one().spec("ebbtide:max_lifetime_seconds", "17280")) - 0.9).abs() < 1e-12);
     let both = one()
         .spec("ebbtide:expected_seconds", "86400")

@@ -1,5 +1,6 @@
-//! Nova's own numbers. `data/nova_weighers.jsonl` holds 35 cases that Nova 34.0.0 was run on: what its host states hold, what each
-//! weigher gave (after clamping) and what became of it after normalising.
+//! Nova's own numbers. `data/nova_weighers.jsonl` holds 35 cases that Nova 34.0.0 was run on: what
+//! its host states hold, what each weigher gave (after clamping) and what became of it after
+//! normalising.
 
 #![allow(
     clippy::unwrap_used,

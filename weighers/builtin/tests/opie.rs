@@ -1,5 +1,6 @@
-//! The published prototype (opie, github.com/indigo-dc/opie at 104d3fd7, Apache-2.0; its test cases restated as data) and the four
-//! tables of the paper (López García et al. 2019, tables 3 to 6), as far as they concern weighers.
+//! The published prototype (opie, github.com/indigo-dc/opie at 104d3fd7, Apache-2.0; its test cases
+//! restated as data) and the four tables of the paper (López García et al. 2019, tables 3 to 6), as
+//! far as they concern weighers.
 
 #![allow(
     clippy::unwrap_used,
@@ -72,8 +73,8 @@ fn opie_s_cases_of_counts_and_durations_hold() {
     }
 }
 
-/// A host of the paper: its name, the minutes that its preemptible instances run, and the cost in minutes of its cheapest
-/// sufficient victim set.
+/// A host of the paper: its name, the minutes that its preemptible instances run, and the cost in
+/// minutes of its cheapest sufficient victim set.
 type PaperHost = (&'static str, &'static [u32], u32);
 
 struct Table {
@@ -82,7 +83,8 @@ struct Table {
     expected: &'static str,
     /// What the literal Algorithm 4 chooses.
     literal: &'static str,
-    /// Total of each host with opie's two weighers at their defaults, from an independent calculation.
+    /// Total of each host with opie's two weighers at their defaults, from an independent
+    /// calculation.
     opie: &'static [f64],
 }
 

@@ -1,11 +1,11 @@
-//! What all cost modules that are plugins have in common, whatever carries them.
+//! The shared part of all cost modules that are plugins, for every carrier.
 
 use crate::CostDescription;
 use ebbtide_cost_api::{CostError, CostModule, Fact, SetCost, VictimBatch};
 
-/// What carries a cost module: a sandbox, a connection.
+/// The carrier of a cost module: a sandbox or a connection.
 pub trait CarriesCostModule: Send + Sync {
-    /// Asks for the cost of each candidate; `described`: what the module reads.
+    /// Requests the cost of each candidate; `described`: what the module reads.
     ///
     /// # Errors
     /// As [`CostModule::cost`].

@@ -1,4 +1,4 @@
-//! What a plugin says of itself, checked.
+//! A plugin's description of itself, with its checks.
 
 use crate::{CandidateNeed, DescriptionError, HostNeed};
 use ebbtide_cost_api::{MAX_COST, SetCost};
@@ -7,11 +7,11 @@ use ebbtide_weigher_api::{Bounds, Column, Fact};
 /// What a weigher says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeigherDescription {
-    /// How much it counts if nobody says anything else.
+    /// The multiplier if the configuration does not set one.
     pub default_multiplier: f64,
-    /// What it reads, in the order in which it wants it.
+    /// The columns and facts that it reads, in the order in which it wants them.
     pub needs: Vec<HostNeed>,
-    /// The ends of its scale.
+    /// The limits of its raw numbers.
     pub bounds: Bounds,
     /// The columns among its needs.
     pub columns: Vec<Column>,

@@ -1,7 +1,8 @@
-//! What all carriers of plugins share. A plugin says what it reads, by name, and gets it as flat columns, whether it is a WebAssembly component or a
-//! service behind gRPC. The carriers differ only in how that travels.
+//! The shared code of all carriers of plugins. A plugin names what it reads and gets it as flat
+//! columns, whether it is a WebAssembly component or a service behind gRPC. The carriers differ
+//! only in the transport.
 //!
-//! The contract in words is `docs/plugins.md`.
+//! `docs/plugins.md` describes the contract.
 
 mod candidates;
 mod cost;
@@ -19,12 +20,13 @@ pub use weigher::{CarriesWeigher, PluginWeigher};
 
 use thiserror::Error;
 
-/// What a plugin says of itself cannot be right, in words.
+/// A plugin's description of itself is invalid; the reason in words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct DescriptionError(pub String);
 
-/// The version of the contract that this Ebbtide speaks. A plugin of an earlier minor version runs; see the promise in `docs/plugins.md`.
+/// The version of the contract that this Ebbtide speaks. A plugin of an earlier minor version runs;
+/// see the promise in `docs/plugins.md`.
 pub const CONTRACT: &str = "1.0";
 
 /// Whether a plugin of this version of the contract runs here: `1` and `1.x`.

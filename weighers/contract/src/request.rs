@@ -1,9 +1,10 @@
-//! What a weigher gets to know about the request, by name.
+//! The properties of a request that a weigher gets, by name.
 
 use ebbtide_weigher_api::RequestView;
 use std::borrow::Cow;
 
-/// Names and values: `flavor`, `image_id`, `group_policy`, `extra_spec:KEY`. What is not known is not there.
+/// Names and values: `flavor`, `image_id`, `group_policy`, `extra_spec:KEY`. Unknown ones are
+/// omitted.
 #[must_use]
 pub fn properties<'a>(request: &RequestView<'a>) -> Vec<(Cow<'a, str>, &'a str)> {
     let details = &request.details;

@@ -1,11 +1,11 @@
-//! What all weighers that are plugins have in common, whatever carries them.
+//! The shared part of all weighers that are plugins, for every carrier.
 
 use crate::WeigherDescription;
 use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
 
-/// What carries a weigher: a sandbox, a connection.
+/// The carrier of a weigher: a sandbox or a connection.
 pub trait CarriesWeigher: Send + Sync {
-    /// Asks for one number for each host; `described`: what the weigher reads.
+    /// Requests one number for each host; `described`: what the weigher reads.
     ///
     /// # Errors
     /// As [`Weigher::weigh`].

@@ -1,5 +1,6 @@
-//! One weigher (free processors and memory) by every carrier, in one run: a loop written by hand over the columns, compiled in behind the trait, as a
-//! WebAssembly component, as a service over loopback. Hand-over of columns and answers is part of each.
+//! One weigher (free processors and memory) by every carrier, in one run: a loop written by hand
+//! over the columns, compiled in behind the trait, as a WebAssembly component, as a service over
+//! loopback. Hand-over of columns and answers is part of each.
 //!
 //!     cargo bench -p ebbtide-plugin-kit --bench carriers
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods)] // A benchmark: criterion's macros, and a service of its own.

@@ -26,7 +26,7 @@ pub struct Measured {
     pub p99: Duration,
     /// The median for each row, in nanoseconds. Handing the columns over is part of it.
     pub ns_per_row: f64,
-    /// Units of work of a call; `None` for a service, where nobody counts them.
+    /// Units of work of a call; `None` for a service, which does not count them.
     pub work: Option<u64>,
 }
 

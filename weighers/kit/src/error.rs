@@ -1,4 +1,4 @@
-//! What can go wrong in the kit itself. What is wrong with a plugin is a finding, not an error.
+//! Errors of the kit itself. A defect of a plugin is a finding, not an error.
 
 use std::io;
 use std::path::PathBuf;

@@ -8,7 +8,8 @@ use ebbtide_weigher_api::{
     Texts, Weigher, WeigherError,
 };
 
-/// The image of the request. Some hosts have it among their texts, for weighers that look it up there.
+/// The image of the request. Some hosts have it among their texts, for weighers that look it up
+/// there.
 const IMAGE: &str = "0f9e8d7c-6b5a-4938-8716-253443526170";
 
 /// Which sort of numbers the hosts have.
@@ -16,7 +17,7 @@ const IMAGE: &str = "0f9e8d7c-6b5a-4938-8716-253443526170";
 pub(crate) enum Sort {
     /// As in a cloud.
     Usual,
-    /// Nothing is free, nobody is there, no fact is known.
+    /// Nothing is free, no instance runs, no fact is known.
     Empty,
     /// More is used than there is.
     Overcommitted,

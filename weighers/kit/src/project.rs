@@ -71,7 +71,8 @@ impl Words {
     }
 }
 
-/// The contract. The linker that makes components of C and Go takes the only world that it finds, so there the other one is left out.
+/// The contract. The linker that makes components of C and Go takes the only world that it finds,
+/// so there the other one is left out.
 fn contract(project: &NewProject) -> String {
     let whole = ebbtide_wasm::WIT;
     if !matches!(project.language, Language::C | Language::Go) {

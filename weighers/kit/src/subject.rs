@@ -72,7 +72,8 @@ impl Subject {
         }
     }
 
-    /// Grants it a clock. It goes on by a second whenever it is asked, so who counts on the time is found to be not deterministic.
+    /// Grants it a clock, which advances by a second at each read: a plugin whose numbers depend on
+    /// the time is thus found not to be deterministic.
     pub fn grant_clock(&mut self) {
         let seconds = AtomicU64::new(SINCE_1970);
         self.grants.clock = Some(Arc::new(move || {
@@ -80,7 +81,7 @@ impl Subject {
         }));
     }
 
-    /// Grants it random numbers, other ones whenever it asks.
+    /// Grants it random numbers, different ones at each read.
     pub fn grant_randomness(&mut self) {
         let calls = AtomicU64::new(1);
         self.grants.randomness = Some(Arc::new(move |bytes: &mut [u8]| {

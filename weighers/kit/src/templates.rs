@@ -1,6 +1,8 @@
-//! What new projects are made of: for each language what both kinds have in common, and what each has of its own.
+//! What new projects are made of: for each language what both kinds have in common, and what each
+//! has of its own.
 //!
-//! In the texts `{{name}}` and so on are replaced; a file of which several parts are listed is those parts, one behind the other.
+//! In the texts `{{name}}` and so on are replaced; a file of which several parts are listed is
+//! those parts, one behind the other.
 
 use crate::project::Language;
 

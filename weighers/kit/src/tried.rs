@@ -1,11 +1,12 @@
-//! A plugin that can be asked, by whichever carrier.
+//! A plugin that can be called, whatever its carrier.
 
 use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
 use ebbtide_remote::{RemoteCostModule, RemoteWeigher};
 use ebbtide_wasm::{WasmCostModule, WasmWeigher};
 use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherError};
 
-/// What it answered, and what that took in units of work; `None` where nobody counts.
+/// The weigher's numbers, and the units of work that they took; `None` for a service, which does
+/// not count them.
 pub(crate) type Answer = (Vec<f64>, Option<u64>);
 
 /// A weigher.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Milliseconds since somebody first asked. They never go back.
+/// Milliseconds since the first call. Never decreases.
 #[must_use]
 #[allow(clippy::disallowed_methods)] // the clock of this crate
 pub fn milliseconds() -> u64 {

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a service cannot be used as a plugin. What goes wrong in a call is the error of the weigher or the cost module.
+/// Why a service cannot be used as a plugin. What goes wrong in a call is the error of the weigher
+/// or the cost module.
 #[derive(Debug, Error)]
 pub enum RemoteError {
     /// The address is none.
@@ -37,7 +38,7 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// True if the same may work later without anybody changing anything.
+    /// True if a retry may succeed without any change by the operator.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Away(_))

@@ -1,15 +1,20 @@
-//! Weighers and cost modules that are services of their own, asked over gRPC.
+//! Weighers and cost modules that are separate services, called over gRPC.
 //!
-//! The contract is `proto/proto/ebbtide/plugin/v1/plugin.proto`; `docs/plugins.md` says it in words. To the engine such a plugin is a
-//! [`Weigher`](ebbtide_weigher_api::Weigher) or a [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
+//! The contract is `proto/proto/ebbtide/plugin/v1/plugin.proto`; `docs/plugins.md` describes it. To
+//! the engine such a plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
+//! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe
-//! - **Each call has a deadline** ([`Limits::deadline`]): a service that does not answer costs a decision so much and no more.
-//! - **So many calls at a time and no more** ([`Limits::in_flight`]): the next fails at once instead of waiting.
-//! - Answers have a highest size, and what they say is checked like that of any other plugin.
-//! - The connection is made when it is needed, and again when it was lost. Nothing is asked twice by itself.
+//! - **Each call has a deadline** ([`Limits::deadline`]): it limits how long a service that does
+//!   not answer delays a decision.
+//! - **Calls are limited in number** ([`Limits::in_flight`]): the next one fails at once instead of
+//!   waiting.
+//! - Answers have a maximum size, and their content is checked like that of any other plugin.
+//! - The connection is opened when it is needed, and again when it was lost. No call is retried
+//!   automatically.
 //!
-//! Leaving alone a service that fails again and again is the business of whoever watches all plugins.
+//! The caller that monitors all plugins decides when to stop calling a service that fails
+//! repeatedly.
 
 mod call;
 mod clock;

@@ -50,9 +50,9 @@ impl Limits {
 /// Certificates, in PEM.
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
-    /// Whom to trust; without it those whom the system trusts.
+    /// Trusted root certificates; without them those of the system.
     pub ca: Option<Vec<u8>>,
-    /// Certificate and key that say who we are.
+    /// The scheduler's certificate and key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -63,7 +63,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service at `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`. No connection is made yet.
+    /// A service at `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`. No connection is made
+    /// yet.
     ///
     /// # Errors
     /// What is wrong with the address or the certificates.
@@ -96,7 +97,8 @@ impl Service {
         })
     }
 
-    /// Asks one of its plugins to describe itself. `plugin` is what the service calls it, `name` what the operator does.
+    /// Asks one of its plugins to describe itself. `plugin` is what the service calls it, `name`
+    /// what the operator does.
     ///
     /// # Errors
     /// Why it cannot be used.

@@ -1,5 +1,5 @@
-//! The thread on which services are asked. Decisions are made by threads of their own, which wait for the answer; no matter how those are run,
-//! this one is never theirs.
+//! The thread on which services are asked. Decisions are made by threads of their own, which wait
+//! for the answer; no matter how those are run, this one is never theirs.
 
 use crate::RemoteError;
 use std::future::Future;
@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
-/// The thread, started when the first plugin needs it. It lives as long as the program: plugins come and go.
+/// The thread, started when the first plugin needs it. It lives as long as the program: plugins
+/// come and go.
 pub(crate) fn handle() -> Result<&'static Handle, RemoteError> {
     static HANDLE: OnceLock<Result<Handle, String>> = OnceLock::new();
     let known = HANDLE.get_or_init(|| {
@@ -27,17 +28,19 @@ pub(crate) fn handle() -> Result<&'static Handle, RemoteError> {
         .map_err(|problem| RemoteError::Thread(problem.clone()))
 }
 
-/// Runs something there and waits for it. `None` if it ended without an answer, which only a panic does.
+/// Runs something there and waits for it. `None` if it ended without an answer, which only a panic
+/// does.
 pub(crate) fn wait_for<T: Send + 'static>(
     handle: &Handle,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     handle.spawn(async move {
-        // Who asked is waiting; there is nobody else to tell.
+        // The caller is waiting for the result. If it is gone, the result is dropped.
         let _ = sender.send(work.await);
     });
-    // A runtime whose thread waits here goes on with its other work elsewhere, if it has another thread.
+    // A runtime whose thread waits here goes on with its other work elsewhere, if it has another
+    // thread.
     let is_many = Handle::try_current()
         .is_ok_and(|around| around.runtime_flavor() == RuntimeFlavor::MultiThread);
     match is_many {

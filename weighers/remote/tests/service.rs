@@ -90,7 +90,7 @@ impl Plugin for Fake {
             "nan" => numbers[0] = f64::NAN,
             "refuses" => return Err(Status::failed_precondition("not on Sundays")),
             _ => {
-                // Whoever is in rack "a" is better by ten.
+                // Hosts in rack "a" get ten more.
                 for (number, code) in numbers.iter_mut().zip(&racks.codes) {
                     *number += 10.0 * f64::from(u8::from(racks.texts[*code as usize] == "a"));
                 }
@@ -330,7 +330,7 @@ fn a_call_that_fails_says_how() {
         let said = weigh(&weigher(&running, name, limits)).unwrap_err();
         assert!(said.contains(says), "{said}");
     }
-    // That a number is none is the finding of whoever watches all plugins.
+    // The weigher does not reject NaN; the caller that monitors all plugins does.
     let given = weigh(&weigher(&running, "nan", limits)).unwrap();
     assert!(given[0].is_nan());
 }
@@ -387,7 +387,8 @@ fn a_service_that_comes_back_is_asked_again_without_anybody_doing_anything() {
     assert!(said.contains("could not be reached"), "{said}");
     let (_end, ended) = oneshot::channel();
     let _second = serve(ended);
-    // The old connection may take a moment to be known as broken; no more than a few calls fail by that.
+    // The old connection may take a moment to be known as broken; no more than a few calls fail by
+    // that.
     let came_back = (0..100).any(|_| weigh(&weigher).is_ok());
     assert!(came_back);
     std::fs::remove_dir_all(&dir).unwrap();

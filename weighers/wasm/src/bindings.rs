@@ -1,4 +1,5 @@
-//! The types of `wit/plugin.wit` as Rust sees them. What goes in is borrowed, so nothing is copied but into the guest's memory; what comes out is owned.
+//! The types of `wit/plugin.wit` as Rust sees them. What goes in is borrowed, so nothing is copied
+//! but into the guest's memory; what comes out is owned.
 
 use ebbtide_plugin_contract::Handed;
 use wasmtime::component::{ComponentType, Lift, Lower};

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a plugin cannot be used at all. What goes wrong in a call is the error of the weigher or the cost module.
+/// Why a plugin cannot be used at all. What goes wrong in a call is the error of the weigher or the
+/// cost module.
 #[derive(Debug, Error)]
 pub enum WasmError {
     /// The file is not a component.

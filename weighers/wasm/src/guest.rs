@@ -1,4 +1,4 @@
-//! The state of one call: what the guest may still use, and what it has said.
+//! The state of one call: the remaining limits, and the guest's output.
 
 use crate::Limits;
 use std::fmt;
@@ -10,7 +10,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// Fills a buffer with random bytes.
 pub type Randomness = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
-/// What a plugin gets beyond its input. By default nothing.
+/// What a plugin gets besides its input. Default: nothing.
 #[derive(Clone, Default)]
 pub struct Grants {
     /// The time.
@@ -35,7 +35,8 @@ pub struct Used {
     pub work: u64,
 }
 
-/// Longest message of a guest that is kept, in bytes: what it says before it panics comes last, but fits.
+/// Maximum length of a guest's output that is kept, in bytes: long enough for the message before a
+/// panic, which comes last.
 const SAID: usize = 4 << 10;
 /// More than components of one language with its runtime are made of; fewer than would hurt.
 const PARTS: usize = 64;
@@ -47,7 +48,7 @@ pub(crate) struct Guest {
     memory_bytes: usize,
     said: Vec<u8>,
     pub(crate) grants: Grants,
-    /// State of the numbers that are given to who asks for random ones and has not been granted any.
+    /// State of the pseudo-random numbers for a plugin that asks for random ones without a grant.
     chance: u64,
 }
 
@@ -88,7 +89,7 @@ impl Guest {
         self.said.drain(..beyond);
     }
 
-    /// Bytes for who asks for random ones: real ones if they are granted, else the same ones in every call.
+    /// Random bytes: real ones if the operator has granted them, else the same ones in every call.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         if let Some(randomness) = &self.grants.randomness {
             return randomness(bytes);
@@ -116,7 +117,7 @@ pub(crate) fn used(store: &Store<Guest>, limits: &Limits, rows: usize) -> Used {
     }
 }
 
-/// In words what ended a call.
+/// Why a call ended, in words.
 pub(crate) fn explain(
     store: &Store<Guest>,
     error: &wasmtime::Error,

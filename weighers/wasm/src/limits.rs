@@ -1,15 +1,18 @@
-//! What one call of a plugin may use.
+//! Limits of one call of a plugin.
 
 use crate::WasmError;
 
-/// What one call of a plugin may use.
+/// Limits of one call of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Memory in bytes. Default: 64 MiB; components with an interpreter inside need some of it before they begin.
+    /// Memory in bytes. Default: 64 MiB; components with an interpreter inside need some of it
+    /// before they begin.
     pub memory_bytes: usize,
-    /// Units of work, whatever the number of rows. A unit is about one instruction: a thousand million are a second or less. Default: 20 million.
+    /// Units of work, whatever the number of rows. A unit is about one instruction: a thousand
+    /// million are a second or less. Default: 20 million.
     pub work: u64,
-    /// Units of work for each row besides. Default: 20,000, which is a thousand times what a simple weigher needs.
+    /// Units of work for each row besides. Default: 20,000, which is a thousand times what a simple
+    /// weigher needs.
     pub work_per_row: u64,
 }
 

@@ -60,7 +60,8 @@ impl Sandbox {
         Ok(Self { engine })
     }
 
-    /// Compiles a component: tens of milliseconds for a small one, seconds for one with an interpreter inside.
+    /// Compiles a component: tens of milliseconds for a small one, seconds for one with an
+    /// interpreter inside.
     ///
     /// # Errors
     /// What is wrong with the file, before anything of it has run.
@@ -95,7 +96,7 @@ impl fmt::Debug for Compiled {
 }
 
 impl Compiled {
-    /// What it is.
+    /// The kind of the plugin.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind

@@ -1,7 +1,8 @@
-//! What a plugin finds of the outside world: as much of WASI 0.2 as the start-up code of languages cannot do without, and nothing that reaches
-//! further than the call.
+//! The part of WASI 0.2 that the start-up code of the languages requires. Nothing of it has an
+//! effect beyond the call.
 //!
-//! Every interface that a component imports is defined under the very name that it uses. Functions that are not listed here trap when they are called, with their
+//! Every interface that a component imports is defined under the name that the component uses.
+//! Functions that are not listed here trap when they are called, and the message contains their
 //! name; a component that never calls them runs.
 
 use crate::guest::Guest;
@@ -12,14 +13,14 @@ use wasmtime::{Engine, StoreContextMut};
 
 /// Standard input: always at its end.
 struct Input;
-/// Standard output and error: kept, and told when the call fails.
+/// Standard output and error: kept, and reported when the call fails.
 struct Output;
-/// What cannot be had, but is named by others' types.
+/// A resource that does not exist here, but that other types refer to.
 struct Nothing;
 
-/// Bytes that may be written at once.
+/// Maximum number of bytes of one write.
 const ROOM: u64 = 64 << 10;
-/// More random bytes at once nobody needs.
+/// Maximum number of random bytes of one call.
 const MOST_RANDOM: u64 = 1 << 20;
 
 type Done = wasmtime::Result<()>;

@@ -5,7 +5,8 @@ use crate::axis::Settled;
 /// A piece of a line, in values of the axes.
 pub(super) type Piece = Vec<(f64, f64)>;
 
-/// The pieces of the line through `points` that lie within both axes. Points that are no numbers interrupt it.
+/// The pieces of the line through `points` that lie within both axes. Points that are no numbers
+/// interrupt it.
 pub(super) fn pieces(points: &[(f64, f64)], x: &Settled, y: &Settled) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut piece: Piece = Vec::new();

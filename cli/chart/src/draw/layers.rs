@@ -51,7 +51,8 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// The drawing area in pixels, where dashes, marks and words are placed: they have one size whatever the axes.
+/// The drawing area in pixels, where dashes, marks and words are placed: they have one size
+/// whatever the axes.
 fn pixels<'b>(chart: &Chart<'_, 'b>) -> DrawingArea<SVGBackend<'b>, Shift> {
     chart.plotting_area().strip_coord_spec()
 }
@@ -102,8 +103,9 @@ fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     stairs
 }
 
-/// The same picture with fewer points: of those that fall into one column of pixels one after another the first, the lowest, the
-/// highest and the last. A year of prices is a tenth of the size then.
+/// The same picture with fewer points: of those that fall into one column of pixels one after
+/// another the first, the lowest, the highest and the last. A year of prices is a tenth of the size
+/// then.
 fn thinned(path: Vec<(i32, i32)>) -> Vec<(i32, i32)> {
     let mut thin: Vec<(i32, i32)> = Vec::new();
     for column in path.chunk_by(|a, b| a.0 == b.0) {
@@ -302,7 +304,8 @@ fn rows(chart: &mut Chart<'_, '_>, row: &Row, (x, y): Axes<'_>) -> Result<(), Ch
             .map_err(gave_up)?;
         let room = lower.0 - upper.0;
         if !span.hollow && room > 3 {
-            // A thin rim tells rectangles apart that touch; it would cover those that are hardly wider than itself.
+            // A thin rim tells rectangles apart that touch; it would cover those that are hardly
+            // wider than itself.
             let rim = WHITE.mix(0.8).stroke_width(1);
             area.draw(&Rectangle::new([upper, lower], rim))
                 .map_err(gave_up)?;

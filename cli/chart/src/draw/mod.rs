@@ -10,7 +10,7 @@ use crate::error::ChartError;
 use crate::figure::Figure;
 use plotters::prelude::*;
 
-/// The letters of everything; whoever reads the file has some such font.
+/// The font of all texts. It is a generic name, so every viewer has such a font.
 const FONT: &str = "sans-serif";
 /// The height of the figure's title, pixels.
 const TITLE: u32 = 34;
@@ -19,8 +19,8 @@ const SIZE_TITLE: u32 = 20;
 const SIZE_PANEL: u32 = 16;
 const SIZE_TEXT: u32 = 13;
 
-/// About how wide a text is, in pixels. Without a font at hand it is an estimate: letters of sans-serif fonts are a bit more
-/// than half as wide as high on the average.
+/// Estimated width of a text, in pixels, without access to a font: letters of sans-serif fonts are
+/// on average slightly wider than half their height.
 fn text_width(text: &str, size: u32) -> u32 {
     let letters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 100);
     letters * size * 56 / 100

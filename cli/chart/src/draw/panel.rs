@@ -105,7 +105,8 @@ pub(super) fn draw(
         .axis_desc_style(text)
         .x_desc(panel.x.label.clone())
         .y_desc(panel.y.label.clone())
-        // Turned names are drawn below: plotters would put their middle where their beginning should be.
+        // Turned names are drawn below: plotters would put their middle where their beginning
+        // should be.
         .x_label_formatter(&|value| {
             if turned {
                 String::new()

@@ -1,4 +1,5 @@
-//! A settled axis as plotters wants it: plotters' own coordinates would choose other ticks for each kind of range.
+//! A settled axis as plotters wants it: plotters' own coordinates would choose other ticks for each
+//! kind of range.
 
 use crate::axis::Settled;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -18,7 +19,8 @@ impl Ranged for Ticked {
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let place = self.axis.place(*value);
-        // Whoever draws has cut to the range before; this keeps a rounding error from leaving the plot.
+        // The caller has limited the values to the range; this clamp keeps rounding errors inside
+        // the plot.
         let place = if place.is_finite() {
             place.clamp(0.0, 1.0)
         } else {

@@ -1,7 +1,8 @@
 //! Every key: what it is, what it may be, what it does.
 //!
-//! What is written here cannot be behind the code: a test asks serde for all keys of the types that the programs read, and holds shapes, defaults,
-//! examples and ranges against what the programs themselves say.
+//! What is written here cannot be behind the code: a test asks serde for all keys of the types that
+//! the programs read, and holds shapes, defaults, examples and ranges against what the programs
+//! themselves say.
 
 mod agent;
 mod drivers;
@@ -120,7 +121,8 @@ impl Applies {
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
-    /// With dots; `[]` behind a list, `*` for names of the operator's. In nova.conf `SECTION.OPTION`.
+    /// With dots; `[]` behind a list, `*` for names of the operator's. In nova.conf
+    /// `SECTION.OPTION`.
     pub path: &'static str,
     /// What it takes.
     pub ty: Type,
@@ -285,7 +287,8 @@ pub fn all() -> Vec<(Kind, &'static Key)> {
     Kind::ALL.into_iter().flat_map(of).collect()
 }
 
-/// As it was typed, brought to the form of [`Key::path`]: `[section] option`, `plugins[2].file` and `weighers.name` are understood.
+/// As it was typed, brought to the form of [`Key::path`]: `[section] option`, `plugins[2].file` and
+/// `weighers.name` are understood.
 fn plain(typed: &str) -> String {
     let typed = typed.trim();
     let typed = match typed
@@ -315,7 +318,8 @@ fn without_brackets(path: &str) -> String {
     path.replace("[]", "").to_lowercase()
 }
 
-/// The keys that are meant: the one of that name, else those below it, else those whose last part it is.
+/// The keys that are meant: the one of that name, else those below it, else those whose last part
+/// it is.
 #[must_use]
 pub fn find(typed: &str, only: Option<Kind>) -> Vec<(Kind, &'static Key)> {
     let wanted = plain(typed);

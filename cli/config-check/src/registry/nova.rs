@@ -1,4 +1,5 @@
-//! Options of nova.conf that Ebbtide reads, all but those that shape a decision. Of the sections with Keystone's options each is here that Ebbtide asks for.
+//! Options of nova.conf that Ebbtide reads, all but those that shape a decision. Of the sections
+//! with Keystone's options each is here that Ebbtide asks for.
 
 use super::Key;
 use super::Type::{List, Number, Path, Switch, Text, Whole, Words};
@@ -7,7 +8,7 @@ const RPC: &str = "As in Nova.";
 
 /// The options.
 pub(super) const KEYS: &[Key] = &[
-    Key::new("ebbtide.connection", Text, "", "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide", "The ledger's database, as SQLAlchemy writes it. Not set: nobody is preempted.").secret(),
+    Key::new("ebbtide.connection", Text, "", "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide", "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted.").secret(),
     Key::new("ebbtide.bus_url", Text, "", "rabbit://ebbtide:PASSWORD@mq1:5672/", "The broker between schedulers and agents, rabbit:// or amqp://. Not set: that of [DEFAULT] transport_url.").secret(),
     Key::new("ebbtide.bus_prefix", Text, "ebbtide", "ebbtide-east", "First part of the names of the queues to the agents."),
     Key::new("ebbtide.preemption", Switch, "true", "false", "Whether normal requests may evict preemptible servers."),
@@ -91,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("placement.cafile", Path, "", "/etc/ssl/cloud.pem", "Roots of the certificates of Keystone and Placement, in PEM."),
     Key::new("placement.certfile", Path, "", "/etc/nova/client.pem", "Our certificate, in PEM."),
     Key::new("placement.keyfile", Path, "", "/etc/nova/client.key", "Its private key."),
-    Key::new("placement.insecure", Switch, "false", "true", "Do not look at the certificates of Keystone and Placement: whoever answers gets the password."),
+    Key::new("placement.insecure", Switch, "false", "true", "Do not look at the certificates of Keystone and Placement: any server that answers gets the password."),
     Key::new("oslo_messaging_rabbit.rabbit_quorum_queue", Switch, "false", "true", "Quorum queues. The same on all of Nova's hosts."),
     Key::new("oslo_messaging_rabbit.rabbit_transient_quorum_queue", Switch, "false", "true", "The same for queues of answers."),
     Key::new("oslo_messaging_rabbit.rabbit_quorum_delivery_limit", Whole, "0", "5", RPC).range(0.0, f64::INFINITY),

@@ -150,7 +150,7 @@ fn weighers_that_do_not_do_what_they_seem_to() {
         ("{ name = \"ram\" },\n{ name = \"ram\", multiplier = 2 }", Warning, code::TWICE, "engine.weighers[1].multiplier", 5, "multiplier 3"),
         ("{ name = \"pci\" }", Warning, code::NO_EFFECT, "engine.weighers[0]", 4, "all hosts are alike"),
         ("{ name = \"partial_hour_sum\" }", Warning, code::UNFIT, "engine.weighers[0]", 4, "eviction_cost"),
-        ("{ name = \"ram\", multiplier = 20000 }", Warning, code::OUTVOTED, "engine.weighers[1]", 5, "somebody has to leave"),
+        ("{ name = \"ram\", multiplier = 20000 }", Warning, code::OUTVOTED, "engine.weighers[1]", 5, "has to evict"),
         ("{ name = \"ram\", multiplier = 2000 }", Warning, code::OUTVOTED, "engine.weighers[2]", 6, "a dear eviction"),
     ];
     for (weighers, level, code, key, line, word) in rows {
@@ -202,7 +202,7 @@ fn keys_of_the_scheduler_that_are_probably_not_meant_so() {
         ("[auth]\nopen_metrics = true\n", Warning, code::NO_EFFECT, "auth.open_metrics", 2, "anyway"),
         (OPEN, Warning, code::OPEN, "grpc.insecure", 5, "without TLS"),
         (OPEN, Warning, code::OPEN, "auth.allow_unauthenticated", 2, "operator"),
-        ("[region.comeback]\nenabled = false\nat_once = 2\n", Warning, code::NO_EFFECT, "region.comeback.at_once", 3, "nobody comes back"),
+        ("[region.comeback]\nenabled = false\nat_once = 2\n", Warning, code::NO_EFFECT, "region.comeback.at_once", 3, "no server comes back"),
         ("[[plugins]]\nname = \"p\"\nfile = \"/p/there.wasm\"\nenabled = false\n", Note, code::NO_EFFECT, "plugins[0].enabled", 4, "not enabled"),
         ("[[plugins]]\nname = \"ram\"\nfile = \"/p/there.wasm\"\n", Warning, code::ELSEWHERE, "plugins[0].name", 2, "takes the place"),
         ("[[plugins]]\nname = \"p\"\nfile = \"/p/there.wasm\"\ngrants = [\"clock\"]\n", Note, code::ELSEWHERE, "plugins[0].grants", 4, "clock"),
@@ -313,8 +313,8 @@ fn what_nova_conf_says_and_nobody_means() {
         ("[filter_scheduler]\nimage_props_weight_setting = a=1\n", Warning, code::NO_EFFECT, "[filter_scheduler] image_props_weight_setting", L, "is off"),
         ("[DEFAULT]\nservice_down_time = 5\n", Warning, code::TIMES, "[DEFAULT] service_down_time", L, "two and a half"),
         ("room_timeout = 2000\n", Warning, code::TIMES, "[ebbtide] room_timeout", 15, "conductor"),
-        ("preemption = false\n", Note, code::NO_EFFECT, "[ebbtide] preemption", 15, "nobody is preempted"),
-        ("preemption = false\ndefault_grace = 60\n", Warning, code::NO_EFFECT, "[ebbtide] default_grace", 16, "nobody is preempted"),
+        ("preemption = false\n", Note, code::NO_EFFECT, "[ebbtide] preemption", 15, "no server is preempted"),
+        ("preemption = false\ndefault_grace = 60\n", Warning, code::NO_EFFECT, "[ebbtide] default_grace", 16, "no server is preempted"),
         ("[placement]\ninsecure = true\n", Warning, code::OPEN, "[placement] insecure", L, "password"),
     ]);
     // What other services of any supported release read is one note, however much it is.

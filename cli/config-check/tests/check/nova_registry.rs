@@ -1,4 +1,5 @@
-//! What the registry says of nova.conf against what is asked for when it is read, and against Nova's own declarations.
+//! Compares the registry's entries for nova.conf with the options that the readers look up and with
+//! Nova's own declarations.
 
 use ebbtide_config_check::registry::{self, Kind, Type};
 use ebbtide_nova::python::Value;
@@ -60,7 +61,7 @@ fn every_option_that_is_asked_for_is_explained_and_no_other() {
     assert!(gone.is_empty(), "{gone:?}: nobody asks for it (any more)");
 }
 
-/// The names that somebody asks for who reads by name.
+/// The option names that `read` looks up.
 fn asked(read: impl Fn(&dyn Fn(&str) -> Option<String>)) -> BTreeSet<String> {
     let names = RefCell::new(BTreeSet::new());
     read(&|name: &str| {

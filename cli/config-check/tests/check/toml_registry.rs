@@ -80,7 +80,8 @@ fn the_types_are_those_of_serde() {
             let keys = registry::keys(kind);
             let key = keys.iter().find(|key| key.path == read.path).unwrap();
             let fits = match (read.shape, key.ty) {
-                // Words that are checked as text, or of which one has to be refused, are held against the program by their examples.
+                // Words that are checked as text, or of which one has to be refused, are held
+                // against the program by their examples.
                 (Shape::Text, Type::Text | Type::Path | Type::Words(_))
                 | (Shape::Switch, Type::Switch)
                 | (Shape::Whole, Type::Whole)
@@ -145,7 +146,8 @@ fn merge(into: &mut Table, more: Table) {
     }
 }
 
-/// Sets a key of the registry's form; the first item of a list, a row `VCPU` of a table of the operator's.
+/// Sets a key of the registry's form; the first item of a list, a row `VCPU` of a table of the
+/// operator's.
 fn set(table: &mut Table, path: &str, value: Option<Value>) {
     let (first, rest) = path
         .split_once('.')
@@ -195,7 +197,8 @@ fn program(kind: Kind, table: &Table) -> Result<String, String> {
         _ => {
             let config =
                 agent::Config::from_table(table.clone()).map_err(|error| error.to_string())?;
-            // Logins and drivers' settings are not in the debug output, so the table stands for them.
+            // Logins and drivers' settings are not in the debug output, so the table stands for
+            // them.
             Ok(format!(
                 "{config:?} {:?} {:?}",
                 config.driver.settings,
@@ -270,7 +273,8 @@ fn the_defaults_are_those_of_the_program() {
                 );
                 continue;
             }
-            // Whether these may be missing hangs on the role, on how the agent proves who it is, or on where a plugin comes from.
+            // Whether these may be missing hangs on the role, on how the agent proves who it is, or
+            // on where a plugin comes from.
             let it_depends = [
                 "plugins[].file",
                 "plugins[].address",

@@ -1,6 +1,8 @@
-//! `ebbtide bench`: how fast the engine is, measured on this machine, with answers that are checked. No region is needed.
+//! `ebbtide bench`: how fast the engine is, measured on this machine, with answers that are
+//! checked. No region is needed.
 //!
-//! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are options, tables and JSON.
+//! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are
+//! options, tables and JSON.
 
 mod evacuate;
 mod figure2;
@@ -30,7 +32,7 @@ mean nothing, and a warning says so. docs/benchmarks.md has method, figures and 
 pub enum BenchCommand {
     /// Requests that must preempt, on saturated hosts: the globally cheapest victims
     Preempt(preempt::PreemptArgs),
-    /// Ordinary requests: there is room, nobody has to leave
+    /// Ordinary requests that need no victims
     Request(request::RequestArgs),
     /// What a host and an instance take in memory
     Memory(memory::MemoryArgs),
@@ -40,9 +42,10 @@ pub enum BenchCommand {
     Nova(nova::NovaArgs),
     /// Placements a second through the service: gRPC, durable claims, notices on RabbitMQ
     Service(service::ServiceArgs),
-    /// Evacuations a second from end to end: agents, simulated hypervisors, and what grows meanwhile
+    /// Evacuations a second from end to end: agents, simulated hypervisors, and what grows
+    /// meanwhile
     Evacuate(evacuate::EvacuateArgs),
-    /// How long nobody is on duty when a scheduler dies, hangs or ends
+    /// How long no scheduler is on duty when one dies, hangs or ends
     Takeover(takeover::TakeoverArgs),
 }
 

@@ -1,7 +1,7 @@
 //! Runs the program beside this one that starts a broker and a scheduler and measures them.
 //!
-//! It is a program of its own because it needs the test harness, the bus, agents and the whole service, and this command only the
-//! contract.
+//! It is a program of its own because it needs the test harness, the bus, agents and the whole
+//! service, and this command only the contract.
 
 use crate::Context;
 use crate::errors::CliError;

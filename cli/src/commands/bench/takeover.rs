@@ -1,4 +1,4 @@
-//! `ebbtide bench takeover`: how long nobody is on duty when a scheduler dies.
+//! `ebbtide bench takeover`: how long no scheduler is on duty after one dies.
 
 use super::program;
 use crate::Context;

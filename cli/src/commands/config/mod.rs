@@ -93,8 +93,8 @@ pub struct CheckArgs {
 /// Does it.
 ///
 /// # Errors
-/// [`CliError::NotFound`] for a key that does not exist, [`CliError::Configuration`] for a file with errors, [`CliError::Refused`] for one that cannot
-/// be read.
+/// [`CliError::NotFound`] for a key that does not exist, [`CliError::Configuration`] for a file
+/// with errors, [`CliError::Refused`] for one that cannot be read.
 pub fn run(context: &mut Context, command: &ConfigCommand) -> Result<(), CliError> {
     match command {
         ConfigCommand::Explain(args) => explain::run(context, args),

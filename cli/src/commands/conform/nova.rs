@@ -1,6 +1,7 @@
 //! `ebbtide conform nova`: anyone can see that we decide as Nova does. No region is needed.
 //!
-//! - `corpus` reads a file of cases, `verdict` runs and compares them on all cores, here is what the user sees.
+//! - `corpus` reads a file of cases, `verdict` runs and compares them on all cores, here is what
+//!   the user sees.
 
 mod corpus;
 mod verdict;

@@ -61,11 +61,12 @@ pub struct FitArgs {
         value_name = "least-squares|mle"
     )]
     method: Option<Way>,
-    /// The provider's maximum lifetime, or none [default: 24h for files, what its flavors say for the region]
+    /// The provider's maximum lifetime, or none [default: 24h for files, what its flavors say for
+    /// the region]
     #[arg(long, value_name = "TIME")]
     max_lifetime: Option<Maximum>,
-    /// Which ends the model is about: the provider's (how soon instances are interrupted), or their users' (how long they run if nobody interrupts
-    /// them). The others are censored
+    /// Which ends the model is about: the provider's (how soon instances are interrupted), or their
+    /// users' (how long they run without interruption). The others are censored
     #[arg(
         long,
         value_enum,

@@ -87,7 +87,8 @@ fn distribution(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel 
     )
 }
 
-/// The hazard, on a logarithmic axis: ends by hours lived, in equal spans of age, with Poisson's 95 % around.
+/// The hazard, on a logarithmic axis: ends by hours lived, in equal spans of age, with Poisson's 95
+/// % around.
 fn hazard(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel {
     let end = end_of(seen);
     let width = end / BARS as f64;

@@ -48,7 +48,8 @@ impl Choice {
 /// How parameters are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Way {
-    /// Least squares on the distribution of those that the provider ended: the paper's way. Forgets that users stop instances.
+    /// Least squares on the distribution of those that the provider ended: the paper's way. Forgets
+    /// that users stop instances.
     LeastSquares,
     /// Maximum likelihood, with instances that users stopped as censored.
     Mle,

@@ -17,14 +17,15 @@ use time::format_description::well_known::Rfc3339;
 #[derive(Debug)]
 pub(super) struct FromRegion {
     row: Labelled,
-    /// How long its flavor lets it live.
+    /// Maximum lifetime of its flavor.
     pub(super) maximum: Maximum,
     reached_it: bool,
 }
 
 impl FromRegion {
-    /// As an observation of a distribution that ends at `maximum`. Whoever was ended because of that limit had its notice a grace period before:
-    /// it lived as long as it could.
+    /// The observation for a distribution that ends at `maximum`. A server that was ended because
+    /// of this limit received its notice one grace period earlier, so it counts as having lived for
+    /// the whole maximum.
     pub(super) fn limited_to(mut self, maximum: Maximum) -> Labelled {
         if self.reached_it && self.maximum == maximum {
             self.row.observation.hours = maximum.0;
@@ -116,7 +117,7 @@ fn over(life: &v1::Life) -> Option<FromRegion> {
         row: Labelled {
             observation: Observation {
                 hours,
-                // Whoever was lost or deleted would have lived longer, as far as the provider is concerned.
+                // A server that was lost or deleted would have lived longer, so it is censored.
                 ended: matches!(life.end.as_str(), "preempted" | "max-lifetime"),
             },
             launched: Some(launched),

@@ -1,4 +1,4 @@
-//! A model that somebody gives to a command: as parameters, or as a file.
+//! A model given to a command: as parameters, or as a file.
 
 use crate::errors::CliError;
 use crate::json::Json;
@@ -13,11 +13,12 @@ use std::sync::Arc;
 /// The model of a plan.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ModelArgs {
-    /// How long instances live: NAME:key=value,… in hours (max=24 unless it says another, or max=none), or the file that
-    /// `ebbtide model fit -o json` writes
+    /// How long instances live: NAME:key=value,… in hours (max=24 unless it says another, or
+    /// max=none), or the file that `ebbtide model fit -o json` writes
     #[arg(long, value_name = "MODEL")]
     pub model: String,
-    /// Which model of that file: a group's name, or the value of its label [default: the one of all lifetimes]
+    /// Which model of that file: a group's name, or the value of its label [default: the one of all
+    /// lifetimes]
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
 }
@@ -132,8 +133,8 @@ fn parameters_words(model: &dyn Lifetime) -> String {
     }
 }
 
-/// Parameters as an object, in their order. Those of phases have the same names again and again: a list of pairs would be the model
-/// again, which `phases` has.
+/// Parameters as an object, in their order. Those of phases have the same names again and again: a
+/// list of pairs would be the model again, which `phases` has.
 pub(super) fn parameters_json(model: &dyn Lifetime) -> Json {
     if model.name() == "phases" {
         return Json::Object(Vec::new());

@@ -1,4 +1,5 @@
-//! `ebbtide model`: how long preemptible instances live, from what was seen. A region is needed only where they are to be its own.
+//! `ebbtide model`: how long preemptible instances live, from what was seen. A region is needed
+//! only where they are to be its own.
 
 mod check;
 mod check_chart;
@@ -29,7 +30,8 @@ pub enum ModelCommand {
 /// Fits, or checks.
 ///
 /// # Errors
-/// [`CliError::Lifetime`] for data or models that cannot be used; [`CliError::Disagrees`] if new lifetimes do not fit any more.
+/// [`CliError::Lifetime`] for data or models that cannot be used; [`CliError::Disagrees`] if new
+/// lifetimes do not fit any more.
 pub async fn run(context: &mut Context, command: ModelCommand) -> Result<(), CliError> {
     match command {
         ModelCommand::Fit(args) => fit::run(context, &args).await,

@@ -17,14 +17,16 @@ use time::OffsetDateTime;
 /// Which lifetimes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SourceArgs {
-    /// Lifetimes as CSV, plain, gzip or zstd: columns lifetime_hours and ended (preempted or stopped), if there is launched (RFC 3339), and
-    /// any others; or the paper's public data as they are
+    /// Lifetimes as CSV, plain, gzip or zstd: columns lifetime_hours and ended (preempted or
+    /// stopped), if there is launched (RFC 3339), and any others; or the paper's public data as
+    /// they are
     #[arg(
         required_unless_present = "from_region",
         conflicts_with = "from_region"
     )]
     pub file: Option<PathBuf>,
-    /// The lives of preemptible servers that the region has written down, and those that run now; labels: flavor, zone, host, project
+    /// The lives of preemptible servers that the region has written down, and those that run now;
+    /// labels: flavor, zone, host, project
     #[arg(long)]
     pub from_region: bool,
     /// With --from-region: whose servers
@@ -33,7 +35,8 @@ pub(super) struct SourceArgs {
     /// Only those with this label; may be repeated
     #[arg(long = "where", value_name = "LABEL=VALUE", value_parser = pair)]
     pub wanted: Vec<(String, String)>,
-    /// Only instances launched at this time or later: 2026-05-04, or with a time of day as 2026-05-04T10:00:00Z
+    /// Only instances launched at this time or later: 2026-05-04, or with a time of day as
+    /// 2026-05-04T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<OffsetDateTime>,
     /// Only instances launched before this time
@@ -63,7 +66,8 @@ pub(super) struct Source {
     pub(super) place: PathBuf,
 }
 
-/// The rows asked for, in their order. Says on standard error what was left out. `maximum` is what was said about the longest life.
+/// The rows asked for, in their order. Says on standard error what was left out. `maximum` is what
+/// was said about the longest life.
 pub(super) async fn read(
     context: &mut Context,
     args: &SourceArgs,
@@ -81,7 +85,8 @@ pub(super) async fn read(
     })
 }
 
-/// Takes the region's rows that are asked for. What its flavors say is the longest life, if all of them say the same.
+/// Takes the region's rows that are asked for. What its flavors say is the longest life, if all of
+/// them say the same.
 fn of_region(
     rows: Vec<FromRegion>,
     args: &SourceArgs,

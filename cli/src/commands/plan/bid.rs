@@ -67,10 +67,12 @@ pub struct BidArgs {
     /// The job may cost this, in dollars
     #[arg(long, value_name = "DOLLARS")]
     budget: Option<Money>,
-    /// How fast types are whose name contains NAME, against the machine of --job; may be repeated [default: 1]
+    /// How fast types are whose name contains NAME, against the machine of --job; may be repeated
+    /// [default: 1]
     #[arg(long, value_name = "NAME=FACTOR")]
     speed: Vec<Speed>,
-    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 % band]
+    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 %
+    /// band]
     #[arg(long, value_name = "BIDS")]
     bids: Option<Bids>,
     /// How many bids a range or band is cut into
@@ -310,8 +312,8 @@ fn best_of<'a>(
     Ok(best)
 }
 
-/// The offer with the cost and the time by which it is judged. What did not finish from each start is no offer: nobody knows how
-/// long the others would have taken.
+/// The offer with the cost and the time by which it is judged. An offer that did not finish from
+/// every start gets infinite values, because the time of its unfinished runs is unknown.
 fn judged(by: By, one: &Shown<'_>) -> Offer {
     let mut offer = one.offer.clone();
     match by {

@@ -84,7 +84,8 @@ pub struct CheckpointArgs {
     /// The grain of the plan: intervals are multiples of it
     #[arg(long, default_value = "1m", value_name = "TIME")]
     step: Hours,
-    /// The mean time to failure that Young and Daly are told [default: the model's expected lifetime]
+    /// The mean time to failure that Young and Daly are told [default: the model's expected
+    /// lifetime]
     #[arg(long, value_name = "TIME")]
     mttf: Option<Hours>,
     /// The end of the job needs no checkpoint

@@ -6,7 +6,8 @@ use ebbtide_lifetime::Lifetime;
 
 const POINTS: usize = 480;
 
-/// When the checkpoints are, over the hazard that they answer to; how long the intervals are; what each plan costs.
+/// When the checkpoints are, over the hazard that they answer to; how long the intervals are; what
+/// each plan costs.
 pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) -> Figure {
     let work: f64 = plans.first().map_or(0.0, |p| p.intervals.iter().sum());
     let mut figure = Figure::new("When to write checkpoints")

@@ -1,4 +1,5 @@
-//! `ebbtide plan`: what to do with preemptible instances, given how long they live and what they cost. No region is needed.
+//! `ebbtide plan`: what to do with preemptible instances, given how long they live and what they
+//! cost. No region is needed.
 
 mod bag;
 mod bid;
@@ -33,7 +34,8 @@ pub enum PlanCommand {
 /// Plans and shows.
 ///
 /// # Errors
-/// [`CliError::Lifetime`], [`CliError::Bag`] and [`CliError::Checkpointing`] for models, bags, prices and numbers that no plan can be made of.
+/// [`CliError::Lifetime`], [`CliError::Bag`] and [`CliError::Checkpointing`] for models, bags,
+/// prices and numbers that no plan can be made of.
 pub fn run(context: &mut Context, command: PlanCommand) -> Result<(), CliError> {
     match command {
         PlanCommand::Checkpoint(args) => checkpoint::run(context, &args),

@@ -49,7 +49,8 @@ pub struct ReuseArgs {
     svg: Option<PathBuf>,
 }
 
-/// By one criterion: whether to keep, until which age for this job, up to which job at this age (hours).
+/// By one criterion: whether to keep, until which age for this job, up to which job at this age
+/// (hours).
 struct Rule {
     name: &'static str,
     keep: bool,

@@ -1,4 +1,5 @@
-//! `ebbtide plugin add`, `remove`, `enable`, `disable` and `set-multiplier`: for all schedulers of the region, at once.
+//! `ebbtide plugin add`, `remove`, `enable`, `disable` and `set-multiplier`: for all schedulers of
+//! the region, at once.
 
 use super::{AddArgs, MultiplierArgs, NameArgs, UseArgs, settings};
 use crate::Context;

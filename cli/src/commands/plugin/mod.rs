@@ -374,7 +374,8 @@ pub struct FileArgs {
     /// Work of a call, in million units, as `work_million` in the configuration [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub work_million: Option<u32>,
-    /// Units of work for each host or candidate besides, as `work_per_row` in the configuration [default: 20000]
+    /// Units of work for each host or candidate besides, as `work_per_row` in the configuration
+    /// [default: 20000]
     #[arg(long, value_name = "N")]
     pub work_per_row: Option<u32>,
     /// What the operator grants it, as `grants` in the configuration; may be repeated
@@ -399,7 +400,8 @@ pub struct BenchArgs {
 /// Does it.
 ///
 /// # Errors
-/// What the region says; [`CliError::Disagrees`] for a plugin that must not be used; [`CliError::Refused`] for files.
+/// What the region says; [`CliError::Disagrees`] for a plugin that must not be used;
+/// [`CliError::Refused`] for files.
 pub async fn run(context: &mut Context, command: PluginCommand) -> Result<(), CliError> {
     match command {
         PluginCommand::List => list::run(context).await,

@@ -1,4 +1,5 @@
-//! `ebbtide plugin shadow-report`: how often and where decisions would have been others, and at what cost.
+//! `ebbtide plugin shadow-report`: how often and where decisions would have been others, and at
+//! what cost.
 
 use crate::Context;
 use crate::errors::CliError;

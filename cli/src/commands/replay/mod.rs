@@ -1,6 +1,7 @@
 //! `ebbtide replay`: drives the region, or the engine alone, with a VM request trace.
 //!
-//! - `online` sends the events, in order, at the speed asked for; `servers` knows what has become of the servers;
+//! - `online` sends the events, in order, at the speed asked for; `servers` knows what has become
+//!   of the servers;
 //! - `setup` checks the region and makes the flavors; `offline` does all of it without a region;
 //! - `progress` draws, `shown` says what came of it.
 
@@ -58,8 +59,8 @@ pub struct ReplayArgs {
     /// Seconds of trace time in one second, or "max" not to wait at all
     #[arg(long, default_value = "1000", value_name = "N|max", value_parser = speed)]
     pub speed_up: Speed,
-    /// Seconds from a victim's notice to its end [default: 0 on a region, where it is real time while the trace runs faster; 30
-    /// with --offline, where it is trace time]
+    /// Seconds from a victim's notice to its end [default: 0 on a region, where it is real time
+    /// while the trace runs faster; 30 with --offline, where it is trace time]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=900))]
     pub grace: Option<u32>,
     /// Only the first so many events
@@ -113,16 +114,20 @@ pub struct CloudArgs {
     /// Cost module [default: the engine's]
     #[arg(long, value_name = "NAME", requires = "offline")]
     pub cost_module: Option<String>,
-    /// One more weigher behind the engine's, with a multiplier if not its own; can be said several times
+    /// One more weigher behind the engine's, with a multiplier if not its own; can be said several
+    /// times
     #[arg(long = "weigher", value_name = "NAME[=MULTIPLIER]", requires = "offline", value_parser = weigher)]
     pub weighers: Vec<WeigherConfig>,
-    /// How long instances live, for the cost module remaining_lifetime: what `ebbtide model fit -o json` writes
+    /// How long instances live, for the cost module remaining_lifetime: what `ebbtide model fit -o
+    /// json` writes
     #[arg(long, value_name = "FILE", requires = "offline", value_hint = ValueHint::FilePath)]
     pub lifetime_model: Option<PathBuf>,
-    /// How soon they are interrupted, for the weigher interruption_risk: what `ebbtide model fit -o json` writes
+    /// How soon they are interrupted, for the weigher interruption_risk: what `ebbtide model fit -o
+    /// json` writes
     #[arg(long, value_name = "FILE", requires = "offline", value_hint = ValueHint::FilePath)]
     pub interruption_model: Option<PathBuf>,
-    /// How long preemptible work takes, for the weigher interruption_risk; and which VMs the report counts as short work
+    /// How long preemptible work takes, for the weigher interruption_risk; and which VMs the report
+    /// counts as short work
     #[arg(long, default_value_t = 3600, value_name = "SECONDS", requires = "offline", value_parser = clap::value_parser!(u32).range(1..=31_536_000))]
     pub horizon: u32,
 }
@@ -223,7 +228,8 @@ impl Job {
 /// Replays and reports.
 ///
 /// # Errors
-/// What is wrong with the trace, what the region says, [`CliError::Disagrees`] and [`CliError::Interrupted`] at the end.
+/// What is wrong with the trace, what the region says, [`CliError::Disagrees`] and
+/// [`CliError::Interrupted`] at the end.
 pub async fn run(context: &mut Context, args: ReplayArgs) -> Result<(), CliError> {
     let job = Job::read(args)?;
     if job.trace.irregularities.total() > 0 {

@@ -1,7 +1,7 @@
 //! The replay against a running region.
 //!
-//! All events under way are futures of one task: no locks, and with one in flight a strict order. What an event found out comes back as a
-//! [`Done`]; only the main loop counts.
+//! All events under way are futures of one task: no locks, and with one in flight a strict order.
+//! What an event found out comes back as a [`Done`]; only the main loop counts.
 
 use super::progress::Progress;
 use super::servers::Servers;
@@ -122,7 +122,7 @@ fn interrupts() -> (watch::Receiver<u32>, task::Task) {
 /// Waits for a Ctrl-C beyond the first `known` ones.
 async fn interrupted(interrupts: &mut watch::Receiver<u32>, known: u32) {
     if interrupts.wait_for(|count| *count > known).await.is_err() {
-        // The listener is gone: nobody can interrupt any more.
+        // The listener is gone, so no further interrupt can arrive.
         std::future::pending::<()>().await;
     }
 }
@@ -193,7 +193,8 @@ impl Replay<'_> {
             );
         }
         loop {
-            // What is under way is waited for: the report shall be true. A second Ctrl-C ends that too.
+            // What is under way is waited for: the report shall be true. A second Ctrl-C ends that
+            // too.
             let next = tokio::select! {
                 next = under_way.next() => next,
                 () = interrupted(interrupts, 1) => None,
@@ -282,7 +283,8 @@ impl Replay<'_> {
                 .and_then(|decision| decision.placements.into_iter().next());
             let waited = placement.as_ref().is_some_and(|p| p.waits_for_room);
             let host = placement.map(|p| p.host);
-            // Nobody listens if the VM is never deleted; then the cleaning asks later.
+            // If the trace never deletes the VM there is no receiver. Then the clean-up queries the
+            // region later.
             let _ = sender.send((id, host.is_some()));
             Done::Created(Created {
                 index,
@@ -391,7 +393,8 @@ async fn delete_and_wait(
         },
         Err(status) if status.code() == tonic::Code::NotFound => Ok(false),
         Err(status) => {
-            // Refused because it is gone already, as a preempted one is? Then there is nothing to complain about.
+            // Refused because it is gone already, as a preempted one is? Then there is nothing to
+            // complain about.
             let error = CliError::from(status);
             if servers.ask(region, id).await? {
                 Ok(false)

@@ -1,4 +1,5 @@
-//! What has become of the servers of a replay: from the event stream, and from asking where the stream says nothing.
+//! What has become of the servers of a replay: from the event stream, and from asking where the
+//! stream says nothing.
 
 use crate::client::Region;
 use crate::commands::server::pages;
@@ -115,7 +116,8 @@ impl Servers {
         }
     }
 
-    /// How many of these servers were preempted: what the stream said and what the region remembers.
+    /// How many of these servers were preempted: what the stream said and what the region
+    /// remembers.
     pub(super) async fn preempted(
         &self,
         region: &mut Region,

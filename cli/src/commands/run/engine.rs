@@ -1,4 +1,4 @@
-//! Carries a job out: what happens goes into the state machine, what it wants is done.
+//! Executes a job: passes events to the state machine and carries out its actions.
 
 use super::fault::RunFault;
 use super::guest::millis_now;
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// How often the account is written down while nothing happens: so much of it may be missing after a crash.
+/// Interval for storing the account without events. A crash loses at most this much of it.
 const WRITE_DOWN: Duration = Duration::from_secs(5);
 
-/// A job that is carried out.
+/// A job that is being executed.
 #[derive(Debug)]
 pub(super) struct Engine<'a> {
     context: &'a mut Context,
@@ -32,9 +32,9 @@ pub(super) struct Engine<'a> {
     env: Env,
     process: Option<Tree>,
     saver: Option<Saver>,
-    /// Checkpoints that may be removed once the state is written.
+    /// Checkpoints that may be removed once the state is stored.
     discards: Vec<u64>,
-    /// Whether the state could not be written the last time.
+    /// Whether the last attempt to store the state failed.
     unwritten: bool,
     why: &'static str,
 }
@@ -49,10 +49,10 @@ enum Woken {
     WriteDown,
 }
 
-/// How it ended.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// How.
+    /// How it ended.
     pub(super) ending: Ending,
     /// The account.
     pub(super) stored: Stored,
@@ -61,7 +61,7 @@ pub(super) struct Done {
 }
 
 impl<'a> Engine<'a> {
-    /// Ready to begin.
+    /// A new engine, not started yet.
     pub(super) fn new(
         context: &'a mut Context,
         job: Job,
@@ -87,13 +87,13 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Until the job has ended, or its user has stopped it.
+    /// Runs until the job has ended, or its user has stopped it.
     ///
     /// # Errors
-    /// Whatever keeps it from going on. What was saved stays.
+    /// Errors after which the job cannot continue. Saved work remains.
     pub(super) async fn run(mut self) -> Result<Done, CliError> {
         let done = self.drive().await;
-        // However it ends, nothing of it is left running.
+        // Whatever the result is, no process of the run may remain.
         self.end_saver().await;
         self.end_process().await;
         self.stored.running = None;
@@ -160,7 +160,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Takes leave of orphans of the command that have ended: nobody else does, and each keeps a process id until then.
+    /// Reaps orphans of the command that have ended: no other code does, and each keeps a process
+    /// id until then.
     fn reap(&self) {
         let process = self.process.iter().map(Tree::pid);
         let spare: Vec<i32> = process.chain(self.saver.iter().map(Saver::pid)).collect();
@@ -195,7 +196,7 @@ impl<'a> Engine<'a> {
             }
         };
         tokio::select! {
-            // An end that came first counts first.
+            // An exit that came first is handled first.
             biased;
             ended = process => Woken::Process(ended),
             saved = saver => Woken::Saver(saved),
@@ -209,7 +210,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start of the run.
     fn now(&self) -> Moment {
         Moment(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
@@ -223,12 +224,12 @@ impl<'a> Engine<'a> {
 
     fn ended(&mut self, status: std::process::ExitStatus) -> Event {
         self.process = None;
-        // What it has started and not waited for is of no use to anybody.
+        // Orphans of the command are of no use any more.
         let saver: Vec<i32> = self.saver.iter().map(Saver::pid).collect();
         process::end_orphans(&saver);
         let code = process::exit_code(status);
         if code == CANNOT_RESTORE && matches!(self.method, Method::Commands { .. }) {
-            // Counts only where it went on from one.
+            // This exit code has a meaning only after a restore.
             if self.job.has_resumed() {
                 self.say("the command cannot go on from this checkpoint (exit code 125)");
                 return Event::RestoreFailed;
@@ -295,7 +296,7 @@ impl<'a> Engine<'a> {
                 self.say(&words);
                 None
             }
-            // Written down before anybody is asked for it.
+            // The caller stores the id before the request is sent.
             News::Asking | News::Never(_) => {
                 self.write_down();
                 None
@@ -424,7 +425,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Writes the state, and says so if it cannot be done: the job goes on, and nothing is removed before.
+    /// Stores the state, and reports a failure. After a failure the job continues, but no
+    /// checkpoint is removed until the state is stored.
     fn write_down(&mut self) {
         let saved = self.stored.record.saved;
         match self.write() {

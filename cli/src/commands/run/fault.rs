@@ -1,4 +1,4 @@
-//! What can go wrong with a run, beside its options.
+//! Errors of a run, except those in its options.
 
 use ebbtide_run::RunError;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use thiserror::Error;
 /// Why a run cannot begin, or ended before its job.
 #[derive(Debug, Error)]
 pub enum RunFault {
-    /// Options that make no sense, or an answer that is not understood.
+    /// Invalid options, or an unreadable answer.
     #[error(transparent)]
     Core(#[from] RunError),
-    /// Another run has the state directory.
+    /// Another run uses the state directory.
     #[error("another `ebbtide run` is using {}", dir.display())]
     Locked {
         /// Which directory.
@@ -21,7 +21,7 @@ pub enum RunFault {
     OtherJob {
         /// Which directory.
         dir: PathBuf,
-        /// That job.
+        /// The other job.
         theirs: String,
     },
     /// The state directory may be prepared by another user.
@@ -43,14 +43,14 @@ pub enum RunFault {
     /// The state directory cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     Storage {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A program that is needed is not there, or cannot work here.
+    /// A required program is missing, or does not work on this machine.
     #[error("{program}: {problem}")]
     Program {
         /// Which one.
@@ -60,20 +60,20 @@ pub enum RunFault {
         /// What to do.
         next: String,
     },
-    /// Nobody answers where a machine's metadata should be, in a form that is known.
+    /// No metadata server in a known form answers at the expected address.
     #[error("no metadata at {url}: {problem}")]
     NoMetadata {
         /// Where.
         url: String,
-        /// What was tried, and what came of it.
+        /// What was tried, and the results.
         problem: String,
     },
-    /// No checkpoint can be gone on from.
+    /// The job cannot continue from any checkpoint.
     #[error("none of the {count} checkpoints in {} can be gone on from", dir.display())]
     CannotRestore {
-        /// How many.
+        /// Number of checkpoints.
         count: usize,
-        /// Where they are.
+        /// Their directory.
         dir: PathBuf,
     },
 }
@@ -95,13 +95,13 @@ impl RunFault {
         }
     }
 
-    /// True if the command line is to blame.
+    /// True if the command line is the cause.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Core(RunError::Zero { .. }))
     }
 
-    /// What to do about it.
+    /// The next step for the user.
     #[must_use]
     pub fn next_step(&self) -> Option<String> {
         match self {
@@ -143,7 +143,7 @@ impl RunFault {
     }
 }
 
-/// What failed, with the path, for `map_err`.
+/// For `map_err`: the failed operation and its path.
 pub(super) fn storage(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunFault {
     let path = path.to_owned();
     move |source| RunFault::Storage { what, path, source }

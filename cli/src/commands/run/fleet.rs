@@ -1,4 +1,4 @@
-//! Beside the virtual machine: preemptible servers of a region of Ebbtide, watched through its API.
+//! Preemptible servers of an Ebbtide region, watched through its API from outside the servers.
 
 use super::guest::millis_now;
 use super::place::{News, Rounds};
@@ -13,29 +13,30 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// How long to wait before a region that had no place is asked again.
+/// Delay before the next request to a region that had no capacity.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Where servers come from.
+/// Source of the servers.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// These, which somebody else looks after; names or ids.
+    /// Existing servers that another program or person manages; names or ids.
     Named(Vec<String>),
     /// Created as needed.
     Created {
-        /// Of which flavor.
+        /// Their flavor.
         flavor: String,
-        /// How they are called, with a number behind.
+        /// Prefix of their names; a number follows.
         name: String,
-        /// The most that an hour of one may cost.
+        /// Maximum price of a server per hour.
         max_price: Option<Money>,
     },
 }
 
-/// What the region said to a request for a server.
+/// Answer of the region to a request for a server.
 type Answered = tokio::sync::oneshot::Receiver<Result<v1::CreateServersResponse, tonic::Status>>;
 
-/// Whether a refusal stays one: no such flavor, or no right to it. A price that is too high now is not among them.
+/// Whether a refusal is final: no such flavor, or no right to it. A price above the maximum is not
+/// final.
 fn is_final(code: tonic::Code) -> bool {
     use tonic::Code::{InvalidArgument, NotFound, PermissionDenied};
     matches!(code, InvalidArgument | NotFound | PermissionDenied)
@@ -48,27 +49,29 @@ pub(super) struct Fleet {
     project: String,
     source: Source,
     rounds: Rounds,
-    /// The one that the job is on.
+    /// The server that the job runs on.
     current: Option<v1::Server>,
-    /// The one that was created and is not yet active, or was by an earlier run.
+    /// The created server that is not active yet. An earlier run may have created it.
     pending: Option<String>,
-    /// Whether the pending one was asked for.
+    /// Whether the pending server was requested.
     asked: bool,
-    /// One that found no room, and stands in the list of servers, in error, until it is deleted.
+    /// A server that found no capacity. It stays in the list of servers, in error, until it is
+    /// deleted.
     refused: Option<String>,
-    /// A request for one that is under way. In a task of its own: what was begun is not given up half-way.
+    /// The pending request. It runs in its own task, so that a cancelled caller does not abort it.
     creating: Option<(crate::task::Task, Answered)>,
-    /// Whether it was said that there is none now.
+    /// Whether the lack of a server was reported.
     waiting: bool,
-    /// Looks until another one may be created.
+    /// Number of polls before the next request.
     pause: u32,
-    /// The notice that was told: its deadline.
+    /// Deadline of the notice that was reported.
     told: Option<String>,
     count: u32,
 }
 
 impl Fleet {
-    /// Servers from this source. `earlier` was created by an earlier run of the job, and may be there still.
+    /// Servers from this source. `earlier` was created by an earlier run of the job, and may still
+    /// exist.
     pub(super) fn new(
         region: Region,
         project: String,
@@ -93,7 +96,7 @@ impl Fleet {
         }
     }
 
-    /// What happens next.
+    /// Waits for the next news.
     pub(super) async fn next(&mut self) -> News {
         loop {
             self.rounds.due().await;
@@ -121,10 +124,10 @@ impl Fleet {
         }
     }
 
-    /// What became of the one that the job is on.
+    /// Polls the server that the job runs on.
     async fn watch(&mut self, server: &v1::Server) -> Result<Option<News>, CliError> {
         let Some(now) = self.get(&server.id).await? else {
-            return Ok(Some(self.lose("nobody knows it any more")));
+            return Ok(Some(self.lose("the region does not know it any more")));
         };
         let news = match now.status.as_str() {
             "active" if self.told.take().is_some() => Some(News::Spared),
@@ -142,7 +145,7 @@ impl Fleet {
     }
 
     fn notice(&mut self, server: &v1::Server) -> Option<News> {
-        // Before the guest has its notice nobody knows how long it has.
+        // The deadline is unknown before the guest has its notice.
         let deadline = OffsetDateTime::parse(&server.deadline_at, &Rfc3339).ok()?;
         if self.told.as_ref() == Some(&server.deadline_at) {
             return None;
@@ -158,7 +161,7 @@ impl Fleet {
     fn lose(&mut self, why: &str) -> News {
         let server = self.current.take().unwrap_or_default();
         self.told = None;
-        // One that was created and is kept by the region may come back; one that is gone does not.
+        // A created server that the region keeps may come back; one that is gone does not.
         if matches!(self.source, Source::Created { .. })
             && (why.starts_with("stopped") || why.starts_with("hibernated"))
         {
@@ -167,13 +170,13 @@ impl Fleet {
         News::Gone(format!("{} is {why}", server.name))
     }
 
-    /// Looks for a server that is active, and creates one if there is none and that is allowed.
+    /// Looks for an active server, and creates one if there is none and the source permits it.
     async fn seek(&mut self) -> Result<Option<News>, CliError> {
         let source = self.source.clone();
         match source {
             Source::Named(names) => {
                 for name in &names {
-                    // A name that nobody has may be had later.
+                    // A server with this name may appear later.
                     let request = v1::ListServersRequest {
                         project_id: self.project.clone(),
                         name: name.clone(),
@@ -206,7 +209,8 @@ impl Fleet {
                         self.pause -= 1;
                         return Ok(None);
                     }
-                    // Written down first: whoever goes on after a crash finds it, and nobody pays for what nobody knows.
+                    // The caller records the id before the request. A successor finds the server
+                    // after a crash, so that no unknown server costs money.
                     self.pending = Some(ids::new_id().to_string());
                     self.asked = false;
                     self.rounds.hurry();
@@ -230,7 +234,7 @@ impl Fleet {
                     {
                         Ok(None)
                     }
-                    // It did not come to be, or is gone: another one.
+                    // The server was not created, or is gone: request another one.
                     _ => {
                         self.pending = None;
                         Ok(None)
@@ -259,13 +263,13 @@ impl Fleet {
         let (tell, told) = tokio::sync::oneshot::channel();
         let asking = crate::task::start(async move {
             let answer = servers.create_servers(create).await;
-            // Whoever has asked is there until this is said.
+            // The receiver is dropped only together with this task.
             let _ = tell.send(answer.map(tonic::Response::into_inner));
         });
         self.creating = Some((asking, told));
     }
 
-    /// What came of the request that is under way; `None` if there is none. Safe to cancel.
+    /// The result of the pending request; `None` if there is none. Safe to cancel.
     async fn created_now(&mut self) -> Option<News> {
         let (_, told) = self.creating.as_mut()?;
         let answer = told.await;
@@ -275,14 +279,14 @@ impl Fleet {
             Ok(Err(status)) if is_final(status.code()) => {
                 return Some(News::Never(status.into()));
             }
-            // Whether it was created is seen when it is looked for.
+            // The next poll shows whether the server was created.
             Ok(Err(status)) => {
                 let error = CliError::from(status);
                 return self.wait(&format!("{}: {error}", error.code()));
             }
             Err(_) => return None,
         };
-        // Said of the first server only: it is true of all.
+        // Reported for the first server only: the warning applies to all.
         let note = answer.warnings.into_iter().next();
         let note = note.filter(|_| self.count == 1);
         let refused = answer.decision.and_then(|it| it.no_valid_host);
@@ -294,7 +298,7 @@ impl Fleet {
         self.wait(&format!("no room for a server now: {}", refused.reason))
     }
 
-    /// Asks again later; says why once, and not again and again.
+    /// Delays the next request. Reports the reason once.
     fn wait(&mut self, why: &str) -> Option<News> {
         self.pause = self.rounds.looks(AGAIN);
         let known = std::mem::replace(&mut self.waiting, true);
@@ -310,7 +314,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Deletes a server; `None` if nobody knows it.
+    /// Deletes a server; `None` if the region does not know it.
     async fn delete(&mut self, id: String) -> Result<Option<v1::Server>, CliError> {
         let request = v1::DeleteServerRequest { id };
         match self.region.servers.delete_server(request).await {
@@ -339,10 +343,10 @@ impl Fleet {
         news
     }
 
-    /// Says that no more time is needed.
+    /// Tells the region that the job needs no more time.
     ///
     /// # Errors
-    /// In words.
+    /// A text for people.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         let Some(server) = &self.current else {
             return Ok(());
@@ -359,7 +363,7 @@ impl Fleet {
         }
     }
 
-    /// The server that was created for the job and may be there still.
+    /// The server that was created for the job and may still exist.
     pub(super) fn created(&self) -> Option<String> {
         match self.source {
             Source::Named(_) => None,
@@ -370,12 +374,13 @@ impl Fleet {
         }
     }
 
-    /// Deletes what was created. What was done, for people.
+    /// Deletes the created server. Returns a text for people about it.
     ///
     /// # Errors
     /// The region's.
     pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
-        // What is being made cannot be deleted yet, and would be there for ever if it was not waited for.
+        // The region cannot delete a server during its creation, so this waits for the creation.
+        // Otherwise the server would remain.
         if let Some((_task, told)) = self.creating.take() {
             let _ = told.await;
         }

@@ -1,4 +1,4 @@
-//! Inside of a virtual machine: what its metadata says.
+//! News from the metadata of the virtual machine in which this program runs.
 
 use super::fault::RunFault;
 use super::http::{self, Address};
@@ -8,26 +8,27 @@ use ebbtide_run::Span;
 use ebbtide_run::metadata::{Ask, Form, Heard};
 use std::time::Duration;
 
-/// How long a machine lives after it has been told, where the form does not say: GCE's documentation has 30 s, and a second is lost by asking.
+/// Assumed time from a notice to the end where the form does not say: GCE's documentation says 30
+/// s, and polling costs up to a second.
 const UNSAID_GRACE_MILLIS: i64 = 29_000;
 
-/// A machine that can read its metadata.
+/// The metadata of this virtual machine.
 #[derive(Debug)]
 pub(super) struct Guest {
     address: Address,
     form: Form,
-    /// Its own name, where others' events are in the list, too.
+    /// This machine's name, needed if the list also contains events of other machines.
     name: Option<String>,
     rounds: Rounds,
     here: bool,
     age: Span,
-    /// What the notice is called, and when it ends.
+    /// The notice's identifier, and its deadline.
     notice: Option<(String, i64)>,
     risk: bool,
 }
 
 impl Guest {
-    /// Finds out which form the metadata has, or takes the one that was named.
+    /// Detects the form of the metadata, or uses the given one.
     ///
     /// # Errors
     /// [`RunFault::NoMetadata`].
@@ -86,12 +87,12 @@ impl Guest {
         (answer.status == 200 && !name.is_empty()).then(|| name.to_owned())
     }
 
-    /// Whether the form has a way to say that no more time is needed.
+    /// Whether the form can report that the instance needs no more time.
     pub(super) fn releases(&self) -> bool {
         self.form.releases()
     }
 
-    /// What happens next.
+    /// Waits for the next news.
     pub(super) async fn next(&mut self) -> News {
         if !self.here {
             self.here = true;
@@ -145,7 +146,7 @@ impl Guest {
             return None;
         }
         let now = millis_now();
-        // An event whose time has begun says none any more; what it said before holds.
+        // An event that has begun has no time any more; its earlier time remains valid.
         let known = known.filter(|(known, _)| *known == id).map(|(_, at)| *at);
         let deadline = not_before.or(known).unwrap_or(now + UNSAID_GRACE_MILLIS);
         self.notice = Some((id, deadline));
@@ -155,10 +156,10 @@ impl Guest {
         })
     }
 
-    /// Says that no more time is needed.
+    /// Reports that the instance needs no more time.
     ///
     /// # Errors
-    /// In words.
+    /// A text for people.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         let id = self.notice.as_ref().map(|(id, _)| id.as_str());
         let Some(ask) = id.and_then(|id| self.form.release(id)) else {
@@ -172,7 +173,7 @@ impl Guest {
     }
 }
 
-/// The time since the machine was started: its age, unless it was started again.
+/// The time since the machine booted: its age, unless it has rebooted.
 pub(super) fn uptime() -> Span {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     let seconds = text

@@ -1,4 +1,5 @@
-//! One request to a metadata server. No proxies, no redirects, no TLS: these servers are on the same machine or link.
+//! One request to a metadata server. No proxies, no redirects, no TLS: these servers are on the
+//! same machine or link.
 
 use ebbtide_run::metadata::{Answer, Ask};
 use http_body_util::{BodyExt, Full, Limited};
@@ -11,13 +12,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// How long an answer may take. They come from memory.
+/// Timeout of an answer. Metadata servers answer from memory.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// The largest answer that makes sense is some kilobytes.
+/// Maximum size of an answer. Real answers have some kilobytes.
 const LARGEST: usize = 256 * 1024;
 
-/// Where a metadata server is.
+/// Address of a metadata server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     /// A host, with a port if it is not 80.
@@ -56,10 +57,10 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// Asks, and waits for the answer.
+/// Sends a request, and waits for the answer.
 ///
 /// # Errors
-/// In words: what the network said.
+/// A text for people: the network error.
 pub(super) async fn ask(address: &Address, ask: &Ask) -> Result<Answer, String> {
     let asked = async {
         match address {
@@ -91,7 +92,7 @@ where
         .await
         .map_err(failed)?;
     let _connection = crate::task::start(async move {
-        // What goes wrong is said to whoever waits for the answer.
+        // The caller sees an error through its pending answer.
         let _ = connection.await;
     });
     let mut request = hyper::Request::builder()

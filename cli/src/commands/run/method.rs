@@ -1,4 +1,4 @@
-//! How a process is started, saved, and gone on with.
+//! How a process is started, saved and restored.
 
 use super::fault::RunFault;
 use super::state::StateDir;
@@ -7,10 +7,11 @@ use ebbtide_run::Why;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long CRIU's first process may take to appear in its namespace: milliseconds, unless the machine is overloaded.
+/// Maximum time until CRIU's first process appears in its namespace: milliseconds, unless the
+/// machine is overloaded.
 const APPEARS: Duration = Duration::from_secs(10);
 
-/// The exit code by which a command says that it cannot go on from the checkpoint that it was given.
+/// Exit code of a command that cannot continue from the given checkpoint.
 pub(super) const CANNOT_RESTORE: u8 = 125;
 
 /// How a process is saved.
@@ -18,36 +19,37 @@ pub(super) const CANNOT_RESTORE: u8 = 125;
 pub(super) enum Method {
     /// By the user's commands.
     Commands {
-        /// Saves it.
+        /// The command that saves.
         save: Option<String>,
-        /// Is run in place of the command to go on; without, the command itself is started anew and finds the checkpoint by its environment.
+        /// The command that replaces the job's command on a restart. Without it, the job's command
+        /// starts again and finds the checkpoint through its environment.
         restore: Option<String>,
     },
-    /// By CRIU, from outside: the process knows nothing of it.
+    /// By CRIU, from outside: the process does not take part.
     Criu {
         /// The program.
         program: PathBuf,
-        /// How long it may take to go on from a checkpoint.
+        /// Maximum duration of a restore.
         limit: Duration,
     },
 }
 
-/// A checkpoint that is being written.
+/// A checkpoint in progress.
 #[derive(Debug)]
 pub(super) struct Saver {
     /// Its number.
     pub(super) id: u64,
     tree: Tree,
     said: Said,
-    /// A process to be let go on afterwards.
+    /// A process to be resumed afterwards.
     stopped: Option<i32>,
 }
 
-/// What all commands find in their environment.
+/// Environment variables of all commands.
 pub(super) type Env = Vec<(&'static str, String)>;
 
 impl Method {
-    /// CRIU, if it works here.
+    /// Checkpoints by CRIU, if it works on this machine.
     ///
     /// # Errors
     /// [`RunFault::Program`].
@@ -97,7 +99,7 @@ impl Method {
             .collect()
     }
 
-    /// Whether there is any way to save.
+    /// Whether the method can save.
     pub(super) fn saves(&self) -> bool {
         !matches!(self, Self::Commands { save: None, .. })
     }
@@ -114,14 +116,15 @@ impl Method {
     ) -> Result<Tree, RunFault> {
         let mut words = Vec::new();
         if matches!(self, Self::Criu { .. }) {
-            // Process ids of its own: those that it has are free wherever it goes on. A session of its own: no terminal comes along.
+            // A process-id namespace of its own, so that its process ids are free on every machine.
+            // A session of its own, so that it has no terminal.
             words.extend(["unshare", "--pid", "--fork", "setsid"].map(str::to_owned));
         }
         words.extend_from_slice(command);
         launch(&words, env, dir)
     }
 
-    /// Lets it go on from a checkpoint. The inner error says, in words, why that one cannot be gone on from.
+    /// Continues from a checkpoint. The inner error is a text that says why this is not possible.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -134,7 +137,7 @@ impl Method {
         dir: &StateDir,
     ) -> Result<Result<Tree, String>, RunFault> {
         let from = dir.checkpoint(id);
-        // A command could take a folder that is not there for the beginning.
+        // A command could take a missing directory for the start of the job.
         if !from.is_dir() {
             return Ok(Err(format!("{} is not there any more", from.display())));
         }
@@ -152,7 +155,7 @@ impl Method {
                     dir.rewind(lengths)?;
                 }
                 let pid_file = dir.file("pid");
-                // CRIU refuses to write over one.
+                // CRIU refuses to overwrite an existing file.
                 let _ = std::fs::remove_file(&pid_file);
                 let words = self.criu_words([
                     "restore",
@@ -188,7 +191,7 @@ impl Method {
         }
     }
 
-    /// The process whose state is the job's: behind `unshare` it is another one.
+    /// The process that has the job's state: under `unshare` it is a descendant.
     pub(super) async fn subject(&self, tree: &Tree) -> i32 {
         if matches!(self, Self::Commands { .. }) || tree.is_adopted() {
             return tree.pid();
@@ -205,10 +208,10 @@ impl Method {
         appeared.unwrap_or_else(|_| tree.pid())
     }
 
-    /// Begins to write a checkpoint.
+    /// Starts a checkpoint.
     ///
     /// # Errors
-    /// In words: what cannot be started or written.
+    /// A text for people: what cannot be started or written.
     pub(super) async fn save(
         &self,
         id: u64,
@@ -252,10 +255,11 @@ impl Method {
 }
 
 impl Saver {
-    /// Waits until it is there, and safe. What the lengths of the command's output were, where the process stood still.
+    /// Waits until the checkpoint is complete and durable. Returns the lengths of the command's
+    /// output if the process was stopped meanwhile.
     ///
     /// # Errors
-    /// In words.
+    /// A text for people.
     pub(super) async fn done(&mut self, dir: &StateDir) -> Result<Option<[u64; 2]>, String> {
         let saved = process::run_to_end(&mut self.tree, &self.said).await;
         let lengths = self.stopped.map(|_| dir.lengths());
@@ -268,7 +272,8 @@ impl Saver {
         Ok(lengths)
     }
 
-    /// Gives it up. Orphans of the command it saves stay: they are the job's.
+    /// Aborts the checkpoint. Orphans of the command that is being saved remain, because they
+    /// belong to the job.
     pub(super) async fn abandon(self) {
         self.tree.kill_alone().await;
         if let Some(pid) = self.stopped {
@@ -276,13 +281,13 @@ impl Saver {
         }
     }
 
-    /// The process that writes it.
+    /// The process that writes the checkpoint.
     pub(super) fn pid(&self) -> i32 {
         self.tree.pid()
     }
 }
 
-/// Starts a program whose words are wanted only if it does not end well.
+/// Starts a program whose output matters only if the program fails.
 fn begin(words: &[String], env: &[(&'static str, String)]) -> Result<(Tree, Said), String> {
     let started = || {
         let said = Said::new()?;
@@ -305,7 +310,7 @@ fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-/// Why a checkpoint is written, for the command that writes it.
+/// The reason of a checkpoint, for the command that writes it.
 pub(super) fn reason(why: Why) -> &'static str {
     match why {
         Why::Planned => "planned",
@@ -316,7 +321,8 @@ pub(super) fn reason(why: Why) -> &'static str {
     }
 }
 
-/// The folder of a state directory that was not named: by the command, so that the same command line finds it again.
+/// The default state directory. It depends on the command, so that the same command line finds it
+/// again.
 pub(super) fn default_dir(command: &[String]) -> PathBuf {
     let name = command.first().map_or("", String::as_str);
     let name = Path::new(name).file_name().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `ebbtide run`: a command on preemptible instances, saved by schedule and on notice, gone on with elsewhere.
+//! `ebbtide run`: runs a command on preemptible instances, saves it by schedule and on notice, and
+//! continues on another instance.
 
 mod engine;
 mod fault;
@@ -88,7 +89,8 @@ pub struct RunArgs {
     /// How much work the job is, as far as you know: 5h, 90m
     #[arg(long, value_name = "TIME")]
     job: Option<Hours>,
-    /// Checkpoints by the schedule for instances that live like this: NAME:key=value,… or the file of `ebbtide model fit -o json`
+    /// Checkpoints by the schedule for instances that live like this: NAME:key=value,… or the file
+    /// of `ebbtide model fit -o json`
     #[arg(long, value_name = "MODEL", conflicts_with = "every")]
     model: Option<String>,
     /// Which model of that file
@@ -129,7 +131,8 @@ pub struct RunArgs {
     /// Where the state is kept [default: the command's name and .run, here]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Where the machine's metadata are: http://HOST, unix:PATH, or none [default: http://169.254.169.254]
+    /// Where the machine's metadata are: http://HOST, unix:PATH, or none [default:
+    /// http://169.254.169.254]
     #[arg(long, value_name = "URL", conflicts_with_all = ["server", "flavor"])]
     metadata: Option<String>,
     /// How the metadata speak
@@ -141,7 +144,8 @@ pub struct RunArgs {
     /// Make a server of this flavor, and another one when that is gone
     #[arg(long, value_name = "FLAVOR")]
     flavor: Option<String>,
-    /// The most that you pay for an hour of such a server; above it it leaves with notice [default: whatever the market takes]
+    /// The most that you pay for an hour of such a server; above it it leaves with notice [default:
+    /// whatever the market takes]
     #[arg(long, value_name = "PRICE", requires = "flavor")]
     max_price: Option<Money>,
     /// What these servers are called, with a number behind
@@ -217,7 +221,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
         ebbtide_run::Ending::Exited { code } => passed_on(code),
         ebbtide_run::Ending::Killed { code } => {
             context.output.say(&format!(
-                "somebody ended the command by signal {}: the same command line goes on from the last checkpoint",
+                "the command was ended by signal {}: the same command line goes on from the last checkpoint",
                 code.saturating_sub(128)
             ));
             passed_on(code)
@@ -228,7 +232,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
             } else {
                 "stopped; the same command line goes on from the last checkpoint"
             });
-            // What shells say of a program that Ctrl-C has ended.
+            // The exit code of shells for a program that Ctrl-C has ended.
             passed_on(130)
         }
         ebbtide_run::Ending::CannotRestore => Err(RunFault::CannotRestore {
@@ -262,7 +266,7 @@ impl RunArgs {
         }
     }
 
-    /// What an earlier run of this job has left, put in order; or the beginning.
+    /// The state that an earlier run of this job has stored, cleaned up; or a new state.
     fn stored(
         &self,
         context: &mut Context,

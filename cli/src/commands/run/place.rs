@@ -1,4 +1,4 @@
-//! Where a job runs, and how it hears what becomes of that.
+//! The instance that a job runs on, and the news about it.
 
 use super::fleet::Fleet;
 use super::guest::Guest;
@@ -8,40 +8,41 @@ use ebbtide_run::Span;
 use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// What became of an instance.
+/// News about an instance.
 #[derive(Debug)]
 pub(super) enum News {
-    /// There is one.
+    /// An instance is available.
     Here {
         /// Its age.
         age: Span,
-        /// What commands are told about it.
+        /// Environment variables for the user's commands.
         env: Env,
-        /// The same for people.
+        /// The same as text for people.
         words: String,
     },
-    /// It has to leave.
+    /// The instance has notice.
     Notice {
-        /// When at the earliest: milliseconds since 1970.
+        /// The earliest time at which the instance ends: milliseconds since 1970.
         deadline: i64,
         /// For people.
         words: String,
     },
-    /// The provider sees a risk.
+    /// The provider reports a higher risk.
     Risk,
-    /// It stays after all.
+    /// The notice is withdrawn.
     Spared,
-    /// It is gone, or stands still: why.
+    /// The instance is gone, or stopped: the reason.
     Gone(String),
-    /// Nothing that would matter to the job.
+    /// A message that does not affect the job.
     Talk(String),
-    /// A server is going to be asked for, whose id is known already ([`Place::created`]).
+    /// A server is about to be requested; its id is known already ([`Place::created`]).
     Asking,
-    /// There is none and will be none: what is asked for cannot be, however often it is asked for.
+    /// There is no instance and there will be none: every further request would fail in the same
+    /// way.
     Never(CliError),
 }
 
-/// Looking again and again, at whoever may not answer now and then.
+/// Repeated polling of a source that sometimes does not answer.
 #[derive(Debug)]
 pub(super) struct Rounds {
     poll: Interval,
@@ -58,23 +59,24 @@ impl Rounds {
         }
     }
 
-    /// Waits until it is time to look.
+    /// Waits for the next poll.
     pub(super) async fn due(&mut self) {
         self.poll.tick().await;
     }
 
-    /// It is time at once.
+    /// Makes the next poll due at once.
     pub(super) fn hurry(&mut self) {
         self.poll.reset_immediately();
     }
 
-    /// So many looks take this long, one at least.
+    /// Number of polls in this time, at least one.
     pub(super) fn looks(&self, time: Duration) -> u32 {
         let looks = time.as_millis() / self.poll.period().as_millis().max(1);
         u32::try_from(looks).unwrap_or(u32::MAX).max(1)
     }
 
-    /// What was seen, if it is news. That there was no answer is, the first time: it is asked again in any case.
+    /// Converts the result of a poll to news. The first missing answer is news; polling continues
+    /// in any case.
     pub(super) fn seen(&mut self, looked: Result<Option<News>, String>) -> Option<News> {
         match looked {
             Ok(news) => {
@@ -89,19 +91,19 @@ impl Rounds {
     }
 }
 
-/// Where a job runs.
+/// The kind of instance that a job runs on.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// On this machine, about which nothing is heard.
+    /// This machine, without any source of notices.
     Here,
-    /// In a virtual machine, which can read its metadata.
+    /// A virtual machine that can read its metadata.
     Guest(Box<Guest>),
-    /// Beside servers of a region, which this program watches.
+    /// Servers of a region, which this program watches from outside.
     Fleet(Box<Fleet>),
 }
 
 impl Place {
-    /// What happens next. Safe to cancel: what was not heard is heard the next time.
+    /// Waits for the next news. Safe to cancel: a later call returns news that was not returned.
     pub(super) async fn next(&mut self) -> News {
         match self {
             Self::Here => std::future::pending().await,
@@ -110,7 +112,7 @@ impl Place {
         }
     }
 
-    /// Says that no more time is needed. What came of it, for people.
+    /// Reports that the instance needs no more time. The error is a text for people.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         match self {
             Self::Here => Ok(()),
@@ -119,7 +121,7 @@ impl Place {
         }
     }
 
-    /// The end: what was created for the job is given back.
+    /// Ends the use of the instance: deletes what was created for the job.
     pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Fleet(fleet) => fleet.leave().await,
@@ -127,7 +129,7 @@ impl Place {
         }
     }
 
-    /// Whether the provider can be told that no more time is needed.
+    /// Whether the provider accepts a report that the instance needs no more time.
     pub(super) fn releases(&self) -> bool {
         match self {
             Self::Here => false,
@@ -136,7 +138,7 @@ impl Place {
         }
     }
 
-    /// The server that was created for the job, to be found again.
+    /// The id of the server that was created for the job, so that a later run finds it.
     pub(super) fn created(&self) -> Option<String> {
         match self {
             Self::Fleet(fleet) => fleet.created(),

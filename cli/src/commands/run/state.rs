@@ -1,9 +1,10 @@
-//! The state directory: what is there when the machine is not any more.
+//! The state directory, which outlives the machine.
 //!
-//! - `state`: a line with version and checksum, then the [`Stored`] as JSON. Replaced as a whole: written beside, synced, renamed.
-//! - `checkpoints/ID`: a checkpoint; complete if `state` says so. What `state` does not know was cut off.
-//! - `stdout`, `stderr`: what the command says, over all instances.
-//! - `lock`: held by the run that uses it; the system releases it when that ends, however it ends.
+//! - `state`: a line with version and checksum, then the [`Stored`] as JSON. Replaced atomically:
+//!   written to a temporary file, synced, renamed.
+//! - `checkpoints/ID`: a checkpoint; complete if `state` lists it. Others were interrupted.
+//! - `stdout`, `stderr`: the output of the command on all instances.
+//! - `lock`: held by the run that uses the directory; the kernel releases it when that run ends.
 
 use super::fault::{RunFault, storage};
 use crate::process::Identity;
@@ -19,22 +20,23 @@ use std::path::{Path, PathBuf};
 /// The first word of a state file, with its version.
 const HEAD: &str = "ebbtide-run/1";
 
-/// Opening fails if the path itself is a symbolic link.
+/// Makes opening fail if the path itself is a symbolic link.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
-/// What is written down.
+/// Contents of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stored {
     /// The command.
     pub(super) command: Vec<String>,
-    /// How it is saved: `command` or `criu`.
+    /// The method of saving: `command` or `criu`.
     pub(super) method: String,
     /// The account.
     pub(super) record: Record,
-    /// How long the command's output and errors were at each checkpoint, bytes; where a restored process expects that.
+    /// Lengths of the command's output and errors at each checkpoint, bytes; only for methods whose
+    /// restored process expects these lengths.
     pub(super) outputs: BTreeMap<u64, [u64; 2]>,
-    /// The process that runs.
+    /// The running process.
     pub(super) running: Option<Identity>,
     /// The server that was created for the job.
     pub(super) server: Option<String>,
@@ -48,10 +50,10 @@ pub(super) struct StateDir {
 }
 
 impl StateDir {
-    /// Makes it if need be, and takes it.
+    /// Creates the directory if necessary, and locks it.
     pub(super) fn take(dir: &Path) -> Result<Self, RunFault> {
         let checkpoints = dir.join("checkpoints");
-        // What is new is its owner's alone: a checkpoint holds whatever the job has in memory.
+        // Only the owner may read a new directory: a checkpoint contains the memory of the job.
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&checkpoints);
         made.map_err(storage("make", &checkpoints))?;
@@ -76,22 +78,22 @@ impl StateDir {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// A file or folder in it.
+    /// Path of a file or folder in it.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Where a checkpoint is.
+    /// Path of a checkpoint.
     pub(super) fn checkpoint(&self, id: u64) -> PathBuf {
         self.dir.join("checkpoints").join(format!("{id:06}"))
     }
 
-    /// What was written down; `None` in a new directory.
+    /// Reads the state; `None` in a new directory.
     pub(super) fn read(&self) -> Result<Option<Stored>, RunFault> {
         let file = self.file("state");
         match read(&file) {
@@ -104,7 +106,8 @@ impl StateDir {
         }
     }
 
-    /// Writes it down: afterwards either this or what was there before is there, whatever happens.
+    /// Stores the state atomically: after a crash the file contains either the new or the previous
+    /// state.
     pub(super) fn write(&self, stored: &Stored) -> Result<(), RunFault> {
         let (file, new) = (self.file("state"), self.file("state.new"));
         let text = render(stored);
@@ -124,7 +127,7 @@ impl StateDir {
         sync(&self.dir)
     }
 
-    /// An empty folder for a checkpoint.
+    /// Creates an empty folder for a checkpoint.
     pub(super) fn begin(&self, id: u64) -> Result<PathBuf, RunFault> {
         let dir = self.checkpoint(id);
         self.remove(id)?;
@@ -132,7 +135,7 @@ impl StateDir {
         Ok(dir)
     }
 
-    /// Makes sure that a checkpoint outlives the machine.
+    /// Syncs a checkpoint, so that it survives a crash of the machine.
     pub(super) fn sync_checkpoint(&self, id: u64) -> Result<(), RunFault> {
         let mut folders = vec![self.checkpoint(id)];
         while let Some(folder) = folders.pop() {
@@ -161,7 +164,7 @@ impl StateDir {
         }
     }
 
-    /// Removes what was cut off: checkpoints that the record does not have. Their number.
+    /// Removes interrupted checkpoints, which the record does not contain. Returns their number.
     pub(super) fn sweep(&self, record: &Record) -> Result<usize, RunFault> {
         let all = self.dir.join("checkpoints");
         let mut swept = 0;
@@ -177,7 +180,7 @@ impl StateDir {
         Ok(swept)
     }
 
-    /// The command's output and errors, to be added to.
+    /// Opens the command's output and errors for appending.
     pub(super) fn outputs(&self) -> Result<(File, File), RunFault> {
         Ok((self.append("stdout")?, self.append("stderr")?))
     }
@@ -193,12 +196,12 @@ impl StateDir {
         file.map_err(storage("open", &path))
     }
 
-    /// How long output and errors are.
+    /// Lengths of output and errors.
     pub(super) fn lengths(&self) -> [u64; 2] {
         ["stdout", "stderr"].map(|name| fs::metadata(self.file(name)).map_or(0, |meta| meta.len()))
     }
 
-    /// Cuts output and errors to what they were: what was said since is said again.
+    /// Truncates output and errors to earlier lengths: the restored process writes the rest again.
     pub(super) fn rewind(&self, lengths: [u64; 2]) -> Result<(), RunFault> {
         for (name, length) in ["stdout", "stderr"].into_iter().zip(lengths) {
             let path = self.file(name);
@@ -216,7 +219,7 @@ impl StateDir {
     }
 }
 
-/// Refuses a folder that another user prepared: what is in it could lead anywhere.
+/// Refuses a folder that another user has prepared: links in it could lead anywhere.
 fn own(folder: &Path) -> Result<(), RunFault> {
     let metadata = fs::symlink_metadata(folder).map_err(storage("look at", folder))?;
     let problem = if !metadata.is_dir() {
@@ -235,7 +238,7 @@ fn own(folder: &Path) -> Result<(), RunFault> {
     })
 }
 
-/// Reads a file that is no link.
+/// Reads a file that is not a link.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -257,7 +260,7 @@ fn digest(text: &str) -> String {
 }
 
 fn render(stored: &Stored) -> String {
-    // Nothing in it can fail to be written: its keys are texts and numbers.
+    // Serialization cannot fail: all keys are texts and numbers.
     let json = serde_json::to_string(stored).unwrap_or_default();
     format!("{HEAD} {}\n{json}\n", digest(&json))
 }
@@ -282,7 +285,7 @@ fn parse(bytes: &[u8]) -> Result<Stored, String> {
         }
     }
     let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    // Once more by its own reader, which checks what holds of every record.
+    // The record's own reader parses it again, because it checks the invariants.
     let record = serde_json::to_string(&stored.record).map_err(|error| error.to_string())?;
     Record::parse(&record).map_err(|error| error.to_string())?;
     Ok(stored)
@@ -345,7 +348,7 @@ mod tests {
                 dir.outputs().map(drop)?;
                 dir.read()
             });
-            // A link in the place of `state` is replaced, and what it leads to is never written.
+            // The code replaces a link in the place of `state`, and never writes to its target.
             assert_eq!(used.is_ok(), name == "state", "{name}");
             assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         }
@@ -359,7 +362,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(StateDir::take(&open).unwrap_err().code(), "EB-RUN-012");
-        // Only root can give a folder away; others find one of root's.
+        // Only root can change the owner of a folder; other users find a folder of root's.
         let foreign = home.path().join("foreign");
         fs::create_dir(&foreign).unwrap();
         let given = std::os::unix::fs::chown(&foreign, Some(12_345), None).is_ok();

@@ -1,4 +1,4 @@
-//! The account of a run, for people and for programs.
+//! The account of a run, as text for people and as JSON for programs.
 
 use super::state::Stored;
 use crate::Context;
@@ -9,7 +9,7 @@ use crate::output::{Cell, Format, number, text};
 use crate::render::Tone;
 use ebbtide_run::{End, Life, Outcome, Record, Span, outcome};
 
-/// A way to checkpoint, and what it came to, or would have.
+/// A checkpoint interval and its real or simulated result.
 struct Way {
     name: String,
     outcome: Outcome,
@@ -40,7 +40,8 @@ fn ways(record: &Record, compare: Span) -> Vec<Way> {
         name: "no checkpoints".to_owned(),
         outcome: outcome(&record.lives, None, cost),
     });
-    // Who spends less time on checkpoints is done before the last instance's end; there is no more work than that.
+    // An interval with less checkpoint time finishes before the last instance's end; there is no
+    // more work than that.
     if record.exit.is_some() {
         for way in &mut ways {
             way.outcome.done = way.outcome.done.min(record.reached());
@@ -59,7 +60,8 @@ fn end(life: &Life) -> &'static str {
     }
 }
 
-/// What each instance's end cost: work that the next one had to do again. The last one's is not known yet.
+/// The loss at each instance's end: work that the next instance had to repeat. The last loss is
+/// unknown yet.
 fn losses(record: &Record) -> Vec<Option<Span>> {
     let next = record.lives.iter().skip(1).map(|life| Some(life.from));
     let next = next.chain([None]);
@@ -68,7 +70,7 @@ fn losses(record: &Record) -> Vec<Option<Span>> {
         .collect()
 }
 
-/// Shows it.
+/// Shows the account.
 pub(super) fn show(
     context: &mut Context,
     stored: &Stored,

@@ -172,7 +172,8 @@ pub(super) fn run(context: &mut Context, args: &SimulateBagArgs) -> Result<(), C
     )))
 }
 
-/// The instance that hibernates: the one asked for, or the preemptible one whose tasks that are not done at that time take longest together.
+/// The instance that hibernates: the one asked for, or the preemptible one whose tasks that are not
+/// done at that time take longest together.
 fn hibernating(args: &SimulateBagArgs, bag: &Bag, plan: &Plan) -> Result<Option<usize>, CliError> {
     if let Some(number) = args.vm {
         let vm = number as usize - 1;

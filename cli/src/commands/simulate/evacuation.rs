@@ -156,7 +156,7 @@ fn run_all(
                             stop.store(true, Ordering::Relaxed);
                         }
                         let world = *world;
-                        // Nobody listens any more only if the command itself is ending.
+                        // Sending fails only if the command itself is ending.
                         if done
                             .send(Done {
                                 seed,

@@ -1,5 +1,5 @@
-//! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong, and jobs in recorded markets. No region is
-//! needed.
+//! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong, and jobs in
+//! recorded markets. No region is needed.
 
 mod bag;
 pub(in crate::commands) mod checkpointing;
@@ -14,7 +14,8 @@ use clap::Subcommand;
 /// What is simulated.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SimulateCommand {
-    /// The way of victims from notice to gone, against crashes, lost answers, partitions, full disks and lies
+    /// The way of victims from notice to gone, against crashes, lost answers, partitions, full
+    /// disks and lies
     #[command(after_help = evacuation::HELP)]
     Evacuation(evacuation::EvacuationArgs),
     /// A job on spot instances in a recorded price history: six checkpoint schemes compared
@@ -31,8 +32,9 @@ pub enum SimulateCommand {
 /// Simulates and shows.
 ///
 /// # Errors
-/// [`CliError::Disagrees`] if a promise was broken, [`CliError::Usage`] for options that contradict each other,
-/// [`CliError::Checkpointing`] for histories and bids that nothing can be said about, [`CliError::Elastic`] for traces and clusters.
+/// [`CliError::Disagrees`] if a promise was broken, [`CliError::Usage`] for options that contradict
+/// each other, [`CliError::Checkpointing`] for histories and bids that nothing can be said about,
+/// [`CliError::Elastic`] for traces and clusters.
 pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliError> {
     match command {
         SimulateCommand::Evacuation(args) => evacuation::run(context, &args),

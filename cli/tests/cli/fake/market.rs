@@ -17,7 +17,7 @@ impl Market for Fake {
                     None => return Err(refuse(Code::NotFound, "EB-STORE-010", "no such life")),
                 },
             };
-            // Pages are cut, so that nobody takes the first one for all.
+            // Pages are short, so that a client that reads only the first page fails its test.
             let most = (asked.limit as usize).min(100);
             let of_project =
                 |life: &&Life| asked.project_id.is_empty() || life.project_id == asked.project_id;

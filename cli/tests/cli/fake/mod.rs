@@ -1,4 +1,5 @@
-//! A region that the test plays: it keeps what it is told, answers from that, and decides by first fit over CPUs and memory.
+//! A region that the test plays: it keeps what it is told, answers from that, and decides by first
+//! fit over CPUs and memory.
 
 use ebbtide_proto::v1::admin_server::AdminServer;
 use ebbtide_proto::v1::market_server::MarketServer;
@@ -41,12 +42,12 @@ pub struct State {
     pub prices: Vec<FlavorPrice>,
     /// The earliest first.
     pub price_history: Vec<PriceRecord>,
-    /// What is answered to whoever asks for advice, and what was asked last.
+    /// The answer to requests for advice, and the last request.
     pub advice: GetAdviceResponse,
     pub advice_asked: Option<GetAdviceRequest>,
     pub shadow: ShadowReportResponse,
     pub policy: String,
-    /// Servers made, for ids and as a clock of creation.
+    /// Number of servers created, for ids and as a clock of creation.
     pub made: u32,
     /// New servers keep the ids that the caller chose.
     pub keeps_ids: bool,
@@ -190,7 +191,7 @@ impl Fake {
     pub fn send(&self, event: Event) {
         let sequence = 1;
         let at = "2026-11-20T20:37:05Z".to_owned();
-        // Nobody may be listening.
+        // There may be no receiver.
         let _ = self.events.send(WatchEvent {
             at,
             sequence,
@@ -198,7 +199,7 @@ impl Fake {
         });
     }
 
-    /// Changes a server, and says so to whoever watches.
+    /// Changes the status of a server, and notifies all watchers.
     pub fn set_status(&self, id: &str, status: &str) {
         let changed = self.with(|state| {
             let server = state

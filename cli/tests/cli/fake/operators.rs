@@ -189,7 +189,7 @@ impl Admin for Fake {
                 code: "EB-AUDIT-104".into(),
                 subject: format!("server {}", id(7)),
                 what: "host host-B has it (Running), and the region knows of none there".into(),
-                next: "if it is nobody's, end it on the host; else adopt it".into(),
+                next: "if it belongs to no server, end it on the host; else adopt it".into(),
             }],
         }))
     }

@@ -23,7 +23,7 @@ impl Servers for Fake {
             state.most_creating = state.most_creating.max(state.creating);
             state.create_takes
         });
-        // What was begun is done, also if whoever asked for it has gone away.
+        // The fake completes a request even if its client is gone.
         let fake = self.clone();
         let made = tokio::spawn(async move {
             tokio::time::sleep(pause).await;

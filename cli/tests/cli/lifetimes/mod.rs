@@ -1,4 +1,5 @@
-//! `model fit`, `model check`, `plan checkpoint` and `plan reuse`: the paper's figures through the command itself, and bad input.
+//! `model fit`, `model check`, `plan checkpoint` and `plan reuse`: the paper's figures through the
+//! command itself, and bad input.
 
 mod advice;
 mod fit;

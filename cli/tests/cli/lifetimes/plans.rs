@@ -36,7 +36,8 @@ async fn the_papers_schedule_and_the_corrected_one_come_out_of_the_command() {
             "{value} {expected}"
         );
     };
-    // 4.94 % as it reckons; the corrected plan costs 5.53 %, Young and Daly's with an MTTF of an hour about twice that.
+    // 4.94 % as it reckons; the corrected plan costs 5.53 %, Young and Daly's with an MTTF of an
+    // hour about twice that.
     close(&schedule["reckoned_overhead"], 0.0494);
     close(&json["plans"][1]["overhead"], 0.0553);
     assert_eq!(
@@ -271,7 +272,8 @@ async fn an_instance_is_kept_between_its_youth_and_its_end() {
         .await
         .json();
     let age = |rule: usize| json["rules"][rule]["switch_age_hours"].as_f64().unwrap();
-    // seed-data.md, section 2: 16.71 h by equation 8 corrected, 16.04 h as printed, 18.01 h by equal risk.
+    // seed-data.md, section 2: 16.71 h by equation 8 corrected, 16.04 h as printed, 18.01 h by
+    // equal risk.
     for (rule, expected) in [(1, 16.71), (2, 16.04), (3, 18.01)] {
         assert!((age(rule) - expected).abs() < 0.02, "{rule} {}", age(rule));
     }
@@ -281,7 +283,8 @@ async fn an_instance_is_kept_between_its_youth_and_its_end() {
     assert!((average("always_kept") - 0.284).abs() < 0.005, "{averages}");
     assert!((0.14..0.158).contains(&average("decided")), "{averages}");
     assert!(averages["decided_by_wrong_model"].is_null());
-    // The paper's figure 7: the parameters of another type cost next to nothing, a memoryless model nearly all that there was to win.
+    // The paper's figure 7: the parameters of another type cost next to nothing, a memoryless model
+    // nearly all that there was to win.
     let wrong = |model: &'static str| [&at("10h")[..], &["--wrong", model, "-o", "json"]].concat();
     let cost = async |model| {
         let json = ebbtide(&wrong(model)).await.json();

@@ -50,7 +50,8 @@ async fn region() -> Fake {
     let fake = Fake::start().await;
     fake.with(|state| {
         state.flavors = vec![spot("spot.a"), spot("spot.b")];
-        // More than a page; every fifth was stopped, every seventh came to its maximum lifetime, less the grace period.
+        // More than a page; every fifth was stopped, every seventh came to its maximum lifetime,
+        // less the grace period.
         state.lives = (0..250)
             .map(|n| match n {
                 _ if n % 5 == 0 => life(n, 30 + n, "deleted"),

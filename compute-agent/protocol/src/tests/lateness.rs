@@ -1,4 +1,5 @@
-//! Nobody is ended behind the scheduler's back: not unannounced, not late, not because a clock was set.
+//! The agent ends no victim without the scheduler's knowledge: none unannounced, none late, and
+//! none because a clock was set.
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, World};
@@ -137,7 +138,7 @@ fn nobody_has_more_time_left_than_it_was_given() {
     w.crash();
     settle(&mut w);
     w.advance(30_000);
-    // The time is over; whether it was a little early nobody can tell.
+    // The grace period is over; the test cannot tell whether it ended a little early.
     w.broken.clear();
     assert_eq!(w.calls.len(), 1);
 }

@@ -1,5 +1,6 @@
-//! The promises of the protocol, each as a sentence, over random worlds: messages twice, late, in any order; calls of the
-//! driver that fail with and without effect; guests that release, power off or vanish; crashes after any effect.
+//! The promises of the protocol, each as a sentence, over random worlds: messages twice, late, in
+//! any order; calls of the driver that fail with and without effect; guests that release, power off
+//! or vanish; crashes after any effect.
 
 use super::world::{Fate, World, server};
 use crate::Policy;
@@ -28,7 +29,8 @@ enum Op {
     Crash { after: usize, unheard: bool },
 }
 
-/// Evacuations 0, 1 and 2 are about servers 0, 1 and 2; evacuation 3 is a second one about server 1.
+/// Evacuations 0, 1 and 2 are about servers 0, 1 and 2; evacuation 3 is a second one about server
+/// 1.
 fn victim(e: u8) -> u8 {
     if e == 3 { 1 } else { e }
 }
@@ -161,8 +163,9 @@ proptest! {
         let mut world = play(&ops, policy);
         let _ = world.come_to_rest();
         kept(&world, "spared")?;
-        // Where the driver has failed or lied, it may have been asked in vain before the attempt failed and the victim was spared. Else
-        // nobody has asked it since the newest attempt, however many there were before.
+        // If the driver has failed or lied, the agent may have asked it in vain before the attempt
+        // failed and the victim was spared. Otherwise the agent has not asked it since the newest
+        // attempt, however many there were before.
         let in_vain = ops
             .iter()
             .any(|op| matches!(op, Op::Complete(_, fate) if *fate != Fate::Works));

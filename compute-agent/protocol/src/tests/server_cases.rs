@@ -100,7 +100,8 @@ fn a_victim_that_does_not_run_yet_is_not_started_between_its_notice_and_its_end(
     w.notice(1, 1);
     w.deliver_all();
     w.complete(0, Fate::Works);
-    // It has no time to be given; the broker has not confirmed that yet. Its older start arrives only now.
+    // It has no time to be given; the broker has not confirmed that yet. Its older start arrives
+    // only now.
     w.queue.push(start);
     w.deliver_all();
     assert!(w.calls.is_empty(), "{:?}", w.calls);

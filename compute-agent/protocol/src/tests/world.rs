@@ -1,6 +1,8 @@
-//! A world around one core: a broker, a hypervisor, a journal, a clock, all as plain data; crashes anywhere.
+//! A world around one core: a broker, a hypervisor, a journal, a clock, all as plain data; crashes
+//! anywhere.
 //!
-//! Whatever breaks a promise is written down with the promise's name, so that each property can ask for its own.
+//! Whatever breaks a promise is written down with the promise's name, so that each property can ask
+//! for its own.
 
 mod commands;
 
@@ -229,7 +231,8 @@ impl World {
         }
     }
 
-    /// The process dies and comes back. Calls under way may or may not take effect; the broker repeats what was not settled.
+    /// The process dies and comes back. Calls under way may or may not take effect; the broker
+    /// repeats what was not settled.
     pub(super) fn crash(&mut self) {
         self.crash_in = None;
         self.effects.clear();
@@ -255,7 +258,7 @@ impl World {
         self.input(Input::Tick);
     }
 
-    /// Somebody sets the host's clock.
+    /// The operator sets the host's clock.
     pub(super) fn set_clock(&mut self, by_ms: i64) {
         let set = |at: Timestamp| Timestamp::from_millis(at.as_millis() + by_ms);
         self.now = set(self.now);
@@ -330,7 +333,7 @@ impl World {
         self.input(Input::ActionDone { action, result });
     }
 
-    /// A call under way takes effect although nobody will hear the answer.
+    /// A running call takes effect, but its answer is lost.
     pub(super) fn take_effect_unheard(&mut self, position: usize) {
         let n = self.calls.len().max(1);
         if let Some((server_id, what)) = self.calls.values().nth(position % n).cloned() {

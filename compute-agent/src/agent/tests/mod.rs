@@ -1,4 +1,5 @@
-//! The shell, with a real bus, a real journal and a real (simulated) hypervisor; only the time is not real.
+//! The shell, with a real bus, a real journal and a real (simulated) hypervisor; only the time is
+//! not real.
 
 mod test_harness;
 

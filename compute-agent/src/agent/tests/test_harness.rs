@@ -1,4 +1,5 @@
-//! An agent on an in-process bus with a simulated hypervisor, on a timer that nobody has to wait for.
+//! An agent on an in-process bus with a simulated hypervisor, on a virtual timer, so that tests do
+//! not wait in real time.
 
 use crate::agent::{Agent, AgentConfig};
 use crate::clock::{Clock, TimerClock};
@@ -93,7 +94,7 @@ impl Bus for FlakyBus {
     }
 }
 
-/// A clock that follows the timer, and that somebody can set.
+/// A clock that follows the timer and that tests can set.
 #[derive(Debug)]
 pub(super) struct HostClock {
     timer: TimerClock,

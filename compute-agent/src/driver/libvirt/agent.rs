@@ -1,7 +1,8 @@
-//! The QEMU guest agent: a file in the guest that says what will happen, for guests that have nothing of ours.
+//! The QEMU guest agent: a file in the guest that says what will happen, for guests that have
+//! nothing of ours.
 //!
-//! The commands are those of qemu-ga's protocol (guest-file-open, -write, -close). What the guest answers is not to be
-//! trusted; only whether it answers matters.
+//! The commands are those of qemu-ga's protocol (guest-file-open, -write, -close). What the guest
+//! answers is not to be trusted; only whether it answers matters.
 
 use super::names;
 use super::virsh::{Refused, Virsh};

@@ -7,9 +7,10 @@
 //!                  RELEASE EVACUATION_ID      it needs no more time
 //! ```
 //!
-//! The connection is kept as long as the notice holds, because the guest may answer at any time. It is made anew after each
-//! interruption, and the notice said again: a guest that boots hears it when it is ready to. Lines that are not understood,
-//! and floods, are passed over: what comes from a guest is not to be trusted.
+//! The connection is kept as long as the notice holds, because the guest may answer at any time. It
+//! is made anew after each interruption, and the notice said again: a guest that boots hears it
+//! when it is ready to. Lines that are not understood, and floods, are passed over: what comes from
+//! a guest is not to be trusted.
 
 use super::records::NoticeNote;
 use ebbtide_model::EvacuationId;
@@ -111,7 +112,7 @@ async fn talk(socket: &Path, line: &str, evacuation_id: EvacuationId) -> std::io
     }
 }
 
-/// Says `line` once, if somebody listens.
+/// Sends `line` once, if a process listens on the socket.
 pub(super) async fn say(socket: &Path, line: &str) -> std::io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     stream.write_all(line.as_bytes()).await?;

@@ -45,7 +45,8 @@ fn raw(disk: &Path, image: Option<&Path>, size: u64) -> io::Result<()> {
         None => drop(File::create(&new)?),
     }
     let file = File::options().write(true).open(&new)?;
-    // An image that is larger than the flavor's disk is not cut: the guest would find half a file system.
+    // An image that is larger than the flavor's disk is not cut: the guest would find half a file
+    // system.
     file.set_len(file.metadata()?.len().max(size))?;
     file.sync_all()?;
     fs::rename(&new, disk)
@@ -58,7 +59,8 @@ async fn qcow2(disk: &Path, image: Option<&Path>, size: u64) -> Result<(), Strin
     let mut command = Command::new("qemu-img");
     command.args(["create", "-q", "-f", "qcow2"]);
     if let Some(image) = image {
-        // The format is not guessed from the bytes: a tenant could have written a header into a raw image.
+        // The format is not guessed from the bytes: a tenant could have written a header into a raw
+        // image.
         let format = if image.extension().is_some_and(|e| e == "qcow2") {
             "qcow2"
         } else {

@@ -1,5 +1,5 @@
-//! How servers end: by the power button, by force, or with their memory on disk. Every step looks at what is there, so that a
-//! call that was cut off goes on where things are.
+//! Ends servers: by the power button, by force, or with their memory on disk. Every step checks the
+//! current state, so a call that was interrupted continues there.
 
 use super::{LibvirtDriver, names};
 use crate::driver::DriverError;
@@ -14,16 +14,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 /// Time between two looks at a guest that is shutting down.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Time between two presses of the power button: a guest that boots does not see the first one.
+/// Time between two presses of the power button: a booting guest does not see the first one.
 const PRESS: Duration = Duration::from_secs(3);
 
-/// How often a domain is told to end that libvirt cannot end at once (its process hangs in the kernel, for instance).
+/// Maximum number of tries to destroy a domain that libvirt cannot end at once (for example because
+/// its process hangs in the kernel).
 const DESTROY_TRIES: u32 = 3;
 
-/// How a file begins in which libvirt has written a guest's memory to its end; before that it begins otherwise.
+/// Magic bytes of a complete memory image. While libvirt writes the image, it begins with others.
 const SAVED: &[u8] = b"LibvirtQemudSave";
 
-/// Whether a guest's memory is there, whole.
+/// Whether a guest's memory image is complete.
 pub(super) fn has_memory(path: &Path) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -39,14 +40,15 @@ pub(super) fn has_memory(path: &Path) -> io::Result<bool> {
 }
 
 impl LibvirtDriver {
-    /// Lets the guest shut down, and ends it when its time for that is over. Afterwards it does not run.
+    /// Lets the guest shut down, and destroys it when the time for that is over. Afterwards it does
+    /// not run.
     pub(super) async fn shut_down(
         &self,
         server_id: ServerId,
         what: &'static str,
     ) -> Result<(), DriverError> {
         let patience = self.settings.shutdown_time();
-        // A timer, not a clock: how long it takes, not when.
+        // A timer, because this measures a duration and not the time of day.
         #[allow(clippy::disallowed_methods)]
         let deadline = Instant::now() + patience;
         if patience > Duration::ZERO
@@ -75,7 +77,7 @@ impl LibvirtDriver {
                     .call(&["shutdown", &domain, "--mode", "acpi"])
                     .await;
                 if let Err(refused) = pressed {
-                    // It may have ended meanwhile, or be busy: the next look tells.
+                    // It may have ended meanwhile, or be busy: the next look shows it.
                     tracing::debug!(%server_id, ?refused, "the power button could not be pressed");
                 }
             }
@@ -113,8 +115,8 @@ impl LibvirtDriver {
         }
     }
 
-    /// Removes a server that does not run, with all it has. Its files first: as long as the domain is there, a call that was cut
-    /// off is repeated.
+    /// Removes a server that does not run, with everything that it has. Files come first: as long
+    /// as the domain exists, the agent repeats a call that was interrupted.
     pub(super) async fn remove(
         &self,
         server_id: ServerId,
@@ -138,12 +140,12 @@ impl LibvirtDriver {
             names::notice_socket(&self.settings.run_dir, server_id),
             names::metadata_socket(&self.settings.run_dir, server_id),
         ] {
-            // Usually gone with their processes.
+            // They are usually gone with their processes.
             let _ = std::fs::remove_file(socket);
         }
         let undefined = undefined.map_err(|refused| refused.about(server_id, what));
         if matches!(undefined, Ok(_) | Err(DriverError::NotFound { .. })) {
-            // Its place on the storage last: nothing can use it any more.
+            // Its token on the storage comes last: nothing can use the token any more.
             self.clear_storage(server_id, None, what).await?;
         }
         undefined.map(drop)
@@ -156,7 +158,8 @@ impl LibvirtDriver {
             return Ok(());
         }
         let domain = names::domain(server_id);
-        // Takes as long as the memory is large; the agent's own limit bounds it. If it fails, libvirt lets the guest go on.
+        // This takes time in proportion to the memory; the agent limits it. If it fails, libvirt
+        // resumes the guest.
         let saved = match self.storage_dir(server_id, what).await? {
             Some(dir) => {
                 let memory = dir.join(names::MEMORY).display().to_string();
@@ -178,7 +181,8 @@ impl LibvirtDriver {
             .map_err(|refused| refused.about(server_id, what))
     }
 
-    /// A guest that does not run any more has no notice: when it goes on, it shall not find an old one.
+    /// Removes the notice of a guest that does not run any more, so that it does not find an old
+    /// one when it resumes.
     pub(super) async fn forget_notice(
         &self,
         server_id: ServerId,

@@ -1,4 +1,5 @@
-//! The guests' metadata: a listener for each guest that runs, on its socket in `run_dir` and on its metadata interface.
+//! The guests' metadata: a listener for each guest that runs, on its socket in `run_dir` and on its
+//! metadata interface.
 
 use super::names;
 use super::records::Records;
@@ -18,7 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 struct GuestListeners {
     socket: Option<Open>,
-    /// With the number of the interface: one that was made anew has the old name and another number.
+    /// With the number of the interface: one that was made anew has the old name and another
+    /// number.
     interface: Option<(u32, Open)>,
     /// Said once, not each second.
     complained: bool,
@@ -110,8 +112,8 @@ impl Metadata {
     }
 }
 
-/// The number of a network interface; `None` if there is none of this name. Not from /sys, which may show another network than
-/// this process is in.
+/// The number of a network interface; `None` if there is none of this name. Not from /sys, which
+/// may show another network than this process is in.
 fn index_of(name: &str) -> io::Result<Option<u32>> {
     use rustix::net::{AddressFamily, SocketType};
     let any = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// What the flavor may ask for; anything else this driver cannot give.
 const CLASSES: [&str; 3] = ["VCPU", "MEMORY_MB", "DISK_GB"];
 
-/// What the host has and is. What domains of others hold is reserved: it cannot be given, and the scheduler has to know.
+/// What the host has and is. What domains of others hold is reserved: it cannot be given, and the
+/// scheduler has to know.
 pub(super) fn facts(settings: &LibvirtSettings, snapshot: &Snapshot, disk_gib: u64) -> HostFacts {
     let said = [
         (ResourceClass::vcpu(), snapshot.cpus),
@@ -24,7 +25,7 @@ pub(super) fn facts(settings: &LibvirtSettings, snapshot: &Snapshot, disk_gib: u
             correction.apply(&mut inventory);
         }
         let foreign: u64 = snapshot.foreign.iter().map(|holds| holds.get(&class)).sum();
-        // Sold several times over, a processor of somebody else takes only its share of ours.
+        // With overcommit, a processor of a foreign machine takes only its share of the inventory.
         let taken = (foreign as f64 / inventory.allocation_ratio).ceil() as u64;
         inventory.reserved = inventory
             .reserved
@@ -52,7 +53,8 @@ pub(super) fn holds(snapshot: &Snapshot, server_id: ServerId, note: Option<&Note
     holds
 }
 
-/// Whether a server has room. `others` is what all other servers hold, and those that are being started.
+/// Whether a server has room. `others` is what all other servers hold, and those that are being
+/// started.
 ///
 /// # Errors
 /// [`DriverError::NoRoom`], [`DriverError::Unsupported`].

@@ -55,7 +55,7 @@ impl LibvirtDriver {
         })
     }
 
-    /// MiB of memory that nobody takes there.
+    /// Free memory on the peer, in MiB.
     async fn room_on(&self, peer: &Peer) -> Result<u64, DriverError> {
         let there = look(&self.virsh.to(&peer.uri), WHAT).await?;
         let ours = there.servers.values().map(|domain| domain.holds());

@@ -1,12 +1,14 @@
 //! The libvirt driver: real virtual machines of QEMU, through `virsh`.
 //!
-//! What runs is asked of libvirt at each look, never remembered: guests that powered themselves off or were killed, hosts
-//! that were rebooted and agents that were restarted need no special care. A server is the domain `ebbtide-UUID`; its disk
-//! and what is noted about it are in `instances_dir/UUID`. Domains with other names are somebody else's: they are never
-//! touched, and what they hold is reported as reserved.
+//! The driver asks libvirt at each look what runs and remembers nothing: guests that powered
+//! themselves off or were killed, rebooted hosts and restarted agents need no special care. A
+//! server is the domain `ebbtide-UUID`; its disk and the driver's notes about it are in
+//! `instances_dir/UUID`. Domains with other names are foreign: the driver never touches them and
+//! reports what they hold as reserved.
 //!
-//! The power button (ACPI) is the end, not the notice: most guests shut down when it is pressed. The notice goes over the
-//! metadata that guests poll, the virtio channel (`channel.rs`) and the guest agent (`agent.rs`).
+//! The power button (ACPI) is the end, not the notice: most guests shut down when it is pressed.
+//! The driver sends the notice over the metadata that guests poll, the virtio channel
+//! (`channel.rs`) and the guest agent (`agent.rs`).
 
 mod agent;
 mod channel;
@@ -63,12 +65,12 @@ pub struct LibvirtDriver {
     records: Arc<Records>,
     messengers: Messengers,
     metadata: Metadata,
-    /// Where preemptible servers are, if this host shares a storage with others.
+    /// The storage for preemptible servers, if this host shares one with others.
     storage: Option<Arc<SharedStorage>>,
     clock: Arc<dyn Clock>,
-    /// Held while a start looks for room and claims it.
+    /// Held while a start checks for free capacity and claims it.
     looking_for_room: tokio::sync::Mutex<()>,
-    /// What servers will hold whose start is under way.
+    /// Resources of servers that are being started.
     claims: Mutex<BTreeMap<ServerId, Resources>>,
 }
 
@@ -86,7 +88,7 @@ pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
 }
 
 impl LibvirtDriver {
-    /// A driver with these settings for this host. libvirt need not be there yet.
+    /// A driver with these settings for this host. libvirt need not be running yet.
     ///
     /// # Errors
     /// [`AgentError::Config`] for the template, [`AgentError::Io`] for the directories.
@@ -127,12 +129,12 @@ impl LibvirtDriver {
         })
     }
 
-    /// What the hypervisor says that there is.
+    /// Reads the current state of the hypervisor.
     async fn look(&self, what: &'static str) -> Result<Snapshot, DriverError> {
         look(&self.virsh, what).await
     }
 
-    /// The server's domain, which is there.
+    /// The server's domain, which must exist.
     async fn domain(
         &self,
         server_id: ServerId,
@@ -143,7 +145,7 @@ impl LibvirtDriver {
         domain.ok_or(DriverError::NotFound { server_id })
     }
 
-    /// Works on the notes, beside the async threads.
+    /// Accesses the notes outside the async threads.
     async fn noted<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -236,7 +238,7 @@ impl Driver for LibvirtDriver {
             let state = domain.state();
             let notice = notes.get(server_id).and_then(|note| note.notice.as_ref());
             if let Some(notice) = notice.filter(|n| state == HostedState::Running && !n.released) {
-                // After a restart of the agent nobody speaks with this guest.
+                // After a restart of the agent no task talks to this guest yet.
                 self.messengers.send(*server_id, notice);
             }
             views.push(ServerView {
@@ -245,7 +247,8 @@ impl Driver for LibvirtDriver {
                 released: notice.filter(|n| n.released).map(|n| n.evacuation_id),
             });
         }
-        // What is undefined meanwhile is on the storage before: it is looked at last.
+        // The storage comes last: a server that is undefined meanwhile is on the storage before
+        // that.
         let here = snapshot.servers.keys().copied().collect();
         views.extend(self.all_kept(here).await?);
         let running = views
@@ -265,7 +268,8 @@ impl Driver for LibvirtDriver {
         if domain.is_none_or(|domain| domain.state() != HostedState::Running)
             && self.kept(server_id, what).await?.is_some()
         {
-            // Whoever hears that it does not run here may ask another host, so its token is put down before.
+            // The scheduler may ask another host as soon as it hears that the server does not run
+            // here, so the driver releases the token first.
             self.keep(server_id, what).await?;
             let kept = self.kept(server_id, what).await?;
             return Ok(kept.unwrap_or(Occupancy::Absent));
@@ -350,7 +354,7 @@ impl Driver for LibvirtDriver {
     async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
         let what = "terminate the server";
         if let Err(error) = self.domain(server_id, what).await {
-            // A call that was cut off may have left its place on the storage.
+            // An interrupted call may have left its token on the storage.
             self.clear_storage(server_id, None, what).await?;
             return Err(error);
         }
@@ -398,7 +402,7 @@ impl Driver for LibvirtDriver {
 }
 
 impl LibvirtDriver {
-    /// The answer about a server that is to be kept and is not here: it may be kept already.
+    /// The answer for a server that is to be kept and is not here: it may have been kept already.
     async fn is_kept_or(
         &self,
         server_id: ServerId,

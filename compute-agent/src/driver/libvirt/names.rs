@@ -14,8 +14,8 @@ pub(super) const CONSOLE: &str = "console.log";
 /// Domains of ours begin so. libvirt's names must be unique on a host, tenants' names are not.
 const PREFIX: &str = "ebbtide-";
 
-/// The host's end of the server's virtio channel. Not in a directory of its own: nobody would make that on the host to which a
-/// server is moved.
+/// The host's end of the server's virtio channel. It has no directory of its own, because the
+/// target host of a migration would lack that directory.
 pub(super) fn notice_socket(run_dir: &Path, server_id: ServerId) -> PathBuf {
     run_dir.join(format!("{server_id}.notice"))
 }
@@ -37,7 +37,8 @@ pub(super) fn server_of(domain: &str) -> Option<ServerId> {
     (self::domain(id) == domain).then_some(id)
 }
 
-/// The last 48 bits of a name-based identifier of the server: two servers of one host share them with a chance of 2⁻⁴⁸.
+/// The last 48 bits of a name-based identifier of the server: two servers of one host share them
+/// with a chance of 2⁻⁴⁸.
 fn short(server_id: ServerId) -> [u8; 6] {
     let mixed = Uuid::new_v5(&server_id.0, b"ebbtide metadata interface");
     let mut short = [0; 6];
@@ -45,7 +46,8 @@ fn short(server_id: ServerId) -> [u8; 6] {
     short
 }
 
-/// The host's end of the server's metadata interface. Names of interfaces have at most 15 characters.
+/// The host's end of the server's metadata interface. Names of interfaces have at most 15
+/// characters.
 pub(super) fn tap(server_id: ServerId) -> String {
     let hex: String = short(server_id)
         .iter()

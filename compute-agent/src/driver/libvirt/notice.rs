@@ -1,4 +1,4 @@
-//! How a guest is told: what is written down for it, and the tasks that speak with it.
+//! Gives guests their notices: what the driver writes for a guest, and the tasks that talk to it.
 
 use super::records::{NoticeNote, Records};
 use super::settings::LibvirtSettings;
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the channel is tried for the word that a guest may stay.
+/// How long the driver tries the channel to withdraw a notice.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Longest time between two tries of the guest agent.
+/// Maximum time between two tries of the guest agent.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A task for each guest that has a notice.
@@ -44,7 +44,7 @@ impl Messengers {
         self.underway.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that a guest hears this notice; without effect if that is under way already.
+    /// Starts to give a guest this notice; without effect if that is under way already.
     pub(super) fn send(&self, server_id: ServerId, notice: &NoticeNote) {
         let mut underway = self.underway();
         if underway
@@ -84,7 +84,7 @@ impl Messengers {
         }
     }
 
-    /// Tells a guest that it may stay.
+    /// Withdraws a guest's notice.
     pub(super) fn take_back(&self, server_id: ServerId, evacuation_id: EvacuationId) {
         let socket = names::notice_socket(&self.run_dir, server_id);
         let (virsh, channel, file) = (self.virsh.clone(), self.channel, self.agent_file.clone());
@@ -103,11 +103,12 @@ impl Messengers {
                 let text = serde_json::json!({ "evacuation_id": evacuation_id.to_string(), "withdrawn": true });
                 let text = text.to_string();
                 let written = write(&virsh, server_id, &file, &text);
-                // A guest agent that was not reached with the notice need not hear that it was taken back.
+                // A guest agent that never received the notice need not receive its withdrawal.
                 let _ = tokio::time::timeout(FAREWELL, written).await;
             }
         };
-        // In the place of the notice's task, whose connection has to be closed: a guest's port has one reader.
+        // Replaces the notice's task, whose connection must be closed: a guest's port has one
+        // reader.
         let nobody = EvacuationId(uuid::Uuid::nil());
         let mut underway = self.underway();
         underway.remove(&server_id);
@@ -117,19 +118,19 @@ impl Messengers {
         );
     }
 
-    /// Says no more to a guest.
+    /// Stops talking to a guest.
     pub(super) fn forget(&self, server_id: ServerId) {
         self.underway().remove(&server_id);
     }
 
-    /// Forgets the tasks that have nothing left to do and are not needed to know that they were done.
+    /// Removes finished tasks that are not needed as a sign that they were done.
     pub(super) fn tidy(&self, alive: impl Fn(ServerId) -> bool) {
         self.underway().retain(|server_id, _| alive(*server_id));
     }
 }
 
-/// Has the guest agent write a file; again and again, because a guest that boots has none yet, and more and more seldom, because
-/// many guests never have one.
+/// Lets the guest agent write a file, and retries: a booting guest has no guest agent yet. The
+/// pauses grow, because many guests never have one.
 async fn write(virsh: &Virsh, server_id: ServerId, file: &str, text: &str) {
     let mut pause = Duration::from_secs(1);
     while let Err(problem) = agent::write_file(virsh, server_id, file, text).await {
@@ -139,14 +140,15 @@ async fn write(virsh: &Virsh, server_id: ServerId, file: &str, text: &str) {
     }
 }
 
-/// Notes that a guest needs no more time; a failure is logged, and the guest has its full time.
+/// Records that a guest releases the rest of its time. A failure is logged, and the guest keeps its
+/// full time.
 async fn release(records: Arc<Records>, server_id: ServerId, evacuation_id: EvacuationId) {
     if let Err(error) = note_release(records, server_id, evacuation_id).await {
         tracing::warn!(%server_id, %error, "an early release cannot be noted");
     }
 }
 
-/// Notes that a guest needs no more time, if this is still what it was told about. True if it is.
+/// Records the release if it is about the guest's current notice. True if it is.
 pub(super) async fn note_release(
     records: Arc<Records>,
     server_id: ServerId,

@@ -1,8 +1,8 @@
-//! What the agent notes about a server beside what the hypervisor knows: since when it runs, what was asked for, what the
-//! guest was told. One small file in each server's directory, replaced atomically.
+//! The agent's notes about a server beside the hypervisor's data: its start time, its start order
+//! and its notice. One small file in each server's directory, replaced atomically.
 //!
-//! The hypervisor alone says which servers exist. A note without a domain means nothing, a domain without a note is a server
-//! about which less is known.
+//! Only the hypervisor says which servers exist. A note without a domain has no meaning; a domain
+//! without a note is a server about which less is known.
 
 use crate::driver::GuestNotice;
 use ebbtide_model::message::Start;
@@ -16,32 +16,32 @@ use std::sync::{Mutex, PoisonError};
 /// The note's name in the server's directory.
 const FILE: &str = "instance.json";
 
-/// What is noted about one server.
+/// The note about one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Note {
-    /// What was asked for.
+    /// Its start order.
     pub(super) start: Start,
-    /// Since when it runs, or ran last.
+    /// Start time of its current or last run.
     pub(super) since: Timestamp,
-    /// What the guest was told; `None` if nothing, or if it was taken back.
+    /// The guest's notice; `None` if there is none or it was withdrawn.
     #[serde(default)]
     pub(super) notice: Option<NoticeNote>,
-    /// The evacuation that stopped or hibernated it. A guest that goes on with its memory still believes in its notice, and has to
-    /// be told otherwise.
+    /// The evacuation that stopped or hibernated it. A guest that resumes with its memory still
+    /// believes in its notice, and the driver has to withdraw that.
     #[serde(default)]
     pub(super) ended_by: Option<EvacuationId>,
 }
 
-/// What a guest was told, and what it said to that.
+/// A guest's notice, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NoticeNote {
     pub(super) evacuation_id: EvacuationId,
     pub(super) behaviour: InterruptionBehaviour,
     pub(super) grace: Seconds,
     pub(super) not_before: Timestamp,
-    /// When it was told.
+    /// When it got the notice.
     pub(super) at: Timestamp,
-    /// It has said that it needs no more time.
+    /// The guest has released the rest of its time.
     #[serde(default)]
     pub(super) released: bool,
 }
@@ -80,7 +80,7 @@ impl Records {
         self.dir.join(server_id.to_string())
     }
 
-    /// What is noted about a server; `None` if nothing that could be read.
+    /// The note about a server; `None` if there is none that can be read.
     pub(super) fn get(&self, server_id: ServerId) -> io::Result<Option<Note>> {
         let path = self.dir_of(server_id).join(FILE);
         let bytes = match fs::read(&path) {
@@ -91,7 +91,7 @@ impl Records {
         match serde_json::from_slice(&bytes) {
             Ok(note) => Ok(Some(note)),
             Err(error) => {
-                // A note is not worth a server: what it said is lost, the server is not.
+                // An unreadable note is dropped; the server itself is not affected.
                 tracing::warn!(path = %path.display(), %error, "not a note about a server; it is passed over");
                 Ok(None)
             }
@@ -104,7 +104,7 @@ impl Records {
         self.write(note)
     }
 
-    /// Changes a note, if there is one. True if there is.
+    /// Changes a note, if there is one. True if there is one.
     pub(super) fn change(
         &self,
         server_id: ServerId,

@@ -15,7 +15,8 @@ const MOST: u64 = i32::MAX as u64;
 /// Longest time limit that may be configured: an hour is beyond every time limit of the agent.
 const MAX_SECONDS: f64 = 3_600.0;
 
-/// `sun_path` of Linux has 108 bytes with its end; a guest's sockets are `run_dir`/UUID`.metadata` and a shorter one.
+/// `sun_path` of Linux has 108 bytes with its end; a guest's sockets are `run_dir`/UUID`.metadata`
+/// and a shorter one.
 const MAX_RUN_DIR: usize = 108 - 1 - 1 - 36 - 9;
 
 /// How the hypervisor is reached and how its guests are made.
@@ -26,12 +27,13 @@ pub struct LibvirtSettings {
     pub uri: String,
     /// The program that speaks with libvirt.
     pub virsh: PathBuf,
-    /// Where disks and what the agent notes about its servers are: one directory each. On storage that all hosts share if servers
-    /// are to be moved between hosts.
+    /// Where disks and what the agent notes about its servers are: one directory each. On storage
+    /// that all hosts share if servers are to be moved between hosts.
     pub instances_dir: PathBuf,
     /// Where the sockets of guests are, two for each. Of this host alone, never on shared storage.
     pub run_dir: PathBuf,
-    /// How new servers are defined: a file with libvirt's domain XML and placeholders. Without it, a built-in one.
+    /// How new servers are defined: a file with libvirt's domain XML and placeholders. Without it,
+    /// a built-in one.
     pub template: Option<PathBuf>,
     /// `kvm`, or `qemu` for hosts without hardware virtualisation.
     pub domain_type: DomainType,
@@ -39,13 +41,15 @@ pub struct LibvirtSettings {
     pub image: Option<PathBuf>,
     /// The same for single flavors.
     pub images: BTreeMap<String, PathBuf>,
-    /// `raw` copies the image; `qcow2` lays a new file over it (with `qemu-img`), which takes no time and little room.
+    /// `raw` copies the image; `qcow2` lays a new file over it (with `qemu-img`), which takes no
+    /// time and little room.
     pub disk_format: DiskFormat,
     /// Where it differs from what the hypervisor says.
     pub inventory: BTreeMap<ResourceClass, Correction>,
     /// What the host is.
     pub traits: BTreeSet<Trait>,
-    /// How long a guest may take to shut down after its power button was pressed; then it is destroyed. Seconds.
+    /// How long a guest may take to shut down after its power button was pressed; then it is
+    /// destroyed. Seconds.
     pub shutdown_seconds: f64,
     /// How long a command that should be quick may take. Seconds.
     pub command_seconds: f64,
@@ -145,7 +149,8 @@ pub struct Peer {
     pub run_dir: Option<PathBuf>,
     /// How much of its memory servers may take, in MiB; all of it if nothing is said.
     pub memory_mb: Option<u64>,
-    /// More options of `virsh migrate`, for example `--copy-storage-all` where storage is not shared.
+    /// More options of `virsh migrate`, for example `--copy-storage-all` where storage is not
+    /// shared.
     #[serde(default)]
     pub options: Vec<String>,
 }
@@ -164,7 +169,8 @@ impl Default for LibvirtSettings {
             disk_format: DiskFormat::Raw,
             inventory: BTreeMap::new(),
             traits: BTreeSet::new(),
-            // Debian's and Fedora's guests need five to ten seconds; the room is wanted by somebody who waits.
+            // Guests of Debian and Fedora need five to ten seconds. The limit is short, because a
+            // preemptor waits for the capacity.
             shutdown_seconds: 20.0,
             // A busy libvirtd answers within a second.
             command_seconds: 30.0,

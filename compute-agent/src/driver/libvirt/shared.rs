@@ -1,9 +1,11 @@
-//! Servers whose place is on shared storage: their disk is there from the beginning, their memory when they are hibernated, and their token says
-//! which host may define and start them.
+//! Servers on shared storage. Their disk is there from the beginning, their memory is there while
+//! they are hibernated, and their token says which host may define and start them.
 //!
-//! Keeping one: the guest ends, what is to be known is written, the domain is undefined, the host's own notes go, the token is put down.
-//! Letting it go on: the token is taken, the domain is defined, the guest is restored or booted, its memory goes. Each step looks at what is
-//! there, so that a call that was cut off goes on where things are. QEMU's own lock on the disk stands behind all that.
+//! To keep a server, the driver ends the guest, writes the server's data, undefines the domain,
+//! removes the host's own notes and releases the token. To resume it, the driver takes the token,
+//! defines the domain, restores or boots the guest and removes its memory image. Each step checks
+//! the current state, so a call that was interrupted continues there. QEMU's own lock on the disk
+//! is a second protection.
 
 use super::ending::has_memory;
 use super::records::Note;
@@ -25,7 +27,7 @@ const START: &str = "start the server";
 /// libvirt's XML of the server, in its directory.
 const DOMAIN: &str = "domain.xml";
 
-/// What is to be known of a server to let it go on anywhere.
+/// The data that a host needs to resume a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     note: Note,
@@ -65,7 +67,7 @@ impl LibvirtDriver {
         done.map_err(|error| unusable(what, &error))
     }
 
-    /// What is known of a server whose token this host holds.
+    /// The data of a server whose token this host holds.
     async fn held(&self, id: ServerId, what: &'static str) -> Result<Option<Known>, DriverError> {
         match &self.storage {
             Some(storage) => self.on_storage(storage, what, move |s| s.held(id)).await,
@@ -82,7 +84,8 @@ impl LibvirtDriver {
         Ok(self.held(id, what).await?.map(|known| known.dir))
     }
 
-    /// What is kept of a server that does not run, by this host last, or under the token that it holds.
+    /// The kept state of a server that does not run and whose token this host holds or was the last
+    /// to release.
     pub(super) async fn kept(
         &self,
         id: ServerId,
@@ -96,7 +99,7 @@ impl LibvirtDriver {
         Ok(kept.map(|known| known.occupancy()))
     }
 
-    /// The same of all that libvirt does not have here.
+    /// The same for all servers that libvirt does not have here.
     pub(super) async fn all_kept(
         &self,
         here: BTreeSet<ServerId>,
@@ -124,7 +127,7 @@ impl LibvirtDriver {
         self.on_storage(storage, "list its servers", all).await
     }
 
-    /// Before a server begins: its token, and its directory if that is on the storage.
+    /// Prepares a new server: its token, and its directory if that is on the storage.
     pub(super) async fn hold_token(
         &self,
         start: &Start,
@@ -151,11 +154,11 @@ impl LibvirtDriver {
         Ok(Some(dir))
     }
 
-    /// Takes the token of a server that is to go on here.
+    /// Takes the token of a server to be resumed here.
     pub(super) async fn take_token(&self, start: &Start) -> Result<(), DriverError> {
         let server_id = start.server_id;
         let named = start.storage.as_deref();
-        // What is kept where this host has no access cannot go on here.
+        // A server that is kept on a storage without access from this host cannot resume here.
         let storage = self.storage.as_ref();
         let storage = storage.filter(|s| named.is_none() || s.is_named(named));
         let Some(storage) = storage else {
@@ -171,7 +174,7 @@ impl LibvirtDriver {
         }
     }
 
-    /// Defines a server whose token is held here, and lets it go on with what is kept of it.
+    /// Defines a server whose token this host holds, and resumes it with its kept state.
     pub(super) async fn go_on_from_storage(
         &self,
         start: &Start,
@@ -219,7 +222,7 @@ impl LibvirtDriver {
             .map_err(|error| unusable(what, &error))
     }
 
-    /// With the sockets where they are on this host.
+    /// Its domain with the socket paths of this host.
     fn moved_here(&self, known: &Known, xml: &str) -> String {
         let from = format!("'{}/", known.run_dir.display());
         let to = format!("'{}/", self.settings.run_dir.display());
@@ -266,7 +269,8 @@ impl LibvirtDriver {
             .map_err(|refused| super::starting::refusal(refused, id))
     }
 
-    /// It runs here: what was kept of its memory is over. Without effect for servers that are not on the storage.
+    /// Removes the memory image of a server that now runs here. Without effect for servers that are
+    /// not on the storage.
     pub(super) async fn runs_from_storage(&self, id: ServerId) -> Result<(), DriverError> {
         let (Some(storage), Some(mut known)) = (&self.storage, self.held(id, START).await?) else {
             return Ok(());
@@ -274,11 +278,12 @@ impl LibvirtDriver {
         if known.state == HostedState::Running {
             return Ok(());
         }
-        // A start that was cut off may have left it without a definition of its own.
+        // A start that was interrupted may not have defined the domain yet.
         self.define_from_storage(id, &known).await?;
         known.state = HostedState::Running;
         known.run_dir.clone_from(&self.settings.run_dir);
-        // In this order: memory that a guest has left behind must not be found by whoever lets it go on the next time, when its disk has moved on.
+        // The order matters: the next host that resumes the server must not find a memory image
+        // that is older than the disk.
         let end = move |storage: &SharedStorage| {
             remove_file(&known.dir.join(names::MEMORY))?;
             storage.write(id, &known)
@@ -286,7 +291,8 @@ impl LibvirtDriver {
         self.on_storage(storage, START, end).await
     }
 
-    /// What does not run here and has its token here is written down, undefined, and its token put down. True if it is kept on the storage then.
+    /// Keeps a server that does not run and whose token this host holds: writes its data, undefines
+    /// the domain and releases the token. True if the server is on the storage then.
     pub(super) async fn keep(&self, id: ServerId, what: &'static str) -> Result<bool, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(false);
@@ -298,7 +304,7 @@ impl LibvirtDriver {
         match domain.map(|domain| domain.state()) {
             Some(HostedState::Running) => return Ok(false),
             Some(_) => {
-                // Otherwise a start has failed, and all that is to be known is written.
+                // Otherwise a start has failed, and its data are already written.
                 if known.state == HostedState::Running {
                     let memory = known.dir.join(names::MEMORY);
                     known.state = match self.has_memory(&memory, what).await? {
@@ -312,14 +318,14 @@ impl LibvirtDriver {
                 }
                 self.drop_definition(id, what).await?;
             }
-            // It was lost while it ran: nothing of it can go on.
+            // It was lost while it ran, so it cannot resume.
             None if known.state == HostedState::Running => return Ok(false),
             None => {}
         }
         self.messengers.forget(id);
         self.metadata.shut(id);
         self.noted(what, move |records| records.remove(id)).await?;
-        // What has begun to run behind our back shows itself here, and keeps its token.
+        // A server that was started from outside in the meantime appears here, and keeps its token.
         let now = self.look(what).await?.servers.get(&id).copied();
         if now.is_some_and(|domain| domain.state() == HostedState::Running) {
             return Err(DriverError::Failed {
@@ -350,9 +356,9 @@ impl LibvirtDriver {
         self.on_storage(storage, what, write).await
     }
 
-    /// By its UUID, which is the server's: another domain may have the name.
+    /// By its UUID, which is the server's: another domain may have the same name.
     async fn drop_definition(&self, id: ServerId, what: &'static str) -> Result<(), DriverError> {
-        // Variables of its firmware, if it has any, belong to what is kept.
+        // The variables of its firmware, if any, are part of the kept state.
         let words = [
             "undefine",
             &id.to_string(),
@@ -366,8 +372,8 @@ impl LibvirtDriver {
         }
     }
 
-    /// Throws away what is on the storage under the token that is held here; with `named` also what anybody has put down there. True if there
-    /// was a token.
+    /// Deletes what the storage has under the token that this host holds; with `named` also what
+    /// any host has kept there. True if there was a token.
     pub(super) async fn clear_storage(
         &self,
         id: ServerId,

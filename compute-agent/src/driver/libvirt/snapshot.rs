@@ -5,7 +5,8 @@ use ebbtide_model::message::HostedState;
 use ebbtide_model::{ResourceClass, Resources, ServerId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The commands whose answers [`Snapshot::read`] understands. `--nowait`: a domain that is being saved must not hold up a look.
+/// The commands whose answers [`Snapshot::read`] understands. `--nowait`: a domain that is being
+/// saved must not hold up a look.
 pub(super) const COMMANDS: &str = "nodeinfo; list --all --with-managed-save --name; domstats --state --vcpu --balloon --nowait --raw";
 
 /// libvirt's `virDomainState`, as far as it matters.
@@ -25,7 +26,8 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// What it is doing, in our words. Whatever has a process holds its room: paused, crashed but kept, shutting down.
+    /// What it is doing, in our words. Whatever has a process holds its room: paused, crashed but
+    /// kept, shutting down.
     #[must_use]
     pub fn state(&self) -> HostedState {
         match (self.state, self.saved) {
@@ -39,7 +41,7 @@ impl Domain {
         self.state == state::PAUSED
     }
 
-    /// Processors and memory that nobody else can have because of it.
+    /// Processors and memory that this machine keeps from others.
     #[must_use]
     pub fn holds(&self) -> Resources {
         let mut holds = Resources::new();

@@ -1,4 +1,4 @@
-//! How servers begin, and go on.
+//! Starts and resumes servers.
 
 use super::records::Note;
 use super::snapshot::Snapshot;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 const WHAT: &str = "start the server";
 
-/// Room that is promised to a start that is under way; given back when the start ends, also if it is cut off.
+/// Capacity that is reserved for a running start. Released when the start ends or is dropped.
 #[derive(Debug)]
 struct Claim<'a> {
     claims: &'a Mutex<BTreeMap<ServerId, Resources>>,
@@ -32,7 +32,8 @@ impl LibvirtDriver {
         let begun = self.begin_or_go_on(start).await;
         match begun {
             Err(error) if start.resume => {
-                // Nobody hears that it does not run here before somebody else can have it.
+                // Releases the token before it reports that the server does not run here, so that
+                // another host can take it.
                 self.keep(start.server_id, WHAT).await?;
                 Err(match self.storage_dir(start.server_id, WHAT).await? {
                     Some(_) => DriverError::Failed {
@@ -51,7 +52,8 @@ impl LibvirtDriver {
         let (snapshot, claim, from_storage) = {
             let _one_at_a_time = self.looking_for_room.lock().await;
             let snapshot = self.look(WHAT).await?;
-            // A scheduler that knows nothing of storages asks the host that has kept it.
+            // A scheduler without support for shared storage asks the host that has kept the
+            // server.
             let is_here = snapshot.servers.contains_key(&server_id);
             let from_storage = start.resume && (start.storage.is_some() || !is_here);
             if let Some(since) = self.already_running(&snapshot, start).await? {
@@ -74,7 +76,7 @@ impl LibvirtDriver {
         Ok(since)
     }
 
-    /// Since when it runs, if it does. A guest that somebody has paused goes on.
+    /// The start time of a running server. Resumes a guest that was paused from outside.
     async fn already_running(
         &self,
         snapshot: &Snapshot,
@@ -131,7 +133,7 @@ impl LibvirtDriver {
         self.noted(WHAT, move |records| records.put(&note)).await
     }
 
-    /// A server that is here and does not run: boots, or goes on with its memory.
+    /// Boots a server that exists here and does not run, or resumes it with its memory.
     async fn go_on(
         &self,
         start: &Start,
@@ -145,7 +147,8 @@ impl LibvirtDriver {
             start: start.clone(),
             since,
             notice: None,
-            // Still there when a start that was cut off is repeated.
+            // The note keeps this until the start has succeeded, for a start that is repeated after
+            // an interruption.
             ended_by,
         };
         self.noted(WHAT, move |records| records.put(&note)).await?;
@@ -165,7 +168,7 @@ impl LibvirtDriver {
         self.write_down(start, since).await?;
         let begun = self.define_and_start(start, &dir).await;
         if begun.is_err() {
-            // Leaves nothing behind. What cannot be removed now is found by the next start or deletion.
+            // Leaves nothing behind. The next start or deletion removes what cannot be removed now.
             let removed = match self.remove(server_id, WHAT).await {
                 Err(DriverError::NotFound { .. }) => {
                     self.clear_storage(server_id, None, WHAT).await.map(drop)
@@ -200,7 +203,7 @@ impl LibvirtDriver {
 
 pub(super) fn refusal(refused: Refused, server_id: ServerId) -> DriverError {
     match refused {
-        // QEMU's words when the host has not the memory after all.
+        // QEMU's error text if the host lacks memory.
         Refused::Because(detail) if detail.contains("annot allocate memory") => {
             DriverError::NoRoom { detail }
         }

@@ -145,8 +145,8 @@ fn metadata(start: &Start) -> String {
     )
 }
 
-/// Text as it may stand in XML, in attributes too. Characters that XML does not know at all become question marks: a
-/// tenant chooses the names.
+/// Text as it may stand in XML, in attributes too. Characters that XML does not know at all become
+/// question marks: a tenant chooses the names.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

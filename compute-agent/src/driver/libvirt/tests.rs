@@ -1,4 +1,5 @@
-//! What can be said of the driver without a hypervisor. The rest is in `tests/hypervisor`, on real virtual machines.
+//! What can be said of the driver without a hypervisor. The rest is in `tests/hypervisor`, on real
+//! virtual machines.
 
 use super::channel::{self, Said};
 use super::records::{Note, NoticeNote, Records};
@@ -33,7 +34,7 @@ fn settings(text: &str) -> Result<LibvirtSettings, String> {
     LibvirtSettings::from_table(&text.parse().unwrap()).map_err(|error| error.to_string())
 }
 
-/// What virsh prints: one server of each state, and somebody else's machine.
+/// Output of virsh: one server in each state, and one foreign machine.
 const SAID: &str = "CPU model:           x86_64
 CPU(s):              8
 CPU frequency:       2596 MHz

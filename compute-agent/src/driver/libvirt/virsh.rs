@@ -1,5 +1,5 @@
-//! One call of libvirt: a `virsh` process, bounded in time. No library of libvirt is linked, so that the agent can be built
-//! and run where there is none.
+//! One call of libvirt: a `virsh` process, bounded in time. No library of libvirt is linked, so
+//! that the agent can be built and run where there is none.
 
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;
@@ -73,12 +73,12 @@ impl Virsh {
         }
     }
 
-    /// One command that takes as long as it takes: it is bounded by whoever asks for it.
+    /// Runs one command without a time limit; the caller limits it.
     pub(super) async fn wait(&self, words: &[&str]) -> Result<String, Refused> {
         let output = Command::new(&self.program)
             .args(["--quiet", "--connect", &self.uri])
             .args(words)
-            // What it says is understood in English only.
+            // The driver parses English output only.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .kill_on_drop(true)

@@ -1,7 +1,8 @@
-//! What Nova's API says, asked once for all hosts of this process.
+//! Data from Nova's API, read once for all hosts of this process.
 //!
-//! A task asks in the background: the servers every few seconds (only what has changed, and now and then all), the hosts now
-//! and then. Whoever wants to know gets what was heard last. Only servers that have their notice are looked at one by one.
+//! A background task reads the servers every few seconds (only changes, and now and then all of
+//! them) and the hosts now and then. Callers get the last result. Only servers that have their
+//! notice are read one by one.
 
 use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
@@ -21,41 +22,47 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
-/// What is older than so many intervals is not told any more: the agent then sends no heartbeats.
+/// Data older than this many intervals are not returned any more: the agent then sends no
+/// heartbeats.
 const STALE_AFTER: f64 = 6.0;
-/// But never sooner than this, in seconds: a list of a large cloud takes a while.
+/// Minimum of that age, in seconds: a list of a large cloud takes a while.
 const STALE_AT_LEAST: f64 = 60.0;
-/// How long looking at the servers that have their notice may take.
+/// Time limit of looking at the servers that have their notice.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
-/// How many requests Nova's API has from us at the same time. With hundreds of victims at once it would answer none of them in time.
+/// Maximum number of concurrent requests to Nova's API. With hundreds of victims at once it would
+/// answer none of them in time.
 const IN_FLIGHT: usize = 16;
 
-/// How many calls of the agent are under way at the same time; the others wait for their turn, without their time limits running. Enough
-/// to keep all requests busy, and few enough that a notice whose turn has come is given within seconds.
+/// Maximum number of concurrent calls of the agent. Further calls wait, and their time limits begin
+/// when they start. The number keeps all requests busy, and a notice whose turn has come is given
+/// within seconds.
 const PERMITS: usize = 32;
-/// The same for ending servers, which is mostly waiting for Nova to do it.
+/// The same for ending servers, which mostly means waiting for Nova.
 const END_TURNS: usize = 128;
 
-/// How many requests for lists Nova's API has from us at the same time. They have a line of their own: without them nothing is known of any
-/// host, however much is to be done on some.
+/// Maximum number of concurrent list requests to Nova's API. Lists have their own limit: without
+/// them the agent knows nothing of any host, however many other requests are running.
 const LISTS: usize = 2;
 
-/// One look at a server that has its notice in this time, over all of them, of each host first at that which was not seen for the longest.
-/// With more of them the list of changes is quicker, and Nova's API is left to those that are being ended.
+/// Interval between two looks at servers that have their notice, over all servers. Each host first
+/// looks at the server that it has not seen for the longest time. With more servers the list of
+/// changes is faster, and Nova's API stays free for ending servers.
 const WATCH_EVERY_MS: i64 = 250;
 
-/// So many servers of a host at a time.
+/// Maximum number of servers of a host in one look.
 const LOOKS: usize = 2;
 
-/// One look at a server that is being ended in this time, over all of them: where many are, the lists tell who is gone, and Nova's API is left
-/// to do what it was asked for.
+/// Interval between two looks at servers that are being ended, over all servers. If there are many,
+/// the lists show which ones are gone, and Nova's API stays free to end them.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A notice is tried if so much time is left for it, however long others have taken.
+/// Upper limit of the estimated duration of a notice: with more time left than this, a notice is
+/// always tried, however long others have taken.
 const LONGEST_NOTICE: Duration = Duration::from_secs(8);
 
-/// For how long Nova's word that there is no such server is good, in seconds: identifiers are never given twice.
+/// How long Nova's answer that a server does not exist stays valid, in seconds. Identifiers are
+/// never reused.
 const GONE_SECONDS: f64 = 2.0;
 
 /// The longest pause between two looks at a server that is being ended.
@@ -68,7 +75,7 @@ pub(super) struct NovaCloud {
     /// For lists.
     lists: Compute,
     settings: NovaSettings,
-    /// If only this host matters.
+    /// Set if only this host is of interest.
     only: Option<String>,
     clock: Arc<dyn Clock>,
     heard: Mutex<Heard>,
@@ -76,15 +83,15 @@ pub(super) struct NovaCloud {
     asking: Mutex<Option<Tasks<()>>>,
     permits: Arc<Semaphore>,
     end_turns: Arc<Semaphore>,
-    /// What notices take, in milliseconds.
+    /// Usual duration of a notice, in milliseconds.
     notice_ms: AtomicU64,
-    /// When the next look at a server that has its notice may be taken, in milliseconds since 1970.
+    /// Time of the next permitted look at a server that has its notice, in milliseconds since 1970.
     next_look: AtomicI64,
-    /// How many servers are being ended.
+    /// Number of servers that are being ended.
     ends: AtomicU32,
 }
 
-/// A server is being ended, until this is dropped.
+/// A guard: counts a server as being ended until it is dropped.
 pub(super) struct Ending<'a>(&'a AtomicU32);
 
 impl Drop for Ending<'_> {
@@ -96,13 +103,13 @@ impl Drop for Ending<'_> {
 #[derive(Debug, Default)]
 struct Heard {
     servers: Servers,
-    /// When each server that has its notice was looked at last.
+    /// The last look at each server that has its notice.
     looked: BTreeMap<Uuid, Timestamp>,
-    /// Of whom Nova has said in the last seconds that they are gone.
+    /// Servers that Nova has reported as gone in the last seconds.
     gone: BTreeMap<Uuid, Timestamp>,
     listed_at: Option<Timestamp>,
     listed_all_at: Option<Timestamp>,
-    /// The latest change that was heard of, as Nova writes it.
+    /// Time of the latest known change, as Nova writes it.
     since: Option<String>,
     hosts: BTreeMap<String, HostFacts>,
     hosts_at: Option<Timestamp>,
@@ -155,20 +162,20 @@ impl NovaCloud {
         Arc::clone(&self.clock)
     }
 
-    /// The right to one call of the agent.
+    /// The permit for one call of the agent.
     pub(super) async fn permit(&self, what: &Action) -> HypervisorPermit {
         let permits = match what {
             Action::Interrupt(_) | Action::Delete(_) => &self.end_turns,
             _ => &self.permits,
         };
-        // The semaphore is ours and never closed.
+        // The semaphore belongs to this struct and is never closed.
         match Arc::clone(permits).acquire_owned().await {
             Ok(permit) => HypervisorPermit::of(permit),
             Err(_) => HypervisorPermit::default(),
         }
     }
 
-    /// Remembers how long a notice has taken, the last ones counting most.
+    /// Records the duration of a notice; recent ones count most.
     pub(super) fn notice_took(&self, since: Timestamp) {
         let took = self.clock.now().millis_since(since).max(0).unsigned_abs();
         let before = self.notice_ms.load(Ordering::Relaxed);
@@ -176,7 +183,7 @@ impl NovaCloud {
         self.notice_ms.store(now, Ordering::Relaxed);
     }
 
-    /// What one is likely to take, with something to spare. Never so much that none would be tried any more.
+    /// The expected duration of a notice, with a margin. Limited, so that notices are still tried.
     pub(super) fn notice_takes(&self) -> Duration {
         let usual = self.notice_ms.load(Ordering::Relaxed);
         Duration::from_millis(usual * 3 / 2).min(LONGEST_NOTICE)
@@ -188,16 +195,16 @@ impl NovaCloud {
         Ending(&self.ends)
     }
 
-    /// Waits until it is time for the next look at a server that is being ended: after `pause`, longer where many are ended, or as soon
-    /// as a list says that it is gone.
+    /// Waits for the next look at a server that is being ended: for `pause`, longer if many are
+    /// being ended, or until a list shows that it is gone.
     pub(super) async fn pause_or_gone(&self, server_id: ServerId, pause: Duration) {
-        // A few are looked at as often as the settings say.
+        // With only a few such servers the interval of the settings applies.
         let others = self.ends.load(Ordering::Relaxed).saturating_sub(1);
         let pause = pause.max(LOOK_EVERY * others).min(LONGEST_PAUSE);
         let mut rounds = self.rounds.subscribe();
         let known = self.heard().servers.contains(server_id.0);
         let gone = async {
-            // What no list has ever told of cannot vanish from one.
+            // A server that was never in a list cannot vanish from one.
             while known && self.heard().servers.contains(server_id.0) {
                 if rounds.changed().await.is_err() {
                     break;
@@ -216,11 +223,11 @@ impl NovaCloud {
 
     // ---- what is told ----
 
-    /// Waits for the first answer; then tells whether there was one lately.
+    /// Waits for the first answer, then checks whether there was one recently.
     pub(super) async fn health(self: &Arc<Self>) -> Result<(), DriverError> {
         self.keep_asking();
         let mut rounds = self.rounds.subscribe();
-        // The sender is ours: it cannot have gone.
+        // This struct owns the sender, so it exists.
         let _ = rounds.wait_for(|round| *round > 0).await;
         let heard = self.heard();
         let stale = (self.settings.refresh_seconds * STALE_AFTER).max(STALE_AT_LEAST);
@@ -237,7 +244,7 @@ impl NovaCloud {
         })
     }
 
-    /// What a host has; nothing while Nova has not told.
+    /// The properties of a host; empty until Nova has reported them.
     pub(super) async fn facts(self: &Arc<Self>, host: &str) -> Result<HostFacts, DriverError> {
         self.health().await?;
         Ok(self.heard().hosts.get(host).cloned().unwrap_or_default())
@@ -260,7 +267,7 @@ impl NovaCloud {
         Ok(heard.hosts.keys().cloned().collect())
     }
 
-    /// The servers of a host. Those that have their notice are looked at, if that was not done just now.
+    /// The servers of a host. Looks at those that have their notice, unless that was just done.
     pub(super) async fn views_of(
         self: &Arc<Self>,
         host: &str,
@@ -281,7 +288,7 @@ impl NovaCloud {
             due.truncate(LOOKS);
             due
         };
-        // An API that hangs must not keep the host from its heartbeats; then the last list has to do.
+        // An API that hangs must not delay the host's heartbeats; the last list is used then.
         let looks = join_all(due.into_iter().map(|id| async move {
             if self.may_look(now) {
                 self.look_again(ServerId(id)).await;
@@ -291,14 +298,15 @@ impl NovaCloud {
         Ok(self.heard().servers.on(host).map(facts::view).collect())
     }
 
-    /// The servers of a host that are like this, as they were heard of last.
+    /// The servers of a host that match `like`, from the last list.
     pub(super) fn which_on(&self, host: &str, like: fn(&Server) -> bool) -> Vec<ServerId> {
         let heard = self.heard();
         let like = heard.servers.on(host).filter(|server| like(server));
         like.map(|server| ServerId(server.id)).collect()
     }
 
-    /// Whether it is time for one more look; then the next one has to wait. A clock that was set back does not stop them.
+    /// Whether another look is permitted now; if so, reserves it. Also permits it if the clock was
+    /// set back.
     fn may_look(&self, now: Timestamp) -> bool {
         let (now, every) = (now.as_millis(), WATCH_EVERY_MS);
         let free = |next: i64| (next <= now || next > now + every).then_some(now + every);
@@ -306,7 +314,7 @@ impl NovaCloud {
         self.next_look.fetch_update(order, order, free).is_ok()
     }
 
-    /// One server, as it is now. Waits for an API that is away; the agent limits that.
+    /// The current state of one server. Waits for an unavailable API; the agent limits the time.
     pub(super) async fn server(
         &self,
         server_id: ServerId,
@@ -327,7 +335,7 @@ impl NovaCloud {
         }
     }
 
-    /// Puts right what is known of one server. If it cannot be asked, the next list will tell.
+    /// Reads one server again. If that fails, the next list corrects its data.
     pub(super) async fn look_again(&self, server_id: ServerId) {
         match self.compute.server(server_id.0).await {
             Ok(server) => self.believe(Some(server), server_id),
@@ -338,7 +346,7 @@ impl NovaCloud {
         }
     }
 
-    /// What we have just done to a server, without asking Nova what it knows.
+    /// Stores what the driver has just done to a server, without asking Nova.
     pub(super) fn believe(&self, server: Option<Server>, server_id: ServerId) {
         let mut heard = self.heard();
         match server {
@@ -358,7 +366,8 @@ impl NovaCloud {
         }
     }
 
-    /// Whether Nova has just said that there is no such server: it need not be asked again.
+    /// Whether Nova has just reported that the server does not exist, so that another request is
+    /// unnecessary.
     pub(super) fn is_just_gone(&self, server_id: ServerId) -> bool {
         let at = self.heard().gone.get(&server_id.0).copied();
         is_younger(at, self.clock.now(), GONE_SECONDS)
@@ -407,7 +416,7 @@ impl NovaCloud {
         let found = self.lists.servers(&filter).await?;
         let mut heard = self.heard();
         if filter.changes_since.is_none() {
-            // What is in a cell that does not answer is where it was.
+            // Servers in a cell that does not answer keep their last known data.
             let silent = found.iter().filter(|server| server.is_partial());
             let silent: BTreeSet<Uuid> = silent.map(|server| server.id).collect();
             heard.servers.keep_only(&silent);
@@ -417,7 +426,8 @@ impl NovaCloud {
             if server.is_partial() {
                 continue;
             }
-            // Nova's own time: whether our clock is right does not matter. Its points of time compare as text.
+            // Uses Nova's own time, so this host's clock does not matter. Nova's timestamps can be
+            // compared as text.
             if heard.since.as_ref() < server.updated.as_ref() {
                 heard.since.clone_from(&server.updated);
             }
@@ -435,7 +445,8 @@ impl NovaCloud {
         Ok(())
     }
 
-    /// A host's own list is short, and only a whole one says who has left the host.
+    /// A single host's list is short, and only a complete list shows which servers have left the
+    /// host.
     fn filter(&self, now: Timestamp) -> ServerFilter {
         if let Some(host) = &self.only {
             return ServerFilter::on_host(host);
@@ -453,7 +464,7 @@ async fn ask_for_ever(cloud: Weak<NovaCloud>) {
     while let Some(alive) = cloud.upgrade() {
         alive.ask().await;
         let pause = seconds(alive.settings.refresh_seconds);
-        // So that the last driver that goes takes this task along.
+        // Lets this task end with the last driver.
         drop(alive);
         tokio::time::sleep(pause).await;
     }

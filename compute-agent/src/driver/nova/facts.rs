@@ -1,4 +1,4 @@
-//! Nova's servers and hypervisors in the agent's words.
+//! Converts Nova's servers and hypervisors to the agent's types.
 
 use super::{judge, notice};
 use crate::driver::{HostFacts, Occupancy, ServerView};
@@ -7,7 +7,7 @@ use ebbtide_model::{Inventory, ResourceClass, Resources, ServerId, Timestamp};
 use ebbtide_openstack::compute::{Hypervisor, Server};
 use std::collections::BTreeMap;
 
-/// Whether it runs. What is not known for certain is taken to run.
+/// Its state. A server counts as running unless it certainly is not.
 pub(super) fn state(server: &Server) -> HostedState {
     match server.status.as_str() {
         "SHUTOFF" | "SHELVED" | "SOFT_DELETED" => HostedState::Stopped,
@@ -25,7 +25,7 @@ pub(super) fn view(server: &Server) -> ServerView {
     }
 }
 
-/// Since when it runs; Nova writes no zone and means UTC.
+/// Its launch time; Nova writes no zone and means UTC.
 pub(super) fn launched_at(server: &Server) -> Option<Timestamp> {
     let text = server.launched_at.as_deref()?;
     let zoned = text.ends_with('Z') || text.contains('+');
@@ -47,7 +47,7 @@ pub(super) fn occupancy(server: &Server, host: &str) -> Occupancy {
     let flavor = &server.flavor;
     let mut holds = Resources::new();
     let mut hold = |class, amount| {
-        // An absurd amount is none: what a server holds is compared, never added up.
+        // An amount out of range is ignored: what a server holds is only compared, never added up.
         let _ = holds.set(class, amount);
     };
     if !offloaded {
@@ -68,7 +68,8 @@ pub(super) fn occupancy(server: &Server, host: &str) -> Occupancy {
     }
 }
 
-/// What the hosts have, by host. Ratios and reserved amounts are Placement's business: nothing here is decided on.
+/// The properties of each host. Ratios and reserved amounts are left to Placement, because no
+/// decision uses them here.
 pub(super) fn hosts(hypervisors: &[Hypervisor]) -> BTreeMap<String, HostFacts> {
     let mut hosts: BTreeMap<String, HostFacts> = BTreeMap::new();
     for hypervisor in hypervisors {
@@ -79,7 +80,8 @@ pub(super) fn hosts(hypervisors: &[Hypervisor]) -> BTreeMap<String, HostFacts> {
             (ResourceClass::disk_gb(), hypervisor.local_gb),
         ];
         for (class, amount) in amounts {
-            // Only some drivers have several nodes a host; theirs are added up. A host without disk of its own says 0.
+            // Only some drivers have several nodes for each host; their amounts are added up. A
+            // host without its own disk reports 0.
             let amount = u64::try_from(amount).unwrap_or(0);
             let sum = facts
                 .inventory

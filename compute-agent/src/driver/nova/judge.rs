@@ -1,11 +1,11 @@
-//! What Nova shows of a server, and what there is to do next: pure.
+//! Chooses the next step from what Nova shows of a server. Pure.
 
 use ebbtide_openstack::compute::Server;
 
 /// How a server is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// Deleted, and nothing of it left.
+    /// Deleted completely.
     Gone,
     /// Shut down.
     Stopped,
@@ -15,7 +15,7 @@ pub(super) enum Goal {
     Elsewhere,
 }
 
-/// What can be asked of Nova.
+/// A request to Nova.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     Delete,
@@ -26,18 +26,18 @@ pub(super) enum Request {
     LiveMigrate,
 }
 
-/// What there is to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Nothing: it is so.
+    /// Nothing: the goal is reached.
     Done,
-    /// Nova is at work.
+    /// Wait: Nova is working on it.
     Wait,
-    /// Ask for this.
+    /// Send this request.
     Ask(Request),
-    /// It is not on this host, so it is not ours to touch.
+    /// Nothing: the server is not on this host, so the driver must not touch it.
     NotHere,
-    /// Not from this state.
+    /// The goal cannot be reached from this state.
     Impossible(String),
 }
 
@@ -46,7 +46,7 @@ pub(super) fn is_on(server: &Server, host: &str) -> bool {
     server.host.as_deref() == Some(host) && server.status != "DELETED"
 }
 
-/// What there is to do next with a server of this host.
+/// The next step for a server of this host.
 pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
     let status = server.status.as_str();
     if status == "DELETED" {
@@ -59,7 +59,7 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
     let task = server.task_state.as_deref();
     match server.host.as_deref() {
         Some(found) if found == host => {}
-        // It has left, or is about to have left: the new host is shown when the move is over.
+        // It has left or is about to: Nova shows the new host when the move is finished.
         Some(_) if goal == Goal::Elsewhere => {
             return if task.is_none() {
                 Move::Done
@@ -78,17 +78,18 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
         None => return Move::NotHere,
     }
     match goal {
-        // A deletion is taken in every state, also while something else is going on.
+        // Nova accepts a deletion in every state, also during another task.
         Goal::Gone => match (status, task) {
             ("SOFT_DELETED", None) => Move::Ask(Request::ForceDelete),
-            // Nova clears the host a moment after the task. What holds no room here is its owner's to keep.
+            // Nova clears the host a moment after the task. A server that holds nothing here stays
+            // with its owner.
             ("SHELVED_OFFLOADED", None) => Move::NotHere,
             (_, Some("deleting" | "soft-deleting")) => Move::Wait,
             _ => Move::Ask(Request::Delete),
         },
         _ if task.is_some() => Move::Wait,
         Goal::Stopped => match status {
-            // What does not run is stopped enough.
+            // Every state without a running guest counts as stopped.
             "SHUTOFF" | "SUSPENDED" | "SHELVED" | "SHELVED_OFFLOADED" | "SOFT_DELETED" => {
                 Move::Done
             }
@@ -111,8 +112,9 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
 }
 
 impl Request {
-    /// How often it is asked for before that is taken for a no. A migration that Nova has given up once has no host to go to; the
-    /// others may have met something that the tenant did at the same moment.
+    /// How often the request is sent before it counts as refused. A migration that Nova has given
+    /// up once has no target host. The other requests may have collided with an action of the
+    /// tenant.
     pub(super) fn tries(self) -> u32 {
         match self {
             Self::LiveMigrate => 1,

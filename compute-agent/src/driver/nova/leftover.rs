@@ -1,7 +1,9 @@
-//! Servers that were ended and are not deleted: Placement or a database was away when their compute wanted to write the last of it down.
+//! Ended servers that are not deleted: Placement or a database was unavailable when their compute
+//! wanted to record the end.
 //!
-//! The guest is gone by then and its room is free, so whoever waits for it need not wait for this. But Nova shows the server in ERROR, with
-//! what it held still booked, until somebody deletes it once more. That is done here, because it was our deletion.
+//! The guest is gone by then and its capacity is free, so a waiting preemptor need not wait for
+//! this. But Nova shows the server in ERROR, with its allocations still booked, until it is deleted
+//! once more. The driver does that, because the deletion was its own.
 
 use super::NovaDriver;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
@@ -11,17 +13,17 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a deletion has before it is asked for again.
+/// Time for a deletion before it is requested again.
 const AGAIN: Seconds = Seconds(10);
-/// How long Nova's API may take to say yes to all of them; heartbeats wait for it. Who is not asked in this time is asked the next.
+/// Time limit for requesting all of them; heartbeats wait for it. The rest follows the next time.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// When the deletion of each was asked for last.
+/// Time of the last deletion request for each server.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers(Mutex<BTreeMap<ServerId, Timestamp>>);
 
 impl Leftovers {
-    /// Those of `servers` for which it is time. The others are forgotten.
+    /// Those of `servers` whose deletion is due. Forgets all others.
     fn due(&self, servers: Vec<ServerId>, now: Timestamp) -> Vec<ServerId> {
         let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         asked.retain(|server_id, _| servers.contains(server_id));
@@ -42,7 +44,8 @@ pub(super) fn is_stranded(server: &Server) -> bool {
 }
 
 impl NovaDriver {
-    /// Asks again for the deletion of servers that we have ended and that Nova did not delete.
+    /// Requests again the deletion of servers that the driver has ended and that Nova did not
+    /// delete.
     pub(super) async fn clear_away(&self) {
         let stranded = self.cloud.which_on(&self.host, is_stranded);
         let ours = stranded

@@ -1,11 +1,13 @@
 //! The nova driver: evacuates through Nova's API, beside nova-compute or for many hosts at once.
 //!
-//! Notices are server metadata (`openstack server show`, and the metadata service inside of the guest). The end is `DELETE`,
-//! `os-stop`, `shelve` and `shelveOffload`, or `os-migrateLive`; each call returns when Nova shows the effect. What there is
-//! to do next is decided anew from what Nova shows each time (`judge.rs`), so a call that is repeated, or whose answer was
-//! lost, goes on where things are. While Nova's API is away a call waits, until the agent's time limit for it.
+//! Notices are server metadata (`openstack server show`, and the metadata service inside the
+//! guest). Servers end by `DELETE`, `os-stop`, `shelve` and `shelveOffload`, or `os-migrateLive`;
+//! each call returns when Nova shows the effect. The driver chooses each next step from what Nova
+//! shows at that time (`judge.rs`), so a call that is repeated, or whose answer was lost, continues
+//! from the current state. While Nova's API is unavailable a call waits, until the agent's time
+//! limit.
 //!
-//! A server that Nova shows on another host is not here: it is never touched.
+//! The driver never touches a server that Nova shows on another host.
 
 mod cloud;
 mod facts;
@@ -97,8 +99,8 @@ impl NovaDriver {
         }
     }
 
-    /// Sets metadata for the tenant to see. That Nova refuses (a quota, a state that forbids it) must not keep anybody on a
-    /// host: a tenant could bring that about.
+    /// Sets metadata for the tenant to see. If Nova refuses (a quota, a state that forbids it), the
+    /// evacuation goes on all the same; otherwise a tenant could prevent it.
     async fn tell(
         &self,
         server: &Server,
@@ -121,7 +123,8 @@ impl NovaDriver {
         }
     }
 
-    /// Removes what a notice has written, the evacuation last, so that a repetition finds what is left.
+    /// Removes what a notice has written, the evacuation last, so that a repeated call finds the
+    /// rest.
     async fn untell(&self, server: &Server, what: &'static str) -> Result<(), DriverError> {
         for key in notice::keys_to_remove(&server.metadata) {
             match self.cloud.compute().delete_metadata(server.id, key).await {
@@ -135,7 +138,7 @@ impl NovaDriver {
         Ok(())
     }
 
-    /// What a server that goes on existing shows its owner from now on.
+    /// Writes metadata that shows the owner of a kept server what happened.
     async fn mark(&self, server: &Server, how: &str) -> Result<(), DriverError> {
         let what = "tell the tenant what happened";
         self.tell(server, notice::evacuated(how, self.clock.now()), what)
@@ -152,7 +155,7 @@ impl NovaDriver {
         let reached = self.reach(server_id, goal, how).await;
         match &reached {
             Ok(server) => self.cloud.believe(server.clone(), server_id),
-            // Perhaps it is on another host by now.
+            // It may be on another host by now.
             Err(_) => self.cloud.look_again(server_id).await,
         }
         match reached {
@@ -165,7 +168,8 @@ impl NovaDriver {
                 }
             }
             Err(error @ DriverError::NotFound { .. }) => {
-                // Ended by us before a restart, most probably: then its bill was begun and not finished.
+                // The driver most probably ended it before a restart: then its usage record was
+                // begun and not finished.
                 self.usage.ended(server_id, how, self.clock.now()).await?;
                 Err(error)
             }
@@ -306,10 +310,10 @@ impl Driver for NovaDriver {
     }
 }
 
-/// What a behaviour is called in a notice.
+/// The name of a behaviour in a notice.
 fn behaviour_word(behaviour: InterruptionBehaviour) -> &'static str {
     match behaviour {
-        // The word that Nova's users know.
+        // The term that Nova's users know.
         InterruptionBehaviour::Hibernate => "shelve",
         other => other.as_str(),
     }

@@ -1,4 +1,5 @@
-//! The keys of a server's metadata that tell its owner, and the guest, what will happen and what has happened.
+//! The keys of a server's metadata that tell its owner, and the guest, what will happen and what
+//! has happened.
 
 use super::behaviour_word;
 use crate::driver::GuestNotice;

@@ -1,6 +1,8 @@
-//! Bringing a server to its end: look, decide, ask, and again, until Nova shows that it is so.
+//! Ends a server: looks, chooses the next step, sends a request, and repeats that until Nova shows
+//! the goal.
 //!
-//! There is no time limit here. The agent has one for every call and drops it then; the next call looks anew.
+//! There is no time limit here. The agent has one for every call and drops the call then; the next
+//! call starts from the current state.
 
 use super::NovaDriver;
 use super::cloud::failed;
@@ -11,11 +13,12 @@ use ebbtide_model::message::EvacuatedHow;
 use ebbtide_openstack::compute::{Accepted, Server};
 use ebbtide_openstack::{Compute, Effect, OpenStackError};
 
-/// The longest pause between two looks at a server that is being ended, in settings of `poll_seconds`.
+/// The longest pause between two looks at a server that is being ended, in settings of
+/// `poll_seconds`.
 const POLLS_GROW_TO: u32 = 8;
 
 impl NovaDriver {
-    /// Does what there is to do. Returns the server as it is then; `None` if it is gone.
+    /// Works until the goal is reached. Returns the server as it is then; `None` if it is gone.
     pub(super) async fn reach(
         &self,
         server_id: ServerId,
@@ -28,7 +31,7 @@ impl NovaDriver {
         let mut asked = 0;
         let mut pause = self.cloud.settings().poll();
         let longest = pause * POLLS_GROW_TO;
-        // Nova may have heard us, even if we have not heard its answer.
+        // Nova may have received a request whose answer was lost.
         let mut heard = false;
         let mut refusal = String::new();
         let _counted = self.cloud.ending();
@@ -64,7 +67,7 @@ impl NovaDriver {
                             .await?;
                     }
                     if request == Request::Shelve {
-                        // Nova takes no metadata of a shelved server.
+                        // Nova accepts no metadata for a shelved server.
                         self.mark(&server, "shelved").await?;
                     }
                     match ask(&compute, server_id, request).await {
@@ -75,7 +78,7 @@ impl NovaDriver {
                                 "Nova has been asked"
                             );
                         }
-                        // Whether it was done shows at the next look.
+                        // The next look shows whether it was done.
                         Err(OpenStackError::NotFound { .. }) => {}
                         Err(error) if error.is_passing() => {
                             heard |= error.effect() == Effect::Unknown;
@@ -93,12 +96,12 @@ impl NovaDriver {
                 }
             }
             self.cloud.pause_or_gone(server_id, pause).await;
-            // What was not done at once takes its time; a hundred of them would keep Nova's API from doing it.
+            // The pause grows: hundreds of waiting calls would keep Nova's API from working.
             pause = (pause * 3 / 2).min(longest);
         }
     }
 
-    /// Why Nova has not done it: its refusal, or what its last instance action says.
+    /// Why Nova has not reached the goal: its refusal, or the text of its last instance action.
     async fn why(&self, compute: &Compute, server_id: ServerId, refusal: String) -> String {
         if !refusal.is_empty() {
             return refusal;
@@ -134,7 +137,8 @@ async fn ask(
     }
 }
 
-/// A move that Nova refuses will be refused again; the others may work the next time.
+/// The error for a refusal. Nova would refuse a migration again; other requests may succeed the
+/// next time.
 fn refused(goal: Goal, detail: String) -> DriverError {
     match goal {
         Goal::Elsewhere => DriverError::NoRoom { detail },

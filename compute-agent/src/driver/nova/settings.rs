@@ -13,12 +13,14 @@ use toml::{Table, Value};
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NovaSettings {
-    /// The hosts for which this one process speaks, by the names of their nova-compute services, or `["*"]` for all. Empty: only
-    /// for `host`.
+    /// The hosts for which this one process speaks, by the names of their nova-compute services, or
+    /// `["*"]` for all. Empty: only for `host`.
     pub hosts: Vec<String>,
-    /// The credentials, by keystoneauth's names: `auth_url`, `username`, `user_domain_name`, `password`, …
+    /// The credentials, by keystoneauth's names: `auth_url`, `username`, `user_domain_name`,
+    /// `password`, …
     auth: Table,
-    /// How Nova's API is found: `region_name`, `valid_interfaces`, `endpoint_override`, `timeout`, …
+    /// How Nova's API is found: `region_name`, `valid_interfaces`, `endpoint_override`, `timeout`,
+    /// …
     compute: Table,
     /// Take credentials and region from this file where `auth` is empty.
     pub nova_conf: Option<PathBuf>,
@@ -45,11 +47,13 @@ impl Default for NovaSettings {
             auth: Table::new(),
             compute: Table::new(),
             nova_conf: None,
-            // Every compute host has it, and its user is an administrator of Placement and usually of Nova.
+            // Every compute host has it, and its user is an administrator of Placement and usually
+            // of Nova.
             nova_conf_section: "placement".to_owned(),
             // Heartbeats say what runs; ten seconds is their usual interval.
             refresh_seconds: 10.0,
-            // What a list of changes cannot say (a server that left while our clock and Nova's disagreed) is put right then.
+            // What a list of changes cannot say (a server that left while our clock and Nova's
+            // disagreed) is put right then.
             full_list_seconds: 300.0,
             // One small request for each victim.
             watch_seconds: 2.0,

@@ -212,7 +212,7 @@ async fn a_server_that_nova_could_not_delete_to_the_end_is_deleted_again() {
         rig.driver.list().await.unwrap();
         rig.nova.next_list().await;
     }
-    // Somebody else's server in ERROR is left alone.
+    // The driver does not touch a server in ERROR that it has not ended.
     broken(2);
     for _ in 0..3 {
         rig.driver.list().await.unwrap();

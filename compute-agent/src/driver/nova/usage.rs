@@ -1,8 +1,9 @@
-//! `usage.jsonl`: what was running until we ended it, for whoever bills. The last, partial hour of a server that we end is not
-//! billed.
+//! `usage.jsonl`: a record for the billing system of the servers that ran until the driver ended
+//! them. The last, partial hour of such a server is not billed.
 //!
-//! One JSON object a line: `noticed` when a server has its notice, `ending` before Nova is asked to end it, `ended` when it
-//! has. Each line is on disk before anything further is done. A server that goes on running elsewhere has no `ended` line.
+//! One JSON object a line: `noticed` when a server has its notice, `ending` before the driver asks
+//! Nova to end it, `ended` when Nova has. The driver writes each line to disk before it continues.
+//! A server that goes on running elsewhere has no `ended` line.
 
 use super::facts;
 use crate::driver::DriverError;
@@ -129,7 +130,8 @@ impl UsageLog {
         self.write(record).await
     }
 
-    /// Before Nova is asked to end it. Only what was noticed is ours to bill; a repetition keeps the first moment.
+    /// Before Nova is asked to end it. Only what was noticed is ours to bill; a repetition keeps
+    /// the first moment.
     pub(super) async fn ending(
         &self,
         server: &Server,

@@ -1,5 +1,5 @@
-//! How the simulated hypervisor and its guests misbehave. Everything here is put in by a person or a test, and stays until it
-//! is used up or cleared.
+//! How the simulated hypervisor and its guests misbehave. Everything here is put in by a person or
+//! a test, and stays until it is used up or cleared.
 
 use clap::ValueEnum;
 use ebbtide_model::ServerId;

@@ -1,7 +1,8 @@
-//! The metadata of simulated guests: a socket for each that runs, `DIR/SERVER_ID.metadata`, with what a real guest would read.
+//! The metadata of simulated guests: a socket for each that runs, `DIR/SERVER_ID.metadata`, with
+//! what a real guest would read.
 //!
-//! `curl --unix-socket DIR/SERVER_ID.metadata http://x/latest/meta-data/spot/instance-action` is the guest's tool, and what it answers
-//! counts as the guest's word.
+//! `curl --unix-socket DIR/SERVER_ID.metadata http://x/latest/meta-data/spot/instance-action` is
+//! the guest's tool, and what it answers counts as the guest's word.
 
 use super::state::{SimulatedGuest, SimulatedState};
 use super::store::SimulatedStore;
@@ -46,7 +47,7 @@ impl Metadata {
         open.retain(|server_id, _| {
             let keep = running.contains(server_id);
             if !keep {
-                // Gone already, if somebody has cleaned up.
+                // The file may already be gone, for example after a manual cleanup.
                 let _ = std::fs::remove_file(self.dir.join(file(*server_id)));
             }
             keep

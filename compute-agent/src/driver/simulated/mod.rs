@@ -1,8 +1,9 @@
 //! The simulated driver: a stand-in hypervisor that lives in a file.
 //!
-//! It keeps its servers across restarts of the agent, takes time to act, gives away no more than it has, and misbehaves on
-//! request: see [`faults`] and `ebbtide-agent simulate --help`. Its file is changed under a lock and replaced atomically, so
-//! that a person, a test and the agent can work on it at the same time.
+//! It keeps its servers across restarts of the agent, takes time to act, gives away no more than it
+//! has, and misbehaves on request: see [`faults`] and `ebbtide-agent simulate --help`. Its file is
+//! changed under a lock and replaced atomically, so that a person, a test and the agent can work on
+//! it at the same time.
 
 pub mod faults;
 mod metadata;
@@ -81,7 +82,8 @@ impl SimulatedDriver {
         self
     }
 
-    /// Reads or changes the state, beside the async threads. What guests have done by themselves meanwhile comes first.
+    /// Reads or changes the state outside the async threads. First applies what guests have done by
+    /// themselves meanwhile.
     async fn change<T: Send + 'static>(
         &self,
         what: FaultyAction,
@@ -105,7 +107,7 @@ impl SimulatedDriver {
         }
     }
 
-    /// Takes the time that the action takes, or misbehaves as it was told to.
+    /// Waits as long as the action takes, or injects the configured fault.
     async fn begin(&self, what: FaultyAction) -> Result<(), DriverError> {
         let plan = self
             .change(what, move |state, _| state.faults.next(what))
@@ -140,7 +142,7 @@ impl SimulatedDriver {
 impl SimulatedDriver {
     async fn begin_or_go_on(&self, start: &Start) -> Result<Timestamp, DriverError> {
         let (server_id, named) = (start.server_id, start.storage.as_deref());
-        // A scheduler that knows nothing of storages asks the host that has kept it.
+        // A scheduler without support for shared storage asks the host that has kept the server.
         let ours = start.resume
             && named.is_none()
             && self.kept(server_id, FaultyAction::Start).await?.is_some();
@@ -148,7 +150,7 @@ impl SimulatedDriver {
             Some(storage) if start.resume && (ours || storage.is_named(named)) => {
                 self.take_over(storage, server_id).await?;
             }
-            // What is kept where this host has no access cannot go on here.
+            // A server that is kept on a storage without access from this host cannot resume here.
             _ if start.resume && named.is_some() => {
                 return Err(DriverError::NotFound { server_id });
             }
@@ -157,7 +159,7 @@ impl SimulatedDriver {
         }
         let (id, start) = (start.server_id, start.clone());
         let inventory = self.settings.facts().inventory;
-        // The room is looked at when the start takes effect, not when it was asked for.
+        // The capacity is checked when the start takes effect, not when it is requested.
         let effect = move |state: &mut SimulatedState, now| state.start(&start, &inventory, now);
         let since = self.act(FaultyAction::Start, effect).await?;
         self.runs_now(id).await?;
@@ -173,7 +175,7 @@ impl SimulatedDriver {
         let end = move |hypervisor: &mut SimulatedState, _| hypervisor.halt(id, state);
         match self.act(what, end).await {
             Ok(()) => self.keep(id, what).await.map(drop),
-            // It was dropped here, and its token may have to be put down yet.
+            // The server was dropped here, and its token may still have to be released.
             Err(DriverError::NotFound { .. }) if self.keep(id, what).await? => Ok(()),
             refused => refused,
         }
@@ -211,7 +213,7 @@ impl Driver for SimulatedDriver {
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
         let list = |state: &mut SimulatedState, _| Ok(state.views());
-        // What is dropped here is on the storage before; so the hypervisor is asked first.
+        // A server is on the storage before it is dropped here, so the hypervisor is asked first.
         let mut views = self.act(FaultyAction::List, list).await?;
         for kept in self.all_kept().await? {
             if !views.iter().any(|view| view.server_id == kept.server_id) {
@@ -247,7 +249,8 @@ impl Driver for SimulatedDriver {
         let begun = self.begin_or_go_on(start).await;
         match begun {
             Err(error) if start.resume => {
-                // Nobody hears that it does not run here before somebody else can have it.
+                // Releases the token before it reports that the server does not run here, so that
+                // another host can take it.
                 self.keep(id, FaultyAction::Start).await?;
                 Err(self.unless_held(id, error).await?)
             }

@@ -10,23 +10,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest time that an action may be configured to take: an hour is beyond every time limit of the agent.
+/// Longest time that an action may be configured to take: an hour is beyond every time limit of the
+/// agent.
 const MAX_SECONDS: f64 = 3_600.0;
 
-/// `sun_path` of Linux has 108 bytes with its end; a socket is this directory, `/`, a UUID and `.metadata`.
+/// `sun_path` of Linux has 108 bytes with its end; a socket is this directory, `/`, a UUID and
+/// `.metadata`.
 const MAX_METADATA_DIR: usize = 108 - 1 - 1 - 36 - 9;
 
 /// How large the simulated host is, and how long its hypervisor takes. All times are in seconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimulatedSettings {
-    /// What the host has: a plain total, or a table with `total`, `reserved` and `allocation_ratio`.
+    /// What the host has: a plain total, or a table with `total`, `reserved` and
+    /// `allocation_ratio`.
     pub inventory: BTreeMap<ResourceClass, Amount>,
     /// What the host is.
     pub traits: BTreeSet<Trait>,
-    /// Where the hypervisor keeps its state, as on a disk of its own; in the agent's state directory if it is not set.
+    /// Where the hypervisor keeps its state, as on a disk of its own; in the agent's state
+    /// directory if it is not set.
     pub dir: Option<PathBuf>,
-    /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most 61 bytes long.
+    /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most
+    /// 61 bytes long.
     pub metadata_dir: Option<PathBuf>,
     /// The storage that it shares with other hosts, where preemptible servers are kept.
     pub storage: Option<StorageSettings>,

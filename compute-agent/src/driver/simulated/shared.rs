@@ -1,5 +1,5 @@
-//! Servers of a simulated hypervisor whose place is on shared storage. Called while the hypervisor's file is locked; what is in the file rules, and
-//! the token says what is kept.
+//! Servers of a simulated hypervisor whose place is on shared storage. Called while the
+//! hypervisor's file is locked; what is in the file rules, and the token says what is kept.
 
 use super::SimulatedDriver;
 use super::faults::FaultyAction;
@@ -12,11 +12,12 @@ use ebbtide_model::message::{HostedState, Start};
 use std::io;
 use std::sync::Arc;
 
-/// What is known of a server under its token. `state` is `running` while a host runs it: then there is nothing to go on with but that.
+/// The data of a server under its token. `state` is `running` while a host runs it: then it cannot
+/// resume from these data.
 pub(super) type Known = SimulatedGuest;
 
 impl SimulatedDriver {
-    /// Works on the storage, beside the async threads. Only with storage.
+    /// Accesses the storage outside the async threads. Only with a storage.
     async fn on_storage<T: Send + 'static>(
         &self,
         storage: &Arc<SharedStorage>,
@@ -28,7 +29,7 @@ impl SimulatedDriver {
         done.map_err(|error| unusable(what.words(), &error))
     }
 
-    /// Before a server begins here: its token.
+    /// Creates the token of a server that begins here.
     pub(super) async fn hold_token(&self, start: &Start) -> Result<(), DriverError> {
         let Some(storage) = self.storage.as_ref().filter(|_| start.preemptible) else {
             return Ok(());
@@ -41,7 +42,8 @@ impl SimulatedDriver {
         self.on_storage(storage, FaultyAction::Start, hold).await
     }
 
-    /// Takes the token of a server that is to go on, and puts it into the hypervisor's file, where it does not run yet.
+    /// Takes the token of a server to be resumed, and adds the server to the hypervisor's file,
+    /// where it does not run yet.
     pub(super) async fn take_over(
         &self,
         storage: &Arc<SharedStorage>,
@@ -62,7 +64,7 @@ impl SimulatedDriver {
                 state.servers.contains_key(&id)
             })
             .await?;
-        // It was lost while it ran: nothing of it can go on.
+        // It was lost while it ran, so it cannot resume.
         let known = known.filter(|known| here || known.state != HostedState::Running);
         let Some(known) = known else {
             return Err(DriverError::NotFound { server_id: id });
@@ -73,7 +75,7 @@ impl SimulatedDriver {
         .await
     }
 
-    /// It runs here: what was kept of it is over.
+    /// Records that the server runs here, so that its kept state is obsolete.
     pub(super) async fn runs_now(&self, id: ServerId) -> Result<(), DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(());
@@ -88,7 +90,8 @@ impl SimulatedDriver {
         self.on_storage(storage, FaultyAction::Start, note).await
     }
 
-    /// What does not run here and has its token here is written down, dropped, and its token put down. True if it is kept on the storage.
+    /// Keeps a server that does not run and whose token this host holds: writes its data, drops it
+    /// here and releases the token. True if it is kept on the storage.
     pub(super) async fn keep(&self, id: ServerId, what: FaultyAction) -> Result<bool, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(false);
@@ -109,7 +112,7 @@ impl SimulatedDriver {
                 self.change(what, move |state, _| drop(state.servers.remove(&id)))
                     .await?;
             }
-            // It was lost while it ran: nothing of it can go on.
+            // It was lost while it ran, so it cannot resume.
             None if held.state == HostedState::Running => return Ok(false),
             None => {}
         }
@@ -118,7 +121,7 @@ impl SimulatedDriver {
         Ok(true)
     }
 
-    /// Why a start has failed; not for good as long as the token is held here.
+    /// The error of a failed start; a passing one as long as this host holds the token.
     pub(super) async fn unless_held(
         &self,
         id: ServerId,
@@ -138,7 +141,8 @@ impl SimulatedDriver {
         })
     }
 
-    /// What is kept of a server by this host, or held without running.
+    /// The kept state of a server that does not run and whose token this host holds or was the last
+    /// to release.
     pub(super) async fn kept(
         &self,
         id: ServerId,
@@ -152,7 +156,7 @@ impl SimulatedDriver {
         Ok(known.filter(|known| known.state != HostedState::Running))
     }
 
-    /// The same of all servers.
+    /// The same for all servers.
     pub(super) async fn all_kept(&self) -> Result<Vec<ServerView>, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(Vec::new());
@@ -175,8 +179,8 @@ impl SimulatedDriver {
         self.on_storage(storage, FaultyAction::List, all).await
     }
 
-    /// What a look finds of a server that does not run here. A token that is held for nothing is put down first: whoever hears that it does not
-    /// run here may ask another host.
+    /// Result of a look for a server that does not run here. Releases an unused token first: the
+    /// scheduler may ask another host as soon as it hears that the server does not run here.
     pub(super) async fn look_on_storage(
         &self,
         id: ServerId,
@@ -195,7 +199,8 @@ impl SimulatedDriver {
         }))
     }
 
-    /// Takes the token of a server that is to be deleted with all that is kept of it, and throws it away. True if there was one.
+    /// Takes the token of a server that is to be deleted with its kept state, and deletes it. True
+    /// if there was one.
     pub(super) async fn clear_kept(
         &self,
         id: ServerId,

@@ -1,4 +1,5 @@
-//! The servers of a simulated hypervisor, and what acting on them does. Pure: the time is an argument.
+//! The servers of a simulated hypervisor, and the effects of actions on them. Pure: the time is an
+//! argument.
 
 use super::faults::{Faults, OnNotice};
 use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
@@ -9,13 +10,13 @@ use ebbtide_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything that the hypervisor knows; the content of its file.
+/// The state of the hypervisor: the content of its file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimulatedState {
     /// Its servers.
     pub servers: BTreeMap<ServerId, SimulatedGuest>,
-    /// How it is to misbehave.
+    /// The faults to inject.
     pub faults: Faults,
 }
 
@@ -28,37 +29,37 @@ pub struct SimulatedGuest {
     pub project_id: String,
     /// The name of its flavor.
     pub flavor: String,
-    /// What it takes while it runs.
+    /// Its resources while it runs.
     pub resources: Resources,
     /// True if it may be evacuated.
     pub preemptible: bool,
-    /// What it is doing.
+    /// Its state.
     pub state: HostedState,
-    /// Since when it runs, or ran last.
+    /// Start time of its current or last run.
     pub since: Timestamp,
-    /// What it has been told.
+    /// Its notice.
     #[serde(default)]
     pub notice: Option<SimulatedNotice>,
 }
 
-/// What a guest has been told, and what it said to that.
+/// A guest's notice, and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedNotice {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
-    /// What will happen to it.
+    /// How it will end.
     pub behaviour: InterruptionBehaviour,
-    /// When it was told.
+    /// When it got the notice.
     pub at: Timestamp,
-    /// The earliest moment of its end, as it was told.
+    /// The earliest time of its end, from the notice.
     pub not_before: Timestamp,
-    /// It has said that it needs no more time.
+    /// The guest has released the rest of its time.
     #[serde(default)]
     pub released: bool,
 }
 
 impl SimulatedGuest {
-    /// One that begins to run.
+    /// A server that begins to run.
     pub(super) fn of(start: &Start, now: Timestamp) -> Self {
         Self {
             name: start.name.clone(),
@@ -72,7 +73,7 @@ impl SimulatedGuest {
         }
     }
 
-    /// What nobody else can have because of it: all while it runs, only its disk otherwise.
+    /// The resources that it keeps from others: all while it runs, otherwise only its disk.
     #[must_use]
     pub fn holds(&self) -> Resources {
         if self.state == HostedState::Running {
@@ -88,7 +89,7 @@ impl SimulatedGuest {
 }
 
 impl SimulatedState {
-    /// Lets guests do what they are in the habit of doing.
+    /// Applies the configured behaviour of the guests.
     pub(super) fn live_on(&mut self, now: Timestamp) {
         for (server_id, guest) in &mut self.servers {
             let habit = self.faults.habit(*server_id);
@@ -130,7 +131,7 @@ impl SimulatedState {
             })
     }
 
-    /// What all servers but one hold of a class.
+    /// The amount of a class that all servers but one hold.
     fn used(&self, class: &ResourceClass, but: ServerId) -> u64 {
         let others = self.servers.iter().filter(|(id, _)| **id != but);
         others.map(|(_, guest)| guest.holds().get(class)).sum()
@@ -165,7 +166,7 @@ impl SimulatedState {
         Ok(now)
     }
 
-    /// The server, or the answer that it is not there.
+    /// The server, or the error that it does not exist.
     ///
     /// # Errors
     /// [`DriverError::NotFound`].

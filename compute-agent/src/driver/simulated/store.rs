@@ -1,7 +1,7 @@
 //! The file of a simulated hypervisor: read, changed and replaced under a lock.
 //!
-//! The lock is a file of its own, because the state file is replaced at each change. A crash at any moment leaves the old or
-//! the new content, never half of it.
+//! The lock is a file of its own, because the state file is replaced at each change. A crash at any
+//! moment leaves the old or the new content, never half of it.
 
 use super::state::SimulatedState;
 use crate::error::AgentError;
@@ -17,7 +17,8 @@ pub struct SimulatedStore {
 }
 
 impl SimulatedStore {
-    /// The state in this directory, which must exist. A directory without a state file is a hypervisor without servers.
+    /// The state in this directory, which must exist. A directory without a state file is a
+    /// hypervisor without servers.
     ///
     /// # Errors
     /// [`AgentError::Io`] if the directory or the file in it cannot be used.

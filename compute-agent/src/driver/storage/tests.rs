@@ -1,4 +1,4 @@
-//! Tokens have one holder, whoever tries at the same time.
+//! A token has one holder, also when several hosts take it at the same time.
 
 use super::*;
 use uuid::Uuid;

@@ -37,7 +37,7 @@ impl Guest for Plugin {
             return Err("these are not the columns that were asked for".to_owned());
         };
         let here = is_known.iter().zip(power_price);
-        // Nobody is paid for using power.
+        // A negative power price counts as 0.
         let here = here.map(|(is_known, price)| (*is_known == 1.0).then_some(price.max(0.0)));
         let all = vcpus.iter().zip(memory_mb).zip(price).zip(here);
         Ok(all

@@ -1,7 +1,8 @@
-//! A cost module for Ebbtide: the loss of an instance costs what it earns in an hour less what its power costs in that hour. While power is dear the
-//! large instances that pay little go first.
+//! A cost module for Ebbtide: the loss of an instance costs what it earns in an hour less what its
+//! power costs in that hour. While power is dear the large instances that pay little go first.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -59,7 +60,8 @@ impl Power {
         Ok(power)
     }
 
-    /// What an instance's power costs in an hour, where a kilowatt-hour costs `here`; the operator's setting if nobody has said.
+    /// What an instance's power costs in an hour at `here` for a kilowatt-hour; `None`: the
+    /// operator's setting.
     pub fn of(&self, vcpus: f64, memory_mb: f64, here: Option<f64>) -> f64 {
         let watts = vcpus * self.watts_per_vcpu + memory_mb / MIB_IN_GIB * self.watts_per_gib;
         watts * self.pue / WATTS_IN_KW * here.unwrap_or(self.price_per_kwh)

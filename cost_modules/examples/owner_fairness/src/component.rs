@@ -14,7 +14,8 @@ impl Guest for Plugin {
         Ok(Description {
             unit: "processors, and more for further victims of one project".to_owned(),
             needs: vec!["vcpus".to_owned()],
-            // No cost may depend on who else is a candidate. That several of one project cost more is said here, and Ebbtide searches with it.
+            // No cost may depend on who else is a candidate. That several of one project cost more
+            // is said here, and Ebbtide searches with it.
             surcharges: settings.surcharges(),
         })
     }

@@ -1,6 +1,8 @@
-//! A cost module for Ebbtide: what is lost is counted in processors, and a project that loses several instances at once loses more than their sum.
+//! A cost module for Ebbtide: what is lost is counted in processors, and a project that loses
+//! several instances at once loses more than their sum.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;

@@ -1,10 +1,13 @@
-//! A cost module for Ebbtide: the loss of an instance costs the running time that it could still expect. Who would soon be gone anyway loses least.
+//! A cost module for Ebbtide: the loss of an instance costs the running time that it could still
+//! expect. Who would soon be gone anyway loses least.
 //!
-//! Lifetimes follow the bathtub model of Kadupitiya et al., "Modeling the temporally constrained preemptions of transient cloud VMs" (HPDC 2020): many
-//! instances end early, few in the middle, the rest shortly before the longest lifetime. The share that is gone at age t is
-//! F(t) = a (1 − e^(−t/tau1) + e^((t−b)/tau2)), and all are gone at `longest_hours`.
+//! Lifetimes follow the bathtub model of Kadupitiya et al., "Modeling the temporally constrained
+//! preemptions of transient cloud VMs" (HPDC 2020): many instances end early, few in the middle,
+//! the rest shortly before the longest lifetime. The share that is gone at age t is F(t) = a (1 −
+//! e^(−t/tau1) + e^((t−b)/tau2)), and all are gone at `longest_hours`.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -24,12 +27,13 @@ pub struct Lifetimes {
     pub tau2: f64,
     /// When the late ones end.
     pub b: f64,
-    /// Nobody gets older.
+    /// The maximum lifetime.
     pub longest: f64,
 }
 
 impl Default for Lifetimes {
-    /// Fitted to the 717 preemptions of the paper's published data; the mean lifetime is 14.3 hours.
+    /// Fitted to the 717 preemptions of the paper's published data; the mean lifetime is 14.3
+    /// hours.
     fn default() -> Self {
         Self {
             a: 0.414,
@@ -90,7 +94,8 @@ impl Lifetimes {
         self.a * (1.0 - (-age / self.tau1).exp() + ((age - self.b) / self.tau2).exp())
     }
 
-    /// How much longer an instance of this age may expect to run, in seconds: the integral of 1 − F from there to the end, divided by 1 − F there.
+    /// How much longer an instance of this age may expect to run, in seconds: the integral of 1 − F
+    /// from there to the end, divided by 1 − F there.
     pub fn remaining(&self, age_seconds: f64) -> f64 {
         let age = age_seconds / SECONDS;
         let at_most = self.longest - age;

@@ -1,4 +1,5 @@
-//! A region for calls: the scheduler on SQLite in memory, one agent with a simulated hypervisor, the in-process bus.
+//! A region for calls: the scheduler on SQLite in memory, one agent with a simulated hypervisor,
+//! the in-process bus.
 
 use ebbtide_access::rules::{RULES, Rule};
 use ebbtide_agent::clock::SystemClock;

@@ -1,12 +1,14 @@
-//! The paper's figure 2: what preemption costs when nobody has to leave, and what one pass saves when somebody has.
+//! The paper's figure 2: what support for preemption costs when no instance has to leave, and what
+//! one pass saves when an instance has to leave.
 //!
-//! López García et al. (FGCS 2019) ask for 130 virtual machines of one size, three times: normal ones in an empty cloud, preemptible
-//! ones in an empty cloud, and normal ones in a cloud that is full of preemptible ones, so that every request ends one. They compare
-//! the original scheduler, theirs, and one that schedules a second time after it has failed. The text has no numbers, only
-//! the order; so ratios are what is compared.
+//! López García et al. (FGCS 2019) request 130 virtual machines of one size, three times: normal
+//! ones in an empty cloud, preemptible ones in an empty cloud, and normal ones in a cloud that is
+//! full of preemptible ones, so that every request ends one instance. They compare the original
+//! scheduler, their own scheduler, and a scheduler that runs a second cycle after the first one has
+//! failed. The paper's text gives only the order and no numbers, so the benchmark compares ratios.
 //!
-//! Every answer is applied before the next request. The schedulers take turns, and each round begins with another one, so
-//! that whatever else the machine does meets all three.
+//! The benchmark applies every answer before the next request. The schedulers take turns, and each
+//! round begins with another one, so that other load on the machine affects all three equally.
 
 mod schedulers;
 
@@ -98,8 +100,8 @@ pub struct Figure2Row {
     pub placed: u32,
     /// Victims of a round.
     pub victims: u32,
-    /// True if the scheduler always answered as the preemptible-aware one did, victims included. The plain one cannot
-    /// where the cloud is saturated.
+    /// True if the scheduler always answered as the preemptible-aware one did, victims included.
+    /// The plain one cannot where the cloud is saturated.
     pub same_answers: bool,
 }
 

@@ -1,11 +1,14 @@
-//! The three schedulers of the paper's figure 2, on the same engine: same table, filters, weighers and explanation.
+//! The three schedulers of the paper's figure 2, on the same engine: same table, filters, weighers
+//! and explanation.
 //!
-//! They differ in what the paper says they differ in, and in nothing else:
+//! They differ only in what the paper says that they differ in:
 //!
-//! - *plain* knows one state. Its table holds every instance as a normal one, so nobody can ever be evacuated for anybody.
-//! - *preemptible-aware* is Ebbtide as it is: one pass, normal requests on h_n, preemptible ones on h_f.
-//! - *retry* first asks as plain does, on the full state h_f; only if there is no valid host, a second, whole cycle on the normal
-//!   state h_n follows, and chooses victims.
+//! - *plain* knows one state. Its table holds every instance as a normal one, so it never selects a
+//!   victim.
+//! - *preemptible-aware* is Ebbtide itself: one pass, normal requests on h_n, preemptible ones on
+//!   h_f.
+//! - *retry* first schedules as plain does, on the full state h_f. If it finds no valid host, it
+//!   runs a second, whole cycle on the normal state h_n and chooses victims.
 
 use crate::cloud::Guest;
 use crate::cloud::{Builder, host_name};

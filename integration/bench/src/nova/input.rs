@@ -1,5 +1,6 @@
-//! Nova's benchmark input: one line with configuration, aggregates and requests, then one line a host, gzip or plain
-//! (`integration/nova/oracle/bench_nova.py`), and the answers that a paired program must give.
+//! Nova's benchmark input: one line with configuration, aggregates and requests, then one line a
+//! host, gzip or plain (`integration/nova/oracle/bench_nova.py`), and the answers that a paired
+//! program must give.
 
 use super::NovaAnswer;
 use crate::BenchError;
@@ -76,7 +77,8 @@ struct Phase {
     cpu_median_ms: f64,
 }
 
-/// Nova's own median for filters and weighers, processor time in microseconds, from what `bench_nova.py --json` wrote.
+/// Nova's own median for filters and weighers, processor time in microseconds, from what
+/// `bench_nova.py --json` wrote.
 ///
 /// # Errors
 /// [`BenchError::Read`].

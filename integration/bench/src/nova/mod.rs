@@ -1,12 +1,14 @@
 //! Against Nova, on the same input: filters and weighers with Nova's defaults, answers to the bit.
 //!
-//! `bench_nova.py` times the real Nova on an input and writes down what it answered; here our own paths are timed on the same
-//! input, and every answer is held against Nova's: how many hosts pass, the first twenty of the order, their weights to the
-//! last bit. Compared are medians of processor time, as `bench_nova.py` measures it: one thread, one request after the other, the
-//! input's 50 different requests in turn, on host states that are there already.
+//! `bench_nova.py` times the real Nova on an input and writes down what it answered; here our own
+//! paths are timed on the same input, and every answer is held against Nova's: how many hosts pass,
+//! the first twenty of the order, their weights to the last bit. Compared are medians of processor
+//! time, as `bench_nova.py` measures it: one thread, one request after the other, the input's 50
+//! different requests in turn, on host states that are there already.
 //!
-//! Nova sorts all hosts that pass. Whoever places an instance needs the best and a few alternates, so our path puts only as
-//! many in order as the answers list; what the whole order takes is measured beside it.
+//! Nova sorts all hosts that pass. A caller that places an instance needs only the best host and a
+//! few alternates, so our path sorts only as many hosts as the answers list. The benchmark measures
+//! the time for the whole order as well.
 
 mod input;
 mod paths;

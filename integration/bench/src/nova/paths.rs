@@ -1,4 +1,5 @@
-//! The ways in which we decide as Nova does, behind one trait, so that each can be timed and checked alike.
+//! The ways in which we decide as Nova does, behind one trait, so that each can be timed and
+//! checked alike.
 
 use super::NovaAnswer;
 use crate::BenchError;
@@ -11,8 +12,8 @@ use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::table::{Cloud, DecideFault};
 use ebbtide_nova::weighing;
 
-/// A way to decide. Made from an input once, which is not timed: Nova's own time is that of filters and weighers on host states
-/// that are there.
+/// A way to decide. Made from an input once, which is not timed: Nova's own time is that of filters
+/// and weighers on host states that are there.
 pub trait NovaPath {
     /// What it is called.
     fn name(&self) -> &'static str;
@@ -37,7 +38,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Gives the best hosts, as many as Nova's answers list. Whoever places an instance needs one, and a few alternates.
+    /// The path that sorts only the best hosts, as many as Nova's answers list. A caller that
+    /// places an instance needs one host and a few alternates.
     #[must_use]
     pub fn best(input: &BenchInput) -> Self {
         Self {
@@ -81,7 +83,8 @@ impl NovaPath for Columns {
     }
 }
 
-/// Filter by filter and weigher by weigher over host states, as Nova does: the simple version that the columns are tested against.
+/// Filter by filter and weigher by weigher over host states, as Nova does: the simple version that
+/// the columns are tested against.
 #[derive(Debug)]
 pub struct Reference<'a> {
     input: &'a BenchInput,
@@ -106,8 +109,8 @@ impl NovaPath for Reference<'_> {
             options,
             now: self.input.now,
         };
-        // Filters leave something on the states, so each request gets its own; Nova builds them anew for each, and that is not in
-        // its time either.
+        // Filters leave something on the states, so each request gets its own; Nova builds them
+        // anew for each, and that is not in its time either.
         let mut states = self.input.states.clone();
         let all: Vec<usize> = (0..states.len()).collect();
         let ((passed, weighed), took) = timed_cpu(|| {

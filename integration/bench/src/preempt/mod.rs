@@ -1,8 +1,10 @@
-//! Requests that have to preempt: how long the choice of victims takes over a whole saturated cloud.
+//! Requests that have to preempt: how long the choice of victims takes over a whole saturated
+//! cloud.
 //!
-//! Every host holds K preemptible instances of mixed sizes and ages, and normal ones until not even the smallest size fits. Normal
-//! requests of mixed sizes are decided one after another on one thread, with the default configuration. Between two of
-//! them 37 seconds pass, so the victims' costs are never those of the request before and nothing can be kept. The table stays as it is
+//! Every host holds K preemptible instances of mixed sizes and ages, and normal ones until not even
+//! the smallest size fits. Normal requests of mixed sizes are decided one after another on one
+//! thread, with the default configuration. Between two of them 37 seconds pass, so the victims'
+//! costs are never those of the request before and nothing can be kept. The table stays as it is
 //! unless the answers are to be applied.
 
 mod reference;
@@ -22,10 +24,11 @@ use uuid::Uuid;
 
 /// Between two requests; no divisor of the billing period, so costs do not repeat soon.
 const STEP_MILLIS: i64 = 37_000;
-/// Requests before the measured ones: caches and branch predictors are as they are in a scheduler that runs.
+/// Requests before the measured ones: caches and branch predictors are as they are in a scheduler
+/// that runs.
 const WARM_UP: u32 = 20;
-/// Up to so many instances every answer is held against the reference; above, [`SAMPLE`] of them, evenly spread: there one check takes
-/// a tenth of a second and longer.
+/// Up to so many instances every answer is held against the reference; above, [`SAMPLE`] of them,
+/// evenly spread: there one check takes a tenth of a second and longer.
 const CHECK_ALL_BELOW: u64 = 50_000;
 /// See [`CHECK_ALL_BELOW`].
 const SAMPLE: u32 = 25;
@@ -57,8 +60,8 @@ pub struct PreemptReport {
     /// How long one decision takes.
     #[serde(flatten)]
     pub latency: Latency,
-    /// True if every answer was proven to be the global minimum by the engine, and every one that was held against the reference
-    /// was equal to it.
+    /// True if every answer was proven to be the global minimum by the engine, and every one that
+    /// was held against the reference was equal to it.
     pub exact: bool,
     /// Requests measured.
     pub requests: u32,

@@ -1,16 +1,18 @@
-//! The reference: the cheapest victims over all hosts, found by looking at every host. Shares no code with the engine.
+//! The reference: the cheapest victims over all hosts, found by looking at every host. Shares no
+//! code with the engine.
 //!
-//! It keeps its own picture of the cloud and knows one cost, that of the default cost module: the seconds that the instance has
-//! used of its started hour. A subset of the instances is skipped only if it costs more than one that is already known
-//! to be sufficient, or cannot become sufficient any more; so what it finds is the minimum.
+//! It keeps its own picture of the cloud and knows one cost, that of the default cost module: the
+//! seconds that the instance has used of its started hour. A subset of the instances is skipped
+//! only if it costs more than one that is already known to be sufficient, or cannot become
+//! sufficient any more; so what it finds is the minimum.
 
 use crate::cloud::{Amounts, CloudPlan, plus};
 
 /// A billing period of the default cost module, in milliseconds.
 const PERIOD_MILLIS: i64 = 3_600_000;
 
-/// What an answer is compared by: the cost of the victims in milliseconds of started hours, then how many there are. Nobody has
-/// to leave: zero and zero.
+/// The value by which answers are compared: the cost of the victims in milliseconds of started
+/// hours, then the number of victims. An answer without victims has the price `(0, 0)`.
 pub type Price = (i64, usize);
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +25,7 @@ struct Member {
 
 #[derive(Debug)]
 struct MirrorHost {
-    /// Free if nobody preemptible were there.
+    /// Free capacity without the preemptible instances.
     free_normal: Amounts,
     members: Vec<Member>,
 }
@@ -43,7 +45,8 @@ pub enum Fault {
     NotEnough,
     /// One victim could have stayed.
     Superfluous,
-    /// There is a cheaper set somewhere, or the answer says no host where there is one, or the other way round.
+    /// There is a cheaper set somewhere, or the answer says no host where there is one, or the
+    /// other way round.
     NotTheCheapest {
         /// What the reference found; `None` if there is no sufficient set anywhere.
         cheapest: Option<Price>,
@@ -94,7 +97,8 @@ impl Mirror {
     /// The price of the cheapest answer over all hosts; `None` if no host can take the request.
     #[must_use]
     pub fn cheapest(&self, wanted: Amounts, now_millis: i64) -> Option<Price> {
-        // A first, greedy look gives a price that is good enough to skip most subsets in the second.
+        // A first, greedy look gives a price that is good enough to skip most subsets in the
+        // second.
         let mut best = self
             .hosts
             .iter()
@@ -115,8 +119,8 @@ impl Mirror {
         Some(best)
     }
 
-    /// Holds an answer against everything that must be true of it. `answer` is the number of the host and the victims'
-    /// identifiers; `None` for no valid host.
+    /// Holds an answer against everything that must be true of it. `answer` is the number of the
+    /// host and the victims' identifiers; `None` for no valid host.
     ///
     /// # Errors
     /// The first thing that is not true.
@@ -167,7 +171,7 @@ impl Mirror {
         Ok((gone.iter().map(|m| cost(m, now_millis)).sum(), gone.len()))
     }
 
-    /// Does what was answered: the victims leave, somebody normal comes.
+    /// Applies an answer: the victims leave, and the normal instance takes their place.
     pub fn apply(&mut self, wanted: Amounts, number: u32, victims: &[u128]) {
         if let Some(host) = self.hosts.get_mut(number as usize) {
             host.free_normal = plus(host.free_normal, wanted, -1);
@@ -178,7 +182,8 @@ impl Mirror {
     }
 }
 
-/// A sufficient set of a host, not always the cheapest: the cheapest instances, until they are enough.
+/// A sufficient set of a host, not always the cheapest: the cheapest instances, until they are
+/// enough.
 fn greedy(host: &MirrorHost, wanted: Amounts, now_millis: i64) -> Option<Price> {
     let mut missing = plus(wanted, host.free(), -1);
     let mut members: Vec<_> = host
@@ -211,7 +216,8 @@ fn search(candidates: &[(i64, Amounts)], missing: Amounts, price: Price, best: &
     let Some(((cost, amounts), rest)) = candidates.split_first() else {
         return;
     };
-    // All together are not enough; or whoever comes next is at least as dear as this one, and already that is too much.
+    // Stop if all remaining candidates together are not enough, or if the next one is already too
+    // expensive. The candidates are sorted by cost, so all later ones cost at least as much.
     let with = (price.0 + cost, price.1 + 1);
     if !enough(all) || with > *best {
         return;

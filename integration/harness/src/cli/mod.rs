@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// One line for the person at the terminal. That nobody reads it is no reason to stop.
+/// Prints one line for the person at the terminal. Ignores a closed or broken standard error.
 fn say(line: &str) {
     // In one piece, so that it is not mixed with what the servers' command prints.
     let line = format!("ebbtide-harness: {line}\n");
@@ -28,7 +28,8 @@ struct Servers {
 }
 
 impl Servers {
-    /// Starts them all at the same time: in temporary directories, or each in a directory of its own below `base`.
+    /// Starts them all at the same time: in temporary directories, or each in a directory of its
+    /// own below `base`.
     async fn start(wanted: Wanted, base: Option<&Path>) -> Result<Self> {
         let (rabbitmq, mariadb, postgresql) = tokio::try_join!(
             Box::pin(start_if(wanted.rabbitmq, base)),

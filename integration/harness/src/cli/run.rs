@@ -66,8 +66,9 @@ fn spawn(servers: &Servers, command: Vec<OsString>) -> ebbtide_harness::Result<P
     command.spawn_in_foreground()
 }
 
-/// Waits for the command's end, and passes on to it what asks us to end. Not SIGINT: Ctrl-C reaches the command by itself,
-/// being in the same process group, and many programs take a second one as "at once".
+/// Waits for the command's end, and passes on to it what asks us to end. Not SIGINT: Ctrl-C reaches
+/// the command by itself, being in the same process group, and many programs take a second one as
+/// "at once".
 async fn wait(process: &Process, signals: &mut EndSignals) -> ExitStatus {
     loop {
         tokio::select! {

@@ -65,7 +65,8 @@ async fn serve_until_signal(wanted: Wanted, directory: &Path) -> Result<ExitCode
     make(directory).map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     let _lock = DirectoryLock::acquire(directory).map_err(text)?;
     let file = directory.join("services.json");
-    // Of a harness that was killed: whoever waits for the file must not find the old one.
+    // Removes the file of an earlier harness that was killed. Other processes wait for this file,
+    // and the old one would mislead them.
     remove(&file)?;
 
     let servers = tokio::select! {

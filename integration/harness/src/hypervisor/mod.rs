@@ -1,8 +1,8 @@
-//! Private hypervisors with real guests: libvirt and QEMU from Debian's packages, and a tiny virtual machine that is built
-//! from Debian's cloud kernel and a static busybox.
+//! Private hypervisors with real guests: libvirt and QEMU from Debian's packages, and a tiny
+//! virtual machine that is built from Debian's cloud kernel and a static busybox.
 //!
-//! The guest counts on its serial console (`HB 1`, `HB 2`, …), and says there what it was told; see `guest/init`. Only root can
-//! make the namespaces in which a private libvirtd lives.
+//! The guest counts on its serial console (`HB 1`, `HB 2`, …), and says there what it was told; see
+//! `guest/init`. Only root can make the namespaces in which a private libvirtd lives.
 
 use crate::error::{Error, Result};
 use crate::home::Home;
@@ -38,7 +38,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// The guest, built if it is not there: seconds if Debian's archive is near. Built once for all tests.
+    /// The guest, built if it is not there: seconds if Debian's archive is near. Built once for all
+    /// tests.
     ///
     /// # Errors
     /// [`Error::Failed`] with what `devstack/lib/guest.sh` said.
@@ -88,7 +89,8 @@ impl Hypervisor {
     /// A hypervisor without servers.
     ///
     /// # Errors
-    /// [`Error::Failed`] if this is not root, [`Error::ProgramMissing`], what [`Guest::build`] answers, [`Error::TooSlow`].
+    /// [`Error::Failed`] if this is not root, [`Error::ProgramMissing`], what [`Guest::build`]
+    /// answers, [`Error::TooSlow`].
     pub async fn start() -> Result<Self> {
         for program in ["libvirtd", "virsh", "unshare"] {
             crate::programs::find(program, "libvirt")?;
@@ -217,7 +219,8 @@ impl Hypervisor {
         })
     }
 
-    /// The host loses its power and is switched on again: all guests are gone, what was on disk is there.
+    /// The host loses its power and is switched on again: all guests are gone, what was on disk is
+    /// there.
     ///
     /// # Errors
     /// [`Error::TooSlow`].
@@ -272,12 +275,13 @@ async fn run(command: &mut tokio::process::Command) -> Result<String> {
     Err(failed(output.status.to_string(), said))
 }
 
-/// Runs the rest of this test in a network of its own, in which it may use any address, and with mounts that nobody else sees: call it first, and
-/// return if it says false. `test` is the test's full name in its program.
+/// Runs the rest of this test in its own network namespace, where it may use any address, and with
+/// private mounts. Call it first, and return if it returns false. `test` is the full name of the
+/// test in its program.
 ///
 /// # Errors
-/// [`Error::Spawn`] if there is no way to make a network. [`Error::NoSuchTest`] if the program has no test of that name, for
-/// then nothing was tested, and the program does not say so itself.
+/// [`Error::Spawn`] if there is no way to make a network. [`Error::NoSuchTest`] if the program has
+/// no test of that name, for then nothing was tested, and the program does not say so itself.
 ///
 /// # Panics
 /// If the test fails there.

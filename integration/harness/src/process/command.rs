@@ -10,8 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Run between `setpriv` and the program. The parent's death signal is set by then; if the parent died before that, the
-/// signal will never come, but the parent process id has changed. (dash, bash and busybox set PPID at start.)
+/// Run between `setpriv` and the program. The parent's death signal is set by then; if the parent
+/// died before that, the signal will never come, but the parent process id has changed. (dash, bash
+/// and busybox set PPID at start.)
 const CHECK_PARENT: &str = r#"[ "$PPID" = "$1" ] || exit 125; shift; exec "$@""#;
 
 /// A program with its arguments, environment and output, to be started as a [`Process`].
@@ -28,7 +29,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// `program` by path, or by name to be looked up in PATH. `name` is for people: messages and thread names.
+    /// `program` by path, or by name to be looked up in PATH. `name` is for people: messages and
+    /// thread names.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {
@@ -78,8 +80,8 @@ impl Command {
         self
     }
 
-    /// Sends it SIGTERM instead of SIGKILL when the caller's process dies: for programs that have children of their own to
-    /// look after.
+    /// Sends it SIGTERM instead of SIGKILL when the caller's process dies: for programs that have
+    /// children of their own to look after.
     #[must_use]
     pub fn term_when_parent_dies(mut self) -> Self {
         self.when_parent_dies = Signal::Term;
@@ -92,13 +94,14 @@ impl Command {
         self
     }
 
-    /// Starts it, with its standard output and standard error appended to the file `log` and nothing on standard input. It
-    /// gets a process group of its own, so that Ctrl-C in a terminal reaches the caller only.
+    /// Starts it, with its standard output and standard error appended to the file `log` and
+    /// nothing on standard input. It gets a process group of its own, so that Ctrl-C in a terminal
+    /// reaches the caller only.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when the log cannot be written, [`Error::Spawn`] when the process cannot be created,
-    /// [`Error::ProgramMissing`] when `setpriv` (util-linux) or `sh` is missing.
+    /// [`Error::Io`] when the log cannot be written, [`Error::Spawn`] when the process cannot be
+    /// created, [`Error::ProgramMissing`] when `setpriv` (util-linux) or `sh` is missing.
     pub fn spawn(self, log: impl AsRef<Path>) -> Result<Process> {
         let (log, output) = Log::capture(log.as_ref())?;
         let mut command = self.prepared()?;
@@ -114,8 +117,9 @@ impl Command {
         Process::spawn(self.name, command, log, true)
     }
 
-    /// Starts it with the caller's standard input, output and error, in the caller's process group: for a program that the
-    /// caller runs on behalf of a person. What that program leaves in the background when it ends is its own affair.
+    /// Starts it with the caller's standard input, output and error, in the caller's process group:
+    /// for a program that the caller runs on behalf of a person. What that program leaves in the
+    /// background when it ends is its own affair.
     ///
     /// # Errors
     ///
@@ -125,8 +129,8 @@ impl Command {
         Process::spawn(self.name, command, Log::none(), false)
     }
 
-    /// The whole command line: `setpriv … -- sh -c CHECK sh PARENT program arguments`. All of them `exec`, so that the
-    /// process id is the program's.
+    /// The whole command line: `setpriv … -- sh -c CHECK sh PARENT program arguments`. All of them
+    /// `exec`, so that the process id is the program's.
     fn prepared(&self) -> Result<std::process::Command> {
         let program = self.resolved()?;
         let mut command = std::process::Command::new(programs::find("setpriv", "rabbitmq")?);
@@ -153,7 +157,8 @@ impl Command {
         Ok(command)
     }
 
-    /// The program's path. Looked up here, because the shell's "not found" would come too late to be an error of `spawn`.
+    /// The program's path. Looked up here, because the shell's "not found" would come too late to
+    /// be an error of `spawn`.
     fn resolved(&self) -> Result<PathBuf> {
         let found = if self.program.components().count() > 1 {
             Some(self.program.clone()).filter(|program| program.is_file())

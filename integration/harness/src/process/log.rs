@@ -1,4 +1,5 @@
-//! What a process prints: copied into a file by a thread, so that others can be told of new lines without polling.
+//! What a process prints: copied into a file by a thread, so that others can be told of new lines
+//! without polling.
 
 use super::no_log;
 use crate::error::{Error, Result};
@@ -12,8 +13,8 @@ use tokio::sync::watch;
 const TAIL_LINES: usize = 30;
 const TAIL_BYTES: u64 = 8192;
 
-/// How long to wait for the last lines of a process that has ended. The pipe is empty at once unless a descendant holds
-/// it open, and such a one is killed with the group.
+/// How long to wait for the last lines of a process that has ended. The pipe is empty at once
+/// unless a descendant holds it open, and such a one is killed with the group.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How far the copying is.
@@ -32,7 +33,8 @@ pub(super) struct Log(Option<Captured>);
 #[derive(Debug)]
 struct Captured {
     path: PathBuf,
-    /// Where this process's part of the file begins: a restarted server appends to the log of its former life.
+    /// Where this process's part of the file begins: a restarted server appends to the log of its
+    /// former life.
     start: u64,
     progress: watch::Receiver<Progress>,
 }
@@ -61,7 +63,8 @@ impl Log {
                 match reader.read(&mut buffer) {
                     Ok(0) => break,
                     Ok(count) => {
-                        // A full disk must not stop the process, which would block when nobody empties the pipe.
+                        // A full disk must not stop the reading: the process would block on a full
+                        // pipe.
                         let _ = file.write_all(&buffer[..count]);
                         tell.send_modify(|progress| progress.bytes += count as u64);
                     }

@@ -1,11 +1,12 @@
 //! A child process that cannot outlive its owner.
 //!
 //! What holds:
-//! - The process and all its descendants end when the [`Process`] is dropped, when [`Process::kill`] is called, and when the
-//!   owner's process dies in whatever way.
-//! - Signals never hit a stranger: the process id stays reserved until the exit status is collected, and collecting it and
-//!   sending signals exclude each other.
-//! - A wait ends with the event, with the exit of the process, or with its deadline; never with a hang.
+//! - The process and all its descendants end when the [`Process`] is dropped, when
+//!   [`Process::kill`] is called, and when the owner's process dies in whatever way.
+//! - Signals never hit a stranger: the process id stays reserved until the exit status is
+//!   collected, and collecting it and sending signals exclude each other.
+//! - A wait ends with the event, with the exit of the process, or with its deadline; never with a
+//!   hang.
 
 mod command;
 mod log;
@@ -24,8 +25,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long the kernel may take to end a process after SIGKILL. Reached only when a process hangs in the kernel (a dead
-/// network file system, for instance); then it is better to go on than to hang as well.
+/// How long the kernel may take to end a process after SIGKILL. Reached only when a process hangs
+/// in the kernel (a dead network file system, for instance); then it is better to go on than to
+/// hang as well.
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What can be sent to a [`Process`].
@@ -57,8 +59,8 @@ pub struct Process {
 /// What the owner and the thread that watches over the process share.
 #[derive(Debug)]
 struct Life {
-    /// `None` while it runs. The lock is held while the status is collected and while signals are sent: see the module
-    /// comment.
+    /// `None` while it runs. The lock is held while the status is collected and while signals are
+    /// sent: see the module comment.
     ended: Mutex<Option<ExitStatus>>,
     /// For those who wait without a runtime (Drop).
     ended_changed: Condvar,
@@ -89,10 +91,12 @@ impl Process {
         let guardian = {
             let life = Arc::clone(&life);
             move || {
-                // The kernel sends the "parent death signal" when the *thread* that created the child ends. So the thread
-                // that creates it is the one that stays until the child has ended, and never a thread of a pool.
+                // The kernel sends the "parent death signal" when the *thread* that created the
+                // child ends. So the thread that creates it is the one that stays until the child
+                // has ended, and never a thread of a pool.
                 let spawned = command.spawn();
-                // Closes our copies of the log pipe's writing end, so that the log ends when the child's copies are closed.
+                // Closes our copies of the log pipe's writing end, so that the log ends when the
+                // child's copies are closed.
                 drop(command);
                 match spawned {
                     Ok(child) => {
@@ -136,7 +140,8 @@ impl Process {
         &self.name
     }
 
-    /// Its process id. It stays the same through `exec`, and reserved until the process is collected.
+    /// Its process id. It stays the same through `exec`, and reserved until the process is
+    /// collected.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
@@ -200,8 +205,8 @@ impl Process {
         }
     }
 
-    /// Ends it and all its descendants with SIGKILL and waits until they are gone (milliseconds). Does nothing when it has
-    /// ended already.
+    /// Ends it and all its descendants with SIGKILL and waits until they are gone (milliseconds).
+    /// Does nothing when it has ended already.
     pub fn kill(&self) {
         if self.signal(Signal::Kill).is_err() {
             return;
@@ -258,12 +263,14 @@ impl Process {
         ended
     }
 
-    /// Waits until a line of its output contains `text`, and returns that line. Lines written before the call count.
+    /// Waits until a line of its output contains `text`, and returns that line. Lines written
+    /// before the call count.
     ///
     /// # Errors
     ///
-    /// [`Error::Exited`] when it ends without such a line, [`Error::TooSlow`] after `deadline`; both with the end of the log.
-    /// [`Error::Io`] when its output is not captured or the log cannot be read.
+    /// [`Error::Exited`] when it ends without such a line, [`Error::TooSlow`] after `deadline`;
+    /// both with the end of the log. [`Error::Io`] when its output is not captured or the log
+    /// cannot be read.
     pub async fn wait_for_line(&self, text: &str, deadline: Duration) -> Result<String> {
         self.wait_for_any(&[text], deadline).await
     }
@@ -325,7 +332,8 @@ impl Drop for Process {
 fn watch_over(mut child: Child, life: &Life, kill_group: bool) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // NOWAIT leaves it a zombie, which keeps its process id from being given to another process.
+        // NOWAIT leaves it a zombie, which keeps its process id from being given to another
+        // process.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = rustix::process::waitid(WaitId::Pid(pid), options) {}
     }
@@ -334,7 +342,8 @@ fn watch_over(mut child: Child, life: &Life, kill_group: bool) {
         // The group's number is reserved too, as long as its leader is a zombie.
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
-    // Fails only if somebody else collected it; the process is gone in any case.
+    // Fails only if another thread has already collected the child. The process has ended in any
+    // case.
     *ended = Some(child.wait().unwrap_or_default());
     life.announced.send_replace(*ended);
     life.ended_changed.notify_all();

@@ -1,8 +1,9 @@
 //! Signals for a process and all its descendants, whatever process group or session they are in.
 //!
-//! A process group is not enough: each backend of PostgreSQL and each port program of Erlang is a session of its own, and a
-//! PostgreSQL backend that outlives its postmaster by a moment keeps the next one from starting. Descendants that have lost
-//! their parent before the look cannot be found; the servers here leave none (they end when their parent does).
+//! A process group is not enough: each backend of PostgreSQL and each port program of Erlang is a
+//! session of its own, and a PostgreSQL backend that outlives its postmaster by a moment keeps the
+//! next one from starting. Descendants that have lost their parent before the look cannot be found;
+//! the servers here leave none (they end when their parent does).
 
 use crate::clock::Deadline;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 /// Stops `root` and all its descendants with SIGSTOP and returns them, parents before children.
 ///
-/// A stopped parent neither makes more children nor collects ended ones, so the process ids found below it stay theirs. It is
-/// repeated until a look finds nothing new: then all are stopped.
+/// A stopped parent neither makes more children nor collects ended ones, so the process ids found
+/// below it stay theirs. It is repeated until a look finds nothing new: then all are stopped.
 pub(super) fn freeze(root: Pid) -> Vec<Pid> {
     let mut frozen = vec![root];
     let mut known: HashSet<Pid> = frozen.iter().copied().collect();
@@ -96,7 +97,8 @@ fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     children
 }
 
-/// The parent's id from the text of /proc/PID/stat: `pid (name) state parent …`, where the name may hold anything.
+/// The parent's id from the text of /proc/PID/stat: `pid (name) state parent …`, where the name may
+/// hold anything.
 fn parent_of(stat: &str) -> Option<Pid> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let parent = after_name.split_ascii_whitespace().nth(1)?;

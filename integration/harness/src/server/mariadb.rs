@@ -11,18 +11,21 @@ use std::path::Path;
 #[derive(Debug)]
 pub enum Maria {}
 
-/// A private MariaDB. Its URL is `mysql://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user may do everything.
+/// A private MariaDB. Its URL is `mysql://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user may do
+/// everything.
 pub type MariaDb = Server<Maria>;
 
-/// Run at every start, before the first connection is accepted. The socket in the private directory is root's.
+/// Run at every start, before the first connection is accepted. The socket in the private directory
+/// is root's.
 const INIT: &str = "\
 CREATE DATABASE IF NOT EXISTS ebbtide CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'ebbtide'@'127.0.0.1' IDENTIFIED BY 'ebbtide';
 GRANT ALL PRIVILEGES ON *.* TO 'ebbtide'@'127.0.0.1' WITH GRANT OPTION;
 ";
 
-/// For both the installation and the server: a redo log of 8 MiB instead of 96 (a hundred tests would write 10 GB), and
-/// ordinary file operations instead of io_uring, whose locked memory is limited for ordinary users.
+/// For both the installation and the server: a redo log of 8 MiB instead of 96 (a hundred tests
+/// would write 10 GB), and ordinary file operations instead of io_uring, whose locked memory is
+/// limited for ordinary users.
 const STORAGE: [&str; 2] = ["--innodb-log-file-size=8M", "--innodb-use-native-aio=OFF"];
 
 impl Kind for Maria {
@@ -64,7 +67,8 @@ impl Kind for Maria {
     }
 
     async fn launch(place: &Place, log: &Path) -> Result<Vec<Process>> {
-        // Default: every commit is flushed. 2: every commit is handed to the operating system, which survives SIGKILL.
+        // Default: every commit is flushed. 2: every commit is handed to the operating system,
+        // which survives SIGKILL.
         let flush = if place.durable { 1 } else { 2 };
         let server = place
             .command(Self::NAME, programs::find("mariadbd", "mariadb")?)
@@ -74,7 +78,8 @@ impl Kind for Maria {
             .arg(format!("--init-file={}", place.join("init.sql").display()))
             .arg(format!("--port={}", place.port()))
             .arg("--bind-address=127.0.0.1")
-            // Both below the data directory. Relative, because the path of a socket may have 107 bytes only.
+            // Both below the data directory. Relative, because the path of a socket may have 107
+            // bytes only.
             .args(["--socket=mariadb.sock", "--pid-file=mariadb.pid"])
             .args(["--skip-name-resolve", "--skip-log-bin"])
             // As in Debian's configuration; upstream's default is latin1.
@@ -96,7 +101,8 @@ impl Kind for Maria {
 }
 
 impl Server<Maria> {
-    /// Creates an empty database (utf8mb4) and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _, beginning with a letter.
+    /// Creates an empty database (utf8mb4) and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _,
+    /// beginning with a letter.
     ///
     /// # Errors
     ///
@@ -105,7 +111,8 @@ impl Server<Maria> {
         access(self.port())?.create_database(name).await
     }
 
-    /// Does something as a user who may do everything: grants, global variables, ending other connections.
+    /// Does something as a user who may do everything: grants, global variables, ending other
+    /// connections.
     ///
     /// # Errors
     ///

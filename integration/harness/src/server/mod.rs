@@ -1,7 +1,8 @@
 //! What the three servers have in common: their directory, their ports, their life.
 //!
 //! What holds:
-//! - A started server answers; a server that cannot be started leaves nothing behind and says why, with the end of its log.
+//! - A started server answers; a server that cannot be started leaves nothing behind and says why,
+//!   with the end of its log.
 //! - The URL of a server never changes, whatever is done to it.
 
 pub(crate) mod mariadb;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How often a server is started on other ports when somebody else was quicker.
+/// How often a server is started on other ports after another process has taken the chosen ones.
 const PORT_ATTEMPTS: u32 = 5;
 
 /// A start takes 1 to 8 seconds on an idle machine; this is for one that builds at the same time.
@@ -30,7 +31,8 @@ const START_DEADLINE: Duration = Duration::from_secs(180);
 /// A stop takes at most about a second.
 const STOP_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the servers say when their port is taken: RabbitMQ (two ways), MariaDB and PostgreSQL (the C library's text).
+/// What the servers say when their port is taken: RabbitMQ (two ways), MariaDB and PostgreSQL (the
+/// C library's text).
 const PORT_TAKEN: [&str; 3] = [
     "eaddrinuse",
     "could not bind to distribution port",
@@ -53,8 +55,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// In a temporary directory that is removed in the end, and without flushing to disk: data survives the death of the
-    /// server, but not that of the machine. For tests.
+    /// In a temporary directory that is removed in the end, and without flushing to disk: data
+    /// survives the death of the server, but not that of the machine. For tests.
     #[must_use]
     pub fn temporary() -> Self {
         Self {
@@ -65,8 +67,9 @@ impl Settings {
         }
     }
 
-    /// In `directory`, which is made when it is not there, belongs to the server alone, and stays; data is flushed to disk as
-    /// the server does by default. A later start with the same directory finds the data again, and the ports if they are free.
+    /// In `directory`, which is made when it is not there, belongs to the server alone, and stays;
+    /// data is flushed to disk as the server does by default. A later start with the same directory
+    /// finds the data again, and the ports if they are free.
     #[must_use]
     pub fn kept(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -91,7 +94,8 @@ impl Settings {
         self
     }
 
-    /// A file in the server's directory before it starts, such as RabbitMQ's `rabbitmq.conf`. `{dir}` in its text becomes the directory.
+    /// A file in the server's directory before it starts, such as RabbitMQ's `rabbitmq.conf`.
+    /// `{dir}` in its text becomes the directory.
     #[must_use]
     pub fn file(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.files.push((name.into(), text.into()));
@@ -122,7 +126,8 @@ impl Place {
         self.ports[0]
     }
 
-    /// A program of the server: in its directory, as its user, with nothing of the caller's environment.
+    /// A program of the server: in its directory, as its user, with nothing of the caller's
+    /// environment.
     fn command(&self, name: &str, program: impl Into<PathBuf>) -> Command {
         Command::new(name, program)
             .env_clear()
@@ -150,7 +155,8 @@ impl Place {
     }
 }
 
-/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`] and [`crate::Postgresql`] only.
+/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`] and [`crate::Postgresql`]
+/// only.
 pub trait Kind: sealed::Sealed + Send + Sync + 'static {
     /// Its name for people.
     const NAME: &'static str;
@@ -166,7 +172,8 @@ pub trait Kind: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     const STOP: Signal;
 
-    /// Whether root may run it where `nobody` cannot reach the directory that was given.
+    /// Whether root may run the server if the unprivileged account cannot reach the given
+    /// directory.
     #[doc(hidden)]
     const ROOT_WILL_DO: bool;
 
@@ -200,7 +207,8 @@ mod sealed {
 /// Dropping it kills it and removes its directory, unless that was given.
 #[derive(Debug)]
 pub struct Server<K: Kind> {
-    /// Before `place`: processes end before their directory goes. Empty when the server is not running.
+    /// Before `place`: processes end before their directory goes. Empty when the server is not
+    /// running.
     processes: Vec<Process>,
     place: Place,
     kind: PhantomData<K>,
@@ -220,10 +228,10 @@ impl<K: Kind> Server<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::ProgramMissing`] when it is not installed, [`Error::Exited`], [`Error::TooSlow`] and [`Error::BadAnswer`]
-    /// when it does not come up, [`Error::PortsTaken`] when others were quicker five times, [`Error::DirectoryBusy`] and
-    /// [`Error::Unreachable`] for a given directory, [`Error::Io`] and [`Error::Spawn`] when the machine does not
-    /// do what it should.
+    /// [`Error::ProgramMissing`] when it is not installed, [`Error::Exited`], [`Error::TooSlow`]
+    /// and [`Error::BadAnswer`] when it does not come up, [`Error::PortsTaken`] when others were
+    /// quicker five times, [`Error::DirectoryBusy`] and [`Error::Unreachable`] for a given
+    /// directory, [`Error::Io`] and [`Error::Spawn`] when the machine does not do what it should.
     pub async fn start_with(settings: Settings) -> Result<Self> {
         let mut server = Self::prepared(settings).await?;
         server.come_up().await?;
@@ -315,7 +323,8 @@ impl<K: Kind> Server<K> {
         self.processes.first().map(Process::pid)
     }
 
-    /// Ends it in the orderly way, and keeps its data for [`Server::restart`]. Does nothing when it does not run.
+    /// Ends it in the orderly way, and keeps its data for [`Server::restart`]. Does nothing when it
+    /// does not run.
     ///
     /// # Errors
     ///
@@ -329,8 +338,8 @@ impl<K: Kind> Server<K> {
         stopped
     }
 
-    /// Ends it as a power failure of its host would: SIGKILL for all its processes, without warning. Its data stays for
-    /// [`Server::restart`].
+    /// Ends it as a power failure of its host would: SIGKILL for all its processes, without
+    /// warning. Its data stays for [`Server::restart`].
     pub fn kill(&mut self) {
         self.processes.clear();
     }
@@ -345,7 +354,8 @@ impl<K: Kind> Server<K> {
         self.launch().await
     }
 
-    /// Makes it hang: it accepts nothing and says nothing, and its connections stay open. The end of it is [`Server::thaw`].
+    /// Makes it hang: it accepts nothing and says nothing, and its connections stay open. The end
+    /// of it is [`Server::thaw`].
     ///
     /// # Errors
     ///
@@ -393,7 +403,8 @@ impl<K: Kind> Server<K> {
         // RabbitMQ takes half a minute from "my port is taken" to its end.
         let outcomes = [&[K::READY], &PORT_TAKEN[..]].concat();
         let line = tokio::select! {
-            // In this order: a broker that ends because its epmd could not start is no other failure.
+            // In this order: a broker that ends because its epmd could not start is no other
+            // failure.
             biased;
             helper = one_ended(helpers) => return Err(self.taken(helper)),
             line = server.wait_for_any(&outcomes, deadline.remaining()) => line?,
@@ -434,8 +445,8 @@ impl<K: Kind> Server<K> {
         }
     }
 
-    /// The ports of an earlier life of a kept directory, if they are still free: clients that are configured with them
-    /// find the server again.
+    /// The ports of an earlier life of a kept directory, if they are still free: clients that are
+    /// configured with them find the server again.
     fn remembered_ports(&self) -> Option<Vec<u16>> {
         let text = std::fs::read_to_string(self.place.join("ports")).ok()?;
         let ports: Vec<u16> = text

@@ -11,7 +11,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub enum Postgresql {}
 
-/// A private PostgreSQL. Its URL is `postgres://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user is the superuser.
+/// A private PostgreSQL. Its URL is `postgres://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user
+/// is the superuser.
 pub type Postgres = Server<Postgresql>;
 
 impl Kind for Postgresql {
@@ -40,8 +41,9 @@ impl Kind for Postgresql {
         let mut install = place
             .command("initdb", programs::postgresql()?.join("initdb"))
             .args(["--username=ebbtide", "--encoding=UTF8", "--no-locale"])
-            // The password is asked for over TCP, in clear text: it is no secret and never leaves the machine, and the
-            // thousands of hashes of SCRAM would cost each connection of an unoptimised test some 50 ms.
+            // The password is asked for over TCP, in clear text: it is no secret and never leaves
+            // the machine, and the thousands of hashes of SCRAM would cost each connection of an
+            // unoptimised test some 50 ms.
             .args(["--auth-host=password", "--auth-local=trust"])
             .arg("--no-instructions")
             .arg(format!("--pwfile={}", password.display()))
@@ -92,7 +94,8 @@ impl Kind for Postgresql {
 }
 
 impl Server<Postgresql> {
-    /// Creates an empty database and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _, beginning with a letter.
+    /// Creates an empty database and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _, beginning
+    /// with a letter.
     ///
     /// # Errors
     ///

@@ -1,11 +1,13 @@
-//! A private RabbitMQ: node name, cookie, epmd, ports and files of its own, no plugins, no configuration of the system's.
+//! A private RabbitMQ: node name, cookie, epmd, ports and files of its own, no plugins, no
+//! configuration of the system's.
 //!
 //! Two things of its start are not as usual:
-//! - **epmd** (Erlang's name server) normally turns itself into a daemon that outlives the broker and is shared by all of the
-//!   machine. Here it is a child in the foreground, on a port of its own, started before the broker so that the broker finds it
-//!   and starts none.
-//! - **The start script** stays in front of the Erlang machine unless it believes to be run by systemd; then it is replaced by it
-//!   (`exec`), and signals reach the right process. So it is made to believe that.
+//! - **epmd** (Erlang's name server) normally turns itself into a daemon that outlives the broker
+//!   and is shared by all of the machine. Here it is a child in the foreground, on a port of its
+//!   own, started before the broker so that the broker finds it and starts none.
+//! - **The start script** stays in front of the Erlang machine unless it believes to be run by
+//!   systemd; then it is replaced by it (`exec`), and signals reach the right process. So it is
+//!   made to believe that.
 
 use super::{Kind, Place, Server};
 use crate::amqp;
@@ -27,9 +29,10 @@ pub enum Rabbit {}
 /// A private RabbitMQ. Its URL is `amqp://guest:guest@127.0.0.1:PORT/%2f`.
 pub type RabbitMq = Server<Rabbit>;
 
-/// Libraries that the broker loads most of its modules from, in this order at the head of the search path. Without it Erlang
-/// looks for each of some thousand modules in up to 70 directories of plugins that are never used; with it the start takes
-/// 4.1 instead of 5.6 seconds. One that another version does not have is left out.
+/// Libraries that the broker loads most of its modules from, in this order at the head of the
+/// search path. Without it Erlang looks for each of some thousand modules in up to 70 directories
+/// of plugins that are never used; with it the start takes 4.1 instead of 5.6 seconds. One that
+/// another version does not have is left out.
 const ERLANG_LIBRARIES: [&str; 9] = [
     "kernel", "stdlib", "ssl", "inets", "compiler", "xmerl", "mnesia", "sasl", "tools",
 ];
@@ -87,7 +90,8 @@ impl Kind for Rabbit {
             .env("RUNNING_UNDER_SYSTEMD", "true")
             .env("ERL_EPMD_PORT", epmd_port.to_string())
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
-            // "localhost" needs no name service; the first part differs so that a wrong epmd would be noticed.
+            // "localhost" needs no name service; the first part differs so that a wrong epmd would
+            // be noticed.
             .env("RABBITMQ_NODENAME", node_name(place)?)
             .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
             .env("RABBITMQ_NODE_PORT", port.to_string())
@@ -97,8 +101,8 @@ impl Kind for Rabbit {
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
                 erlang_arguments(&scripts),
             );
-        // Every place that RabbitMQ would otherwise look for below /etc and /var. Those of configuration do not exist, except
-        // advanced.config.
+        // Every place that RabbitMQ would otherwise look for below /etc and /var. Those of
+        // configuration do not exist, except advanced.config.
         for (variable, name) in [
             ("RABBITMQ_CONF_ENV_FILE", "rabbitmq-env.conf"),
             ("RABBITMQ_CONFIG_FILE", "rabbitmq"),
@@ -168,7 +172,7 @@ impl RabbitMq {
         purged.await.map_err(refused)
     }
 
-    /// Removes a queue of the virtual host `/` with its messages, whoever reads it.
+    /// Removes a queue of the virtual host `/` with its messages, even if it has consumers.
     ///
     /// # Errors
     ///
@@ -246,7 +250,7 @@ async fn wait_for_epmd(epmd: &Process, port: u16, place: &Place) -> Result<()> {
             break;
         }
     }
-    // The port is what it fails for, if it fails. Whoever listens there then is another one.
+    // If epmd fails, its port is taken. The listener on that port is then another process.
     if epmd.exit_status().is_some() {
         return Err(Error::PortsTaken {
             name: "epmd".to_owned(),
@@ -259,15 +263,17 @@ async fn wait_for_epmd(epmd: &Process, port: u16, place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Distribution on the loopback interface only, no daemon, and the head of the search path. The schedulers do not spin while they
-/// wait, because the broker shares its cores with everything else (RabbitMQ's "Runtime Tuning" names these flags for that). The
-/// start script splits this at blanks; Debian's paths have none.
+/// Distribution on the loopback interface only, no daemon, and the head of the search path. The
+/// schedulers do not spin while they wait, because the broker shares its cores with everything else
+/// (RabbitMQ's "Runtime Tuning" names these flags for that). The start script splits this at
+/// blanks; Debian's paths have none.
 fn erlang_arguments(scripts: &Path) -> OsString {
     let mut arguments = OsString::from(
         "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
     );
     let mut directories = library_directories(Path::new("/usr/lib/erlang/lib"), &ERLANG_LIBRARIES);
-    // bin/rabbitmq-server is a link into …/rabbitmq_server-VERSION/sbin, and the libraries are in …/plugins.
+    // bin/rabbitmq-server is a link into …/rabbitmq_server-VERSION/sbin, and the libraries are in
+    // …/plugins.
     if let Ok(script) = std::fs::canonicalize(scripts.join("rabbitmq-server")) {
         let plugins = script.ancestors().nth(2).map(|base| base.join("plugins"));
         directories.extend(library_directories(

@@ -12,7 +12,8 @@ use std::net::{Ipv4Addr, TcpListener};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Processes that have to do with `directory`: by their command line, environment or working directory.
+/// Processes that have to do with `directory`: by their command line, environment or working
+/// directory.
 fn processes_of(directory: &Path) -> Vec<String> {
     let wanted = directory.to_str().unwrap();
     let mentions = |path: PathBuf| {
@@ -60,11 +61,13 @@ async fn rabbitmq_keeps_its_queues_through_a_kill_and_leaves_nothing_behind() {
     );
     let mut connection = Connection::open(server.port()).await.unwrap();
     connection.declare_queue("kept", false).await.unwrap();
-    // The broker, epmd, Erlang's helpers: the looks below would mean nothing if they could not be seen.
+    // The broker, epmd, Erlang's helpers: the looks below would mean nothing if they could not be
+    // seen.
     assert!(servers_of(&directory).len() >= 3);
 
-    // First in the orderly way. RabbitMQ may forget a durable queue that was declared some milliseconds before SIGKILL (seen once
-    // in ten runs on a busy machine), although it has confirmed the declaration.
+    // First in the orderly way. RabbitMQ may forget a durable queue that was declared some
+    // milliseconds before SIGKILL (seen once in ten runs on a busy machine), although it has
+    // confirmed the declaration.
     server.restart().await.unwrap();
     let mut connection = Connection::open(server.port()).await.unwrap();
     connection.declare_queue("kept", true).await.unwrap();
@@ -273,7 +276,8 @@ async fn a_kept_directory_has_the_data_and_the_port_again() {
     assert_eq!(access.execute("SELECT 1").await.unwrap(), "1");
 }
 
-/// A server that finds one of its ports taken says so, leaves no process, and comes up on other ports.
+/// A server that finds one of its ports taken says so, leaves no process, and comes up on other
+/// ports.
 async fn comes_up_elsewhere<K: Kind>(index: usize) -> Server<K> {
     let mut server = Server::<K>::prepared(Settings::temporary()).await.unwrap();
     let ports = server.place.ports.clone();
@@ -311,7 +315,7 @@ async fn a_broker_tells_that_its_other_ports_are_taken() {
     }
 }
 
-/// Root's own home is such a directory: `nobody` may not enter it.
+/// Root's own home is such a directory: the unprivileged account may not enter it.
 #[tokio::test]
 async fn a_directory_that_is_closed_to_others_is_used_as_root_or_refused() {
     let closed = tempfile::tempdir().unwrap();

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// A compute node.
 #[derive(Debug, Clone)]
 pub struct ComputeNode {
-    /// Database id: what a row is known by. A UUID can come back under another id when a node is deleted and made again.
+    /// Database id: what a row is known by. A UUID can come back under another id when a node is
+    /// deleted and made again.
     pub id: i64,
     /// UUID, which is also its resource provider's; `None` only in rows that Nova cannot use.
     pub uuid: Option<String>,
@@ -28,11 +29,13 @@ pub struct ComputeNode {
     pub deleted: bool,
     /// Microseconds since 1970, UTC.
     pub updated_at: Option<i64>,
-    /// The row as `ebbtide-nova` takes it, or what Nova raises for it: such a row fails every request of its cell.
+    /// The row as `ebbtide-nova` takes it, or what Nova raises for it: such a row fails every
+    /// request of its cell.
     pub row: Result<Arc<ComputeRow>, Fault>,
 }
 
-/// The columns of a row, not taken in yet: most changed rows were seen before. Times are microseconds since 1970, UTC.
+/// The columns of a row, not taken in yet: most changed rows were seen before. Times are
+/// microseconds since 1970, UTC.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ComputeColumns {
     /// Database id.
@@ -51,12 +54,13 @@ pub struct ComputeColumns {
     pub host: Option<String>,
     /// Hypervisor's host name.
     pub nodename: Option<String>,
-    /// `vcpus`, `vcpus_used`, `memory_mb`, `free_ram_mb`, `local_gb`, `local_gb_used`, `free_disk_gb`, `disk_available_least`,
-    /// `hypervisor_version`.
+    /// `vcpus`, `vcpus_used`, `memory_mb`, `free_ram_mb`, `local_gb`, `local_gb_used`,
+    /// `free_disk_gb`, `disk_available_least`, `hypervisor_version`.
     pub numbers: [Option<i64>; 9],
     /// Of CPU, memory and disk.
     pub ratios: [Option<f64>; 3],
-    /// `hypervisor_type`, `cpu_info`, `supported_instances`, `stats`, `metrics`, `numa_topology`, `pci_stats`, `host_ip`: most of them JSON.
+    /// `hypervisor_type`, `cpu_info`, `supported_instances`, `stats`, `metrics`, `numa_topology`,
+    /// `pci_stats`, `host_ip`: most of them JSON.
     pub texts: [Option<String>; 8],
 }
 
@@ -88,7 +92,8 @@ const TEXTS: [&str; 7] = [
     "pci_stats",
 ];
 
-/// What is selected of `compute_nodes AS cn`. Very old rows have their host in their service (`_host_from_db_object`).
+/// What is selected of `compute_nodes AS cn`. Very old rows have their host in their service
+/// (`_host_from_db_object`).
 pub(crate) fn columns(dialect: Dialect) -> String {
     let of = |name: &str| format!("cn.{name}");
     let mut columns = vec![dialect.int("cn.id"), dialect.int("cn.deleted")];
@@ -181,7 +186,8 @@ impl ComputeColumns {
         let [cpu, ram, disk] = self.ratios;
         // NULL and 0.0 mean that the node has none of its own.
         let ratio = |own: Option<f64>, unset: f64| own.filter(|own| *own != 0.0).unwrap_or(unset);
-        // Of a node that was never updated the host state takes nothing in, so that nothing in these columns can be wrong.
+        // Of a node that was never updated the host state takes nothing in, so that nothing in
+        // these columns can be wrong.
         let was_updated = self.numbers[6].is_some();
         let null = |name: &str| value_error(format!("{name} is NULL"));
         let needed = |at: usize| self.numbers[at].ok_or_else(|| null(NUMBERS[at]));

@@ -47,7 +47,8 @@ pub struct Instance {
     pub created_at: Option<i64>,
     /// Microseconds since 1970, UTC.
     pub updated_at: Option<i64>,
-    /// For example `active`, `stopped`, `resized`, `shelved_offloaded`. `soft-delete` still has its room.
+    /// For example `active`, `stopped`, `resized`, `shelved_offloaded`. `soft-delete` still has its
+    /// room.
     pub vm_state: Option<String>,
     /// What is being done to it; `None`: nothing.
     pub task_state: Option<String>,
@@ -75,10 +76,11 @@ pub struct Instance {
     pub server_group: Option<String>,
     /// Metadata whose keys begin with `ebbtide:`.
     pub metadata: BTreeMap<String, String>,
-    /// `system_metadata` whose keys begin with `image_`, under the names without that prefix, as stored. Only where asked for.
+    /// `system_metadata` whose keys begin with `image_`, under the names without that prefix, as
+    /// stored. Only where asked for.
     pub image_properties: BTreeMap<String, Value>,
-    /// Gone: deleted, or hidden because it is the other end of a move between cells. Only changes and look-ups by UUID report
-    /// such rows.
+    /// Gone: deleted, or hidden because it is the other end of a move between cells. Only changes
+    /// and look-ups by UUID report such rows.
     pub deleted: bool,
 }
 
@@ -126,7 +128,8 @@ pub(crate) fn columns(dialect: Dialect) -> String {
     columns.join(", ")
 }
 
-/// What `instance_extra` is joined by: what belongs to a deleted instance is deleted, too, and nobody needs it.
+/// Join with `instance_extra`. Nova deletes these rows together with the instance, and Ebbtide
+/// needs none of a deleted instance.
 pub(crate) const JOIN_EXTRA: &str =
     "LEFT JOIN instance_extra e ON e.instance_uuid = i.uuid AND e.deleted = 0";
 

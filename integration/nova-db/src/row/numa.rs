@@ -1,7 +1,7 @@
 //! `compute_nodes.numa_topology` (`nova/objects/numa.py`).
 //!
-//! A field that an older compute did not write is not set in Nova, and raises when NUMATopologyFilter touches it; here it is
-//! empty: such a host has no CPUs of that kind.
+//! A field that an older compute did not write is not set in Nova, and raises when
+//! NUMATopologyFilter touches it; here it is empty: such a host has no CPUs of that kind.
 
 use super::primitive::fields;
 use ebbtide_nova::case::coerce::{dict, get, integer, key, list, nullable_integer, string};

@@ -4,10 +4,12 @@ use ebbtide_nova::case::coerce::{dict, key};
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::python::{Dict, Value};
 
-/// Takes the fields out of a primitive of the class `name`, whose newest version that we know is `major.minor`.
+/// Takes the fields out of a primitive of the class `name`, whose newest version that we know is
+/// `major.minor`.
 ///
 /// # Errors
-/// KeyError for what is no primitive, UnsupportedObjectError for another class, IncompatibleObjectVersion for a newer version.
+/// KeyError for what is no primitive, UnsupportedObjectError for another class,
+/// IncompatibleObjectVersion for a newer version.
 pub(crate) fn fields<'v>(
     value: &'v Value,
     name: &str,

@@ -120,7 +120,8 @@ async fn services_that_an_operator_touches_are_seen_at_once_and_heartbeats_now_a
     assert!(!changes.services[0].service.disabled);
     beat(3, 3, ", forced_down = TRUE").await;
     assert_eq!(seen(&follower.poll(now(3)).await.unwrap()).1, [3]);
-    // The time of heartbeats has come: service 1's is read, and nothing that was handed out already.
+    // The time of heartbeats has come: service 1's is read, and nothing that was handed out
+    // already.
     let changes = follower.poll(now(6)).await.unwrap();
     assert_eq!(seen(&changes).1, [1]);
     assert_eq!(changes.services[0].service.last_seen_up, Some(now(1)));

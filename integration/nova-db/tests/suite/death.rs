@@ -36,7 +36,7 @@ async fn a_cell_whose_database_dies_or_falls_silent_is_named_and_comes_back() {
     config.pool.connect_timeout = Duration::from_secs(2);
     config.pool.operation_timeout = Duration::from_secs(2);
     server.kill();
-    // A cell that is down keeps nobody from starting.
+    // A cell that is down does not prevent the start.
     let db = NovaDb::connect(&config).await.unwrap();
     let down = db.cell(CELL1).unwrap();
     unavailable(&down.ping().await.unwrap_err(), "cell cell1");
@@ -44,7 +44,7 @@ async fn a_cell_whose_database_dies_or_falls_silent_is_named_and_comes_back() {
     down.ping().await.unwrap();
     server.kill();
     server.restart().await.unwrap();
-    // The old connections are dead; nobody notices.
+    // The old connections are dead. The caller sees no error.
     down.ping().await.unwrap();
     server.freeze().unwrap();
     for _ in 0..3 {

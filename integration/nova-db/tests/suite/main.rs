@@ -1,5 +1,5 @@
-//! Nova's databases with Nova's own tables, on MariaDB as Nova's migrations make them (`schema/`), and on PostgreSQL and SQLite as
-//! a translation of those tables.
+//! Nova's databases with Nova's own tables, on MariaDB as Nova's migrations make them (`schema/`),
+//! and on PostgreSQL and SQLite as a translation of those tables.
 
 // Most of what the tests do stands in functions that are not themselves marked as tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]

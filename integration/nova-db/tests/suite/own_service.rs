@@ -97,7 +97,8 @@ async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
         .cell
         .sql("UPDATE services SET forced_down = TRUE WHERE id = 1004")
         .await;
-    // A cell that does not answer is left out; that is cell0 here, whose database has no such table.
+    // A cell that does not answer is left out; that is cell0 here, whose database has no such
+    // table.
     assert!(db.cell(CELL0).is_ok());
     // One service without a version hides the others of its cell, as Nova has it.
     assert_eq!(db.min_compute_version().await.unwrap(), 0);

@@ -1,4 +1,5 @@
-//! Rows of compute nodes are taken in as Nova takes them in: against host states that Nova 34 made (`oracle/compute_rows.py`).
+//! Rows of compute nodes are taken in as Nova takes them in: against host states that Nova 34 made
+//! (`oracle/compute_rows.py`).
 
 use crate::cloud::{Cloud, compute_uuid, quote};
 use ebbtide_nova::hosts;

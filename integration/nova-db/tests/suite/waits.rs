@@ -38,7 +38,7 @@ async fn a_caller_waits_while_its_build_request_or_its_task_state_says_so(cloud:
         .api
         .sql("UPDATE instance_mappings SET cell_id = 1")
         .await;
-    let CallerWait::Nobody(why) = db.caller_waits(&uuid).await.unwrap() else {
+    let CallerWait::Gone(why) = db.caller_waits(&uuid).await.unwrap() else {
         panic!("it is buried");
     };
     assert!(why.contains("cell0"), "{why}");

@@ -1,7 +1,8 @@
 //! The old payload: the request as dictionaries (`RequestSpec.to_legacy_request_spec_dict`).
 //!
-//! Nova puts whole Python objects into it, PCI requests among them with all their insides and with the context of the request, the
-//! user's token included. We write the same, for whoever counts keys, but for the token: it is null.
+//! Nova puts whole Python objects into it. Among them are PCI requests with all their internals and
+//! with the context of the request, the user's token included. Ebbtide writes the same keys, so
+//! that consumers find all of them, but the token is null.
 
 use super::source::{Source, first_instance, plain};
 use crate::{RpcContext, ScheduleRequest};
@@ -15,8 +16,9 @@ pub fn legacy_payload(request: &ScheduleRequest, context: &RpcContext) -> Json {
     written(request, context, false)
 }
 
-/// The same after a versioned notification of this request went out: Nova's own has then left the instance's UUID in the PCI
-/// requests and the NUMA topology. So it is in `.end` where both forms are sent.
+/// The same after a versioned notification of this request went out: Nova's own has then left the
+/// instance's UUID in the PCI requests and the NUMA topology. So it is in `.end` where both forms
+/// are sent.
 #[must_use]
 pub fn legacy_payload_after_versioned(request: &ScheduleRequest, context: &RpcContext) -> Json {
     written(request, context, true)

@@ -69,8 +69,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The instance that the request came with. The first notification writes it into the PCI requests and the NUMA topology, and there it
-/// stays when the request names another one later.
+/// The instance that the request came with. The first notification writes it into the PCI requests
+/// and the NUMA topology, and there it stays when the request names another one later.
 pub(super) fn first_instance(request: &ScheduleRequest) -> &str {
     let came_with = request
         .wire
@@ -88,8 +88,8 @@ fn word(value: &Value) -> Option<&str> {
     }
 }
 
-/// Objects as dictionaries, lists of objects as lists, times with their fraction and without a zone: what `to_primitive` makes of
-/// Nova's objects that have the interface of a dictionary.
+/// Objects as dictionaries, lists of objects as lists, times with their fraction and without a
+/// zone: what `to_primitive` makes of Nova's objects that have the interface of a dictionary.
 pub(super) fn plain(value: &Value) -> Json {
     match value {
         Value::Dict(dict) => match Source::of(value) {

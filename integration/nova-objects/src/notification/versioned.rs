@@ -1,4 +1,5 @@
-//! The payload as a versioned object (`RequestSpecPayload` 1.1). It holds the name of a destination's cell and not its URLs.
+//! The payload as a versioned object (`RequestSpecPayload` 1.1). It holds the name of a
+//! destination's cell and not its URLs.
 
 use super::source::{Source, first_instance};
 use crate::ScheduleRequest;
@@ -63,8 +64,9 @@ const PCI_REQUEST: [&str; 5] = ["count", "spec", "alias_name", "request_id", "nu
 
 const GROUP: [&str; 5] = ["uuid", "name", "user_id", "project_id", "policies"];
 
-/// The RequestSpecPayload of both notifications. What the scheduler changes while it works (the instance, the hosts of the group,
-/// the node of the destination) is taken from the request, the rest from the message.
+/// The RequestSpecPayload of both notifications. What the scheduler changes while it works (the
+/// instance, the hosts of the group, the node of the destination) is taken from the request, the
+/// rest from the message.
 #[must_use]
 pub fn versioned_payload(request: &ScheduleRequest) -> Json {
     let spec = &request.spec;
@@ -137,7 +139,8 @@ fn image(image: &Source<'_>) -> Json {
     payload("ImageMetaPayload", "1.0", data)
 }
 
-/// The payload's minor version follows that of ImageMetaProps; two of its changes were forgotten there (1.36 and 1.37).
+/// The payload's minor version follows that of ImageMetaProps; two of its changes were forgotten
+/// there (1.36 and 1.37).
 fn properties_payload_minor(minor: u32) -> u32 {
     match minor {
         0..36 => minor.saturating_sub(22),

@@ -98,7 +98,8 @@ const ZONE_FILTER: &str = "AvailabilityZoneFilter";
 
 const ZONE_OPTION: Opt = Opt::text("scheduler", "query_placement_for_availability_zone");
 
-/// What nova.conf says about deciding. What it comes to depends on the release of Nova whose place is taken.
+/// What nova.conf says about deciding. What it comes to depends on the release of Nova whose place
+/// is taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Deciding {
     given: BTreeMap<String, Value>,

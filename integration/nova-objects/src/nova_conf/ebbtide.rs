@@ -12,7 +12,8 @@ const PREEMPTION: Opt = Opt::bool(GROUP, "preemption").default("true");
 const REPLY_WHEN: Opt = Opt::text(GROUP, "reply_when")
     .choices(&["room_free", "at_once"])
     .default("room_free");
-// Longer than the default grace period and a slow deletion together, well below long_rpc_timeout (1800).
+// Longer than the default grace period and a slow deletion together, well below long_rpc_timeout
+// (1800).
 const ROOM_TIMEOUT: Opt = Opt::int(GROUP, "room_timeout")
     .between(1, 86_400)
     .default("300");
@@ -76,9 +77,11 @@ pub struct EbbtideSection {
     pub max_in_flight: i64,
     /// Address and port for metrics; `None`: none are served.
     pub metrics_listen: Option<String>,
-    /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there are none.
+    /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there
+    /// are none.
     pub plugins: Option<String>,
-    /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of the cloud's services.
+    /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of
+    /// the cloud's services.
     pub nova_release: Option<u32>,
     /// How long a Placement that is away is waited for; 30.
     pub placement_patience: i64,

@@ -12,7 +12,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Asks the kernel. The address is that of the route to a documentation address, as oslo.utils finds it; nothing is sent.
+    /// Asks the kernel. The address is that of the route to a documentation address, as oslo.utils
+    /// finds it; nothing is sent.
     ///
     /// # Errors
     /// The kernel does not tell its name.

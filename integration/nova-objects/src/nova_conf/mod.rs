@@ -1,7 +1,8 @@
 //! nova.conf: what the Nova service needs of it, read and checked, and Nova's options for deciding.
 //!
-//! To add an option of ours, add a line to the table in `ebbtide.rs` and a field beside it. Sections that others read by name
-//! (Keystone's and the brokers') are handed out as they are, variables replaced.
+//! To add an option of ours, add a line to the table in `ebbtide.rs` and a field beside it.
+//! Sections that others read by name (Keystone's and the brokers') are handed out as they are,
+//! variables replaced.
 
 mod deciding;
 mod ebbtide;
@@ -54,7 +55,8 @@ impl NovaConfError {
     }
 }
 
-/// A section by name, for readers that know their options themselves. Debug output shows names only.
+/// A section by name, for readers that know their options themselves. Debug output shows names
+/// only.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Section(BTreeMap<String, String>);
 
@@ -65,7 +67,8 @@ impl Section {
         self.0.get(name).cloned()
     }
 
-    /// As a function of the name, which is what `AuthOptions::from_lookup` and the messaging options take.
+    /// As a function of the name, which is what `AuthOptions::from_lookup` and the messaging
+    /// options take.
     pub fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
         |name| self.get(name)
     }
@@ -80,7 +83,8 @@ impl fmt::Debug for Section {
 /// What the Nova service needs of nova.conf.
 #[derive(Debug, Clone)]
 pub struct NovaConf {
-    /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like, as the newest release reads them.
+    /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like,
+    /// as the newest release reads them.
     pub options: Options,
     deciding: deciding::Deciding,
     /// Options of `[DEFAULT]`.
@@ -101,7 +105,8 @@ pub struct NovaConf {
     pub service_user: Section,
     /// `[keystone]`.
     pub keystone: Section,
-    /// `[nova]`: credentials for Nova's own API, if they are given here; the Nova service falls back on `[placement]`'s.
+    /// `[nova]`: credentials for Nova's own API, if they are given here; the Nova service falls
+    /// back on `[placement]`'s.
     pub nova: Section,
     /// `[workarounds]`, beyond what [`Self::options`] holds.
     pub workarounds: Section,
@@ -115,7 +120,8 @@ impl NovaConf {
     /// Reads and checks. The configuration gets the defaults of the machine.
     ///
     /// # Errors
-    /// The first option that is wrong, by name, with its line and what is allowed; filters and weighers that do not exist.
+    /// The first option that is wrong, by name, with its line and what is allowed; filters and
+    /// weighers that do not exist.
     pub fn read(config: &mut Config, machine: &Machine) -> Result<Self, NovaConfError> {
         config.declare(&DECLARED);
         config.set_default("DEFAULT", "host", machine.hostname.as_str());
@@ -143,7 +149,8 @@ impl NovaConf {
 }
 
 impl NovaConf {
-    /// [`Self::options`] as another release reads them, and what the operator should know about them.
+    /// [`Self::options`] as another release reads them, and what the operator should know about
+    /// them.
     ///
     /// # Errors
     /// Filters and weighers that do not exist in that release.
@@ -152,8 +159,8 @@ impl NovaConf {
     }
 }
 
-/// A section of keystoneauth's. Where `auth_section` names another one, the credentials are there, and what is here counts first for
-/// the rest.
+/// A section of keystoneauth's. Where `auth_section` names another one, the credentials are there,
+/// and what is here counts first for the rest.
 fn credentials(config: &Config, group: &str) -> Result<Section, ConfigError> {
     let own = config.section(group)?;
     let named = ["auth_section", "auth-section"];

@@ -22,7 +22,7 @@ pub(super) const DECLARED: [Opt; 12] = [
 const HOST: Opt = Opt::text("DEFAULT", "host");
 const MY_IP: Opt = Opt::text("DEFAULT", "my_ip");
 const STATE_PATH: Opt = Opt::text("DEFAULT", "state_path").default("$pybasedir");
-// Where Debian and others put Nova's Python; only paths that nobody set depend on it.
+// Where Debian and others put Nova's Python. Only paths without a configured value depend on it.
 const PYBASEDIR: Opt = Opt::text("DEFAULT", "pybasedir").default("/usr/lib/python3/dist-packages");
 const REPORT_INTERVAL: Opt = Opt::int("DEFAULT", "report_interval").default("10");
 const SERVICE_DOWN_TIME: Opt = Opt::int("DEFAULT", "service_down_time").default("60");
@@ -85,7 +85,8 @@ impl General {
     pub(super) fn read(config: &Config) -> Result<Self> {
         let text =
             |option| Ok::<_, oslo_config::ConfigError>(config.text(option)?.unwrap_or_default());
-        // Left empty, an interval is null, and Nova's timers fall back on what they do without one: the default is kinder.
+        // Left empty, an interval is null, and Nova's timers fall back on what they do without one:
+        // the default is kinder.
         let seconds = |option, default| {
             Ok::<_, oslo_config::ConfigError>(config.int(option)?.unwrap_or(default))
         };

@@ -7,14 +7,16 @@ use ebbtide_nova::model::{Destination, RequestGroup, RequestLevelParams};
 use ebbtide_nova::python::Value;
 use std::fmt;
 
-/// The cell of a destination (`CellMapping`). Its URLs hold the cell's passwords and never show in debug output.
+/// The cell of a destination (`CellMapping`). Its URLs hold the cell's passwords and never show in
+/// debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CellMapping {
     /// UUID.
     pub uuid: String,
     /// Name.
     pub name: Option<String>,
-    /// Disabled for new servers by an operator; requests that are bound to it go there all the same.
+    /// Disabled for new servers by an operator; requests that are bound to it go there all the
+    /// same.
     pub disabled: bool,
     /// URL of the cell's database, a template perhaps.
     pub database_connection: Option<String>,

@@ -42,7 +42,8 @@ pub(crate) fn image(value: &Value) -> Result<Image> {
     })
 }
 
-/// An InstanceGroup object, and whether its hosts are set: where not, Nova loads them from the database when it needs them.
+/// An InstanceGroup object, and whether its hosts are set: where not, Nova loads them from the
+/// database when it needs them.
 pub(crate) fn group(value: &Value) -> Result<(InstanceGroup, bool)> {
     let group = Object::open(value, "InstanceGroup", 1)?;
     let hosts = group.optional("hosts", read::texts)?;

@@ -1,4 +1,5 @@
-//! Requests of callers that send dictionaries instead of an object: versions 4.0 to 4.2 (`RequestSpec.from_primitives`).
+//! Requests of callers that send dictionaries instead of an object: versions 4.0 to 4.2
+//! (`RequestSpec.from_primitives`).
 
 use super::{Retry, ScheduleRequest, destination, flavor, hints, limits, numa};
 use crate::error::{ObjectError, Result};

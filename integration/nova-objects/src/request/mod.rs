@@ -37,7 +37,8 @@ pub struct ScheduleRequest {
     pub id: Option<i64>,
     /// The mapping of the cell that the request is bound to.
     pub cell: Option<CellMapping>,
-    /// `instance_group` came without its hosts: they have to be read from the cells before an affinity filter looks.
+    /// `instance_group` came without its hosts: they have to be read from the cells before an
+    /// affinity filter looks.
     pub group_hosts_unset: bool,
     /// Networks and ports; `None`: not set.
     pub requested_networks: Option<Vec<NetworkRequest>>,
@@ -56,12 +57,14 @@ pub struct Retry {
     pub hosts: Vec<(String, String)>,
 }
 
-/// A message's own JSON. It may hold the URLs of a cell's database and broker, so debug output shows nothing of it.
+/// A message's own JSON. It may hold the URLs of a cell's database and broker, so debug output
+/// shows nothing of it.
 #[derive(Clone, PartialEq, Default)]
 pub struct Wire(Option<Dict<Value>>);
 
 impl Wire {
-    /// Fields of the outermost object; `None` where the caller sent dictionaries instead of an object.
+    /// Fields of the outermost object; `None` where the caller sent dictionaries instead of an
+    /// object.
     pub(crate) fn fields(&self) -> Option<&Dict<Value>> {
         self.0.as_ref()
     }
@@ -127,7 +130,8 @@ impl SelectDestinations {
 }
 
 impl ScheduleRequest {
-    /// Reads a RequestSpec object, versions 1.x; fields that a newer minor version added are ignored.
+    /// Reads a RequestSpec object, versions 1.x; fields that a newer minor version added are
+    /// ignored.
     ///
     /// # Errors
     /// What is wrong, with the path to it.
@@ -224,7 +228,8 @@ pub fn read_flavor(value: &Value) -> Result<Flavor> {
     flavor::flavor(value)
 }
 
-/// Reads an InstanceNUMATopology object, as requests, instances and the table `instance_extra` hold it.
+/// Reads an InstanceNUMATopology object, as requests, instances and the table `instance_extra` hold
+/// it.
 ///
 /// # Errors
 /// What is wrong, with the path to it.

@@ -25,7 +25,8 @@ fn cell(value: &Value) -> Result<InstanceNumaCell> {
     })?;
     let pcpuset = match cell.optional("pcpuset", read::integer_set)? {
         Some(pcpuset) => pcpuset,
-        // Before 1.5 there was one set, and the policy said what it is (`_migrate_legacy_dedicated_instance_cpuset`).
+        // Before 1.5 there was one set, and the policy said what it is
+        // (`_migrate_legacy_dedicated_instance_cpuset`).
         None if cpu_policy.as_deref() == Some("dedicated") => std::mem::take(&mut cpuset),
         None => Default::default(),
     };

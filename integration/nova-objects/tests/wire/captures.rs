@@ -239,7 +239,8 @@ fn every_captured_notification_is_rebuilt_from_the_request() {
             let payload = json(at(&follower.body, "payload"));
             let end = event == END;
             assert!(end || event == START);
-            // What the scheduler did in between: one instance after the other, the hosts of the group, the node of the destination.
+            // What the scheduler did in between: one instance after the other, the hosts of the
+            // group, the node of the destination.
             if end {
                 call.request
                     .spec
@@ -283,7 +284,8 @@ fn every_captured_notification_is_rebuilt_from_the_request() {
             };
             let mut theirs = payload.clone();
             set_everywhere(&mut theirs, "auth_token", &Json::Null);
-            // Left behind on Nova's context wherever a zone or a host was looked up in its database.
+            // Left behind on Nova's context wherever a zone or a host was looked up in its
+            // database.
             remove_everywhere(&mut theirs, "_enginefacade_context");
             let ours = normal(&ours);
             assert_eq!(

@@ -20,7 +20,8 @@ fn a_request_that_nova_wrote_is_the_one_that_decisions_are_checked_with() {
     for line in vectors() {
         let case = Case::from_value(at(&line, "case")).unwrap();
         let mut expected = case.request_spec().unwrap();
-        // Null limits and no limits are one on the wire, and this one is a limit of the host's alone.
+        // Null limits and no limits are one on the wire, and this one is a limit of the host's
+        // alone.
         expected
             .limits
             .retain(|name, limit| !limit.is_null() && name != "numa_topology");
@@ -107,7 +108,8 @@ fn what_the_door_needs_besides_is_read() {
     assert!(places >= 5, "{places}");
 }
 
-/// The parameters of a query that ports bring: of groups with a suffix, and which groups stay together.
+/// The parameters of a query that ports bring: of groups with a suffix, and which groups stay
+/// together.
 fn of_ports(query: &str) -> Vec<&str> {
     let own = |parameter: &&str| {
         let name = parameter.split('=').next().unwrap_or_default();

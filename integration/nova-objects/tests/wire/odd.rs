@@ -1,4 +1,5 @@
-//! Messages that are not what they should be: each is refused with its place, and none makes us panic.
+//! Messages that are not what they should be: each is refused with its place, and none makes us
+//! panic.
 
 use crate::kit::{at, json, lines, ordered};
 use ebbtide_nova::model::{AllocationCandidate, NetworkMetadata};
@@ -49,7 +50,8 @@ fn read(spec: &Json) -> Result<ScheduleRequest, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The request with a value put into a place; `/` in the place goes into an object, its envelope included.
+/// The request with a value put into a place; `/` in the place goes into an object, its envelope
+/// included.
 fn with(place: &str, value: Json) -> Json {
     let mut spec = rich();
     let mut here = &mut spec["nova_object.data"];
@@ -314,7 +316,8 @@ fn a_reply_is_read_as_it_was_written() {
         old[1]["limits"]["numa_topology"]["nova_object.name"],
         json!("NUMATopologyLimits")
     );
-    // `nova_objects.py read` gave these lines to Nova once; whoever changes what we write does so again.
+    // These lines were checked once with Nova's own code, with `nova_objects.py read`. Repeat that
+    // check after every change of the written form.
     if let Some(path) = std::env::var_os("EBBTIDE_WRITE_SELECTIONS") {
         std::fs::write(path, format!("{objects}\n{old}\n")).unwrap();
     }

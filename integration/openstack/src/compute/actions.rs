@@ -94,7 +94,8 @@ impl Compute {
         self.act(server, json!({"os-start": null})).await
     }
 
-    /// Shelves a server: it is stopped, its disk is kept as an image, and after `shelved_offload_time` it leaves its host.
+    /// Shelves a server: it is stopped, its disk is kept as an image, and after
+    /// `shelved_offload_time` it leaves its host.
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
@@ -128,7 +129,8 @@ impl Compute {
         host: Option<&str>,
     ) -> Result<Accepted, OpenStackError> {
         let mut wanted = json!({"host": host, "block_migration": "auto"});
-        // From 2.30 on a host that is named is checked by the scheduler unless `force` is given, up to 2.67.
+        // From 2.30 on a host that is named is checked by the scheduler unless `force` is given, up
+        // to 2.67.
         if self.negotiated().await? < crate::Microversion::new(2, 68) {
             wanted["force"] = Value::Bool(false);
         }

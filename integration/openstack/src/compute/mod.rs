@@ -17,9 +17,11 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// What we ask with if Nova knows it (Train, 2019). Newer ones take the sizes out of the hypervisors (2.88).
+/// What we ask with if Nova knows it (Train, 2019). Newer ones take the sizes out of the
+/// hypervisors (2.88).
 pub const PREFERRED_VERSION: Microversion = Microversion::new(2, 79);
-/// The oldest that is enough: the flavor with its extra specs is in the server (2.47), hypervisors have a UUID (2.53).
+/// The oldest that is enough: the flavor with its extra specs is in the server (2.47), hypervisors
+/// have a UUID (2.53).
 pub const OLDEST_VERSION: Microversion = Microversion::new(2, 53);
 
 /// A client of Nova's API. Cheap to clone.
@@ -49,8 +51,9 @@ impl Compute {
         })
     }
 
-    /// The same client; what it sends carries this request id, which is in the logs of all services that it reaches (the global
-    /// request id). The id that an instance action names is Nova's own; see [`Accepted`].
+    /// The same client; what it sends carries this request id, which is in the logs of all services
+    /// that it reaches (the global request id). The id that an instance action names is Nova's own;
+    /// see [`Accepted`].
     #[must_use]
     pub fn for_request(&self, request_id: &str) -> Self {
         let version = Arc::clone(&self.version);
@@ -63,7 +66,8 @@ impl Compute {
     /// Which microversions it supports: `GET /v2.1/`.
     ///
     /// # Errors
-    /// [`OpenStackError::Unavailable`], [`OpenStackError::BadAnswer`] if the endpoint is not that of `/v2.1`.
+    /// [`OpenStackError::Unavailable`], [`OpenStackError::BadAnswer`] if the endpoint is not that
+    /// of `/v2.1`.
     pub async fn versions(&self) -> Result<VersionRange, OpenStackError> {
         let ask = Ask::get("/");
         let (answer, call) = self.adapter.call(&ask).await?;

@@ -66,8 +66,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// True for what Nova shows of a server while the database of its cell does not answer: that it was made, and status `UNKNOWN`. It
-    /// has no host then, and is as alive as before.
+    /// True for what Nova shows of a server while the database of its cell does not answer: that it
+    /// was made, and status `UNKNOWN`. It has no host then, and is as alive as before.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.status == "UNKNOWN"
@@ -180,7 +180,8 @@ impl Compute {
     /// One server.
     ///
     /// # Errors
-    /// [`OpenStackError::NotFound`] once it is deleted, [`OpenStackError::Unavailable`] (also while only a part of it can be seen) and the like.
+    /// [`OpenStackError::NotFound`] once it is deleted, [`OpenStackError::Unavailable`] (also while
+    /// only a part of it can be seen) and the like.
     pub async fn server(&self, server: Uuid) -> Result<Server, OpenStackError> {
         let version = self.negotiated().await?;
         let ask = Ask::get(format!("/servers/{server}")).at(version);
@@ -197,8 +198,8 @@ impl Compute {
         Ok(found.server)
     }
 
-    /// All servers that the filter lets through, page by page. Of those in a cell that does not answer only [a part](Server::is_partial)
-    /// can be seen.
+    /// All servers that the filter lets through, page by page. Of those in a cell that does not
+    /// answer only [a part](Server::is_partial) can be seen.
     ///
     /// # Errors
     /// [`OpenStackError::Unavailable`] and the like.
@@ -224,8 +225,8 @@ impl Compute {
     /// Deletes a server; it is gone when [`server`](Self::server) does not find it any more.
     ///
     /// # Errors
-    /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] (it is locked or in a state that forbids it),
-    /// [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] (it is locked or in a state that
+    /// forbids it), [`OpenStackError::Unavailable`] and the like.
     pub async fn delete(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         let version = self.negotiated().await?;
         let ask = Ask::new(Method::DELETE, format!("/servers/{server}")).at(version);
@@ -238,7 +239,8 @@ impl Compute {
     /// Sets some keys of the metadata; others stay.
     ///
     /// # Errors
-    /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`], [`OpenStackError::Forbidden`] (quota), and the like.
+    /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`], [`OpenStackError::Forbidden`]
+    /// (quota), and the like.
     pub async fn set_metadata(
         &self,
         server: Uuid,

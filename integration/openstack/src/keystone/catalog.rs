@@ -26,7 +26,8 @@ struct Endpoint {
 }
 
 impl Catalog {
-    /// The URL of a service: the first preferred interface that the region has, without a slash at its end.
+    /// The URL of a service: the first preferred interface that the region has, without a slash at
+    /// its end.
     pub(crate) fn find(&self, wanted: &AdapterOptions) -> Option<String> {
         let of_type = |service: &&Service| {
             let name_fits = wanted

@@ -1,4 +1,5 @@
-//! The options by the names that keystoneauth gives them, from nova.conf, a TOML table or the environment.
+//! The options by the names that keystoneauth gives them, from nova.conf, a TOML table or the
+//! environment.
 
 use super::{
     AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, Named, Scope, TlsOptions,
@@ -42,7 +43,8 @@ impl<F: Fn(&str) -> Option<String>> Reader<'_, F> {
             .ok()
             .and_then(|s| Duration::try_from_secs_f64(s).ok());
         match duration {
-            // keystoneauth's timeout of 0 is "at once", which nobody means.
+            // keystoneauth reads a timeout of 0 as "at once". No operator means that, so 0 counts
+            // as not set.
             Some(duration) if duration.is_zero() => Ok(None),
             Some(duration) => Ok(Some(duration)),
             None => Err(self.bad(name, format!("{text:?} is no number of seconds"))),
@@ -119,11 +121,13 @@ impl<F: Fn(&str) -> Option<String>> Reader<'_, F> {
 }
 
 impl AuthOptions {
-    /// Reads the options of keystoneauth's plugins by their names (`auth_type`, `auth_url`, `username`, `user_domain_name`,
-    /// `project_name`, `cafile`, …), with dashes or underscores. `place` is for messages, for example `[placement]`.
+    /// Reads the options of keystoneauth's plugins by their names (`auth_type`, `auth_url`,
+    /// `username`, `user_domain_name`, `project_name`, `cafile`, …), with dashes or underscores.
+    /// `place` is for messages, for example `[placement]`.
     ///
     /// # Errors
-    /// [`OpenStackError::Config`] that names what is missing; a value that may be secret is not repeated.
+    /// [`OpenStackError::Config`] that names what is missing; a value that may be secret is not
+    /// repeated.
     pub fn from_lookup(
         place: &str,
         lookup: impl Fn(&str) -> Option<String>,
@@ -192,9 +196,9 @@ impl AuthOptions {
 }
 
 impl AdapterOptions {
-    /// Reads keystoneauth's adapter options by their names over these defaults (`service_type`, `service_name`, `valid_interfaces`
-    /// or the old `interface` and `os_interface`, `region_name`, `endpoint_override`, `timeout`, `connect_retries`,
-    /// `connect_retry_delay`).
+    /// Reads keystoneauth's adapter options by their names over these defaults (`service_type`,
+    /// `service_name`, `valid_interfaces` or the old `interface` and `os_interface`, `region_name`,
+    /// `endpoint_override`, `timeout`, `connect_retries`, `connect_retry_delay`).
     ///
     /// # Errors
     /// [`OpenStackError::Config`] that names the option.

@@ -51,8 +51,8 @@ pub struct NewClaim {
     pub generation: Option<Generation>,
 }
 
-/// A consumer that shall hold nothing any more. The generation is what Placement said: with none, Placement would make
-/// a consumer of an unknown one that nobody can remove.
+/// A consumer that releases all its allocations. The generation is the one that Placement returned.
+/// Without a generation Placement would create an unknown consumer that cannot be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Victim {
     /// The server.
@@ -101,7 +101,8 @@ impl Placement {
     /// Replaces what one consumer holds.
     ///
     /// # Errors
-    /// [`OpenStackError::Conflict`] if somebody changed it meanwhile or it does not fit; nothing is changed then.
+    /// [`OpenStackError::Conflict`] if another writer changed the consumer meanwhile or the claim
+    /// does not fit. Nothing is changed then.
     pub async fn put_allocations(&self, claim: &NewClaim) -> Result<(), OpenStackError> {
         let payload = claim.payload();
         let ask =
@@ -109,22 +110,23 @@ impl Placement {
         self.adapter.call(&ask.with(&payload)).await.map(drop)
     }
 
-    /// The atomic swap: in one transaction the victims hold nothing any more and the claims hold what they ask for, or nothing
-    /// changes at all.
+    /// The atomic swap: in one transaction the victims hold nothing any more and the claims hold
+    /// what they ask for, or nothing changes at all.
     ///
-    /// A conflict of either code means: look again. If the answer is lost ([`Effect::Unknown`](crate::Effect::Unknown)), read
-    /// the newcomers' allocations.
+    /// A conflict of either code means: look again. If the answer is lost
+    /// ([`Effect::Unknown`](crate::Effect::Unknown)), read the newcomers' allocations.
     ///
     /// # Errors
-    /// [`OpenStackError::Conflict`], [`OpenStackError::Config`] if one consumer is named twice or nobody at all,
-    /// [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::Conflict`], [`OpenStackError::Config`] if the lists name one consumer
+    /// twice or no consumer at all, [`OpenStackError::Unavailable`] and the like.
     pub async fn post_allocations(
         &self,
         victims: &[Victim],
         claims: &[NewClaim],
     ) -> Result<(), OpenStackError> {
         let mut tried = self.post(victims, claims).await;
-        // Newcomers that a Placement that died has left behind. It takes them in the order of their names, so they are the first ones.
+        // Newcomers that a Placement that died has left behind. It takes them in the order of their
+        // names, so they are the first ones.
         let mut claims = claims.to_vec();
         claims.sort_by_key(|claim| claim.consumer);
         for place in 0..claims.len() {
@@ -167,7 +169,8 @@ impl Placement {
     /// Takes everything from a consumer, whatever its generation is. `false` if it held nothing.
     ///
     /// # Errors
-    /// [`OpenStackError::Conflict`] if it was changed at this very moment; [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::Conflict`] if it was changed at this very moment;
+    /// [`OpenStackError::Unavailable`] and the like.
     pub async fn delete_allocations(&self, consumer: Uuid) -> Result<bool, OpenStackError> {
         let ask = Ask::new(Method::DELETE, format!("/allocations/{consumer}"));
         match self.adapter.call(&ask).await {

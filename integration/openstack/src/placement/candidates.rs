@@ -82,11 +82,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 }
 
 impl Placement {
-    /// Asks for candidates; `query` is the query string, percent-encoded, as Nova's `ResourceRequest` writes it.
+    /// Asks for candidates; `query` is the query string, percent-encoded, as Nova's
+    /// `ResourceRequest` writes it.
     ///
     /// # Errors
-    /// [`OpenStackError::Refused`] for a query that Placement does not understand (Nova then finds no valid host),
-    /// [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::Refused`] for a query that Placement does not understand (Nova then finds
+    /// no valid host), [`OpenStackError::Unavailable`] and the like.
     pub async fn allocation_candidates(&self, query: &str) -> Result<Candidates, OpenStackError> {
         let ask = Ask::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
         let (answer, call) = self.adapter.call(&ask).await?;

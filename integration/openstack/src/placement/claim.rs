@@ -14,12 +14,13 @@ use std::borrow::Cow;
 const TRIES: u32 = 4;
 /// Placement's words for a consumer that is not as we named it; there is no code of its own for it.
 const CONSUMER_CONFLICT: &str = "consumer generation conflict";
-/// Its words about a consumer to which nothing was ever written: a Placement that died while it took a first claim has left it behind,
-/// without allocations and at generation 0, so that it looks as if it were not there (`placement/handlers/util.py`, `ensure_consumer`).
+/// Its words about a consumer to which nothing was ever written: a Placement that died while it
+/// took a first claim has left it behind, without allocations and at generation 0, so that it looks
+/// as if it were not there (`placement/handlers/util.py`, `ensure_consumer`).
 const LEFT_BEHIND: &str = "consumer generation conflict - expected 0 but got";
 
-/// Whether a conflict is about a consumer that a Placement that died has left behind. A claim at generation 0 is taken then, and
-/// cannot overwrite anything: whoever has written has raised it.
+/// Whether a conflict is about a consumer that a dead Placement process has left behind. A claim at
+/// generation 0 then succeeds and cannot overwrite anything: every write raises the generation.
 pub(super) fn is_left_behind(text: &str) -> bool {
     text.contains(LEFT_BEHIND)
 }
@@ -46,19 +47,21 @@ enum Put {
 }
 
 impl Placement {
-    /// Claims exactly as Nova does: reads what the consumer holds (at 1.28), adds the claim to it if there is something (an
-    /// evacuation), and writes (at 1.36); tries a write that met another writer up to four times, after random waits of up to 2, 4
-    /// and 6 seconds, reading anew each time.
+    /// Claims exactly as Nova does: reads what the consumer holds (at 1.28), adds the claim to it
+    /// if there is something (an evacuation), and writes (at 1.36); tries a write that met another
+    /// writer up to four times, after random waits of up to 2, 4 and 6 seconds, reading anew each
+    /// time.
     ///
     /// # Errors
-    /// [`OpenStackError::ConsumerChanged`] if the consumer was changed between reading and writing (Nova's
-    /// `AllocationUpdateFailed`); [`OpenStackError::Unavailable`] and the like, with the effect unknown.
+    /// [`OpenStackError::ConsumerChanged`] if the consumer was changed between reading and writing
+    /// (Nova's `AllocationUpdateFailed`); [`OpenStackError::Unavailable`] and the like, with the
+    /// effect unknown.
     pub async fn claim(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
         self.try_claim(claim, true).await
     }
 
-    /// The same for a consumer that is most probably new: writes at once, which saves a third of the time. Only if Placement
-    /// knows the consumer after all it goes the exact way.
+    /// The same for a consumer that is most probably new: writes at once, which saves a third of
+    /// the time. Only if Placement knows the consumer after all it goes the exact way.
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
@@ -115,7 +118,7 @@ impl Placement {
                 }
             }
         }
-        // Four times somebody else was faster: Nova takes that for a claim that failed.
+        // Another writer was faster four times. Nova treats that as a failed claim.
         Ok(last.unwrap_or(Claimed::No {
             status: 409,
             code: ConflictCode::ConcurrentUpdate,

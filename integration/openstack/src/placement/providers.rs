@@ -129,13 +129,16 @@ struct Providers {
 }
 
 impl Placement {
-    /// Providers by a query string, for example `in_tree=UUID`, `member_of=in:UUID`, `name=NAME`, or all with an empty one.
+    /// Providers by a query string, for example `in_tree=UUID`, `member_of=in:UUID`, `name=NAME`,
+    /// or all with an empty one.
     ///
     /// # Errors
-    /// [`OpenStackError::Refused`] for a query that Placement does not understand, [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::Refused`] for a query that Placement does not understand,
+    /// [`OpenStackError::Unavailable`] and the like.
     pub async fn providers(&self, query: &str) -> Result<Vec<Provider>, OpenStackError> {
         let mark = if query.is_empty() { "" } else { "?" };
-        // `member_of` with several aggregates, `required` with forbidden traits and the like came after 1.14.
+        // `member_of` with several aggregates, `required` with forbidden traits and the like came
+        // after 1.14.
         let found: Providers = self
             .read(format!("/resource_providers{mark}{query}"), CLAIM_VERSION)
             .await?;

@@ -18,8 +18,9 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What is asked for on which providers, with the mapping of request groups to providers: Placement's allocation request.
-/// There is always something in it: an empty one would be a deletion, and for an unknown consumer a phantom.
+/// What is asked for on which providers, with the mapping of request groups to providers:
+/// Placement's allocation request. There is always something in it: an empty one would be a
+/// deletion, and for an unknown consumer a phantom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resources {
     allocations: Map<String, Value>,
@@ -27,8 +28,8 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Takes `{"PROVIDER": {"resources": {"VCPU": 1, …}}, …}` and, if there is one, `{"": ["PROVIDER"], …}`, as Placement
-    /// writes them.
+    /// Takes `{"PROVIDER": {"resources": {"VCPU": 1, …}}, …}` and, if there is one, `{"":
+    /// ["PROVIDER"], …}`, as Placement writes them.
     ///
     /// # Errors
     /// [`OpenStackError::Config`] if there is nothing in it, or something else.
@@ -126,9 +127,9 @@ impl Resources {
         request
     }
 
-    /// These, and what a consumer has already on other providers: the "doubled-up" allocation of an evacuation. What it has on a
-    /// provider of both stays as it was (shared storage), and there are no mappings, as in Nova's
-    /// `_move_operation_alloc_request`.
+    /// These, and what a consumer has already on other providers: the "doubled-up" allocation of an
+    /// evacuation. What it has on a provider of both stays as it was (shared storage), and there
+    /// are no mappings, as in Nova's `_move_operation_alloc_request`.
     #[must_use]
     pub(super) fn doubled_up(&self, current: &BTreeMap<Uuid, super::ProviderAllocation>) -> Self {
         let mut allocations = self.allocations.clone();

@@ -125,7 +125,8 @@ impl Answer {
     pub(crate) fn explanation(&self) -> (Option<String>, String) {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or(Value::Null);
         let text_of = |value: &Value| value.as_str().map(str::to_owned);
-        // Placement: {"errors": [{"code", "detail"}]}. Nova and Keystone: {"conflictingRequest": {"code": 409, "message"}}.
+        // Placement: {"errors": [{"code", "detail"}]}. Nova and Keystone: {"conflictingRequest":
+        // {"code": 409, "message"}}.
         let first = &body["errors"][0];
         let code = text_of(&first["code"]);
         let in_object = || {

@@ -34,7 +34,8 @@ fn is_token_request(seen: &Seen) -> bool {
     seen.path == "/v3/auth/tokens"
 }
 
-/// Keystone and Placement at one address; each token is `token-N`, and Placement accepts those from `first_good` on.
+/// Keystone and Placement at one address; each token is `token-N`, and Placement accepts those from
+/// `first_good` on.
 async fn cloud(seconds: u32, first_good: usize) -> Server {
     Server::start(move |number, seen| {
         if is_token_request(seen) {

@@ -71,7 +71,8 @@ fn uuid_at_end(path: &str) -> Uuid {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// The claim that made Nova send this: its candidate for a provider that the consumer did not hold before.
+/// The claim that made Nova send this: its candidate for a provider that the consumer did not hold
+/// before.
 fn claim_behind(put: &Value, got: &Value, candidates: &Candidates) -> NewClaim {
     let body = &put["request"]["body"];
     let had = got["response"]["body"]["allocations"].as_object().unwrap();

@@ -286,7 +286,8 @@ async fn the_consumers_of_a_provider_come_with_their_generations() {
     );
 }
 
-/// As Placement treats a consumer that it has left behind when it died: at generation 0, without allocations.
+/// As Placement treats a consumer that it has left behind when it died: at generation 0, without
+/// allocations.
 async fn with_one_left_behind() -> Server {
     Server::start(|_, seen| {
         if seen.method == "GET" {

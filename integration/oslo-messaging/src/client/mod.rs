@@ -1,4 +1,5 @@
-//! The RPC client: calls, casts, fanout casts (oslo_messaging/rpc/client.py and `_drivers/amqpdriver.py`).
+//! The RPC client: calls, casts, fanout casts (oslo_messaging/rpc/client.py and
+//! `_drivers/amqpdriver.py`).
 
 mod replies;
 
@@ -19,13 +20,14 @@ use replies::Replies;
 /// How a call waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallOptions {
-    /// How long the call may take (`rpc_response_timeout`). A request that is still in the queue then is thrown away by the
-    /// broker.
+    /// How long the call may take (`rpc_response_timeout`). A request that is still in the queue
+    /// then is thrown away by the broker.
     pub timeout: Duration,
-    /// The call fails earlier if nothing is heard from the server for this long: the server sends heartbeats at twice the rate
-    /// while it works. Whole seconds, at least 2.
+    /// The call fails earlier if nothing is heard from the server for this long: the server sends
+    /// heartbeats at twice the rate while it works. Whole seconds, at least 2.
     pub call_monitor_timeout: Option<Duration>,
-    /// Fail at once if nobody has ever listened on this topic, instead of waiting for the timeout. Python's default is not to.
+    /// Fail at once if the topic has no queue, because no server has ever listened on it, instead
+    /// of waiting for the timeout. Python's default is to wait.
     pub mandatory: bool,
     /// Versions above this are not sent.
     pub version_cap: Option<RpcVersion>,
@@ -42,7 +44,8 @@ impl Default for CallOptions {
     }
 }
 
-/// Sends requests. Cheap to clone; clones share the queue for replies, which is made at the first call.
+/// Sends requests. Cheap to clone; clones share the queue for replies, which is made at the first
+/// call.
 #[derive(Clone)]
 pub struct RpcClient {
     shared: Arc<Shared>,
@@ -63,8 +66,9 @@ impl RpcClient {
     ///
     /// # Errors
     ///
-    /// [`MessagingError::Remote`] is what the method answered instead of a result, [`MessagingError::Timeout`] that nothing was
-    /// heard in time (whether the method ran is then unknown), [`MessagingError::Undeliverable`] that nobody listens.
+    /// [`MessagingError::Remote`] if the method answered with an error, [`MessagingError::Timeout`]
+    /// if no answer came in time (whether the method ran is then unknown),
+    /// [`MessagingError::Undeliverable`] if no server listens.
     pub async fn call(
         &self,
         target: &Target,
@@ -139,9 +143,9 @@ impl RpcClient {
         }
     }
 
-    /// Sends a request that nobody answers, to one server of the topic, or with [`Target::fanout`] to all of them. Returns when
-    /// the broker has confirmed it, however long that takes: use `tokio::time::timeout` around it. That somebody listens is not
-    /// checked.
+    /// Sends a request without an answer, to one server of the topic, or with [`Target::fanout`] to
+    /// all of them. Returns when the broker has confirmed the request, however long that takes: use
+    /// `tokio::time::timeout` around it. Does not check that a server listens.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ use crate::task::{self, Task};
 use crate::transport::Shared;
 use crate::wire::{Properties, Reply, decode_reply};
 
-/// Larger replies are thrown away; RabbitMQ 4 does not even take them by default. Its callers time out.
+/// Larger replies are thrown away; RabbitMQ 4 does not even take them by default. Its callers time
+/// out.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Limit for declaring and subscribing, so that a mute broker is noticed.
@@ -225,7 +226,7 @@ fn hand_out(delivery: &Delivery, waiters: &Waiters) {
                 Some(waiter) => drop(waiter.send(reply)),
                 None => tracing::info!(
                     message_id = reply.message_id,
-                    "a reply came for which nobody waits any more"
+                    "a reply came for a call that does not wait any more"
                 ),
             }
         }

@@ -22,11 +22,12 @@ pub(crate) struct Subscribed {
     pub(crate) consumers: Vec<Consumer>,
 }
 
-/// Declares the queues with all that belongs to them, and begins to read from them: in the order of commands that
-/// Python's server sends, plus the prefetch, which it leaves out unless an option asks for it.
+/// Declares the queues with their exchanges and bindings, and begins to read from them. The order
+/// of commands is that of Python's server, plus the prefetch, which Python omits unless an option
+/// asks for it.
 ///
-/// `durable_elsewhere` is set when somebody has declared the exchange or a queue without durability: then they are taken
-/// as they are, as Python does (`_declare_fallback_nondurable`).
+/// `durable_elsewhere` is set when another program has declared the exchange or a queue without
+/// durability. They are then used as they are, as in Python (`_declare_fallback_nondurable`).
 pub(crate) async fn subscribe(
     session: &Arc<Session>,
     queues: &[Queue],

@@ -1,12 +1,14 @@
 //! One attempt to connect to one broker, and the connection that comes out of it.
 //!
-//! lapin's automatic recovery is off. A connection is built once, used until its first failure, and thrown away whole: with
-//! it go its channels, consumers and pending confirms. Every retry above this layer starts from nothing.
+//! lapin's automatic recovery is off. A connection is built once, used until its first failure, and
+//! thrown away whole: with it go its channels, consumers and pending confirms. Every retry above
+//! this layer starts from nothing.
 //!
-//! lapin runs each connection on a thread of its own and offers no way to stop that thread while a peer that accepted the
-//! TCP connection says nothing. We therefore open the socket ourselves, keep a second handle on it, and shut it down when
-//! we give up. And when a connection dies in the middle of an operation, lapin 4.12 does not always complete that
-//! operation: everything that waits for lapin therefore also waits for [`Session::gone`].
+//! lapin runs each connection on a thread of its own and offers no way to stop that thread while a
+//! peer that accepted the TCP connection says nothing. We therefore open the socket ourselves, keep
+//! a second handle on it, and shut it down when we give up. And when a connection dies in the
+//! middle of an operation, lapin 4.12 does not always complete that operation: everything that
+//! waits for lapin therefore also waits for [`Session::gone`].
 
 use std::io;
 use std::net::Shutdown;
@@ -36,11 +38,12 @@ const LOOK_LIMIT: Duration = Duration::from_millis(1500);
 /// How long a polite goodbye may take before the socket is cut.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// lapin reports most failures as an event. Its state is looked at this often besides, because a close with an unknown
-/// reply code makes no event.
+/// lapin reports most failures as an event. Its state is looked at this often besides, because a
+/// close with an unknown reply code makes no event.
 const LIVENESS_CHECK: Duration = Duration::from_secs(1);
 
-/// What a connection is for. Reading and writing are apart: a broker that is short of memory blocks those that publish.
+/// What a connection is for. Reading and writing are apart: a broker that is short of memory blocks
+/// those that publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Publish,

@@ -1,9 +1,10 @@
 //! Confirmed publishing, many at a time.
 //!
-//! Every publish in flight has a channel to itself, taken from a pool and given back after the confirm. The confirms still
-//! overlap: all channels share one connection. Sharing one channel would be wrong with lapin 4.12 in two ways: it numbers
-//! a publish before it queues its frames, so two tasks can get each other's confirm; and it hands a returned message to the
-//! next confirm that completes, which may be another's. With one publish on a channel both are impossible.
+//! Every publish in flight has a channel to itself, taken from a pool and given back after the
+//! confirm. The confirms still overlap: all channels share one connection. Sharing one channel
+//! would be wrong with lapin 4.12 in two ways: it numbers a publish before it queues its frames, so
+//! two tasks can get each other's confirm; and it hands a returned message to the next confirm that
+//! completes, which may be another's. With one publish on a channel both are impossible.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +57,7 @@ impl Publication {
 /// What became of a message that the broker has confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Published {
-    /// It is in a queue, or nobody asked whether it is.
+    /// The message is in a queue, or it was not mandatory.
     Routed,
     /// It was mandatory, and there was no queue.
     Unroutable,
@@ -76,7 +77,7 @@ pub(crate) struct Publisher {
 struct Known {
     session: u64,
     declared: HashSet<String>,
-    /// Exchanges that somebody else has made without durability; kept over connections.
+    /// Exchanges that another program has declared without durability; kept across connections.
     not_durable: HashSet<String>,
 }
 
@@ -97,7 +98,8 @@ impl Publisher {
         }
     }
 
-    /// Publishes until confirmed, over any number of connections. The deadline is the caller's, who drops this future.
+    /// Publishes until confirmed, over any number of connections. The deadline is the caller's, who
+    /// drops this future.
     pub(crate) async fn publish(&self, message: &Publication) -> Result<Published, MessagingError> {
         let _permit = self
             .permits
@@ -111,7 +113,8 @@ impl Publisher {
                 Err(StepError::Final(error)) => return Err(error),
                 Err(StepError::Again(problem)) => problem,
                 Err(StepError::NoExchange) => {
-                    // An exchange that deletes itself with its last queue was deleted: declare it again.
+                    // An exchange that deletes itself with its last queue was deleted: declare it
+                    // again.
                     self.known().declared.clear();
                     "the exchange does not exist".to_owned()
                 }
@@ -130,7 +133,8 @@ impl Publisher {
         }
     }
 
-    /// How many consumers a queue has: `None` if nobody answered in time, `Some(None)` if it does not exist.
+    /// Number of consumers of a queue: `None` if the broker does not answer in time, `Some(None)`
+    /// if the queue does not exist.
     pub(crate) async fn consumers(&self, queue: &str) -> Option<Option<u32>> {
         let session = self.link.current()?;
         let ask = async {
@@ -173,8 +177,8 @@ impl Publisher {
         session: &Session,
         message: &Publication,
     ) -> Result<Published, StepError> {
-        // If this future is dropped before the confirm, the lane is dropped with it and its channel closes: a lane with
-        // something in flight never comes back into the pool.
+        // If this future is dropped before the confirm, the lane is dropped with it and its channel
+        // closes: a lane with something in flight never comes back into the pool.
         let lane = self.lane(session).await?;
         self.declare(&lane, message).await?;
         let options = BasicPublishOptions {
@@ -259,7 +263,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// Takes an exchange or queue as it is if we wanted it durable and it is not. The other way round is an error.
+    /// Takes an exchange or queue as it is if we wanted it durable and it is not. The other way
+    /// round is an error.
     fn note_not_durable(&self, message: &Publication, detail: &str) -> Result<(), MessagingError> {
         let mismatch = || MessagingError::Mismatch {
             name: format!(

@@ -13,7 +13,7 @@ pub(crate) enum StepError {
     Again(String),
     /// The exchange to which something was published does not exist.
     NoExchange,
-    /// Somebody has declared this exchange or queue with another durability.
+    /// Another program has declared this exchange or queue with another durability.
     Durability(String),
 }
 

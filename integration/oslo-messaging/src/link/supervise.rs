@@ -1,8 +1,8 @@
 //! A link: one connection that is kept alive for ever by a supervisor task.
 //!
-//! The supervisor tries the brokers one after the other, waits after each full round, publishes the living [`Session`]
-//! through a watch channel, and begins again when it dies. Whoever needs the broker takes the current session and, when it
-//! fails, waits for the next one.
+//! The supervisor tries the brokers one after the other, waits after each full round, publishes the
+//! living [`Session`] through a watch channel, and begins again when it dies. A task that needs the
+//! broker takes the current session and, when that fails, waits for the next one.
 //!
 //! A pause between two rounds ends early when a port that refused connections begins to accept
 //! them. After a restart of the broker the queues of a server exist only when the server has
@@ -19,7 +19,8 @@ use super::dial::{Dialer, Failure, Purpose, Session, SessionEvent, accepts_conne
 use crate::task::{self, Task};
 use crate::{FailoverStrategy, MessagingError, ids};
 
-/// A connection that lived this long was a good one: the next failure starts with short pauses again.
+/// A connection that lived this long was a good one: the next failure starts with short pauses
+/// again.
 const PROVEN: Duration = Duration::from_secs(5);
 
 /// Interval between two looks at a port that refused the last connection. A refused connection
@@ -81,7 +82,8 @@ impl Link {
         self.session_after(0).await
     }
 
-    /// Waits for a session that is younger than the one with this id. `None` when the link is closed.
+    /// Waits for a session that is younger than the one with this id. `None` when the link is
+    /// closed.
     pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<Session>> {
         let mut state = self.state.clone();
         let found = state
@@ -161,7 +163,8 @@ impl Supervisor {
                 problem: Some(problem),
             });
             let options = &self.dialer.options;
-            // What was lost is tried last, and all services come back at different times if asked to.
+            // What was lost is tried last, and all services come back at different times if asked
+            // to.
             tokio::time::sleep(options.reconnect_delay + part_of(options.reconnect_splay)).await;
         }
     }

@@ -1,4 +1,5 @@
-//! The files of the options `ssl_*`, read once for each attempt to connect: a renewed certificate needs no restart.
+//! The files of the options `ssl_*`, read once for each attempt to connect: a renewed certificate
+//! needs no restart.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The options of `[oslo_messaging_rabbit]` (oslo_messaging/_drivers/impl_rabbit.py and amqp.py), with its defaults.
+//! The options of `[oslo_messaging_rabbit]` (oslo_messaging/_drivers/impl_rabbit.py and amqp.py),
+//! with its defaults.
 
 mod read;
 
@@ -31,41 +32,48 @@ pub enum LoginMethod {
     External,
 }
 
-/// The options of `[oslo_messaging_rabbit]` that matter here. `Debug` is harmless: there are no secrets among them.
+/// The options of `[oslo_messaging_rabbit]` that matter here. `Debug` is harmless: there are no
+/// secrets among them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RabbitOptions {
     /// `amqp_durable_queues`: topic queues and their exchange survive a restart of the broker.
     pub durable_queues: bool,
     /// `amqp_auto_delete`: topic queues and their exchange vanish with their last user.
     pub auto_delete: bool,
-    /// `rabbit_ha_queues`: queues are declared with `x-ha-policy: all`, which RabbitMQ 3.0 and later ignore.
+    /// `rabbit_ha_queues`: queues are declared with `x-ha-policy: all`, which RabbitMQ 3.0 and
+    /// later ignore.
     pub ha_queues: bool,
     /// `rabbit_quorum_queue`: topic queues are quorum queues.
     pub quorum_queue: bool,
     /// `rabbit_transient_quorum_queue`: reply and fanout queues are quorum queues.
     pub transient_quorum_queue: bool,
-    /// `rabbit_quorum_delivery_limit`: a quorum queue drops a message after so many redeliveries; 0 for the broker's own limit.
+    /// `rabbit_quorum_delivery_limit`: a quorum queue drops a message after so many redeliveries; 0
+    /// for the broker's own limit.
     pub quorum_delivery_limit: u32,
     /// `rabbit_quorum_max_memory_length`, in messages; 0 for no limit.
     pub quorum_max_memory_length: u64,
     /// `rabbit_quorum_max_memory_bytes`; 0 for no limit.
     pub quorum_max_memory_bytes: u64,
-    /// `rabbit_transient_queues_ttl`: reply and fanout queues vanish when unused for this long; zero for never.
+    /// `rabbit_transient_queues_ttl`: reply and fanout queues vanish when unused for this long;
+    /// zero for never.
     pub transient_queues_ttl: Duration,
-    /// `rabbit_qos_prefetch_count`, if it is set: how many requests a server takes at once. 0, oslo.messaging's default, means
-    /// that the server's own option decides.
+    /// `rabbit_qos_prefetch_count`, if it is set: how many requests a server takes at once. 0,
+    /// oslo.messaging's default, means that the server's own option decides.
     pub prefetch_count: u16,
-    /// `use_queue_manager`: reply and fanout queues are named after host and process instead of at random.
+    /// `use_queue_manager`: reply and fanout queues are named after host and process instead of at
+    /// random.
     pub use_queue_manager: bool,
     /// `hostname`, for `use_queue_manager`.
     pub hostname: String,
     /// `processname`, for `use_queue_manager` and the connections' names.
     pub processname: String,
-    /// `heartbeat_timeout_threshold`: a broker that is silent for this long is taken for dead; zero for no heartbeats.
+    /// `heartbeat_timeout_threshold`: a broker that is silent for this long is taken for dead; zero
+    /// for no heartbeats.
     pub heartbeat: Duration,
     /// `kombu_reconnect_delay`: the pause after a connection was lost.
     pub reconnect_delay: Duration,
-    /// `kombu_reconnect_splay`: a random time up to this is added, so that not all services come back at once.
+    /// `kombu_reconnect_splay`: a random time up to this is added, so that not all services come
+    /// back at once.
     pub reconnect_splay: Duration,
     /// `rabbit_retry_interval`: the first pause between attempts to connect.
     pub retry_interval: Duration,
@@ -75,9 +83,11 @@ pub struct RabbitOptions {
     pub interval_max: Duration,
     /// `kombu_failover_strategy`.
     pub failover: FailoverStrategy,
-    /// `kombu_missing_consumer_retry_timeout`: how long a reply is tried while the caller's queue is missing.
+    /// `kombu_missing_consumer_retry_timeout`: how long a reply is tried while the caller's queue
+    /// is missing.
     pub missing_consumer_timeout: Duration,
-    /// `direct_mandatory_flag`: replies are published mandatory. Without it nobody notices that a caller is gone.
+    /// `direct_mandatory_flag`: replies are published mandatory. Without it the server does not
+    /// notice that a caller is gone.
     pub direct_mandatory: bool,
     /// `rabbit_login_method`.
     pub login_method: LoginMethod,
@@ -126,16 +136,19 @@ impl Default for RabbitOptions {
 }
 
 impl RabbitOptions {
-    /// Reads the options by name, for example `rabbit_quorum_queue`. `None` means that the option is not set.
+    /// Reads the options by name, for example `rabbit_quorum_queue`. `None` means that the option
+    /// is not set.
     ///
     /// # Errors
     ///
-    /// [`MessagingError::InvalidOption`] names the option whose value cannot be used, or that is not supported.
+    /// [`MessagingError::InvalidOption`] names the option whose value cannot be used, or that is
+    /// not supported.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, MessagingError> {
         Self::read(&Reader::new(&lookup))
     }
 
-    /// The same, with the options in the query of `url` going before those that `lookup` finds, as in oslo.messaging.
+    /// The same, with the options in the query of `url` going before those that `lookup` finds, as
+    /// in oslo.messaging.
     ///
     /// # Errors
     ///
@@ -187,7 +200,8 @@ impl RabbitOptions {
             hostname: from.text("hostname").unwrap_or(base.hostname),
             processname: from.text("processname").unwrap_or(base.processname),
             heartbeat: from.seconds("heartbeat_timeout_threshold", 0, base.heartbeat)?,
-            // Python allows at most 4.5 s: nine tenths of the longest pause between two looks at the socket.
+            // Python allows at most 4.5 s: nine tenths of the longest pause between two looks at
+            // the socket.
             reconnect_delay: from.fraction("kombu_reconnect_delay", 4.5, base.reconnect_delay)?,
             reconnect_splay: from.fraction(
                 "kombu_reconnect_splay",

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::MessagingError;
 
-/// Every option of the section, of oslo.messaging 14 to 18, whether it matters here or not: in the query of a URL only these
-/// are possible.
+/// Every option of the section, of oslo.messaging 14 to 18, whether it matters here or not: in the
+/// query of a URL only these are possible.
 pub(super) const KNOWN: [&str; 41] = [
     "amqp_auto_delete",
     "amqp_durable_queues",

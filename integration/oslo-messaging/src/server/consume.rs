@@ -99,7 +99,7 @@ pub(super) async fn run(
                     let _ = first.send(Err(error));
                     return;
                 }
-                // The service runs already; somebody may heal it from outside.
+                // The service already runs, and the operator may repair the broker meanwhile.
                 None => {
                     tracing::error!(code = error.code(), %error, "cannot read requests; trying again")
                 }
@@ -142,8 +142,9 @@ async fn read_all(inner: &Arc<Inner>, subscribed: Subscribed, permits: &[Arc<Sem
         return;
     }
     inner.quiet.cancel();
-    // No new requests from here on. What was on the way and not begun is given back when the channel closes; the channel must
-    // stay open for those that are being worked on, so wait for them.
+    // No new requests from here on. What was on the way and not begun is given back when the
+    // channel closes; the channel must stay open for those that are being worked on, so wait for
+    // them.
     for tag in tags {
         let cancel = channel.basic_cancel(tag, BasicCancelOptions::default());
         tokio::select! {
@@ -171,7 +172,8 @@ async fn read(
 ) {
     while let Some(item) = consumer.next().await {
         let delivery = match item {
-            // lapin hands out what it had in its buffer when the channel died; the broker redelivers it.
+            // lapin hands out what it had in its buffer when the channel died; the broker
+            // redelivers it.
             Ok(delivery) if delivery.acker.usable() => delivery,
             Ok(_) => continue,
             Err(error) => {

@@ -9,11 +9,13 @@ use crate::link::Published;
 use crate::wire::{ReplyTo, encode_heartbeat};
 use crate::{CallState, MessagingError, ids};
 
-/// While the caller's queue is missing it is looked for this often: after a restart of the broker it comes back soon.
+/// While the caller's queue is missing it is looked for this often: after a restart of the broker
+/// it comes back soon.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Sends heartbeats every half of the caller's timeout, and one at once for a request that had been delivered before: its
-/// caller has waited through the death of another server. Ends when the caller is gone for good.
+/// Sends heartbeats every half of the caller's timeout, and one at once for a request that had been
+/// delivered before: its caller has waited through the death of another server. Ends when the
+/// caller is gone for good.
 pub(super) async fn beat(
     inner: &Arc<Inner>,
     reply_to: &ReplyTo,

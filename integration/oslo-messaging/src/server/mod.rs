@@ -34,12 +34,12 @@ const GIVE_UP_LIMIT: Duration = Duration::from_secs(2);
 /// When a request is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AckMode {
-    /// After the reply is confirmed by the broker, for a cast after the work. A server that dies loses no request: they go
-    /// to another server. Work may be done twice, so it must bear that.
+    /// After the reply is confirmed by the broker, for a cast after the work. A server that dies
+    /// loses no request: they go to another server. Work may be done twice, so it must bear that.
     #[default]
     Late,
-    /// Before the work, as Python's oslo.messaging does. No request is done twice, and those of a dead server are lost: their
-    /// callers find out by the missing heartbeats.
+    /// Before the work, as Python's oslo.messaging does. No request is done twice, and those of a
+    /// dead server are lost: their callers find out by the missing heartbeats.
     Early,
 }
 
@@ -48,11 +48,12 @@ pub enum AckMode {
 pub struct ServerOptions {
     /// When a request is acknowledged.
     pub ack: AckMode,
-    /// How many requests of the topic, and as many of the server's own queue, are worked on at once; the broker holds the
-    /// others back. Unless `rabbit_qos_prefetch_count` says something else. At least 1.
+    /// How many requests of the topic, and as many of the server's own queue, are worked on at
+    /// once; the broker holds the others back. Unless `rabbit_qos_prefetch_count` says something
+    /// else. At least 1.
     pub prefetch: u16,
-    /// How many fanout casts are worked on at once. With 1 they are done in the order in which they came, which casts that
-    /// report changes need. At least 1.
+    /// How many fanout casts are worked on at once. With 1 they are done in the order in which they
+    /// came, which casts that report changes need. At least 1.
     pub fanout_prefetch: u16,
     /// Larger messages are rejected.
     pub max_message_bytes: usize,
@@ -81,12 +82,13 @@ impl Default for ServerOptions {
 /// What a stopped server left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopReport {
-    /// Requests that were not finished in time. With [`AckMode::Late`] they have been given back to the broker for another
-    /// server; with [`AckMode::Early`] they are lost.
+    /// Requests that were not finished in time. With [`AckMode::Late`] they have been given back to
+    /// the broker for another server; with [`AckMode::Early`] they are lost.
     pub unfinished: usize,
 }
 
-/// A running server. Dropping it stops it at once and gives unfinished requests back; [`RpcServer::stop`] is kinder.
+/// A running server. Dropping it stops it at once and gives unfinished requests back;
+/// [`RpcServer::stop`] is kinder.
 pub struct RpcServer {
     inner: Arc<Inner>,
     reader: Option<Task>,
@@ -116,14 +118,14 @@ struct Inner {
 }
 
 impl RpcServer {
-    /// Declares the queues of `target.topic` and `target.server` and begins to read. Waits until the broker has said yes once;
-    /// if it cannot be reached that takes as long as it takes. From then on the server comes back by itself whenever it loses
-    /// its connection.
+    /// Declares the queues of `target.topic` and `target.server` and begins to read. Waits until
+    /// the broker has said yes once; if it cannot be reached that takes as long as it takes. From
+    /// then on the server comes back by itself whenever it loses its connection.
     ///
     /// # Errors
     ///
-    /// If `target` has no server name, or the broker refuses for a reason that waiting does not heal: missing
-    /// permissions, or queues that exist with other properties.
+    /// If `target` has no server name, or the broker refuses for a reason that waiting does not
+    /// heal: missing permissions, or queues that exist with other properties.
     pub async fn start(
         transport: &Transport,
         target: &Target,
@@ -204,8 +206,9 @@ impl RpcServer {
         self.inner.tracker.len()
     }
 
-    /// Stops: takes no more requests, waits up to `limit` for those being worked on, and gives the rest back to the broker. The
-    /// work is told by [`CallState::stopping`](crate::CallState::stopping).
+    /// Stops: takes no more requests, waits up to `limit` for those being worked on, and gives the
+    /// rest back to the broker. The work is told by
+    /// [`CallState::stopping`](crate::CallState::stopping).
     pub async fn stop(mut self, limit: Duration) -> StopReport {
         let inner = Arc::clone(&self.inner);
         inner.stopping.cancel();

@@ -8,12 +8,14 @@ use lapin::options::{BasicAckOptions, BasicNackOptions, BasicRejectOptions};
 
 use crate::link::Session;
 
-/// A delivery that is not acknowledged yet. On a dead channel all of this does nothing: the broker redelivers.
+/// A delivery that is not acknowledged yet. On a dead channel all of this does nothing: the broker
+/// redelivers.
 #[derive(Debug)]
 pub(crate) struct Receipt {
     acker: Acker,
     session: Arc<Session>,
-    /// Keeps the channel open: closing it would give the message to another server while it is worked on.
+    /// Keeps the channel open: closing it would give the message to another server while it is
+    /// worked on.
     _channel: lapin::Channel,
 }
 
@@ -51,7 +53,7 @@ impl Receipt {
         }
     }
 
-    /// Somebody else shall have the message.
+    /// Gives the message back to the broker, for another delivery.
     pub(crate) fn requeue(self) {
         let requeue = BasicNackOptions {
             requeue: true,

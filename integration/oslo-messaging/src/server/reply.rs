@@ -1,4 +1,5 @@
-//! Answers: published until the broker confirms, or until the caller is known to be gone (`AMQPIncomingMessage.reply`).
+//! Answers: published until the broker confirms, or until the caller is known to be gone
+//! (`AMQPIncomingMessage.reply`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ const GONE_FOR: Duration = Duration::from_secs(60);
 /// The transport was closed before the answer was out.
 pub(super) struct Unanswered;
 
-/// Callers' queues that were missing for too long lately. Other calls of the same caller do not wait for them again.
+/// Callers' queues that were missing for too long lately. Other calls of the same caller do not
+/// wait for them again.
 #[derive(Debug, Default)]
 pub(super) struct GoneQueues(VecDeque<(String, Instant)>);
 
@@ -43,8 +45,8 @@ impl GoneQueues {
     }
 }
 
-/// Sends the answer. `Ok` means that nothing more can be done: it is confirmed, or the caller is gone, or the broker will never
-/// take it.
+/// Sends the answer. `Ok` means that nothing more can be done: it is confirmed, or the caller is
+/// gone, or the broker will never take it.
 pub(super) async fn send(
     inner: &Arc<Inner>,
     reply_to: &ReplyTo,
@@ -57,7 +59,8 @@ pub(super) async fn send(
         Err(MessagingError::Closed) => Err(Unanswered),
         Err(error) => {
             tracing::error!(code = error.code(), %error, "the broker does not take an answer; its caller gets a failure instead");
-            // Most likely it was too large; this one is not. If it is refused as well, nothing can be done.
+            // Most likely it was too large; this one is not. If it is refused as well, nothing can
+            // be done.
             let failure =
                 RemoteError::builtin("RuntimeError", format!("the answer was refused: {error}"));
             let body = encode(reply_to, &Err(failure));

@@ -63,7 +63,8 @@ pub(super) async fn accept(
     }
 }
 
-/// A message that nobody can use: its caller is told, if it has one that can be read, and it is thrown away.
+/// Rejects an unusable message. Answers its caller with an error if the message has a readable
+/// reply address.
 fn refuse(
     inner: &Arc<Inner>,
     bad: BadRequest,
@@ -151,7 +152,8 @@ async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
     match done {
         Ok(true) => guard.finish().await,
         Ok(false) => tracing::info!("a request is given back to the broker"),
-        // The transport is closed, so nothing can be said to anybody; the broker gives the request to another server.
+        // The transport is closed, so nothing can be said to anybody; the broker gives the request
+        // to another server.
         Err(Unanswered) => {
             tracing::warn!("a request could not be answered before the transport was closed")
         }
@@ -225,7 +227,8 @@ fn note(outcome: &Result<Value, RemoteError>) {
     }
 }
 
-/// Settles the receipts of a request: acknowledged when it is finished, given back if its work ends in any other way.
+/// Settles the receipts of a request: acknowledged when it is finished, given back if its work ends
+/// in any other way.
 struct Guard {
     inner: Arc<Inner>,
     id: String,

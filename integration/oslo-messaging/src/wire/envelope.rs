@@ -24,12 +24,13 @@ pub struct Properties<'a> {
 
 /// Opens the envelope of a message from outside.
 ///
-/// A message without envelope is taken as it is, as Python does: so were all messages once, and notifications of the
-/// driver `messaging` still are.
+/// A message without envelope is taken as it is, as Python does: so were all messages once, and
+/// notifications of the driver `messaging` still are.
 ///
 /// # Errors
 ///
-/// [`MessagingError::BadMessage`] and [`MessagingError::EnvelopeVersion`]; neither repeats the content.
+/// [`MessagingError::BadMessage`] and [`MessagingError::EnvelopeVersion`]; neither repeats the
+/// content.
 pub fn open(
     body: &[u8],
     properties: Properties<'_>,

@@ -1,4 +1,5 @@
-//! JSON as Python's `json.dumps` writes it: a blank after `,` and `:`, nothing but ASCII, floats as `repr`.
+//! JSON as Python's `json.dumps` writes it: a blank after `,` and `:`, nothing but ASCII, floats as
+//! `repr`.
 
 use std::io;
 
@@ -74,7 +75,8 @@ impl Formatter for Python {
     }
 
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        // Python's repr and Rust's shortest digits agree on the digits; they differ in where an exponent begins and how it looks.
+        // Python's repr and Rust's shortest digits agree on the digits; they differ in where an
+        // exponent begins and how it looks.
         let scientific = format!("{value:e}");
         let Some((mantissa, exponent)) = scientific.split_once('e') else {
             return writer.write_all(scientific.as_bytes());

@@ -1,7 +1,7 @@
 //! The messages as bytes: envelope, requests, replies, failures, notifications.
 //!
-//! Everything here is pure. What is encoded is equal, byte for byte, to what Python's `json.dumps` makes of it; what is
-//! decoded comes from outside and may be anything.
+//! Everything here is pure. What is encoded is equal, byte for byte, to what Python's `json.dumps`
+//! makes of it; what is decoded comes from outside and may be anything.
 
 mod encode;
 mod envelope;

@@ -19,7 +19,8 @@ pub struct Reply {
     pub result: Value,
     /// The failure.
     pub failure: Option<RemoteError>,
-    /// The last message to this call. A message that is not, and has neither result nor failure, is a heartbeat.
+    /// The last message to this call. A message that is not, and has neither result nor failure, is
+    /// a heartbeat.
     pub ending: bool,
 }
 

@@ -357,7 +357,8 @@ async fn early_acknowledgement_takes_a_request_off_the_queue_before_the_work_and
         let message = json!({"method": "wait", "version": "2.3", "args": {}}).to_string();
         raw.publish(&place.topic, message.as_bytes(), None).await;
         book.wait(1).await;
-        // Stopping without patience: what was acknowledged early is lost, what was not is there again.
+        // Stopping without patience: what was acknowledged early is lost, what was not is there
+        // again.
         let report = soon("stop", server.stop(Duration::ZERO)).await;
         assert_eq!(report.unfinished, 1);
         ebbtide_harness::eventually(crate::support::PATIENCE, async || {

@@ -149,7 +149,8 @@ async fn an_answer_outlives_the_connection_on_which_its_request_came() {
     soon("it reads again", reading.wait_for(|reading| *reading))
         .await
         .unwrap();
-    // The second delivery is recognised: acknowledged, and not done again. It is before this one in the queue.
+    // The second delivery is recognised: acknowledged, and not done again. It is before this one in
+    // the queue.
     client
         .call(&target, &none, "echo", &none, &options)
         .await
@@ -407,7 +408,7 @@ async fn a_request_that_somebody_else_answers_is_settled_without_a_word() {
         matches!(answer, Err(MessagingError::Timeout { .. })),
         "{answer:?}"
     );
-    // It was acknowledged: nobody who comes later gets it.
+    // The message was acknowledged, so a later server does not get it.
     soon("stop", server.stop(Duration::from_secs(5))).await;
     let later = Book::default();
     let second = place

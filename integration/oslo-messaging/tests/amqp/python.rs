@@ -1,6 +1,7 @@
 //! Python's oslo.messaging on the other side, in both directions.
 //!
-//! The interpreter is Debian's (`/usr/bin/python3` with python3-oslo.messaging), or the one that `EBBTIDE_OSLO_PYTHON` names.
+//! The interpreter is Debian's (`/usr/bin/python3` with python3-oslo.messaging), or the one that
+//! `EBBTIDE_OSLO_PYTHON` names.
 
 use std::path::Path;
 use std::time::Duration;
@@ -84,7 +85,8 @@ async fn pythons_client_is_served_as_by_pythons_server() {
         {"target": target, "method": "none", "args": {}},
         {"target": {"topic": topic, "version": "2.4"}, "method": "echo", "args": {}},
         {"target": {"topic": topic, "version": "3.0"}, "method": "echo", "args": {}},
-        // Half of 2 s is the interval of our heartbeats; without them Python would give up after 2 s.
+        // Half of 2 s is the interval of our heartbeats; without them Python would give up after 2
+        // s.
         {"target": target, "method": "slow", "args": {"seconds": 4.5}, "options": {"timeout": 60, "call_monitor_timeout": 2}},
         {"target": target, "method": "wait", "args": {}, "options": {"timeout": 1}},
         {"target": target, "method": "note", "args": {"n": 1}, "cast": true},

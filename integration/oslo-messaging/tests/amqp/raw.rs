@@ -69,7 +69,7 @@ impl Raw {
         Some((found.message_count(), found.consumer_count()))
     }
 
-    /// Makes a queue that nobody else knows, for replies.
+    /// Makes an exclusive queue for replies.
     pub async fn reply_queue(&self) -> String {
         let options = QueueDeclareOptions {
             exclusive: true,

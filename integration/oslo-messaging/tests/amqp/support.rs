@@ -176,7 +176,8 @@ impl Book {
     }
 }
 
-/// Methods: `echo`, `note`, `slow` (seconds), `wait` (for the gate), `fail` (reason), `panic`, `ping`.
+/// Methods: `echo`, `note`, `slow` (seconds), `wait` (for the gate), `fail` (reason), `panic`,
+/// `ping`.
 struct Recorder(EndpointTarget, Book);
 
 #[async_trait]
@@ -239,7 +240,8 @@ impl Endpoint for Recorder {
                 .with_kwarg("code", 500)
                 .expected());
             }
-            // To another server, the first time; to somebody who has it, too, if asked so.
+            // Ends the call without an answer if the argument says so. Otherwise gives the first
+            // delivery back to the broker, for another server.
             "leave" if call.args["to"] == "somebody" => {
                 state.end(Ending::Unanswered);
                 json!("nobody reads this")

@@ -93,7 +93,7 @@ async fn a_broker_is_trusted_by_its_ca_and_its_name_only() {
     echo(&place, &good).await;
     good.close().await;
     assert_eq!(good.status(), TransportStatus::Closed);
-    // Another name, and a CA that nobody told us of.
+    // A name that the certificate does not contain, and a CA that the client does not trust.
     for (host, query) in [("127.0.0.1", ca.as_str()), ("localhost", "")] {
         let bad = transport(&broker.url(&place, host, query), &place);
         let error = problem(&bad).await;
@@ -131,7 +131,7 @@ async fn a_broker_that_is_down_or_refuses_is_passed_over_for_the_next_one() {
     let dead = format!("127.0.0.1:{}", ebbtide_harness::free_port().unwrap());
     let (before, after) = place.url.split_once(&address).unwrap();
     let credentials = before.trim_start_matches("rabbit://");
-    // Nobody there; a wrong password; the right one.
+    // A port without a listener, a wrong password, and the right one.
     let url = format!("{before}{dead},wrong:geheim@{address},{credentials}{address}{after}");
     let several = transport(&url.parse().unwrap(), &place);
     let connected = ebbtide_harness::eventually(PATIENCE, async || {

@@ -60,7 +60,7 @@ impl Region {
 const ENV_KEEP: &str = "EBBTIDE_TEST_KEEP";
 
 impl Drop for Region {
-    #[allow(clippy::print_stderr)] // For whoever looks for what went wrong.
+    #[allow(clippy::print_stderr)] // Tells the developer where the logs are.
     fn drop(&mut self) {
         if std::thread::panicking() && std::env::var_os(ENV_KEEP).is_some() {
             self.dir.disable_cleanup(true);

@@ -43,7 +43,7 @@ fn odd(bed: &Bed, programs: &[(&str, &str)]) -> PathBuf {
 
 #[tokio::test]
 async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
-    // Nobody starts machines: slurmd never answers.
+    // No machine is started, so slurmd never answers.
     let bed = Bed::new(Wanted {
         region: true,
         machines: false,

@@ -104,7 +104,8 @@ async fn a_bag_all_of_whose_nodes_are_taken_is_done_in_time_on_those_that_stay()
     })
     .await;
     let controller = bed.burst("run", &bed.path("with.toml"), &[]);
-    // One of the two nodes that stay is taken by a long job, so instances are asked for; the other one is there for backups.
+    // One of the two nodes that stay is taken by a long job, so instances are asked for; the other
+    // one is there for backups.
     bed.submit("long", "long1", 80, "out").await;
     let bag = BAG
         .replace("45s", "110s")

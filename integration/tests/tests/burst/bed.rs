@@ -17,7 +17,8 @@ const CLOUD: u16 = 6;
 /// The project of the cluster's instances.
 const PROJECT: &str = "batch";
 
-/// What a job of the tests is: it works for some seconds, and says on one line when it began, that it saved its work, and when it has ended.
+/// What a job of the tests is: it works for some seconds, and says on one line when it began, that
+/// it saved its work, and when it has ended.
 const JOB: &str = r#"#!/bin/bash
 saved=
 trap 'saved=1; echo "saved $1 $SLURM_JOB_ID" >>$3' USR1
@@ -217,7 +218,8 @@ impl Bed {
             .servers
     }
 
-    /// A normal request for so many servers as large as nodes: it takes the room of as many instances as it needs.
+    /// A normal request for so many servers as large as nodes: it takes the room of as many
+    /// instances as it needs.
     pub(crate) async fn preempt(&self, count: u32) {
         let request = v1::CreateServersRequest {
             name: "urgent".to_owned(),

@@ -1,7 +1,9 @@
-//! A real Slurm cluster whose nodes are preemptible instances of a real region: slurmctld, munge and slurmd, scheduler, agents and broker.
+//! A real Slurm cluster whose nodes are preemptible instances of a real region: slurmctld, munge
+//! and slurmd, scheduler, agents and broker.
 //!
-//! The machines are the test bed's: for each active instance a slurmd in namespaces of its own, which is killed with everything on it when the instance is gone
-//! (`devstack/lib/slurm.sh`). What decides, asks the region and speaks with Slurm is `ebbtide-burst`.
+//! The machines are the test bed's: for each active instance a slurmd in namespaces of its own,
+//! which is killed with everything on it when the instance is gone (`devstack/lib/slurm.sh`). What
+//! decides, asks the region and speaks with Slurm is `ebbtide-burst`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -77,7 +77,8 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         }
     })
     .await;
-    // Slurm knows the instance of each node and since when: the last one may still be on its way up.
+    // Slurm knows the instance of each node and since when: the last one may still be on its way
+    // up.
     eventually(PATIENCE, async || {
         let nodes = bed.slurm.nodes().await.map_err(|error| error.to_string())?;
         let instances = bed.instances().await;

@@ -109,7 +109,8 @@ async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
         urgent.decision_id, decision.id,
         "a new decision has put it there"
     );
-    // The agent wakes up with two notices and a spare in its queue: nobody may die of them.
+    // The agent resumes with two notices and a spare in its queue. It must not end a server for
+    // them.
     region.signal_agent(&silent, Signal::Cont).unwrap();
     region.wait_for_hosts_up().await.unwrap();
     let (more, _) = create(&region, "again", request("p.half", 1)).await;
@@ -187,7 +188,7 @@ async fn a_broker_killed_in_the_middle_loses_nothing() {
     fill(&region, 2).await;
     let (first, _) = create(&region, "before", request("half", 1)).await;
     broker.kill();
-    // Decided and claimed while nobody can be told.
+    // The scheduler decides and claims while it cannot send notices.
     let (second, decision) = create(&region, "meanwhile", request("half", 1)).await;
     assert_eq!(second[0].status, "waiting");
     let told = evacuations(&region).await;
@@ -263,7 +264,8 @@ async fn a_database_that_goes_away_is_an_error_and_no_loss() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_keeps_what_there_is() {
-    // The database may have 4096-byte pages, this many of them: what a full disk looks like to SQLite.
+    // The database may have 4096-byte pages, this many of them: what a full disk looks like to
+    // SQLite.
     let options = RegionOptions {
         database_options: "sqlite_max_pages = 120".to_owned(),
         ..RegionOptions::default()

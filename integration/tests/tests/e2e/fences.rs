@@ -1,4 +1,5 @@
-//! Hypervisors that do not end their victims, and the operator's fence, which is a program of its own.
+//! Hypervisors that do not end their victims, and the operator's fence, which is a program of its
+//! own.
 
 use super::kit::{
     create, evacuations, flavor, nothing_is_overcommitted, preemptible, request, server, until,
@@ -9,7 +10,8 @@ use ebbtide_integration_tests::{Region, RegionOptions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// One host whose terminations fail, with a fence that does what `script` says, after writing down what it was told.
+/// One host whose terminations fail, with a fence that does what `script` says, after writing down
+/// what it was told.
 async fn region(dir: &Path, script: &str) -> Region {
     let path = dir.join("fence");
     let heard = dir.join("heard");

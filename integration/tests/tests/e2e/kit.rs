@@ -119,7 +119,8 @@ pub(crate) fn until(region: &Region, id: &str, status: &str) -> impl Future<Outp
     })
 }
 
-/// Fills every host of a four-host region with two preemptible servers of 4 CPUs; returns name to id.
+/// Fills every host of a four-host region with two preemptible servers of 4 CPUs; returns name to
+/// id.
 pub(crate) async fn fill(region: &Region, grace: u32) -> HashMap<String, String> {
     preemptible(region, "p.half", 4, grace).await;
     flavor(region, "half", 4, &[]).await;
@@ -174,7 +175,8 @@ pub(crate) fn until_evacuation(
     })
 }
 
-/// The audit finds nothing: database, memory and agents agree. What was under way when it was asked may take a moment.
+/// The audit finds nothing: database, memory and agents agree. What was under way when it was asked
+/// may take a moment.
 pub(crate) async fn the_audit_is_clean(region: &Region) {
     let mut admin = region.admin().await.unwrap();
     eventually(PATIENCE, async || {
@@ -191,7 +193,8 @@ pub(crate) async fn the_audit_is_clean(region: &Region) {
     assert_eq!(report.into_inner().findings, []);
 }
 
-/// What the hosts hold must never be more than they have, in what the region believes; and the audit agrees.
+/// What the hosts hold must never be more than they have, in what the region believes; and the
+/// audit agrees.
 pub(crate) async fn nothing_is_overcommitted(region: &Region) {
     the_audit_is_clean(region).await;
     let hosts = region

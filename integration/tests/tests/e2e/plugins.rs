@@ -1,4 +1,5 @@
-//! Plugins of a running scheduler: they weigh, are replaced without a restart, and a bad set changes nothing.
+//! Plugins of a running scheduler: they weigh, are replaced without a restart, and a bad set
+//! changes nothing.
 
 use super::kit::{create, flavor, request};
 use ebbtide_harness::{Signal, eventually};
@@ -26,7 +27,8 @@ async fn plugins(region: &Region) -> Vec<v1::Plugin> {
     listed.into_inner().plugins
 }
 
-/// Replaces the plugins in the scheduler's configuration, as an operator would with an editor, and tells the scheduler.
+/// Replaces the plugins in the scheduler's configuration, as an operator would with an editor, and
+/// tells the scheduler.
 fn reconfigure(region: &Region, from: &str, to: &str) {
     let path = region.dir().join("scheduler.toml");
     let text = std::fs::read_to_string(&path).unwrap();

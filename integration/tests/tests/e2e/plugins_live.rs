@@ -1,5 +1,5 @@
-//! Plugins that are added and changed while schedulers run, in shadow, as services, and tried on a recorded region: with the command that operators
-//! have.
+//! Plugins that are added and changed while schedulers run, in shadow, as services, and tried on a
+//! recorded region: with the command that operators have.
 
 use super::command::{ebbtide, json};
 use super::kit::{create, flavor, request};
@@ -381,7 +381,7 @@ async fn a_service_weighs_and_decisions_go_on_without_it_until_it_is_back() {
         let (_, decision) = create(&region, name, request("m1", 1)).await;
         assert_eq!(host(&decision), "host-D");
     }
-    // It goes; what it would have said nobody knows, and the explanation says so.
+    // The plugin stops. Its weight is then unknown, and the explanation says so.
     let address = service.end().await;
     let (_, decision) = create(&region, "three", request("m1", 1)).await;
     assert_ne!(host(&decision), "host-D");

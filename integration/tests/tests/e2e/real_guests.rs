@@ -1,5 +1,5 @@
-//! From a normal request to the victim that comes back, with real virtual machines on two private hypervisors: what counts in the guest's
-//! memory goes on where it was.
+//! From a normal request to the victim that comes back, with real virtual machines on two private
+//! hypervisors: what counts in the guest's memory goes on where it was.
 
 use super::kit::{create, request, until, until_evacuation};
 use ebbtide_harness::{Hypervisor, eventually};
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A guest boots in two seconds alone, and in twenty by software emulation on a machine that tests many things.
+/// A guest boots in two seconds alone, and in twenty by software emulation on a machine that tests
+/// many things.
 const BOOT: Duration = Duration::from_secs(120);
 
 /// Two hosts with room for one guest each, and what stands on them.

@@ -82,7 +82,8 @@ async fn what_one_has_written_the_others_show_at_once_on_postgresql() {
     what_one_has_written_the_others_show_at_once(Database::Postgres).await;
 }
 
-/// 32 VCPU full of preemptible servers; four schedulers are asked for twice as many normal ones at the same time.
+/// 32 VCPU full of preemptible servers; four schedulers are asked for twice as many normal ones at
+/// the same time.
 async fn four_schedulers_that_race_for_the_last_rooms_give_none_twice(database: Database) {
     let region = Region::start(on(database)).await.unwrap();
     let mut peers = Vec::new();
@@ -144,7 +145,8 @@ async fn whoever_is_on_duty_dies_and_another_one_goes_on_with_what_it_left() {
     let mut region = Region::start(on(Database::MariaDb)).await.unwrap();
     let second = region.start_peer("second").await.unwrap();
     fill(&region, 3).await;
-    // The second one decides; the first one, which sends and hears, is killed before the victim is gone.
+    // The second one decides; the first one, which sends and hears, is killed before the victim is
+    // gone.
     let mut servers = second.servers().await.unwrap();
     let created = servers.create_servers(creation("urgent", "half")).await;
     let created = created.unwrap().into_inner();
@@ -175,7 +177,8 @@ async fn whoever_stands_still_for_longer_than_its_lease_decides_on_beside_the_ot
     let process = region.scheduler_process().unwrap();
     process.signal(Signal::Stop).unwrap();
     let mut servers = second.servers().await.unwrap();
-    // If the first one was stopped in its turn, the database ends that turn; whoever waits for it may have to ask again.
+    // If the first scheduler was stopped inside a transaction, the database ends that transaction.
+    // The second one may refuse requests until then, so the test repeats its request.
     let created = eventually(PATIENCE, async || {
         let created = servers
             .clone()
@@ -206,7 +209,8 @@ async fn whoever_stands_still_for_longer_than_its_lease_decides_on_beside_the_ot
     nothing_is_overcommitted(&region).await;
 }
 
-/// What happens to those who use a primary when it becomes a replica: connections end, and what comes instead takes no writes.
+/// What happens to those who use a primary when it becomes a replica: connections end, and what
+/// comes instead takes no writes.
 #[tokio::test]
 async fn a_primary_that_fails_over_costs_time_and_nothing_else() {
     let database = MariaDb::start().await.unwrap();

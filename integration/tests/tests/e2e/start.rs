@@ -225,7 +225,8 @@ async fn a_scheduler_that_is_asked_to_end_writes_what_it_has_accepted_before_it_
     while let Some(ids) = callers.join_next().await {
         created.extend(ids.unwrap());
     }
-    // The lease was given back: nobody has to wait for its end. And whoever had an answer has a server.
+    // The scheduler has given its lease back, so the next start does not wait for the end of the
+    // lease. Every caller with an answer has its server.
     region.start_scheduler().await.unwrap();
     assert!(!region.scheduler_log().contains("waiting in case"));
     for id in created {

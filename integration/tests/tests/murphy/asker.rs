@@ -1,4 +1,4 @@
-//! Whoever asks any scheduler that answers, again and again until it is heard.
+//! A caller that asks any reachable scheduler and repeats a request until it gets an answer.
 
 use ebbtide_cli::client::Region as Clients;
 use ebbtide_cli::credentials::Credentials;

@@ -1,4 +1,5 @@
-//! What must be true in the end, by the files of agents and hypervisors, the callers' own notes, and what the region says.
+//! What must be true in the end, by the files of agents and hypervisors, the callers' own notes,
+//! and what the region says.
 
 use crate::asker::{Asker, PATIENCE};
 use crate::load::Entry;
@@ -89,7 +90,7 @@ async fn hosts_are_up(asker: &mut Asker, wanted: usize) -> Result<(), String> {
     }
 }
 
-/// Nothing is under way, and the audit of whoever is on duty finds nothing.
+/// Waits until nothing is under way and the audit of the scheduler on duty finds nothing.
 pub(crate) async fn until_all_is_at_rest(asker: &mut Asker, hosts: usize) {
     until(asker, async |asker| {
         hosts_are_up(asker, hosts).await?;
@@ -138,7 +139,8 @@ pub(crate) struct Verdict {
     reads: u64,
     lost: BTreeSet<String>,
     over: BTreeSet<String>,
-    /// Started elsewhere after a start that was given up, and came up late there: what is left must go, and has gone in the end.
+    /// Started elsewhere after a start that was given up, and came up late there: what is left must
+    /// go, and has gone in the end.
     twice: BTreeSet<String>,
     for_nobody: BTreeSet<String>,
     disagree: BTreeSet<String>,
@@ -188,7 +190,7 @@ impl Verdict {
         }
     }
 
-    /// Somebody who may take room must have come for it.
+    /// Checks that the evacuation served a normal preemptor that came for the capacity.
     fn judge(
         &mut self,
         evacuation: &v1::Evacuation,

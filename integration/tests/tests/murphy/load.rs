@@ -1,4 +1,5 @@
-//! Those who ask for servers: normal ones that take room, and preemptible ones that fill what is left.
+//! Those who ask for servers: normal ones that take room, and preemptible ones that fill what is
+//! left.
 
 use crate::asker::{Asker, PATIENCE};
 use ebbtide_bench::seeded::Seeded;
@@ -67,7 +68,8 @@ impl Caller {
         tokio::time::sleep(pause).await;
     }
 
-    /// Creates a server under an identifier that is known before, so that it can be asked for again.
+    /// Creates a server under an identifier that is known before, so that it can be asked for
+    /// again.
     async fn create(&mut self, flavor: &str, normal: bool) -> v1::Server {
         let number = u128::from(self.dice.draw()) << 64 | u128::from(self.dice.draw());
         let id = Uuid::from_u128(number).to_string();
@@ -132,7 +134,8 @@ impl Caller {
         }
     }
 
-    /// One normal server after the other: asked for, waited for, ended; one of ten is not waited for.
+    /// One normal server after the other: asked for, waited for, ended; one of ten is not waited
+    /// for.
     pub(crate) async fn preempt(mut self) {
         while !self.over.load(Ordering::Relaxed) {
             let flavor = match self.dice.below(5) {

@@ -1,9 +1,12 @@
-//! Murphy's law: for some time everything that can go wrong does, while servers come and others leave for them.
+//! Murphy's law: for some time everything that can go wrong does, while servers come and others
+//! leave for them.
 //!
-//! Real schedulers, a real broker, a real database, real agents; their hypervisors are simulated, and are the witnesses: what is
-//! judged in the end is read from their files. What goes wrong, and when, follows from a seed; what the processes make of it does not.
+//! Real schedulers, a real broker, a real database, real agents; their hypervisors are simulated,
+//! and are the witnesses: what is judged in the end is read from their files. What goes wrong, and
+//! when, follows from a seed; what the processes make of it does not.
 //!
-//! The short form is part of every run of the tests. The long ones are asked for, see `docs/security.md`:
+//! The short form is part of every run of the tests. The long ones are asked for, see
+//! `docs/security.md`:
 //!
 //! ```console
 //! $ cargo nextest run -p ebbtide-integration-tests --test murphy --run-ignored only

@@ -1,4 +1,5 @@
-//! A whole day: everything is started, everything goes wrong, everything comes to rest, and is judged.
+//! A whole day: everything is started, everything goes wrong, everything comes to rest, and is
+//! judged.
 
 use crate::asker::Asker;
 use crate::faults::{self, Diary, Lane, Schedulers, TestedDatabase};

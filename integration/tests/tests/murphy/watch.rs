@@ -179,8 +179,9 @@ fn look(hosts: &mut [Host], at: usize, capacity: &BTreeMap<String, u64>, seen: &
     for (id, since) in &running.servers {
         let hosts_of = seen.ran.entry(id.clone()).or_default();
         hosts_of.insert(name.clone());
-        // Files are read one after another, so that a server that has moved meanwhile is in two of them. Running there,
-        // then here, then there again since the same moment is what no move looks like.
+        // Files are read one after another, so that a server that has moved meanwhile is in two of
+        // them. Running there, then here, then there again since the same moment is what no move
+        // looks like.
         for (other, elsewhere) in hosts.iter().enumerate() {
             if other == at || !elsewhere.running.servers.contains_key(id) {
                 continue;

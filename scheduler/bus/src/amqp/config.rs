@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::identity::Identity;
 use crate::{BackoffPolicy, BrokerUrl, BusError};
 
-/// More channels than this on one connection buy nothing: the broker's disk is the limit long before.
-/// RabbitMQ's default limit is 2047 channels for a connection.
+/// More channels than this on one connection buy nothing: the broker's disk is the limit long
+/// before. RabbitMQ's default limit is 2047 channels for a connection.
 const MAX_IN_FLIGHT: u16 = 1024;
 
 /// A connection name is for people; RabbitMQ's management page shows about this much.
@@ -92,7 +92,8 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
-/// The same as files, read again for every connection: a certificate that was renewed is used from the next one on.
+/// The same as files, read again for every connection: a certificate that was renewed is used from
+/// the next one on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Further root certificates.
@@ -142,7 +143,8 @@ impl TlsFiles {
     }
 }
 
-/// Settings of an [`AmqpBus`](crate::AmqpBus). Start from [`AmqpConfig::new`] and change what differs.
+/// Settings of an [`AmqpBus`](crate::AmqpBus). Start from [`AmqpConfig::new`] and change what
+/// differs.
 #[derive(Debug, Clone)]
 pub struct AmqpConfig {
     /// The brokers of one cluster, tried in this order and round again. At least one.
@@ -150,8 +152,8 @@ pub struct AmqpConfig {
     /// Shown by the broker's management page and logs, for example `ebbtide-agent host-1`. Two
     /// connections are opened; ` (publish)` and ` (consume)` are appended.
     pub connection_name: String,
-    /// Interval of heartbeats when the URL sets none, 1 to 600 s. A dead peer is noticed after about
-    /// twice this time.
+    /// Interval of heartbeats when the URL sets none, 1 to 600 s. A dead peer is noticed after
+    /// about twice this time.
     pub heartbeat: Duration,
     /// Limit for one attempt to connect: TCP, TLS and login together.
     pub connect_timeout: Duration,
@@ -169,7 +171,8 @@ pub struct AmqpConfig {
     /// Publishes that may wait for their confirm at the same time, 1 to 1024; more wait their turn.
     /// Each uses a channel of its own (see `publisher.rs`).
     pub max_in_flight: u16,
-    /// Whether and as whom this process proves who it is; see `identity.rs`. All brokers' URLs need the same user then.
+    /// Whether this process proves its identity, and under which user; see `identity.rs`. All
+    /// brokers' URLs then need the same user.
     pub identity: Identity,
     /// TLS settings, for `amqps://` URLs.
     pub tls: TlsConfig,
@@ -178,8 +181,8 @@ pub struct AmqpConfig {
 }
 
 impl AmqpConfig {
-    /// Settings with the defaults for everything else: heartbeat 10 s, connect 10 s, operations 30 s,
-    /// close 5 s, classic queues, 64 publishes in flight.
+    /// Settings with the defaults for everything else: heartbeat 10 s, connect 10 s, operations 30
+    /// s, close 5 s, classic queues, 64 publishes in flight.
     #[must_use]
     pub fn new(brokers: Vec<BrokerUrl>, connection_name: impl Into<String>) -> Self {
         let connection_name = connection_name.into();
@@ -250,7 +253,7 @@ impl AmqpConfig {
         self.reconnect.validate()
     }
 
-    /// The user with whom we log in.
+    /// The user of the login.
     pub(crate) fn user(&self) -> &str {
         self.brokers.first().map_or("", BrokerUrl::user)
     }
@@ -261,9 +264,9 @@ impl AmqpConfig {
         shown.join(", ")
     }
 
-    /// How long a connection that has died may be in the way of another one: the broker closes it
-    /// after two heartbeats, and asks for them at any interval up to ours. Some seconds more,
-    /// because both sides count from their own last look.
+    /// How long a dead connection may block another one. The broker closes it after two heartbeats,
+    /// at an interval that may be up to that of this configuration. Some seconds more, because both
+    /// sides count from their own last check.
     pub(crate) fn dead_after(&self) -> Duration {
         let of_url = |broker: &BrokerUrl| broker.heartbeat(self.heartbeat_seconds());
         let longest = self.brokers.iter().map(of_url).max();

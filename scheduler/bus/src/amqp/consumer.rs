@@ -1,8 +1,8 @@
 //! Reading from a queue, over reconnects.
 //!
-//! There is no background task: the subscription repairs itself inside `next`. Each repair makes a new
-//! channel, declares the queue, sets the prefetch and starts a consumer; whatever had been handed out on
-//! the old channel is redelivered by the broker, so the old acks may be forgotten.
+//! There is no background task: the subscription repairs itself inside `next`. Each repair makes a
+//! new channel, declares the queue, sets the prefetch and starts a consumer; whatever had been
+//! handed out on the old channel is redelivered by the broker, so the old acks may be forgotten.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,9 +41,9 @@ pub(crate) struct AmqpSource {
     /// Told how the claim on the queue stands, if this wants to be its only reader.
     alone: Option<Arc<watch::Sender<Hold>>>,
     attached: Option<Attached>,
-    /// A repair under way. It is kept when nobody waits for it for a moment: half a repair may have left a consumer on the connection that takes
-    /// messages and gives them to nobody.
-    /// (In a mutex because such a thing cannot be shared; it is never locked.)
+    /// A repair under way. It is kept while no caller waits for it, because half a repair may have
+    /// left a consumer on the connection that takes messages and hands them to no reader. (The
+    /// mutex makes the field `Sync`; it is never locked.)
     attaching: Mutex<Option<Attaching>>,
     /// Delays between repairs that fail while the connection itself is alive.
     backoff: Backoff,
@@ -78,7 +78,8 @@ impl Attacher {
             let link = self.shared.consume_link();
             let session = link.session().await.ok_or(BusError::Closed)?;
             if session.id == failed_on {
-                // The connection looks alive and yet the last attempt failed: not too eagerly.
+                // The connection looks alive although the last attempt failed, so wait before the
+                // next one.
                 tokio::time::sleep(self.backoff.next_delay()).await;
             }
             failed_on = session.id;
@@ -187,7 +188,8 @@ impl AmqpSource {
         }
     }
 
-    /// Tries until the consumer runs. Only what no waiting can heal comes back as an error. Safe to cancel: the next call goes on.
+    /// Tries until the consumer runs. Only what no waiting can heal comes back as an error. Safe to
+    /// cancel: the next call goes on.
     pub(crate) async fn attach(&mut self) -> Result<(), BusError> {
         let config = &self.shared.config;
         let backoff = Backoff::new(config.reconnect, config.jitter_seed);
@@ -219,7 +221,7 @@ impl AmqpSource {
             }
             tracing::error!(
                 queue = %self.queue, code = error.code(), %error,
-                "cannot read from queue; trying again, but somebody has to look after this"
+                "cannot read from the queue; trying again, but an operator has to look at this"
             );
             tokio::time::sleep(self.backoff.next_delay()).await;
         }
@@ -278,7 +280,8 @@ impl AmqpSource {
         }
     }
 
-    /// Forgets a consumer that has ended, and pauses if the connection it ran on is still the current one.
+    /// Forgets a consumer that has ended, and pauses if the connection it ran on is still the
+    /// current one.
     async fn detach(&mut self) {
         let Some(attached) = self.attached.take() else {
             return;
@@ -378,8 +381,8 @@ struct AmqpSettle {
     acker: Acker,
     /// Set when the connection on which the message came is lost.
     gone: CancellationToken,
-    /// Keeps the channel open while a delivery is out, even if its subscription is gone: closing it
-    /// would give the message to somebody else while it is being worked on.
+    /// Keeps the channel open while a delivery is out, even if its subscription is gone. Closing it
+    /// would give the message to another reader while this one still works on it.
     _channel: Channel,
 }
 

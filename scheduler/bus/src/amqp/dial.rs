@@ -4,13 +4,14 @@
 //! thrown away whole: with it go its channels, consumers and pending confirms. There is then no
 //! half-recovered state to reason about, and every retry above this layer starts from nothing.
 //!
-//! lapin runs each connection on a thread of its own and offers no way to stop that thread while
-//! a peer that accepted the TCP connection says nothing. We therefore open the socket ourselves,
-//! keep a second handle on it, and shut it down when we give up: the thread reads end-of-file and ends.
-//! Without this, a mute load balancer would cost one thread for each attempt, for ever.
+//! lapin runs each connection on a thread of its own and offers no way to stop that thread while a
+//! peer that accepted the TCP connection does not answer. This module therefore opens the socket
+//! itself, keeps a second handle on it, and shuts it down to give up: the thread then reads
+//! end-of-file and ends. Otherwise a load balancer that does not answer would cost one thread for
+//! each attempt, permanently.
 //!
 //! When a connection dies in the middle of an operation, lapin 4.12 does not always complete that
-//! operation: an ack was seen to wait for ever. Everything that waits for lapin therefore also waits for
+//! operation: an ack was seen to wait without end. All waits for lapin therefore also wait for
 //! [`Session::gone`], which the supervisor sets as soon as it knows that the connection is lost.
 
 use std::io;
@@ -104,7 +105,7 @@ impl Session {
         self.discard();
     }
 
-    /// Cuts the socket of a connection that has failed, and tells everybody who waits on it.
+    /// Cuts the socket of a connection that has failed, and notifies all tasks that wait on it.
     pub(crate) fn discard(&self) {
         self.gone.cancel();
         self.socket.shut_down();

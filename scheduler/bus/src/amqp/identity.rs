@@ -1,10 +1,12 @@
-//! Who speaks on the bus, proven by the broker.
+//! The identity of publishers on the bus, proven by the broker.
 //!
-//! Without it everybody publishes through the broker's default exchange, where a routing key is the name of a queue: a user who
-//! may write there may write into every queue, other hosts' notices included. With it agents write to one exchange of their own,
-//! `PREFIX.reports`, under one routing key of their own, `report.USER` (or `dead-letter.USER`); both can be granted one by one, by a permission and a
-//! topic permission. Every message carries the property `user-id`, which RabbitMQ takes only if it is the user of the connection
-//! ("Validated User-ID"), so the scheduler can rely on it.
+//! Without it every process publishes through the broker's default exchange, where a routing key is
+//! the name of a queue. A user that may write there may write into every queue, including other
+//! hosts' notices. With it agents write to one exchange of their own, `PREFIX.reports`, under one
+//! routing key of their own, `report.USER` (or `dead-letter.USER`). The operator can grant each of
+//! them by a permission and a topic permission. Every message carries the property `user-id`.
+//! RabbitMQ accepts it only if it is the user of the connection ("Validated User-ID"), so the
+//! scheduler can rely on it.
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions};
 use lapin::types::FieldTable;

@@ -11,8 +11,8 @@ use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};
 
-/// Publishes a message that is larger than any of ours to a queue that does not exist: a broker
-/// that would take it drops it, one that would not says what it would take.
+/// Publishes a message that is larger than any of this bus to a queue that does not exist. A broker
+/// that would accept it drops it; a broker that refuses it names its limit.
 pub(super) async fn look(
     link: &Link,
     prefix: &QueuePrefix,

@@ -1,8 +1,9 @@
 //! A link: one connection that is kept alive for ever by a supervisor task.
 //!
-//! The supervisor tries the brokers one after the other, waits (capped exponential backoff) after each
-//! full round, publishes the living [`Session`] through a watch channel, and begins again when it dies.
-//! Whoever needs the broker takes the current session and, when it fails, waits for the next one.
+//! The supervisor tries the brokers one after the other, waits (capped exponential backoff) after
+//! each full round, publishes the living [`Session`] through a watch channel, and begins again when
+//! it dies. A task that needs the broker takes the current session and, when it fails, waits for
+//! the next one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::status::{Purpose, StatusBoard};
 use crate::task::{self, Task};
 use crate::{BusError, BusStatus, clock};
 
-/// A connection that lived this long was a good one: the next failure starts with short delays again.
+/// A connection that lived this long was a good one: the next failure starts with short delays
+/// again.
 const PROVEN: Duration = Duration::from_secs(5);
 
 /// The state of a link, as its users see it.
@@ -52,8 +54,8 @@ impl Link {
             last_error: None,
             refused_by_all: false,
         });
-        // The connection for reading is opened while the bus is in use already. That it is not there
-        // yet is no trouble to be shown; if it fails, it will be.
+        // The connection for reading opens while the bus is already in use. Its start is therefore
+        // not shown as a problem; a failed attempt is.
         if purpose == Purpose::Publish {
             board.set(purpose, StatusBoard::connecting());
         }
@@ -79,7 +81,8 @@ impl Link {
         self.session_where(|_| true).await
     }
 
-    /// Waits for a session that is younger than the one with this id. `None` when the link is closed.
+    /// Waits for a session that is younger than the one with this id. `None` when the link is
+    /// closed.
     pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<Session>> {
         self.session_where(|session| session.id > id).await
     }
@@ -99,12 +102,12 @@ impl Link {
         }
     }
 
-    /// For those who want to see more than living sessions.
+    /// The state of the link, for callers that need more than living sessions.
     pub(crate) fn watch(&self) -> watch::Receiver<LinkState> {
         self.state.clone()
     }
 
-    /// Why the link is down, if it is and somebody knows.
+    /// Why the link is down, if it is down and the reason is known.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.state.borrow() {
             LinkState::Down { last_error, .. } => last_error.as_ref().map(BusError::cause),

@@ -1,12 +1,12 @@
 //! The AMQP carrier: RabbitMQ through lapin.
 //!
-//! Two connections are used, one to publish and one to consume (opened at the first subscription). When
-//! a broker runs short of memory or disk it stops reading from connections that publish. On a shared
-//! connection our acks would be stuck behind that, the queues could not drain, and the shortage would
-//! never end; RabbitMQ's documentation recommends the same separation.
+//! Two connections are used, one to publish and one to consume (opened at the first subscription).
+//! When a broker runs short of memory or disk it stops reading from connections that publish. On a
+//! shared connection our acks would be stuck behind that, the queues could not drain, and the
+//! shortage would never end; RabbitMQ's documentation recommends the same separation.
 //!
-//! Layers, lowest first: `dial` makes one connection, `link` keeps one alive for ever, `topology` declares
-//! queues, `publisher` and `consumer` work on whatever session the link has now.
+//! Layers, lowest first: `dial` makes one connection, `link` keeps one alive for ever, `topology`
+//! declares queues, `publisher` and `consumer` work on whatever session the link has now.
 
 mod config;
 mod consumer;
@@ -42,10 +42,10 @@ use crate::{
     Subscription,
 };
 
-/// A supervisor that was told to stop says goodbye to the broker (2 s at most) and ends.
+/// A supervisor that is stopped closes its connection (2 s at most) and ends.
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
 
-/// A bus on RabbitMQ that reconnects by itself, for ever. Dropping it cuts its connections;
+/// A bus on RabbitMQ that reconnects by itself without end. Dropping it cuts its connections;
 /// [`Bus::close`] ends them in order.
 #[derive(Debug)]
 pub struct AmqpBus {
@@ -60,7 +60,7 @@ struct Shared {
     publish_link: Arc<Link>,
     consume_link: OnceLock<Link>,
     publisher: Publisher,
-    /// Queues that this bus has declared: declared anew should somebody delete them.
+    /// Queues that this bus has declared. It declares them again if they are deleted.
     declared: Mutex<HashSet<QueueName>>,
     /// No new work.
     closing: CancellationToken,
@@ -108,8 +108,8 @@ impl AmqpBus {
     ///
     /// # Errors
     ///
-    /// [`BusError::InvalidConfig`]; [`BusError::LoginRefused`] or [`BusError::Refused`] as soon as every
-    /// broker has refused us (a wrong password does not get right by waiting);
+    /// [`BusError::InvalidConfig`]; [`BusError::LoginRefused`] or [`BusError::Refused`] as soon as
+    /// every broker has refused us (a wrong password does not get right by waiting);
     /// [`BusError::Unavailable`] at the deadline.
     pub async fn connect(config: AmqpConfig, deadline: Duration) -> Result<Self, BusError> {
         let bus = Self::open(config)?;
@@ -293,7 +293,8 @@ impl Shared {
     async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
         self.ensure_open()?;
         if identity::is_others(self.config.identity, queue) {
-            // Made by the scheduler; until it has run, reports find no exchange and are tried again.
+            // Made by the scheduler; until it has run, reports find no exchange and are tried
+            // again.
             return Ok(());
         }
         let problem = Mutex::new(String::new());

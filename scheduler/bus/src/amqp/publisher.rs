@@ -1,14 +1,14 @@
 //! Confirmed publishing, many at a time.
 //!
-//! Every publish in flight has a channel to itself, taken from a pool and given back after the confirm.
-//! The confirms still overlap: all channels share one connection, and the broker syncs its disk once for
-//! all of them. Sharing one channel would be wrong with lapin 4.12, in two ways:
+//! Every publish in flight has a channel to itself, taken from a pool and given back after the
+//! confirm. The confirms still overlap: all channels share one connection, and the broker syncs its
+//! disk once for all of them. Sharing one channel would be wrong with lapin 4.12, in two ways:
 //!
-//! - lapin numbers a publish before it queues its frames, in two steps. Two tasks on one channel can be
-//!   numbered in one order and written in the other; each then gets the other's confirm.
-//! - The broker returns an unroutable message before it confirms it. lapin hands the returned message
-//!   to the next confirm that completes on the channel, which (after a `multiple` ack) is any of those
-//!   pending. An unroutable publish could so be reported as stored.
+//! - lapin numbers a publish before it queues its frames, in two steps. Two tasks on one channel
+//!   can be numbered in one order and written in the other; each then gets the other's confirm.
+//! - The broker returns an unroutable message before it confirms it. lapin hands the returned
+//!   message to the next confirm that completes on the channel, which (after a `multiple` ack) is
+//!   any of those pending. An unroutable publish could so be reported as stored.
 //!
 //! With one publish on a channel both are impossible by construction. It also isolates failures: a
 //! message that the broker refuses closes its own channel and disturbs no other.
@@ -72,8 +72,8 @@ impl Publisher {
         }
     }
 
-    /// Publishes until confirmed, over any number of connections. The deadline is the caller's; when it
-    /// drops this future, `last_problem` holds what went wrong last.
+    /// Publishes until confirmed, over any number of connections. The deadline is the caller's;
+    /// when it drops this future, `last_problem` holds what went wrong last.
     pub(crate) async fn publish(
         &self,
         queue: &QueueName,
@@ -197,7 +197,7 @@ impl Publisher {
 
     fn idle_lane(&self, session: u64) -> Option<Lane> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // Lanes of dead connections are let go here, at the first publish on the new one.
+        // Drops the lanes of dead connections at the first publish on the new one.
         idle.retain(|lane| lane.session == session && lane.channel.status().connected());
         idle.pop()
     }

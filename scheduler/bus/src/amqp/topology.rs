@@ -73,8 +73,8 @@ pub(crate) async fn declare_queue(
     let channel = &opened.map_err(|error| StepError::declaring(queue, &error))?;
     let (kind, identity) = (config.queue_kind, config.identity);
     let dead_letter = queue.dead_letter();
-    // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a dead
-    // letter exchange. Ours is the default exchange, which routes by queue name.
+    // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a
+    // dead letter exchange. Ours is the default exchange, which routes by queue name.
     if kind == QueueKind::Quorum && *queue != dead_letter {
         if !identity::is_others(identity, &dead_letter) {
             declare_one(channel, &dead_letter, arguments(kind, None)).await?;

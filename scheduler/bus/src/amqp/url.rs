@@ -1,8 +1,8 @@
 //! Broker URLs: parsed once, with the password out of sight ever after.
 //!
-//! lapin's own parser is used underneath, but three of its habits would surprise an operator and are
-//! corrected here: it puts the whole URL into some error texts (password included), it turns an IPv6
-//! address into `localhost`, and it takes the path `/` for a vhost with an empty name.
+//! lapin's own parser is used underneath, but three of its habits would surprise an operator and
+//! are corrected here: it puts the whole URL into some error texts (password included), it turns an
+//! IPv6 address into `localhost`, and it takes the path `/` for a vhost with an empty name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,8 @@ use lapin::uri::{AMQPScheme, AMQPUri};
 
 use crate::BusError;
 
-/// The vhost is a short string on the wire (AMQP 0-9-1 section 1.4.2.6), and lapin panics on longer ones.
+/// The vhost is a short string on the wire (AMQP 0-9-1 section 1.4.2.6), and lapin panics on longer
+/// ones.
 const MAX_VHOST_BYTES: usize = 255;
 
 /// Where a broker is and how to log in there. `Debug` and `Display` show neither user nor password.
@@ -43,7 +44,8 @@ impl FromStr for BrokerUrl {
             return Err(invalid("it contains white space".to_owned()));
         }
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // An '@' in the password ends the user part early, and the rest of it would be the host name.
+        // An '@' in the password ends the user part early, and the rest of it would be the host
+        // name.
         if authority.matches('@').count() > 1 {
             return Err(invalid(
                 "it has more than one '@'; write %40 inside the password".to_owned(),
@@ -114,7 +116,7 @@ impl BrokerUrl {
         self.uri.scheme == AMQPScheme::AMQPS
     }
 
-    /// Refuses plain text on the way to another machine, unless somebody has decided so.
+    /// Refuses an unencrypted connection to another machine, unless `allow_plain` permits it.
     ///
     /// # Errors
     ///

@@ -29,8 +29,8 @@ async fn until(hold: &mut watch::Receiver<Hold>, wanted: Hold) {
         .unwrap();
 }
 
-/// Reads on, so that the subscription repairs itself; everything that comes is acknowledged and
-/// told.
+/// Keeps reading, so that the subscription repairs itself. Acknowledges each message and reports it
+/// to the receiver.
 fn reading(mut subscription: Subscription) -> tokio::sync::mpsc::UnboundedReceiver<String> {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {

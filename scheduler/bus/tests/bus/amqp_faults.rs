@@ -42,7 +42,8 @@ impl Traffic {
             publishers.spawn(async move {
                 while !stop.is_cancelled() {
                     let sent = message("{}");
-                    // Over the failure, publish itself retries: an error here is a failure of the test.
+                    // Over the failure, publish itself retries: an error here is a failure of the
+                    // test.
                     bus.publish(&queue, &sent).await.unwrap();
                     confirmed.lock().unwrap().insert(sent.message_id);
                     // Leaves the machine some air; the book would be endless otherwise.
@@ -94,7 +95,7 @@ impl Traffic {
         self.settle_or(async || String::new()).await
     }
 
-    /// As `settle`; a failure is told with what the broker says of its queues.
+    /// As `settle`; a failure also shows what the broker reports about its queues.
     async fn settle_or(mut self, queues: impl AsyncFnOnce() -> String) -> usize {
         self.stop.cancel();
         while let Some(done) = soon("the publishers end", self.publishers.join_next()).await {
@@ -241,7 +242,7 @@ async fn a_cancelled_publish_does_not_spoil_those_after_it() {
     bus.declare(&queue).await.unwrap();
     for microseconds in (0..2_000).step_by(20) {
         let patience = Duration::from_micros(microseconds);
-        // Whether it arrived is unknown; what counts is that the next one is told the truth.
+        // It is unknown whether it arrived. The result of the next publish must be correct.
         let _ = tokio::time::timeout(patience, bus.publish(&queue, &message("cancelled"))).await;
         let missing = unique_prefix().scheduler();
         let error = bus
@@ -289,7 +290,7 @@ async fn closing_waits_for_publishes_in_flight() {
             }
         }
     }
-    // What was told to be stored is stored, neither more nor less.
+    // Exactly the messages that were confirmed are stored.
     let reader = AmqpBus::connect(config(&[broker.url()]), PATIENCE)
         .await
         .unwrap();

@@ -10,7 +10,7 @@ use crate::carriers::{config, host_and_port, with_host_and_port};
 use crate::proxy::{Mode, Proxy};
 use crate::support::{PATIENCE, message, next, shared_broker, soon, status, text, unique_prefix};
 
-/// An address at which nobody listens.
+/// An address on which no process listens.
 async fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap().to_string()

@@ -1,4 +1,4 @@
-//! Queues that somebody else meddles with: deleted, declared otherwise, filled by strangers.
+//! Queues that another client deletes, declares differently, or fills with foreign messages.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::carriers::config;
 use crate::support::{PATIENCE, message, next, shared_broker, soon, text, unique_prefix};
 
-/// Somebody else on the same broker, with full rights and no manners.
+/// Another client on the same broker, with full rights.
 struct Stranger {
     _connection: Connection,
     channel: Channel,
@@ -171,7 +171,8 @@ async fn a_message_that_a_quorum_queue_gives_up_becomes_a_dead_letter() {
     let bus = AmqpBus::connect(config, PATIENCE).await.unwrap();
     let queue = unique_prefix().agent("host-1").unwrap();
     bus.declare(&queue).await.unwrap();
-    // An operator's policy or RabbitMQ 4 limits redeliveries; a message's own expiry has the same end.
+    // An operator's policy or RabbitMQ 4 limits redeliveries; a message's own expiry has the same
+    // end.
     let stranger = Stranger::new(broker.url()).await;
     let id = Uuid::new_v4();
     let expiring = BasicProperties::default()
@@ -293,7 +294,8 @@ async fn a_message_that_is_larger_than_any_of_ours_becomes_a_short_dead_letter()
         stranger.publish(queue.as_str(), &body, user).await;
         let got = next(&mut subscription).await;
         assert!(!got.redelivered);
-        // Before, this was EB-BUS-004, and the message came again at once, for ever.
+        // Earlier versions returned EB-BUS-004 here, and the message came again at once, without
+        // end.
         got.dead_letter("too large").await.unwrap();
         bus.publish(&queue, &message("the next one")).await.unwrap();
         let got = next(&mut subscription).await;

@@ -1,4 +1,5 @@
-//! Tests of the bus from outside: the conformance suite on both carriers, and what only AMQP can show.
+//! Tests of the bus from outside: the conformance suite on both carriers, and what only AMQP can
+//! show.
 
 // This is test code outside of `#[cfg(test)]`: it may panic, spawn and make up identifiers.
 #![allow(

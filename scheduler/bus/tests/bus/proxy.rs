@@ -14,7 +14,8 @@ pub enum Mode {
     Forward,
     /// New connections are accepted and closed at once.
     Refuse,
-    /// Everything is accepted and nothing is passed on, as by a dead machine behind a load balancer.
+    /// Everything is accepted and nothing is passed on, as by a dead machine behind a load
+    /// balancer.
     Mute,
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// Generous: a loaded machine restarts a RabbitMQ in far less.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits for `future`, and fails the test loudly when it takes longer than anybody should wait.
+/// Waits for `future`, and panics with a message if it takes longer than `PATIENCE`.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,

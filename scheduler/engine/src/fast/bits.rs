@@ -17,7 +17,7 @@ impl Bits {
         }
     }
 
-    /// The set without anybody, in a table of so many words.
+    /// The empty set, in a table of so many words.
     pub(crate) fn none(words: usize) -> Self {
         Self {
             words: vec![0; words],
@@ -39,7 +39,7 @@ impl Bits {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// True if nobody is in it.
+    /// True if the set contains no host.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)
     }

@@ -1,8 +1,8 @@
-//! What room on a host costs at least, from cheap and coarse to dear and fine.
+//! Lower bounds of the eviction cost of a host, from cheap and coarse to expensive and fine.
 //!
-//! All three bounds work on launch phases (see `Lanes`) and on what shapes free of the classes that
-//! are asked for. None of them looks at instances that may not leave after all: those only make
-//! sets dearer.
+//! All three bounds use launch phases (see `Lanes`) and the amounts of the requested classes that
+//! shapes free. None of them checks which instances may not leave: such instances only make sets
+//! more expensive.
 //!
 //! # Why no bound exceeds a true cost, for any number of instances
 //! - *Units.* The phases of now and of a launch are both rounded down, so their difference `used`
@@ -27,7 +27,8 @@ use std::cmp::Ordering;
 /// The bound of a host that is not to be looked at.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// How much dearer than the average unit the last unit of a cheap set is, about: where prices rise evenly, up to twice as dear.
+/// How much dearer than the average unit the last unit of a cheap set is, about: where prices rise
+/// evenly, up to twice as dear.
 const MARGINAL: f32 = 1.6;
 
 /// What bounds are worked out from.
@@ -54,8 +55,8 @@ impl<'r, 's> Bounder<'r, 's> {
         }
     }
 
-    /// A bound for each of `hosts`, by slot, in units of the clock: at least as many victims are needed as would be of the largest
-    /// there is, and so many of the cheapest cost as much.
+    /// A bound for each of `hosts`, by slot, in units of the clock: at least as many victims are
+    /// needed as would be of the largest there is, and so many of the cheapest cost as much.
     pub(super) fn all(&self, hosts: &Bits) -> Vec<u32> {
         let table = self.state.table;
         let lanes = table.lanes();
@@ -100,7 +101,8 @@ impl<'r, 's> Bounder<'r, 's> {
         all
     }
 
-    /// How many victims at least each host of a block needs: one, or as many as the largest would have to be.
+    /// How many victims at least each host of a block needs: one, or as many as the largest would
+    /// have to be.
     fn fewest_victims(&self, block: usize) -> [u32; BLOCK] {
         let mut most = [1.0_f32; BLOCK];
         for want in self.wanted {
@@ -124,8 +126,9 @@ impl<'r, 's> Bounder<'r, 's> {
         most.map(whole)
     }
 
-    /// A bound from the host's own instances, in units of the clock: in the scarcest class the cheapest by unit, the last of them
-    /// in part; in the others, too, if that is not above the limit.
+    /// A bound from the host's own instances, in units of the clock: in the scarcest class the
+    /// cheapest by unit, the last of them in part; in the others, too, if that is not above the
+    /// limit.
     pub(super) fn fractional(&self, host: HostIndex, limit: u32) -> u32 {
         let regular = self.state.pending(host).is_none()
             && self
@@ -327,8 +330,9 @@ fn worth_at_least(amount: i32, price: f64) -> i32 {
     worth.ceil().min(MOST_WORTH) as i32
 }
 
-/// A number not above the next whole one, and below it by a hair at most: small numbers are rounded up. Adding 2^23 leaves no
-/// digits behind the point of a short float, and its last bits are then the number.
+/// A number not above the next whole one, and below it by a hair at most: small numbers are rounded
+/// up. Adding 2^23 leaves no digits behind the point of a short float, and its last bits are then
+/// the number.
 ///
 /// The first sum is rounded by 2^-24 of it at most, the second by a half. Below 1,600 that makes
 /// less than one; above, less than one and the margin of 10^-6 that was taken off.

@@ -1,11 +1,14 @@
-//! Whom to evict, when nobody has room: the policy `tiered` over all hosts, without pricing everybody first.
+//! Victims where no host has free capacity: the policy `tiered` over all hosts, without pricing
+//! every instance first.
 //!
-//! 1. Every host gets a lower bound of what room on it costs, eight hosts side by side (see [`bounds`](super::bounds)).
-//! 2. In the order of these bounds hosts get a second one, for which their own instances are looked at.
-//! 3. Whoever has the lowest bound of all is solved next, until nobody is left whose bound is not above what the last place costs
-//!    that has to be exact.
+//! 1. Every host gets a lower bound of its eviction cost, eight hosts at a time (see
+//!    [`bounds`](super::bounds)).
+//! 2. In the order of these bounds, hosts get a second bound, computed from their own instances.
+//! 3. The host with the lowest bound is solved next. The search ends when every remaining bound
+//!    exceeds the cost of the last place that has to be exact.
 //!
-//! A bound only ever skips a host that cannot be among the first, so the answer is that of solving every host.
+//! A bound only skips hosts that cannot be among the first, so the answer is the same as if every
+//! host were solved.
 
 use super::bits::{Bits, ones};
 use super::bounds::{Bounder, NEVER};
@@ -19,7 +22,8 @@ use ebbtide_solver::Cost;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How many hosts are first put in order, for each place that has to be exact; then four times as many, and so on.
+/// How many hosts are first put in order, for each place that has to be exact; then four times as
+/// many, and so on.
 const AHEAD: usize = 4;
 
 /// Before more than so many further hosts are put in order, all bounds are raised.
@@ -28,7 +32,7 @@ const FEW: usize = 100;
 /// A host with its bound, in units of the clock, and its rank.
 type Bounded = (u32, u32, HostIndex);
 
-/// Solves whoever could be among the first `exact` of `hosts`.
+/// Solves each host that could be among the first `exact` of `hosts`.
 pub(super) fn evict(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -91,7 +95,8 @@ pub(super) fn evict(
     Ok((places, solved))
 }
 
-/// A cost that room for one instance on each of `hosts` costs at least, in the order of registration.
+/// A cost that room for one instance on each of `hosts` costs at least, in the order of
+/// registration.
 pub(super) fn lower_bounds(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -141,7 +146,8 @@ impl Queue<'_> {
         self.ready.is_empty() && self.many > 0
     }
 
-    /// Puts the next few in order. Limits only ever fall, so who is above this one is never asked for again.
+    /// Puts the next few in order. Limits only ever fall, so who is above this one is never asked
+    /// for again.
     fn fill(&mut self, state: &State<'_>, limit: u32) {
         self.ready = self.lowest(state, limit.min(NEVER - 1));
         for bounded in &self.ready {

@@ -1,10 +1,11 @@
-//! One step of a decision over a large cloud: the same answer as filtering, ranking and solving host by host, without looking
-//! at every host.
+//! One step of a decision over a large cloud: the same answer as filtering, ranking and solving
+//! host by host, without looking at every host.
 //!
-//! Sets of hosts are bits; free amounts, what weighers compare, and launch times are columns of small numbers with the range of
-//! each 64 hosts beside them. What cannot be done so (a policy that prices every host, a weigher or a cost module that says
-//! nothing about itself, chance) is done by the simple modules, [`filters`](crate::filters) and [`ranking`](crate::ranking),
-//! on what is left. They are also the reference: tests compare whole decisions.
+//! Sets of hosts are bits; free amounts, what weighers compare, and launch times are columns of
+//! small numbers with the range of each 64 hosts beside them. What cannot be done so (a policy that
+//! prices every host, a weigher or a cost module that says nothing about itself, chance) is done by
+//! the simple modules, [`filters`](crate::filters) and [`ranking`](crate::ranking), on what is
+//! left. They are also the reference: tests compare whole decisions.
 
 mod bits;
 mod bounds;
@@ -163,7 +164,8 @@ fn fitting(
     fit
 }
 
-/// Weighs hosts of one tier, in which nobody has to leave, and appends the best. The best of all is chosen.
+/// Weighs hosts of one tier in which no instance has to leave, and appends the best. The best of
+/// all is chosen.
 fn append(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -192,7 +194,7 @@ fn append(
     }
 }
 
-/// Nobody has room, not even room that is becoming free.
+/// Ranks hosts when none has free capacity, not even after the instances that are leaving are gone.
 fn evict(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -208,8 +210,8 @@ fn evict(
     rank_solved(tools, state, &places, solved, hosts.count())
 }
 
-/// The hosts that may take one more instance, with what their victims cost at least; `None` if that cannot be said without pricing
-/// everybody.
+/// The hosts that may take one more instance, each with a lower bound of its eviction cost. `None`
+/// if that requires pricing every instance.
 pub(crate) fn lower_bounds(
     tools: &mut Tools<'_>,
     state: &State<'_>,

@@ -8,11 +8,12 @@ use crate::table::{PHASES, WIDE};
 use ebbtide_cost_api::{CostForm, SetCost};
 use ebbtide_solver::Cost;
 
-/// Ages below 2^32 seconds, 136 years, are represented in floating point so closely that the cost module's remainder is exact to
-/// the millionth of a second.
+/// Ages below 2^32 seconds, 136 years, are represented in floating point so closely that the cost
+/// module's remainder is exact to the millionth of a second.
 const OLDEST_MS: i64 = (1 << 32) * 1000;
 
-/// How many of the smallest are told apart; of more victims each costs at least as much as the last of these.
+/// How many of the smallest values are kept one by one. Each further victim costs at least as much
+/// as the last of these.
 const KEPT: usize = 8;
 
 /// The present, as phases are compared with it.
@@ -25,7 +26,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// `None` if the costs of this engine are not parts of the billing period that the table keeps phases of.
+    /// `None` if the costs of this engine are not parts of the billing period that the table keeps
+    /// phases of.
     pub(super) fn new(engine: &Engine, broken: &Broken, state: &State<'_>) -> Option<Self> {
         let CostForm::UsedOfPeriod { period_seconds } = engine.cost_module.form() else {
             return None;
@@ -51,8 +53,8 @@ impl Clock {
         self.period_ms
     }
 
-    /// What costs so many units at least: the reverse of [`Clock::units`], which rounds up and adds one, and one unit less for the
-    /// rounding of the product.
+    /// What costs so many units at least: the reverse of [`Clock::units`], which rounds up and adds
+    /// one, and one unit less for the rounding of the product.
     pub(super) fn at_least(&self, units: u32) -> Cost {
         let micros = f64::from(units.saturating_sub(3)) * self.micros_per_unit;
         Cost::from_micros(micros as u64)
@@ -70,7 +72,8 @@ impl Clock {
     }
 }
 
-/// For each of eight hosts: what its `victims` cheapest instances have used of the period, in units; at most `victims` too much.
+/// For each of eight hosts: what its `victims` cheapest instances have used of the period, in
+/// units; at most `victims` too much.
 pub(super) fn smallest_sums(
     rows: &[[u16; WIDE]],
     counts: &[u32; WIDE],

@@ -1,6 +1,8 @@
-//! Who fits: the capacity filter and the tiers of all hosts in one walk over the columns, 64 hosts at a time.
+//! Which hosts fit: the capacity filter and the tiers of all hosts in one pass over the columns, 64
+//! hosts at a time.
 //!
-//! The range of a block often says that all of its hosts fit, or none. Only where it does not are the hosts themselves looked at.
+//! The range of a block often shows that all of its hosts fit, or none. The single hosts are read
+//! only if it does not.
 
 use super::bits::Bits;
 use crate::state::State;
@@ -22,7 +24,8 @@ pub(super) const NORMAL: Which = |class| &class.normal;
 pub(super) const FULL: Which = |class| &class.full;
 pub(super) const FUTURE: Which = |class| &class.future;
 
-/// What is asked for, for the whole bundle; `None` if an amount is beyond what the columns hold, or no host has a class.
+/// The requested amounts for the whole bundle. `None` if an amount exceeds what the columns can
+/// hold, or if no host has a class.
 pub(super) fn wanted<'a>(state: &State<'a>) -> Option<Vec<Wanted<'a>>> {
     let needs = state.ask.needs.iter();
     let all = needs.map(|need| {
@@ -83,7 +86,8 @@ fn negative(numbers: &[i32; BLOCK]) -> u64 {
     gather(&bytes)
 }
 
-/// Sixty-four zeros and ones as bits. The product moves the ones of eight bytes side by side into the highest byte.
+/// Sixty-four zeros and ones as bits. The product moves the ones of eight bytes side by side into
+/// the highest byte.
 pub(super) fn gather(bytes: &[u8; BLOCK]) -> u64 {
     let mut word = 0;
     for (at, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
@@ -93,7 +97,7 @@ pub(super) fn gather(bytes: &[u8; BLOCK]) -> u64 {
     word
 }
 
-/// What is said about hosts that the request has changed already is worked out one by one.
+/// Recomputes the result one by one for hosts that the request has already changed.
 pub(super) fn amend(
     fit: &mut Bits,
     hosts: &Bits,

@@ -1,9 +1,10 @@
-//! Nova's weights of many hosts of which only the best few are wanted.
+//! Nova's weights for many hosts of which only the best few are needed.
 //!
-//! Every weight here is worked out by the very functions of `ranking::weights`, for the few hosts that may be among the best. Who
-//! may be is known from bounds: all steps of Nova's arithmetic are monotone, in floating point, too, so the weights of
-//! the ends of a block's ranges bound those of its hosts. Within a block a sum in short floats, with a margin far above its
-//! rounding errors, leaves out those that cannot be among the best.
+//! The weights themselves come from the functions of `ranking::weights`, for the few hosts that may
+//! be among the best. Bounds select these hosts. All steps of Nova's arithmetic are monotone, also
+//! in floating point, so the weights of the ends of a block's ranges bound those of its hosts.
+//! Within a block, a sum in single precision, with a margin far above its rounding errors, excludes
+//! the hosts that cannot be among the best.
 
 use super::bits::{Bits, ones};
 use super::survey::gather;
@@ -76,8 +77,8 @@ impl Part<'_> {
 /// Hosts whose numbers this request has changed, with their cells by part.
 type Touched = Vec<(HostIndex, Vec<f64>)>;
 
-/// The best `many` of `hosts`, best first, with their weights; `None` if they have to be weighed one by one. All of them are in
-/// a tier in which nobody has to leave.
+/// The best `many` of `hosts`, best first, with their weights; `None` if they have to be weighed
+/// one by one. All of them are in a tier in which no instance has to leave.
 pub(super) fn best(
     engine: &Engine,
     broken: &Broken,
@@ -248,7 +249,8 @@ fn touched(state: &State<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> T
     touched.filter(|host| hosts.has(*host)).map(cells).collect()
 }
 
-/// The smallest and the largest cell of a part. An end that its bounds fix is not looked for: then it is the other one.
+/// The smallest and the largest cell of a part. An end that its bounds fix is not looked for: then
+/// it is the other one.
 fn ends(part: &Part<'_>, hosts: &Bits, touched: impl Iterator<Item = f64>) -> (f64, f64) {
     let Source::Column { cells, negated, .. } = part.source else {
         return (0.0, 0.0);
@@ -317,7 +319,7 @@ fn order(a: (f64, u32), b: (f64, u32)) -> Ordering {
 }
 
 impl Best {
-    /// True if somebody with this total, and at best this rank, would be among the best.
+    /// True if a host with this total, and a rank no better than this one, could be among the best.
     fn takes(&self, total: f64, rank: u32) -> bool {
         match self.entries.last() {
             Some(last) if self.entries.len() >= self.many => {
@@ -337,7 +339,7 @@ impl Best {
         }
     }
 
-    /// Whoever has less is not among the best.
+    /// The smallest total that can still be among the best.
     fn least(&self) -> f64 {
         match self.entries.last() {
             Some(last) if self.entries.len() >= self.many => last.0,

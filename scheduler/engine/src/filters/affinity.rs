@@ -1,8 +1,9 @@
 //! `affinity`: all members of the group on one host (Nova's ServerGroupAffinityFilter).
 //!
-//! Only hosts with members pass; if there is none, every host does. A member that is leaving does not attract: it will be
-//! gone when the new one starts. Several instances of one request are placed together, so they cannot miss one another.
-//! Members of the group are never victims of a request that joins it: whom it wants to be near, it does not drive away.
+//! Only hosts with members pass; if no host has members, every host passes. A member that is
+//! leaving does not count, because it is gone when the new instance starts. Several instances of
+//! one request are placed together on one host. Members of the group are never victims of a request
+//! that joins it.
 
 use super::{Candidates, Effect, Filter};
 use crate::state::State;

@@ -1,12 +1,13 @@
-//! `aggregates`: the flavor's demands on the metadata of the host's aggregates (Nova's AggregateInstanceExtraSpecsFilter, in
-//! the scope `aggregate_instance_extra_specs:`).
+//! `aggregates`: the flavor's demands on the metadata of the host's aggregates (Nova's
+//! AggregateInstanceExtraSpecsFilter, in the scope `aggregate_instance_extra_specs:`).
 //!
-//! For each key, one of the values that the host's aggregates give it has to match; values are split at commas and trimmed. A
-//! key that no aggregate of the host has, fails. See [`extra_specs_ops`](super::extra_specs_ops) for the operators.
+//! For each key, one of the values that the host's aggregates give it has to match; values are
+//! split at commas and trimmed. A key that no aggregate of the host has, fails. See
+//! [`extra_specs_ops`](super::extra_specs_ops) for the operators.
 //!
-//! Where Nova looks at the values in the order of a hash set and fails the whole request at the first that cannot be compared, a
-//! value that cannot be compared simply does not match here: one typing error in an aggregate takes no request down, and
-//! the answer does not depend on chance.
+//! Where Nova looks at the values in the order of a hash set and fails the whole request at the
+//! first that cannot be compared, a value that cannot be compared simply does not match here: one
+//! typing error in an aggregate takes no request down, and the answer does not depend on chance.
 
 use super::{Candidates, Effect, Filter, Verdicts, extra_specs_ops};
 use crate::state::State;

@@ -1,7 +1,9 @@
-//! `anti-affinity`: at most `max_server_per_host` members of the group on one host (Nova's ServerGroupAntiAffinityFilter).
+//! `anti-affinity`: at most `max_server_per_host` members of the group on one host (Nova's
+//! ServerGroupAntiAffinityFilter).
 //!
-//! A member that is leaving still counts until it is gone: the room for the new one would be free only after it, but two
-//! members would share the host if its end failed. So evicting a member never makes room under the policy.
+//! A member that is leaving still counts until it is gone: the room for the new one would be free
+//! only after it, but two members would share the host if its end failed. So evicting a member
+//! never makes room under the policy.
 
 use super::{Candidates, Effect, Filter};
 use crate::EligibleHosts;
@@ -9,7 +11,8 @@ use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
 
-/// How many more members of its group the request may place on a host at once; `None` if any number.
+/// How many more members of its group the request may place on a host at once; `None` if any
+/// number.
 pub(crate) fn most_members(state: &State<'_>, host: HostIndex) -> Option<u32> {
     if let Some(most) = state.ask.eligible.and_then(|eligible| eligible.most(host)) {
         let placed = state.pending(host).map_or(0, |pending| pending.placed);

@@ -1,7 +1,8 @@
 //! `availability-zone`: if the request names a zone, the host has to be in it.
 //!
-//! A zone is an aggregate with the metadata key `availability_zone`; hosts in none are in the zone `nova`. Nova allows a host
-//! one zone only; if aggregates say several, the host is in each of them. Names are compared with case.
+//! A zone is an aggregate with the metadata key `availability_zone`; hosts in none are in the zone
+//! `nova`. Nova allows a host one zone only; if aggregates say several, the host is in each of
+//! them. Names are compared with case.
 
 use super::{Candidates, Effect, Filter, Verdicts};
 use crate::state::State;

@@ -1,8 +1,10 @@
-//! `capacity`: the request has to fit. The last filter, because it is the one that says which state is seen.
+//! `capacity`: the request has to fit. It is the last filter, because it determines which state is
+//! seen.
 //!
-//! A normal request is compared with h_n, in which preemptible instances do not count: whoever passes may still need victims. A
-//! preemptible request is compared with h_f, and never has any. Only classes that are asked for are looked at, as in
-//! Placement: a host that is over-committed in another class passes. Under affinity all instances of the request have to fit
+//! The filter compares a normal request with h_n, in which preemptible instances do not count, so a
+//! host that passes may still need victims. It compares a preemptible request with h_f; such a
+//! request never has victims. As in Placement, only requested classes are compared: a host that is
+//! over-committed in another class passes. Under affinity all instances of the request have to fit
 //! together.
 
 use super::{Candidates, Filter};

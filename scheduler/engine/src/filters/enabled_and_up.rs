@@ -1,5 +1,6 @@
-//! `enabled-and-up`: hosts that an operator disabled, or whose agent is silent, get no new instances (Nova's ComputeFilter).
-//! Who is silent is decided outside, where there is a clock.
+//! `enabled-and-up`: hosts that an operator disabled, or whose agent is silent, get no new
+//! instances (Nova's ComputeFilter). The caller decides which agent is silent, because the engine
+//! has no clock.
 
 use super::{Candidates, Effect, Filter};
 use crate::state::State;

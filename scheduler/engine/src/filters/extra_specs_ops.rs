@@ -1,6 +1,8 @@
-//! Nova's little language for comparing a value with a demand (`nova/scheduler/filters/extra_specs_ops.py`).
+//! Nova's little language for comparing a value with a demand
+//! (`nova/scheduler/filters/extra_specs_ops.py`).
 //!
-//! - `= 4` and `>= 4` mean at least 4; `<=`, `==`, `!=` compare numbers, too. There is no `<` and no `>`.
+//! - `= 4` and `>= 4` mean at least 4; `<=`, `==`, `!=` compare numbers, too. There is no `<` and
+//!   no `>`.
 //! - `s== s!= s< s<= s> s>=` compare text. `<in>` looks for a part, `<all-in> a b` for all of them.
 //! - `<or> a <or> b` takes every second word, whatever stands between.
 //! - Anything else is compared as it stands.

@@ -1,8 +1,9 @@
 //! `hosts`: the request's own lists.
 //!
-//! `ignore_hosts` are dropped; if there are `force_hosts`, every other host is. Names are compared without case, as Nova
-//! does (`get_filtered_hosts`). A host in both lists is dropped. Who can only go on where what was kept of it can be
-//! reached has these hosts, whatever the lists say.
+//! `ignore_hosts` are dropped. If there are `force_hosts`, every other host is dropped. Names are
+//! compared without case, as Nova does (`get_filtered_hosts`). A host in both lists is dropped. A
+//! server that can only continue where its retained resources are reachable gets those hosts,
+//! whatever the lists say.
 
 use super::{Candidates, Effect, Filter};
 use crate::state::State;

@@ -1,12 +1,13 @@
 //! Filters: which hosts may take the request at all.
 //!
-//! One filter a file, all of them in [`STATIC`] and [`DYNAMIC`], in the order in which they run. Those of the first list do not
-//! depend on what the request has done so far and run once a request; those of the second run for each of its instances.
-//! They stop after the first that leaves nothing, as Nova does.
+//! One filter a file, all of them in [`STATIC`] and [`DYNAMIC`], in the order in which they run.
+//! Those of the first list do not depend on what the request has done so far and run once a
+//! request; those of the second run for each of its instances. They stop after the first that
+//! leaves nothing, as Nova does.
 //!
-//! A host that the request forces skips every filter but the one that keeps only forced hosts, and capacity: an
-//! administrator may force a request onto a host that is disabled, down, in another zone or against a group's policy, as
-//! with Nova, but never onto one that is full.
+//! A host that the request forces skips every filter but the one that keeps only forced hosts, and
+//! capacity: an administrator may force a request onto a host that is disabled, down, in another
+//! zone or against a group's policy, as with Nova, but never onto one that is full.
 
 mod affinity;
 mod aggregates;
@@ -55,7 +56,7 @@ pub(crate) trait Filter: Sync {
 pub(crate) enum Effect<'a> {
     /// It has to be run.
     Unknown,
-    /// The request does not ask for it: everybody passes.
+    /// The request does not use this filter: every host passes.
     None,
     /// Those whose bit is set pass.
     Keeps(&'a [u64]),
@@ -180,7 +181,8 @@ impl Pipeline {
         run(DYNAMIC, state, start, self.sample)
     }
 
-    /// The hosts that may take the next instance, if `capacity` says who has the capacity among some.
+    /// The hosts that may take the next instance; `capacity` returns those of a set that have the
+    /// capacity.
     pub(crate) fn next_set(
         &self,
         state: &State<'_>,
@@ -196,7 +198,8 @@ impl Pipeline {
     }
 }
 
-/// Keeps the hosts that somebody else's filters let pass. They are told as one step.
+/// Keeps the hosts that external filters (in OpenStack mode Nova's) have selected. The explanation
+/// lists this as one step.
 fn admit(passed: &mut Passed, eligible: &EligibleHosts) {
     let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);

@@ -1,5 +1,6 @@
-//! `traits`: the host has to have every trait that the flavor requires (`trait:NAME=required`) and none that it forbids
-//! (`trait:NAME=forbidden`), as Placement has it. Hosts with the same traits are judged once.
+//! `traits`: the host has to have every trait that the flavor requires (`trait:NAME=required`) and
+//! none that it forbids (`trait:NAME=forbidden`), as Placement has it. Hosts with the same traits
+//! are judged once.
 
 use super::{Candidates, Effect, Filter, Verdicts};
 use crate::state::State;

@@ -1,6 +1,8 @@
-//! Chance, where the configuration allows any: Nova's `shuffle_best_same_weighed_hosts` and `host_subset_size`.
+//! Chance, where the configuration allows any: Nova's `shuffle_best_same_weighed_hosts` and
+//! `host_subset_size`.
 //!
-//! All of it comes from the seed. With the defaults (no shuffle, a subset of one) the seed changes nothing.
+//! All of it comes from the seed. With the defaults (no shuffle, a subset of one) the seed changes
+//! nothing.
 
 use super::weights::best_first;
 use crate::EngineConfig;
@@ -17,7 +19,8 @@ impl Chance {
         Self(Pcg64::seed_from_u64(seed))
     }
 
-    /// Shuffles the best of `order` if they are equal, and says which rank is taken; `None` if there is nothing to take.
+    /// Shuffles the best of `order` if they are equal, and says which rank is taken; `None` if
+    /// there is nothing to take.
     pub(super) fn choose(
         &mut self,
         order: &mut [usize],
@@ -36,7 +39,8 @@ impl Chance {
         Some(if subset > 1 { self.below(subset) } else { 0 })
     }
 
-    /// A number below `n`, which is above zero. The high half of a product: its bias is n / 2^64, beyond observation.
+    /// A number below `n`, which is above zero. The high half of a product: its bias is n / 2^64,
+    /// beyond observation.
     fn below(&mut self, n: usize) -> usize {
         let product = u128::from(self.0.next_u64()) * n as u128;
         usize::try_from(product >> 64).unwrap_or(0)

@@ -6,7 +6,8 @@ use crate::table::HostIndex;
 use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Column, Fact, FactColumn, PreemptibleRows};
 
-/// The columns that somebody needs, and the ages of preemptible instances if somebody needs those.
+/// The columns that the weighers in use need, and the ages of preemptible instances if a weigher
+/// needs them.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) columns: [Vec<f64>; Column::COUNT],
@@ -43,7 +44,7 @@ impl Batch {
         batch
     }
 
-    /// Adds the facts that somebody reads, each once.
+    /// Adds the facts that the weighers read, each once.
     pub(super) fn add_facts<'f>(
         &mut self,
         state: &State<'_>,
@@ -123,7 +124,8 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
             each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.victims.len() as f64))
         }
         Column::NormalRoom => places.iter().map(|p| normal_room(state, p.host)).collect(),
-        // What an engine's host does not tell: alike everywhere, so that the weighers that read it decide nothing.
+        // What an engine's host does not tell: alike everywhere, so that the weighers that read it
+        // decide nothing.
         Column::FailedBuilds
         | Column::HypervisorVersion
         | Column::FreePciDevices

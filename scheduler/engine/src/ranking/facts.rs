@@ -1,4 +1,5 @@
-//! What operators say of hosts, as columns for the weighers that read it. Whatever depends on aggregates is worked out once for each aggregate set.
+//! What operators say of hosts, as columns for the weighers that read it. Whatever depends on
+//! aggregates is worked out once for each aggregate set.
 
 use crate::HostTable;
 use crate::pyfloat::python_float;
@@ -81,7 +82,7 @@ fn by_aggregates(
     FactColumn::Numbers(each.collect())
 }
 
-/// What is known of a resource class; 0 where nobody has or uses it.
+/// A value of a resource class for each host; 0 if no host has the class and no instance uses it.
 fn by_class(
     table: &HostTable,
     hosts: &[HostIndex],
@@ -105,7 +106,8 @@ fn aggregates(table: &HostTable, host: HostIndex) -> String {
     serde_json::Value::Array(each.collect()).to_string()
 }
 
-/// The smallest number that the host's aggregates have under a key. What is not a finite number says nothing.
+/// The smallest number that the host's aggregates have under a key. What is not a finite number
+/// says nothing.
 fn number(table: &HostTable, host: HostIndex, key: &str) -> Option<f64> {
     let sets = table.aggregate_sets();
     let values = sets

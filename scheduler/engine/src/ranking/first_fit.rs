@@ -1,5 +1,6 @@
-//! The policy `first-fit`: the first host with room, in the order of registration; if none has, the first whose room is
-//! becoming free; if there is none either, the first that can evict enough, with its own cheapest victims. Nothing is weighed.
+//! The policy `first-fit`: the first host with room, in the order of registration; if none has, the
+//! first whose room is becoming free; if there is none either, the first that can evict enough,
+//! with its own cheapest victims. Nothing is weighed.
 
 use super::{Place, RankedPlace, Ranking, Tier, Tools, append_plain};
 use crate::plugins::Failure;

@@ -1,6 +1,7 @@
 //! Ranking: which of the hosts that passed is the best, and what that means for those on it.
 //!
-//! One policy a file. Each gets the places that the filters left, in the order of their registration, and answers with a
+//! One policy a file. Each gets the places that the filters left, in the order of their
+//! registration, and answers with a
 //! [`Ranking`]: the best places, best first, and which of them is taken.
 
 mod choice;
@@ -27,11 +28,11 @@ use ebbtide_solver::Cost;
 /// What taking a host means for those on it. The order is that of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// The request fits into h_f: nobody leaves, nobody waits.
+    /// The request fits into h_f: no instance has to leave, and the request does not wait.
     Room,
-    /// It fits once those are gone that were asked to go already.
+    /// The request fits once the instances that are leaving already are gone.
     Waits,
-    /// Somebody has to be asked to go.
+    /// At least one more instance has to leave.
     Evicts,
 }
 
@@ -90,7 +91,8 @@ pub(crate) struct RankedPlace {
 /// The answer of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Ranking {
-    /// The best places, best first, as many as explanations list; the chosen one is always among them.
+    /// The best places, best first, as many as explanations list; the chosen one is always among
+    /// them.
     pub(crate) places: Vec<RankedPlace>,
     /// Which of them is taken; `None` if there is none.
     pub(crate) chosen: Option<usize>,
@@ -133,15 +135,15 @@ impl Tools<'_> {
         self.engine.config().explain_hosts as usize
     }
 
-    /// Learns the costs of everybody on these places.
+    /// Learns the costs of all candidates on these places.
     fn learn_costs(&mut self, state: &State<'_>, places: &[Place]) -> Result<(), Failure> {
         let hosts = places.iter().map(|p| p.host);
         self.search.prepare(self.engine, self.broken, state, hosts)
     }
 }
 
-/// Weighs places that are equal in everything else and appends them to the ranking, best first. If `choose`, one of them is
-/// chosen.
+/// Weighs places that are equal in everything else and appends them to the ranking, best first. If
+/// `choose`, one of them is chosen.
 pub(crate) fn append_weighed(
     tools: &mut Tools<'_>,
     state: &State<'_>,

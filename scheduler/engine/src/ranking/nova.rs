@@ -1,7 +1,8 @@
 //! The policy `nova`: Nova's weights alone.
 //!
-//! A host that has to evict is ranked like any other; what that costs is a matter of the weighers. So the exact cost of every
-//! such host has to be known before the first weigher runs. Hosts on which nothing is sufficient are left out before.
+//! A host that has to evict is ranked like any other; what that costs is a matter of the weighers.
+//! So the exact cost of every such host has to be known before the first weigher runs. Hosts on
+//! which nothing is sufficient are left out before.
 
 use super::{Place, Ranking, Tier, Tools, append_weighed};
 use crate::plugins::Failure;

@@ -1,13 +1,15 @@
-//! The policy `tiered`: room before waiting before eviction; then the cost of the cheapest sufficient victim set, then the number
-//! of victims; among equals Nova's weights, then the order of registration.
+//! The policy `tiered`: hosts with free capacity come before hosts on which the request waits, and
+//! these before hosts that evict. Then the cost of the cheapest sufficient victim set decides, then
+//! the number of victims. Among equals Nova's weights decide, then the order of registration.
 //!
-//! *Exact, and yet not every host is solved.* Each host that would have to evict has a lower bound for its cost that needs one
-//! pass over its instances. Hosts are solved in the order of their bounds, until the next bound exceeds what the
-//! hosts cost that an explanation lists; those behind it cannot be among them. All that are listed are exact in this way, and
-//! at least the first two, because an explanation says who was second.
+//! *The ranking is exact although not every host is solved.* For each host that would have to
+//! evict, one pass over its instances gives a lower bound of the cost. Hosts are solved in the
+//! order of their bounds, until the next bound exceeds the costs of the hosts that an explanation
+//! lists; the hosts behind it cannot be among the listed ones. All listed hosts are exact in this
+//! way, and at least the first two, because an explanation names the runner-up.
 //!
-//! Hosts on which no victim set is sufficient are told apart only where there is no other: whether a host behind the listed ones
-//! could give enough at a higher price is never asked.
+//! Hosts without any sufficient victim set are distinguished only if no other host exists: a host
+//! behind the listed ones is never checked for whether it could free enough at a higher price.
 
 use super::{Place, Ranking, Tier, Tools, append_plain, append_weighed};
 use crate::plugins::Failure;
@@ -15,7 +17,7 @@ use crate::state::State;
 use crate::victims::{Impossible, Verdict};
 use ebbtide_solver::Cost;
 
-/// How many places are exact at least: the winner, and who was second.
+/// How many places are exact at least: the winner and the runner-up.
 const EXACT: usize = 2;
 
 /// How many places are exact: all that an explanation lists.
@@ -67,7 +69,7 @@ pub(crate) struct Solved {
 }
 
 impl Solved {
-    /// Nobody yet.
+    /// No host is solved yet.
     pub(crate) fn new(exact: usize) -> Self {
         Self {
             exact,
@@ -110,7 +112,7 @@ impl Solved {
     }
 }
 
-/// Nobody has room, not even room that is becoming free.
+/// Ranks hosts when none has free capacity, not even after the instances that are leaving are gone.
 fn evict(
     tools: &mut Tools<'_>,
     state: &State<'_>,
@@ -139,7 +141,8 @@ fn evict(
     rank_solved(tools, state, &places, solved, passed)
 }
 
-/// Puts solved places in order and weighs the equals among them. `passed` is how many hosts there were to choose from.
+/// Puts solved places in order and weighs the equals among them. `passed` is how many hosts there
+/// were to choose from.
 pub(crate) fn rank_solved(
     tools: &mut Tools<'_>,
     state: &State<'_>,

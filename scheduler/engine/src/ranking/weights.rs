@@ -7,10 +7,11 @@
 //! total  0.0 + multiplier × norm + …   in the configured order
 //! ```
 //!
-//! A single host is not weighed: its total is 0. The multiplier of a host is the smallest of what its aggregates say under the
-//! weigher's key, or the configured one if none says anything or one of them is not a number. Where Nova leaves the
-//! result to the order of a hash set (one aggregate says `nan`), NaN counts as larger than every number here. A total that
-//! is NaN puts its host behind all others.
+//! A single host is not weighed: its total is 0. The multiplier of a host is the smallest of what
+//! its aggregates say under the weigher's key, or the configured one if none says anything or one
+//! of them is not a number. Where Nova leaves the result to the order of a hash set (one aggregate
+//! says `nan`), NaN counts as larger than every number here. A total that is NaN puts its host
+//! behind all others.
 
 use super::Place;
 use super::columns::Batch;
@@ -158,8 +159,8 @@ fn run(
     })
 }
 
-/// A raw number within the bounds. Comparisons are written out as Python's `max` and `min` make them, which matters for the
-/// sign of zero.
+/// A raw number within the bounds. Comparisons are written out as Python's `max` and `min` make
+/// them, which matters for the sign of zero.
 fn clamped(raw: f64, bounds: Bounds) -> f64 {
     let mut x = raw;
     if let Some(min) = bounds.min.filter(|min| *min > x) {

@@ -1,5 +1,5 @@
-//! Host aggregates. Hosts in the same aggregates share one *aggregate set*, so whatever depends on metadata (zone, extra
-//! specs, multipliers) is worked out once a set and not once a host.
+//! Host aggregates. Hosts in the same aggregates share one *aggregate set*, so whatever depends on
+//! metadata (zone, extra specs, multipliers) is worked out once a set and not once a host.
 
 use super::{HostIndex, HostTable, index_of};
 use ebbtide_model::{Aggregate, aggregate::DEFAULT_ZONE};
@@ -14,7 +14,8 @@ pub(crate) struct Aggregates {
     all: Vec<Aggregate>,
     /// Sets of positions in `all`; the first is the empty set.
     sets: Vec<Vec<u32>>,
-    /// Host name to set; hosts that are not in it are in no aggregate. A host may be named before it registers.
+    /// Host name to set; hosts that are not in it are in no aggregate. A host may be named before
+    /// it registers.
     of_host: HashMap<String, u32>,
 }
 

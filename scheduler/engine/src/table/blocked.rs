@@ -1,7 +1,8 @@
 //! A column of small numbers with the smallest and the largest of each 64 neighbours beside it.
 //!
-//! What a decision asks of most hosts (do all of these fit, can one of these be better) is then answered for 64 of them by
-//! two comparisons. Where it is not, the 64 numbers lie side by side and are compared a few at a time.
+//! What a decision asks of most hosts (do all of these fit, can one of these be better) is then
+//! answered for 64 of them by two comparisons. Where it is not, the 64 numbers lie side by side and
+//! are compared a few at a time.
 
 /// How many hosts a block has: one bit of a word for each.
 pub(crate) const BLOCK: usize = 64;
@@ -24,8 +25,8 @@ impl Cell for f32 {
     const BOTTOM: Self = f32::NEG_INFINITY;
 }
 
-/// One column. Invariants: its length is a multiple of [`BLOCK`], cells of no host are zero, and each block's range is that of
-/// its cells.
+/// One column. Invariants: its length is a multiple of [`BLOCK`], cells of no host are zero, and
+/// each block's range is that of its cells.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Blocked<T> {
     cells: Vec<[T; BLOCK]>,

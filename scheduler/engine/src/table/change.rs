@@ -133,7 +133,8 @@ impl HostTable {
         }
     }
 
-    /// What was the largest on a host may be so no longer: the first `left` of its list are those that could still leave.
+    /// What was the largest on a host may be so no longer: the first `left` of its list are those
+    /// that could still leave.
     fn forget(&mut self, host: HostIndex, left: usize, launched: Option<i64>, shape: u32) {
         let stay = &self.hosts[host.at()].instances[..left];
         if self.lanes.is_latest(host, launched) {

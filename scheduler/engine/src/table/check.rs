@@ -1,4 +1,5 @@
-//! The slow truth: everything is added up again from the instances and compared with what was kept incrementally.
+//! The slow truth: everything is added up again from the instances and compared with what was kept
+//! incrementally.
 
 use super::change::freed_by;
 use super::groups::GroupEntry;
@@ -6,7 +7,8 @@ use super::{ClassColumns, CountColumns, HostIndex, HostTable, Phase, index_of, s
 use std::collections::{BTreeMap, HashMap};
 
 impl HostTable {
-    /// Recomputes every sum and compares. For tests, and for a service that wants to be sure after a restart.
+    /// Recomputes every sum and compares. For tests, and for a service that wants to be sure after
+    /// a restart.
     ///
     /// # Errors
     /// The first difference, in words.

@@ -6,19 +6,21 @@ use ebbtide_model::Inventory;
 
 /// Everything about one resource class, host by host.
 ///
-/// Invariant: all columns have one entry for each host slot; entries of free slots are zero.
-/// Sums cannot overflow: an amount is below 2^31, and 2^32 instances of that still fit into an `i64`.
+/// Invariant: all columns have one entry for each host slot; entries of free slots are zero. Sums
+/// cannot overflow: an amount is below 2^31, and 2^32 instances of that still fit into an `i64`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ClassColumns {
     /// What instances may use in all: (total − reserved) × ratio, rounded down.
     pub(crate) capacity: Vec<i64>,
-    /// What normal instances use, in whatever phase, and what preemptible ones retain when they are evacuated, or have retained.
+    /// What normal instances use, in whatever phase, and what preemptible ones retain when they are
+    /// evacuated, or have retained.
     pub(crate) normal: Vec<i64>,
     /// What would get free of preemptible instances that are not leaving.
     pub(crate) preemptible: Vec<i64>,
     /// What gets free of preemptible instances that are leaving.
     pub(crate) leaving: Vec<i64>,
-    /// The part of `normal` and `preemptible` that is claimed only. For display; no decision reads it.
+    /// The part of `normal` and `preemptible` that is claimed only. For display; no decision reads
+    /// it.
     pub(crate) claimed: Vec<i64>,
     /// The inventory's total.
     pub(crate) total: Vec<i64>,
@@ -62,7 +64,8 @@ impl ClassColumns {
         self.ratio[at] = inventory.map_or(0.0, |i| i.allocation_ratio);
     }
 
-    /// Adds what an instance takes and the part of it that it retains, or with negative amounts takes both back.
+    /// Adds what an instance takes and the part of it that it retains, or with negative amounts
+    /// takes both back.
     pub(super) fn add(&mut self, row: &InstanceRow, takes: i64, retained: i64) {
         let at = row.host.at();
         match (row.preemptible, row.phase) {

@@ -1,8 +1,8 @@
 //! What decisions read of every host, in columns of 32-bit numbers.
 //!
-//! The 64-bit columns are the truth; these are derived from them at every change. A host whose number does not fit is held at the end
-//! of the range ([`LIMIT`]): whether a request below the limit fits comes out the same, and what is missing is never
-//! overestimated.
+//! The 64-bit columns are the truth; these are derived from them at every change. A host whose
+//! number does not fit is held at the end of the range ([`LIMIT`]): whether a request below the
+//! limit fits comes out the same, and what is missing is never overestimated.
 
 use super::blocked::Blocked;
 use super::{ClassColumns, HostIndex};
@@ -18,7 +18,7 @@ pub(crate) struct CompactClass {
     pub(crate) normal: Blocked<i32>,
     /// Free in h_f.
     pub(crate) full: Blocked<i32>,
-    /// Free once everybody who is leaving has left.
+    /// Free once all instances that are leaving are gone.
     pub(crate) future: Blocked<i32>,
     /// The most that a single preemptible instance frees that is not leaving.
     pub(crate) largest: Blocked<i32>,
@@ -54,8 +54,8 @@ fn held(amount: i64) -> i32 {
     i32::try_from(amount.clamp(-limit, limit)).unwrap_or(LIMIT)
 }
 
-/// The weighers' columns that do not depend on the request, as 32-bit floats. One that is not exactly such a float is NaN here,
-/// and counted: while there is any, the column cannot be used.
+/// The weighers' columns that do not depend on the request, as 32-bit floats. One that is not
+/// exactly such a float is NaN here, and counted: while there is any, the column cannot be used.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct WeightColumn {
     pub(crate) values: Blocked<f32>,

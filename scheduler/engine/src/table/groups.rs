@@ -26,7 +26,7 @@ impl MemberCount {
 pub(crate) struct GroupEntry {
     /// What it asks for, once known.
     pub(crate) definition: Option<ServerGroup>,
-    /// Hosts with members. Never an entry with nobody.
+    /// Hosts with members, and their counts. A host without members has no entry.
     pub(crate) members: BTreeMap<HostIndex, MemberCount>,
 }
 
@@ -80,7 +80,7 @@ impl HostTable {
         self.groups.get(&id).map(|g| &g.members)
     }
 
-    /// Forgets a group that nobody has defined and nobody is in.
+    /// Removes a group that has neither a definition nor members.
     pub(super) fn drop_group_if_empty(&mut self, id: GroupId) {
         if self
             .groups

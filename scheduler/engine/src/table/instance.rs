@@ -12,10 +12,11 @@ pub enum Phase {
     Building,
     /// It runs.
     Running,
-    /// It was chosen as a victim, or is being deleted: its room is spoken for, and it is never a candidate again.
+    /// It was chosen as a victim, or is being deleted: its room is spoken for, and it is never a
+    /// candidate again.
     Leaving,
-    /// It was evacuated and is stopped or hibernated. What it retains counts, like normal usage; it runs nothing, is no
-    /// member of its group, and can free nothing.
+    /// It was evacuated and is stopped or hibernated. What it retains counts, like normal usage; it
+    /// runs nothing, is no member of its group, and can free nothing.
     Retained,
 }
 
@@ -26,15 +27,16 @@ pub struct Instance {
     pub id: ServerId,
     /// The name that its owner gave it; for explanations only.
     pub name: String,
-    /// Who owns it.
+    /// The project that owns it.
     pub project_id: String,
     /// Its host.
     pub host: String,
     /// What it takes.
     pub resources: Resources,
-    /// What it goes on taking when it is evacuated: the disk of a server that is stopped or hibernated. Counted in h_n like
-    /// normal usage, since no eviction frees it. What it does not take it does not retain either: the table cuts
-    /// this at `resources`. Without meaning for a normal instance, unless it is in [`Phase::Retained`].
+    /// What it goes on taking when it is evacuated: the disk of a server that is stopped or
+    /// hibernated. Counted in h_n like normal usage, since no eviction frees it. What it does not
+    /// take it does not retain either: the table cuts this at `resources`. Without meaning for a
+    /// normal instance, unless it is in [`Phase::Retained`].
     pub retained: Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
@@ -65,7 +67,7 @@ pub struct InstanceView<'a> {
     pub id: ServerId,
     /// The name that its owner gave it.
     pub name: &'a str,
-    /// Who owns it.
+    /// The project that owns it.
     pub project_id: &'a str,
     /// Its host.
     pub host: &'a str,
@@ -206,7 +208,7 @@ pub(crate) struct InstanceRow {
 }
 
 impl InstanceRow {
-    /// True for a preemptible instance that nobody has asked to go.
+    /// True for a preemptible instance that is not leaving.
     pub(crate) fn is_staying_preemptible(&self) -> bool {
         self.preemptible && !matches!(self.phase, Phase::Leaving | Phase::Retained)
     }

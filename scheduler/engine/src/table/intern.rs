@@ -6,8 +6,9 @@ use std::hash::Hash;
 
 /// A counted store of equal values.
 ///
-/// Invariants: a value with a count above zero has exactly one number; numbers of values that nobody uses any more are given
-/// out again. Numbers therefore depend on history, and nothing that is decided may depend on their order.
+/// Invariants: a value with a count above zero has exactly one number. The number of a value that
+/// is no longer in use is assigned again. Numbers therefore depend on history, and no decision may
+/// depend on their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Interner<T> {
     numbers: HashMap<T, u32>,

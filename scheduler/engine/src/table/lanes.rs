@@ -1,19 +1,22 @@
-//! Launch times of all preemptible instances that could leave, eight hosts side by side.
+//! Launch times of all preemptible instances that could leave, stored for eight hosts side by side.
 //!
-//! Most cost modules count time since launch in billing periods. What such a module asks on a host that is looked at only to be
-//! skipped is how many of its instances are how far into their period; that needs two bytes an instance. They are kept as
-//! *phases*: the launch time modulo the period, in 65,536ths of it, rounded down. The phase of now, minus that of
-//! the launch, modulo 65,536 is the part of the period that an instance has used, at most one unit more or less.
+//! Most cost modules count the time since launch in billing periods. For a host that is examined
+//! only to be skipped, such a module needs to know how far each instance is into its period. Two
+//! bytes an instance suffice for that. The table stores them as *phases*: the launch time modulo
+//! the period, in 65,536ths of the period, rounded down. The phase of now minus the phase of the
+//! launch, modulo 65,536, is the part of the period that an instance has used, with an error of at
+//! most one unit.
 //!
-//! A row holds one instance of each of eight neighbouring hosts, so that one instruction works on eight hosts. Row *j* of a host
-//! is the instance at position *j* of the host's list, where the preemptible ones that could leave come first.
+//! A row holds one instance of each of eight neighbouring hosts, so that one instruction works on
+//! eight hosts. Row *j* of a host is the instance at position *j* of the host's list, where the
+//! preemptible instances that could leave come first.
 
 use super::HostIndex;
 
 /// How many hosts stand side by side.
 pub(crate) const WIDE: usize = 8;
 
-/// The billing period that phases are of, if nobody says otherwise: an hour, in milliseconds.
+/// The default billing period of phases, in milliseconds: one hour.
 const DEFAULT_PERIOD_MS: i64 = 3_600_000;
 
 /// Phases in a period.
@@ -43,11 +46,12 @@ pub(crate) struct Lanes {
     shapes: Vec<Shapes>,
     /// Rows that belong to a span; the others are holes.
     held: usize,
-    /// By host: no instance on it was launched after this, in milliseconds. Never launched counts as launched at the end of time.
+    /// By host: no instance on it was launched after this, in milliseconds. Never launched counts
+    /// as launched at the end of time.
     latest: Vec<[i64; WIDE]>,
     /// The largest of each row of the above.
     latest_of_eight: Vec<i64>,
-    /// True once somebody was put who had been launched before 1970.
+    /// True once an instance was put that had been launched before 1970.
     ancient: bool,
 }
 
@@ -72,7 +76,7 @@ impl Lanes {
         self.period_ms
     }
 
-    /// Another billing period. Everybody has to be put again.
+    /// Changes the billing period and clears the table. The caller has to put every instance again.
     pub(super) fn set_period_ms(&mut self, period_ms: i64) {
         let hosts = self.spans.len() * WIDE;
         *self = Self {
@@ -90,7 +94,7 @@ impl Lanes {
         self.latest_of_eight.resize(rows, i64::MIN);
     }
 
-    /// True if somebody may be older than phases are meant for.
+    /// True if an instance may have been launched before 1970, where phases do not apply.
     pub(crate) fn has_ancient(&self) -> bool {
         self.ancient
     }
@@ -101,7 +105,8 @@ impl Lanes {
         u16::try_from(phase / i128::from(self.period_ms)).unwrap_or(u16::MAX)
     }
 
-    /// The phases of eight hosts' instances, row by row. Rows beyond a host's last instance mean nothing.
+    /// The phases of eight hosts' instances, row by row. Rows beyond a host's last instance mean
+    /// nothing.
     pub(crate) fn phases(&self, eight: usize) -> &[[u16; WIDE]] {
         let span = self.spans[eight];
         &self.phases[span.start as usize..(span.start + span.rows) as usize]
@@ -130,12 +135,14 @@ impl Lanes {
             .map(move |(phases, shapes)| (phases[lane], shapes.0[lane]))
     }
 
-    /// True if nobody on eight hosts was launched after this moment, and nobody never.
+    /// True if every instance on the eight hosts was launched at or before this moment. False if
+    /// one of them never launched.
     pub(crate) fn eight_launched_by(&self, eight: usize, millis: i64) -> bool {
         self.latest_of_eight[eight] <= millis
     }
 
-    /// True if nobody on a host was launched after this moment, and nobody never.
+    /// True if every instance on the host was launched at or before this moment. False if one of
+    /// them never launched.
     pub(crate) fn launched_by(&self, host: HostIndex, millis: i64) -> bool {
         self.latest[host.at() / WIDE][host.at() % WIDE] <= millis
     }
@@ -158,7 +165,7 @@ impl Lanes {
         span.rows = span.rows.min(most);
     }
 
-    /// Nobody on a host was launched after this.
+    /// Sets an upper bound of the launch times on a host.
     pub(super) fn set_latest(&mut self, host: HostIndex, latest: i64) {
         let (eight, lane) = (host.at() / WIDE, host.at() % WIDE);
         self.latest[eight][lane] = latest;

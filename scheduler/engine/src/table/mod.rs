@@ -1,16 +1,19 @@
 //! The host table: both states of the cloud in one structure.
 //!
-//! For each host and resource class it keeps the capacity, what normal instances use, what preemptible ones use, and what
-//! preemptible ones use that are leaving. What a preemptible instance retains when it is evacuated counts as normal: no
-//! eviction frees it. The full state h_f and the normal state h_n are subtractions, and every change is
-//! O(1) for each class that it touches. It is laid out in columns, so that a filter reads only what it needs.
+//! For each host and resource class it keeps the capacity, what normal instances use, what
+//! preemptible ones use, and what preemptible ones use that are leaving. What a preemptible
+//! instance retains when it is evacuated counts as normal: no eviction frees it. The full state h_f
+//! and the normal state h_n are subtractions, and every change is O(1) for each class that it
+//! touches. It is laid out in columns, so that a filter reads only what it needs.
 //!
 //! Invariants, all checked by [`HostTable::check_consistency`]:
 //! - Columns equal what the instances add up to.
 //! - A host keeps its index while it is registered; indices of removed hosts are given out again.
-//! - Hosts are in the order of their registration: `created_at`, then name. That is a property of the hosts and not of the
-//!   calls, so a table that is loaded from a database after a restart has the same order.
-//! - Nothing that is shown or decided depends on hash order or on the order in which instances were put.
+//! - Hosts are in the order of their registration: `created_at`, then name. That is a property of
+//!   the hosts and not of the calls, so a table that is loaded from a database after a restart has
+//!   the same order.
+//! - Nothing that is shown or decided depends on hash order or on the order in which instances were
+//!   put.
 
 mod aggregates;
 mod blocked;
@@ -77,7 +80,8 @@ index!(
     Slot
 );
 
-/// A place as a 32-bit number. Four thousand million rows do not fit into memory, so the end is never reached.
+/// A place as a 32-bit number. Four thousand million rows do not fit into memory, so the end is
+/// never reached.
 fn index_of(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -114,8 +118,8 @@ struct HostRow {
     created_at: Timestamp,
     disabled: bool,
     down: bool,
-    /// First the preemptible ones that are not leaving, then all others; in no particular order otherwise: sorted where order
-    /// can be seen.
+    /// First the preemptible ones that are not leaving, then all others; in no particular order
+    /// otherwise: sorted where order can be seen.
     instances: Vec<Slot>,
 }
 
@@ -145,7 +149,8 @@ pub struct HostTable {
     /// By class, as `columns`.
     compact: Vec<CompactClass>,
     weights: WeightColumns,
-    /// The classes that weighers look at: VCPU, MEMORY_MB, DISK_GB. `None` if no host has it and nobody uses it.
+    /// The classes that weighers use: VCPU, MEMORY_MB, DISK_GB. `None` if no host has the class and
+    /// no instance uses it.
     weighed: [Option<ClassIndex>; 3],
     lanes: Lanes,
     instance_numbers: HashMap<ServerId, Slot>,
@@ -168,8 +173,9 @@ impl HostTable {
         Self::default()
     }
 
-    /// The length of the billing period for which this table keeps launch times ready, in seconds; an hour unless it is set. An
-    /// engine with another period gives the same answers, but looks at every instance for each of them.
+    /// The length of the billing period for which this table keeps launch times ready, in seconds;
+    /// an hour unless it is set. An engine with another period gives the same answers, but looks at
+    /// every instance for each of them.
     pub fn set_billing_period(&mut self, seconds: u32) {
         let period_ms = i64::from(seconds.max(1)) * 1000;
         if period_ms == self.lanes.period_ms() {
@@ -205,8 +211,9 @@ impl HostTable {
         self.instance_numbers.len()
     }
 
-    /// Inserts a host, or updates its inventory, traits, and whether it is disabled. A new host is up: its registration is
-    /// a sign of life. Instances on it stay as they are, even if they no longer fit.
+    /// Inserts a host, or updates its inventory, traits, and whether it is disabled. A new host is
+    /// up: its registration is a sign of life. Instances on it stay as they are, even if they no
+    /// longer fit.
     pub fn put_host(&mut self, host: &Host) {
         let index = match self.find_host(&host.name) {
             Some(index) => {
@@ -255,7 +262,8 @@ impl HostTable {
         true
     }
 
-    /// Says whether a host may get new instances. Decided outside, because it needs a clock. True if the host is known.
+    /// Says whether a host may get new instances. Decided outside, because it needs a clock. True
+    /// if the host is known.
     pub fn set_health(&mut self, name: &str, health: HostHealth) -> bool {
         let Some(index) = self.find_host(name) else {
             return false;
@@ -479,7 +487,7 @@ impl HostTable {
         &self.counts
     }
 
-    /// The columns of a class; `None` if no host has it and nobody uses it.
+    /// The columns of a class; `None` if no host has it and no instance uses it.
     pub(crate) fn class(&self, class: &ResourceClass) -> Option<&ClassColumns> {
         self.class_numbers
             .get(class)
@@ -563,7 +571,8 @@ impl HostTable {
         self.shapes.get(shape)
     }
 
-    /// What the end of an instance of a shape frees of a class; nothing for a number that is not in use.
+    /// What the end of an instance of a shape frees of a class; nothing for a number that is not in
+    /// use.
     pub(crate) fn shape_frees(&self, shape: usize, class: ClassIndex) -> i32 {
         let amounts = self.shape_amounts.get(shape).into_iter().flatten();
         amounts

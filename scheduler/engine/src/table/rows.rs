@@ -1,4 +1,5 @@
-//! Many rows without one large allocation: growing never copies them, and never holds twice what is there.
+//! Many rows without one large allocation: growing never copies them, and never holds twice what is
+//! there.
 
 use super::{InstanceRow, Slot, index_of};
 use std::ops::{Index, IndexMut};

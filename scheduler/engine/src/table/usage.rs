@@ -10,8 +10,8 @@ pub struct ClassUsage {
     pub class: ResourceClass,
     /// What instances may use in all: (total − reserved) × allocation ratio.
     pub capacity: i64,
-    /// What normal instances use, claims and builds included, and what no eviction frees: the disks of preemptible instances
-    /// that would be stopped or hibernated, or have been.
+    /// What normal instances use, claims and builds included, and what no eviction frees: the disks
+    /// of preemptible instances that would be stopped or hibernated, or have been.
     pub normal: i64,
     /// What would get free of preemptible instances that are not leaving.
     pub preemptible: i64,
@@ -32,15 +32,16 @@ pub struct HostUsage {
     pub host: String,
     /// Whether it may get new instances.
     pub health: HostHealth,
-    /// All its instances, those not counted that are stopped or hibernated: of them only the amounts below know.
+    /// All its instances, those not counted that are stopped or hibernated: of them only the
+    /// amounts below know.
     pub instances: u32,
     /// Its preemptible instances that are not leaving.
     pub preemptible_instances: u32,
-    /// The classes that it has or that somebody on it uses, by name.
+    /// The classes that the host has or that an instance on it uses, by name.
     pub classes: Vec<ClassUsage>,
 }
 
-/// The same sums over all hosts, one for each class that any host has or anyone uses.
+/// The same sums over all hosts, one for each class that a host has or an instance uses.
 pub type ClassTotals = ClassUsage;
 
 /// One host, borrowed.

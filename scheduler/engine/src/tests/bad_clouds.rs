@@ -1,5 +1,5 @@
-//! Clouds that are odd in themselves: one host, over-committed hosts, everybody alike, ties without end, multipliers that are no
-//! numbers. The answer is as defined, and comes soon.
+//! Unusual clouds: one host, over-committed hosts, identical instances, many ties, multipliers that
+//! are not numbers. The answer is as defined, and comes soon.
 
 use super::kit::*;
 use crate::{EngineConfig, HostTable, Phase, WeigherConfig};
@@ -18,7 +18,8 @@ fn decide_default(table: &HostTable, request: &PlacementRequest) -> Decision {
     decide_twice(EngineConfig::default(), table, request)
 }
 
-/// Many hosts of eight VCPUs with eight preemptible instances each, of which the ages in minutes are given.
+/// Many hosts of eight VCPUs with eight preemptible instances each, of which the ages in minutes
+/// are given.
 fn saturated(hosts: u64, minutes: impl Fn(u64) -> i64) -> HostTable {
     let mut table = HostTable::new();
     for number in 0..hosts {
@@ -149,7 +150,7 @@ fn multipliers_beyond_all_measure_give_what_the_arithmetic_gives() {
 
 #[test]
 fn costs_of_zero_everywhere_are_a_tie_that_the_fewest_and_youngest_lose() {
-    // Everybody has just completed an hour, some of them their second.
+    // Every instance has just completed an hour, some of them their second.
     let table = saturated(700, |id| if id % 3 == 0 { 60 } else { 120 });
     let decision = decide_default(&table, &wants(2));
     let placement = &placed(&decision)[0];

@@ -128,7 +128,7 @@ fn absurd_ages_do_not_overflow() {
         .decide(&table, &Budgets::unlimited(), &wants(1), late, 0, id)
         .unwrap();
     assert_eq!(placed(&decision)[0].victims.len(), 1);
-    // A clock that runs behind: nobody has a negative age.
+    // With a clock that runs behind no age is negative.
     let early = ebbtide_model::Timestamp::from_millis(0);
     let table = cloud(&[("a", 1)], &[spot(1, "a", 1, 0)]);
     let decision = engine
@@ -190,7 +190,7 @@ fn a_cost_module_that_misbehaves_is_replaced_by_one_for_each_victim_or_refused()
         let engine = with_cost(bad, PluginFailure::Refuse);
         let error = try_decide(&engine, &table, &Budgets::unlimited(), &wants(4)).unwrap_err();
         assert_eq!(error.code(), "EB-ENGINE-006");
-        // Nobody has to leave: nobody asks what it would cost.
+        // No instance has to leave, so the engine does not call the cost module.
         assert!(
             try_decide(
                 &engine,

@@ -1,15 +1,16 @@
-//! The slow reference for one instance without group: every host, every set of candidates. Shares no code with the engine but the
-//! table's data.
+//! The slow reference for one instance without group: every host, every set of candidates. Shares
+//! no code with the engine but the table's data.
 
 use super::kit::now;
 use crate::{Budgets, Instance, Phase};
 use ebbtide_model::{Host, Resources};
 use std::collections::BTreeMap;
 
-/// What an answer is compared by: tier (0 room, 1 waits, 2 evicts), cost in millionths, number of victims.
+/// What an answer is compared by: tier (0 room, 1 waits, 2 evicts), cost in millionths, number of
+/// victims.
 pub(crate) type Price = (u8, u64, usize);
 
-/// Used by everybody of whom `counts` says so, and retained by the others.
+/// The amount that all instances use for which `counts` is true, plus what the others retain.
 fn used(instances: &[Instance], class: &str, counts: impl Fn(&Instance) -> bool) -> i64 {
     let amounts = instances.iter().map(|i| {
         let takes = i.resources.amount(class);

@@ -1,4 +1,5 @@
-//! Any number of resource classes: what hosts report for each NUMA cell and each PCI pool is a class like any other.
+//! Any number of resource classes: what hosts report for each NUMA cell and each PCI pool is a
+//! class like any other.
 
 use super::brute_force::on_host;
 use super::kit::*;
@@ -6,7 +7,8 @@ use crate::{Budgets, HostTable, Instance};
 use ebbtide_model::{Host, Inventory, Outcome};
 use proptest::prelude::*;
 
-/// Of each cell its dedicated CPUs, memory and huge pages, and two pools of devices: eleven classes with the usual three.
+/// Of each cell its dedicated CPUs, memory and huge pages, and two pools of devices: eleven classes
+/// with the usual three.
 const CLASSES: [&str; 8] = [
     "CUSTOM_NUMA0_PCPU",
     "CUSTOM_NUMA0_MEMORY_MB",

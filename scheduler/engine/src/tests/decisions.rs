@@ -1,4 +1,4 @@
-//! One instance: who is placed where, who has to leave, and who never does.
+//! One instance: where it is placed, which instances have to leave, and which never do.
 
 use super::kit::*;
 use crate::{Budgets, EngineConfig, Instance, Phase};

@@ -1,4 +1,4 @@
-//! Hosts that somebody else has chosen from, with somebody else's weights.
+//! Hosts that another component has selected and weighed.
 
 use super::kit::{Refine, cloud, engine, normal, now, refused, server, spot, summary, wants};
 use crate::{Budgets, EligibleHosts, Engine, EngineConfig, HostTable};

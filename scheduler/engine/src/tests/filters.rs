@@ -1,4 +1,4 @@
-//! Each filter by itself: who passes, and what is said of who does not.
+//! Each filter by itself: which hosts pass, and the reasons for those that do not.
 
 use super::kit::*;
 use crate::HostTable;

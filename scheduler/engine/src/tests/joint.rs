@@ -1,4 +1,5 @@
-//! Several instances for which somebody has to leave, against the enumeration of all victim sets of all hosts together.
+//! Joint placement of several instances that need victims, compared with the enumeration of all
+//! victim sets of all hosts together.
 
 use super::brute_force::{cost, is_candidate, within};
 use super::kit::*;

@@ -80,7 +80,8 @@ pub(crate) fn normal(number: u128, host: &str, vcpus: u64) -> Instance {
     }
 }
 
-/// A preemptible instance that runs since so many minutes: with the default cost module it costs those of the started hour.
+/// A preemptible instance that runs since so many minutes: with the default cost module it costs
+/// those of the started hour.
 pub(crate) fn spot(number: u128, host: &str, vcpus: u64, minutes: i64) -> Instance {
     Instance {
         project_id: "project-s".to_owned(),
@@ -255,7 +256,8 @@ pub(crate) fn summary(decision: &Decision) -> Vec<(&str, Vec<u128>)> {
         .collect()
 }
 
-/// Does what whoever asked the engine does with a decision: victims begin to leave, the new instances claim their room.
+/// Applies a decision as the caller of the engine does: victims begin to leave, and the new
+/// instances claim their capacity.
 pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
     let properties = decision.request.flavor.properties().unwrap();
     for placement in placed(decision) {

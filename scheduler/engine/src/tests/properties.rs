@@ -53,7 +53,8 @@ fn any_instance(hosts: usize) -> impl Strategy<Value = Instance> {
         any_phase(),
         prop::bool::weighted(0.15),
         (0..3_u8, prop::bool::weighted(0.2)),
-        // Memory can be retained too, and more than is taken: the engine does not care which class it is.
+        // Memory can be retained too, and more than is taken: the engine does not care which class
+        // it is.
         prop::option::weighted(0.25, 0..4_u64),
     )
         .prop_map(
@@ -158,7 +159,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     ]
 }
 
-/// Decides without listing more hosts than it must, so that hosts are skipped as they would be in a large cloud.
+/// Decides without listing more hosts than it must, so that hosts are skipped as they would be in a
+/// large cloud.
 fn decided(cloud: &Cloud, request: &PlacementRequest, policy: Policy) -> Decision {
     decided_listing(0, cloud, request, policy)
 }
@@ -187,7 +189,7 @@ fn is_placed(decision: &Decision) -> bool {
     matches!(decision.outcome, Outcome::Placed(_))
 }
 
-/// Free once everybody who was asked to go is gone, for the classes of the request.
+/// Free once all instances that are leaving are gone, for the classes of the request.
 fn free_future(table: &HostTable, host: &str, class: &ResourceClass) -> i64 {
     let usage = table.usage(host).unwrap();
     let class = usage.classes.iter().find(|c| c.class == *class);

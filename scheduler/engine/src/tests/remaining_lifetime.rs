@@ -1,4 +1,5 @@
-//! Victims by what they would still have lived, against every set of candidates on every host, and what is read of flavors and zones for it.
+//! Victims by what they would still have lived, against every set of candidates on every host, and
+//! what is read of flavors and zones for it.
 
 use super::kit::*;
 use crate::{Engine, EngineConfig, HostTable, Instance};
@@ -80,7 +81,8 @@ fn each_goes_by_the_model_of_the_zone_of_its_host() {
     }
 }
 
-/// The mean of what is left of an even life of 48 hours, of which only the next `most` seconds count; by its own formula.
+/// The mean of what is left of an even life of 48 hours, of which only the next `most` seconds
+/// count; by its own formula.
 fn left(age: f64, most: f64) -> f64 {
     let rest = 48.0 * HOUR - age;
     if rest <= 0.0 {

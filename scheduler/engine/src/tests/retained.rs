@@ -75,7 +75,7 @@ fn a_request_that_needs_the_disk_never_ends_whoever_keeps_it() {
         "h_n knows it: {step:?}"
     );
 
-    // Somebody else has the disk that is missing: only that one goes, although the other is cheaper.
+    // Another instance has the missing disk: only that one leaves, although the other is cheaper.
     let mut gives = spot(2, "a", 2, 50);
     gives.resources.set(ResourceClass::disk_gb(), 20).unwrap();
     let table = cloud(&[("a", 8)], &[keeper(1, "a", 2, 40, 1), gives]);
@@ -121,7 +121,7 @@ fn a_stopped_server_is_only_its_disk() {
     assert_eq!((disk(&table).normal, disk(&table).free_full), (60, 20));
     assert!(usage_of_cpu_is_zero(&table));
 
-    // It is no neighbour, no victim, and in nobody's way but for the disk.
+    // It is no neighbour and no victim, and only its disk blocks other instances.
     let fits = decide(&table, &wants_disk(8, 20).joins(group_id(1)));
     assert_eq!(summary(&fits), [("a", vec![])]);
     assert!(!placed(&fits)[0].waits_for_room);

@@ -60,7 +60,8 @@ fn what_a_victim_leaves_over_goes_to_the_next_instance() {
 
 #[test]
 fn a_victim_that_became_superfluous_is_spared() {
-    // The first instance takes the cheap small one; for both together the large one alone is enough.
+    // The first instance takes the cheap small one; for both together the large one alone is
+    // enough.
     let table = cloud(&[("a", 5)], &[spot(1, "a", 1, 1), spot(2, "a", 4, 2)]);
     let request = wants(1).times(2);
     let both = decide(&table, &request);

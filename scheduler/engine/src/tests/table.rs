@@ -296,7 +296,7 @@ proptest! {
             run(&mut table, operation);
             prop_assert_eq!(table.check_consistency(), Ok(()), "after {:?}", operation);
         }
-        // Whoever is taken out leaves nothing behind.
+        // An instance that is removed leaves nothing behind.
         let ids: Vec<_> = HOSTS.iter().flat_map(|h| table.instances_on(h)).map(|i| i.id).collect();
         prop_assert_eq!(ids.len(), table.instance_count());
         for id in ids {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use uuid::Uuid;
 
-/// One class on one host. Amounts beyond 32 bits, which Placement has not, are cut.
+/// One resource class on one host. Amounts are limited to 32 bits, as in Placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
     /// Capacity minus all usage.
     pub(crate) free: i32,
-    /// Capacity minus the usage of those who may not be driven out.
+    /// Capacity minus the usage of consumers that must not be evicted.
     pub(crate) free_normal: i32,
     pub(crate) min_unit: i32,
     pub(crate) max_unit: i32,
@@ -26,12 +26,12 @@ const NOTHING: Cell = Cell {
     step_size: 1,
 };
 
-/// Which of the two states is looked at.
+/// Which of the two states a query looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Everybody counts.
+    /// h_f: all consumers count.
     Full,
-    /// Only those count who may not be driven out.
+    /// h_n: only consumers that must not be evicted count.
     Normal,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Columns {
     classes: HashMap<String, Vec<Cell>>,
     traits: HashMap<String, HostSet>,
     aggregates: HashMap<Uuid, HostSet>,
-    /// Hosts whose traits, or aggregates, nobody has read.
+    /// Hosts whose traits (aggregates) were never read.
     pub(crate) traits_unknown: HostSet,
     pub(crate) aggregates_unknown: HostSet,
-    /// Hosts of which only those aggregates are known that Nova has.
+    /// Hosts of which only the aggregates that Nova has are known.
     pub(crate) aggregates_partial: HostSet,
     len: usize,
 }
 
 impl Columns {
-    /// Makes room for a place.
+    /// Extends the columns to `len` places.
     pub(crate) fn grow(&mut self, len: usize) {
         if len <= self.len {
             return;
@@ -68,7 +68,7 @@ impl Columns {
         .for_each(|set| set.grow(len));
     }
 
-    /// Sets what a host has of all classes.
+    /// Sets a host's amounts of all classes.
     pub(crate) fn set_amounts<'a>(
         &mut self,
         at: usize,
@@ -89,7 +89,7 @@ impl Columns {
         }
     }
 
-    /// Sets a host's traits; `None`: nobody has read them.
+    /// Sets a host's traits; `None`: they were never read.
     pub(crate) fn set_traits<'a>(
         &mut self,
         at: usize,
@@ -99,7 +99,7 @@ impl Columns {
         set_members(&mut self.traits, self.len, at, traits.into_iter().flatten());
     }
 
-    /// Sets a host's aggregates; `None`: nobody has read them.
+    /// Sets a host's aggregates; `None`: they were never read.
     pub(crate) fn set_aggregates<'a>(
         &mut self,
         at: usize,
@@ -114,7 +114,7 @@ impl Columns {
         );
     }
 
-    /// The host is gone.
+    /// Removes a host.
     pub(crate) fn clear(&mut self, at: usize) {
         self.set_amounts(at, std::iter::empty());
         self.set_traits(at, Some(std::iter::empty()));
@@ -160,14 +160,14 @@ impl Columns {
         }
     }
 
-    /// Takes out the hosts that have a trait.
+    /// Removes the hosts that have a trait.
     pub(crate) fn drop_trait(&self, hosts: &mut HostSet, name: &str) {
         if let Some(set) = self.traits.get(name) {
             hosts.remove(set);
         }
     }
 
-    /// The hosts in any of some aggregates. A name that is no UUID is nobody's.
+    /// The hosts in any of the given aggregates. A name that is not a UUID matches no host.
     pub(crate) fn in_any<'a>(&self, uuids: impl Iterator<Item = &'a String>) -> HostSet {
         let mut all = HostSet::none(self.len);
         for set in uuids.filter_map(|uuid| self.aggregates.get(&uuid.parse::<Uuid>().ok()?)) {

@@ -1,4 +1,4 @@
-//! Who has what in Placement, and how much of it could be freed.
+//! Consumers of Placement: what each holds, and how much of it could be freed.
 
 use super::{Cloud, provider};
 use crate::facts::{Allocations, Consumer};
@@ -10,12 +10,14 @@ use uuid::Uuid;
 pub(crate) struct ConsumerEntry {
     pub(crate) allocations: Allocations,
     pub(crate) generation: Option<i64>,
-    /// Somebody said so; else it is believed from the flavor.
+    /// True if the allocations come from Placement or an own write; false if they are estimated
+    /// from the flavor.
     pub(crate) told: bool,
 }
 
 impl Cloud {
-    /// A consumer has exactly these allocations now, by our own doing or by what was read. The generation is the one after it.
+    /// Sets the exact allocations of a consumer, after an own write or a read. The generation is
+    /// the one after the write.
     pub fn claimed(&mut self, consumer: Uuid, allocations: &Allocations, generation: Option<i64>) {
         let entry = ConsumerEntry {
             allocations: allocations.clone(),
@@ -25,7 +27,7 @@ impl Cloud {
         self.set_consumer(consumer, entry);
     }
 
-    /// A consumer has nothing any more.
+    /// Records that a consumer holds nothing any more.
     pub fn released(&mut self, consumer: Uuid) {
         self.set_consumer(
             consumer,
@@ -36,14 +38,15 @@ impl Cloud {
         );
     }
 
-    /// What we believe that a consumer has, and its generation if somebody said it.
+    /// The known or estimated allocations of a consumer, and its generation if known.
     #[must_use]
     pub fn consumer(&self, uuid: Uuid) -> Option<(&Allocations, Option<i64>)> {
         let entry = self.consumers.get(&uuid)?;
         Some((&entry.allocations, entry.generation))
     }
 
-    /// The truth about who has what of a provider (`GET /resource_providers/{uuid}/allocations`), with the provider's generation.
+    /// Sets the complete list of a provider's consumers (`GET
+    /// /resource_providers/{uuid}/allocations`), with the provider's generation.
     pub fn consumers_of(&mut self, provider: Uuid, generation: i64, consumers: &[Consumer]) {
         let known = self
             .consumers_at
@@ -76,7 +79,7 @@ impl Cloud {
             entry.told = true;
             self.set_consumer(consumer.uuid, entry);
         }
-        // The whole list is the usage, whatever deltas have said before.
+        // The complete list determines the usage; earlier increments do not count any more.
         let mut used = BTreeMap::new();
         for consumer in consumers {
             provider::add(&mut used, &consumer.resources, 1);
@@ -88,7 +91,8 @@ impl Cloud {
         self.follow_amounts(provider);
     }
 
-    /// An instance that Placement has said nothing about has what its flavor says.
+    /// Estimates an instance's allocations from its flavor, if Placement's data for it are not
+    /// known.
     pub(super) fn believe(&mut self, uuid: Uuid) {
         if self.consumers.get(&uuid).is_some_and(|entry| entry.told) {
             return;
@@ -102,7 +106,7 @@ impl Cloud {
         self.set_consumer(uuid, entry);
     }
 
-    /// An instance is gone, and with it what was only believed of it.
+    /// Removes the estimated allocations of an instance that is gone.
     pub(super) fn forget_belief(&mut self, uuid: Uuid) {
         if self.consumers.get(&uuid).is_some_and(|entry| !entry.told) {
             self.set_consumer(uuid, ConsumerEntry::default());
@@ -114,7 +118,8 @@ impl Cloud {
         let mut touched: BTreeSet<Uuid> = BTreeSet::new();
         if before.allocations != entry.allocations {
             self.uncount(uuid);
-            // What was only believed counts as part of a usage that was read: whichever of the two was told first, the usage had it.
+            // A usage that was read includes the estimated allocations, whichever of the two
+            // arrived first.
             let counted = before.told || entry.told;
             for (provider, sign, allocations) in [
                 (&before, -1, &before.allocations),
@@ -155,7 +160,7 @@ impl Cloud {
             .for_each(|provider| self.follow_amounts(provider));
     }
 
-    /// An instance may count in another way than before.
+    /// Updates whether an instance counts as evictable.
     pub(super) fn count_again(&mut self, uuid: Uuid) {
         let before = self.uncount(uuid);
         let now = self.count(uuid);
@@ -164,7 +169,7 @@ impl Cloud {
         }
     }
 
-    /// A compute node came or went: its consumers are to be counted again.
+    /// Updates the consumers of a compute node that was added or removed.
     pub(super) fn count_again_at(&mut self, provider: Uuid) {
         let consumers = self
             .consumers_at
@@ -174,7 +179,7 @@ impl Cloud {
         consumers
             .into_iter()
             .for_each(|uuid| self.count_again(uuid));
-        // Servers that were put before their node was known.
+        // Servers that were added before their node.
         let host = self.nodes.get(&provider).map(|node| node.row.host.clone());
         let list = host.and_then(|host| self.host_instances.get(&host));
         let uuids: Vec<Uuid> = list.map_or_else(Vec::new, |list| {
@@ -190,7 +195,8 @@ impl Cloud {
         }
     }
 
-    /// Takes an instance out of what could be freed, and out of the victims' table. From where.
+    /// Removes an instance from the evictable amounts and from the victims' table. Returns its
+    /// provider.
     pub(super) fn uncount(&mut self, uuid: Uuid) -> Option<Uuid> {
         let (provider, resources) = self.instances.get_mut(&uuid)?.counted.take()?;
         if let Some(known) = self.providers.get_mut(&provider) {
@@ -200,8 +206,8 @@ impl Cloud {
         Some(provider)
     }
 
-    /// Counts an instance among those that could be driven out, if it is one: its flavor is preemptible, nobody has told it
-    /// to go yet, and it has something of the compute node that it is on. Where.
+    /// Counts an instance as evictable if it is: its flavor is preemptible, it has no notice yet,
+    /// and it holds something of the compute node that it is on. Returns its provider.
     fn count(&mut self, uuid: Uuid) -> Option<Uuid> {
         let instance = self.instances.get(&uuid)?;
         if instance.terms.is_none() || self.leaving.contains(&uuid) {

@@ -1,4 +1,4 @@
-//! Columns and the victims' table follow what is known of a provider.
+//! Keeps the columns and the victims' table consistent with what is known of a provider.
 
 use super::Cloud;
 use crate::flavor::Terms;
@@ -10,11 +10,12 @@ use ebbtide_model::{
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Nobody lives that long: for those that may not be told to go now, whatever their age.
+/// An age in milliseconds that no instance reaches: instances that must not be evicted now,
+/// whatever their age, are protected until then.
 const NEVER: i64 = i64::MAX;
 
-/// What a victim goes on taking: the disk of one that is stopped. Shelving, which is how Nova hibernates, takes the disk off the
-/// host, too.
+/// What a victim keeps after its eviction: the disk of a stopped one. Shelving, which is how Nova
+/// hibernates, removes the disk from the host, too.
 pub(crate) fn kept(
     terms: &Terms,
     stop_keeps_disk: bool,
@@ -27,7 +28,7 @@ pub(crate) fn kept(
         .collect()
 }
 
-/// Amounts as the engine has them. A class that Placement could not have is left out.
+/// Amounts in the engine's form. Omits a class that Placement could not have.
 pub(crate) fn engine_resources(amounts: &BTreeMap<String, u64>) -> Resources {
     let mut resources = Resources::new();
     for (class, amount) in amounts {
@@ -44,7 +45,7 @@ fn millis(micros: i64) -> Timestamp {
 }
 
 impl Cloud {
-    /// Everything of a provider is new.
+    /// Updates everything of a provider.
     pub(super) fn follow_provider(&mut self, uuid: Uuid) {
         let Some(place) = self.nodes.get(&uuid).and_then(|node| node.place) else {
             return;
@@ -59,7 +60,7 @@ impl Cloud {
         self.follow_amounts(uuid);
     }
 
-    /// Inventories or usage of a provider are new.
+    /// Updates inventories and usage of a provider.
     pub(super) fn follow_amounts(&mut self, uuid: Uuid) {
         let (Some(node), Some(provider)) = (self.nodes.get(&uuid), self.providers.get(&uuid))
         else {
@@ -92,7 +93,7 @@ impl Cloud {
             agent_session: None,
             last_seen: None,
             storage: None,
-            // The order of places is that of ties, as in Nova's decisions.
+            // Ties are broken in the order of places, as in Nova's decisions.
             created_at: Timestamp::from_millis(place as i64),
         });
         if self.numbers[place].is_none() {
@@ -100,7 +101,7 @@ impl Cloud {
         }
     }
 
-    /// Puts an instance into the victims' table. False if it cannot be there.
+    /// Adds an instance to the victims' table. False if it cannot be there.
     pub(super) fn put_victim(
         &mut self,
         uuid: Uuid,
@@ -121,7 +122,7 @@ impl Cloud {
         } else if protected == Seconds(0) {
             None
         } else {
-            // One that has not begun to run is protected until it has.
+            // An instance that has not started yet is protected until it has.
             let until = record.launched_at.map(|at| millis(at).plus(protected));
             Some(until.unwrap_or_else(|| Timestamp::from_millis(NEVER)))
         };
@@ -138,7 +139,7 @@ impl Cloud {
             protected_until,
             price_per_hour: terms.price_per_hour,
             max_price: terms.price_per_hour,
-            // OpenStack mode has no lifetime models: nothing asks for it.
+            // OpenStack mode has no lifetime models, so these fields are not used.
             flavor: String::new(),
             ends_at: None,
             priority: terms.priority,

@@ -20,7 +20,7 @@ pub(crate) struct Node {
     pub(crate) place: Option<usize>,
 }
 
-/// What of a host state has to be made anew.
+/// The part of a host state that is to be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Row,
@@ -30,8 +30,8 @@ enum Part {
 }
 
 impl Cloud {
-    /// All cells there are. Hosts of cells that are not named, or disabled, get nothing (but what is sent into a disabled cell
-    /// by name); they come back with the cell.
+    /// Sets all cells. Hosts of cells that are missing or disabled get no instances (except those
+    /// that a request sends into a disabled cell by name). The hosts return with the cell.
     pub fn set_cells(&mut self, cells: &[CellFacts]) {
         self.cells = cells.to_vec();
     }
@@ -211,7 +211,8 @@ impl Cloud {
         for uuid in self.nodes_of.get(host).cloned().unwrap_or_default() {
             let place = self.nodes.get(&uuid).and_then(|node| node.place);
             let Some(place) = place.filter(|_| part != Part::Row) else {
-                // A row that was not right when its service was away is not right now either; nobody asks here.
+                // The service has returned. If the row was unusable before, it still is, and there
+                // is no caller to report that to.
                 let _refused = self.place(uuid);
                 continue;
             };

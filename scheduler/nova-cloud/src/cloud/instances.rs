@@ -1,4 +1,4 @@
-//! Servers: where they are, and whether they may be driven out.
+//! Servers: where they are, and whether they may be evicted.
 
 use super::Cloud;
 use crate::facts::InstanceRecord;
@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Servers on a host, as its states hold them.
+/// Servers of a host, in the form of host states.
 pub(super) type OnHost = Arc<BTreeMap<String, InstanceFacts>>;
 
 /// What is known of a host's servers.
 #[derive(Debug, Default)]
 pub(crate) struct HostInstances {
     pub(crate) instances: OnHost,
-    /// Nova's `host_info` exists: somebody has told the whole list once.
+    /// Nova's `host_info` exists: the whole list was set once.
     pub(crate) listed: bool,
-    /// Nova's `updated`: the host itself has said so since.
+    /// Nova's `updated`: the host's compute has confirmed the list since.
     pub(crate) confirmed: bool,
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct Instance {
     pub(crate) record: InstanceRecord,
     /// `None` for normal ones.
     pub(crate) terms: Option<Terms>,
-    /// What counts of it as preemptible on which provider.
+    /// The amounts of it that count as evictable, and their provider.
     pub(crate) counted: Option<(Uuid, BTreeMap<String, u64>)>,
 }
 
-/// Tasks of a server in which it can be told to go: none, and those that leave it where it is and running.
+/// Task states in which a server can get a notice: those that leave it running on its host.
 const HARMLESS: [&str; 4] = [
     "image_snapshot",
     "image_snapshot_pending",
@@ -39,11 +39,11 @@ const HARMLESS: [&str; 4] = [
     "image_uploading",
 ];
 
-/// States in which a server can be driven out: it is there and has room.
+/// VM states in which a server can be evicted: it exists and occupies capacity.
 const PRESENT: [&str; 5] = ["active", "paused", "stopped", "suspended", "rescued"];
 
 impl Instance {
-    /// Whether it may be told to go at all, whatever its flavor says.
+    /// Whether the server's state allows its eviction, whatever its flavor says.
     pub(crate) fn is_free_to_go(&self) -> bool {
         let record = &self.record;
         let harmless = |task: &String| HARMLESS.contains(&task.as_str());
@@ -55,7 +55,7 @@ impl Instance {
 }
 
 impl Cloud {
-    /// A server, new or changed: its host, flavor, task, times.
+    /// Adds or updates a server: its host, flavor, task, times.
     pub fn put_instance(&mut self, record: InstanceRecord) {
         let uuid = record.uuid;
         let before = self
@@ -95,7 +95,8 @@ impl Cloud {
         self.follow_named(uuid);
     }
 
-    /// A server is gone for good (deleted). What Placement still has for it counts as normal usage until Placement says otherwise.
+    /// Removes a deleted server. What Placement still holds for it counts as normal usage until
+    /// Placement's data change.
     pub fn remove_instance(&mut self, uuid: Uuid) {
         self.uncount(uuid);
         let Some(gone) = self.instances.remove(&uuid) else {
@@ -109,13 +110,13 @@ impl Cloud {
         self.follow_named(uuid);
     }
 
-    /// A server as it was put last.
+    /// A server's last record.
     #[must_use]
     pub fn instance(&self, uuid: Uuid) -> Option<&InstanceRecord> {
         self.instances.get(&uuid).map(|instance| &instance.record)
     }
 
-    /// A server of which one knows that it is about to leave (a row of the ledger), or that it was spared after all.
+    /// Marks a server as leaving (the ledger has a row for it) or as spared.
     pub fn set_leaving(&mut self, uuid: Uuid, leaving: bool) {
         let changed = if leaving {
             self.leaving.insert(uuid)
@@ -138,8 +139,9 @@ impl Cloud {
         }
     }
 
-    /// Nova's `update_instance_info`: these servers are on the host. True if the host's instances are confirmed now; false if
-    /// they have to be read from the cell's database, with [`Self::host_instances`].
+    /// Nova's `update_instance_info`: these servers are on the host. True if the host's instances
+    /// are confirmed now; false if the caller has to read them from the cell's database and pass
+    /// them to [`Self::host_instances`].
     pub fn update_instance_info(&mut self, host: &str, instances: Vec<InstanceRecord>) -> bool {
         let listed = self
             .host_instances
@@ -161,7 +163,8 @@ impl Cloud {
         true
     }
 
-    /// Nova's `delete_instance_info`: this server is no longer on the host. The same answer.
+    /// Nova's `delete_instance_info`: this server is no longer on the host. Returns the same as
+    /// [`Self::update_instance_info`].
     pub fn delete_instance_info(&mut self, host: &str, uuid: Uuid) -> bool {
         let Some(list) = self.host_instances.get_mut(host).filter(|list| list.listed) else {
             return false;
@@ -171,7 +174,8 @@ impl Cloud {
         true
     }
 
-    /// Nova's `sync_instance_info`: exactly these are on the host. The same answer: false if it is not what we believe.
+    /// Nova's `sync_instance_info`: exactly these servers are on the host. False if the known list
+    /// differs.
     pub fn sync_instance_info(&mut self, host: &str, uuids: &[Uuid]) -> bool {
         let Some(list) = self.host_instances.get_mut(host).filter(|list| list.listed) else {
             return false;
@@ -183,8 +187,8 @@ impl Cloud {
         same
     }
 
-    /// What the cell's database says that is on a host, whole. Answers with the servers of which nothing else is known: their rows
-    /// are to be read and put.
+    /// Sets the complete list of a host's servers from the cell's database. Returns the servers
+    /// whose rows are unknown: the caller reads and adds them.
     pub fn host_instances(&mut self, host: &str, uuids: &[Uuid]) -> Vec<Uuid> {
         let all: BTreeSet<Uuid> = uuids.iter().copied().collect();
         self.set_list(host, &all);
@@ -208,7 +212,8 @@ impl Cloud {
         }
     }
 
-    /// What a server takes if nobody has said what Placement has for it: that of its flavor, on its node.
+    /// The estimated usage of a server whose allocations are unknown: that of its flavor, on its
+    /// node.
     pub(super) fn believed_of(&self, uuid: Uuid) -> Option<(Uuid, BTreeMap<String, u64>)> {
         let record = &self.instances.get(&uuid)?.record;
         let node = self.node_of(record)?;

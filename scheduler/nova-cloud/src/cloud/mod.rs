@@ -1,8 +1,9 @@
-//! The cloud: what it is told, and how that is kept.
+//! The cloud in memory: its state and how updates change it.
 //!
-//! Four things are kept in step, each change for change: the hosts as Nova's filters and weighers see them (a columnar table of
-//! `ebbtide-nova`), what Placement knows of their root providers (`columns`), who has what (`consumers`), and the two
-//! states of the cloud for the choice of victims (a host table of `ebbtide-engine`).
+//! Each update changes four structures together: the hosts as Nova's filters and weighers see them
+//! (a columnar table of `ebbtide-nova`), Placement's data about their root providers (`columns`),
+//! the consumers' allocations (`consumers`), and the two states of the cloud for the choice of
+//! victims (a host table of `ebbtide-engine`).
 
 mod columns;
 mod consumers;
@@ -46,21 +47,22 @@ impl fmt::Debug for CostModules {
     }
 }
 
-/// How the cloud decides, besides Nova's own options.
+/// Settings of the cloud besides Nova's own options.
 #[derive(Debug, Clone)]
 pub struct CloudSettings {
     /// The engine for victims: cost module, policy, limits.
     pub engine: EngineConfig,
     /// Cost modules that are not built in.
     pub cost_modules: CostModules,
-    /// Grace period of flavors that say nothing.
+    /// Default grace period of a flavor.
     pub grace: Seconds,
-    /// Time after launch in which instances of flavors that say nothing are no victims.
+    /// Default time after launch during which an instance cannot be a victim.
     pub protected: Seconds,
     /// A victim that is stopped and not deleted keeps its local disk in Placement.
     pub stop_keeps_disk: bool,
-    /// Consider only so many hosts as Placement would return (`max_placement_results`), in the cloud's order. Placement's own choice
-    /// is arbitrary; considering all is better and is the default.
+    /// Consider only as many hosts as Placement would return (`max_placement_results`), in the
+    /// cloud's order. Placement's own choice is arbitrary; considering all hosts is better and is
+    /// the default.
     pub cut_like_placement: bool,
 }
 
@@ -77,22 +79,23 @@ impl Default for CloudSettings {
     }
 }
 
-/// How many of everything the cloud knows.
+/// Counts of what the cloud knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Compute nodes that can be scheduled to: with a service, in an enabled cell, with a usable row.
+    /// Compute nodes that can be scheduled to: with a service, in an enabled cell, with a usable
+    /// row.
     pub hosts: usize,
     /// All compute nodes.
     pub compute_nodes: usize,
-    /// Providers that Placement has told of, those included that are no compute nodes.
+    /// Providers listed by Placement, including those that are not compute nodes.
     pub providers: usize,
-    /// Hosts of which Placement's facts are not known and compute rows are believed.
+    /// Hosts whose data were not read from Placement; compute rows are used instead.
     pub believed: usize,
     /// Instances.
     pub instances: usize,
-    /// Those that may be driven out, at some time.
+    /// Preemptible instances.
     pub preemptible: usize,
-    /// Those of them that have been asked to go.
+    /// Preemptible instances that are leaving.
     pub leaving: usize,
 }
 
@@ -125,7 +128,7 @@ pub struct Cloud {
     pub(crate) instances: HashMap<Uuid, Instance>,
     pub(crate) host_instances: HashMap<String, HostInstances>,
     pub(crate) consumers: HashMap<Uuid, ConsumerEntry>,
-    /// Who has something of a provider.
+    /// Consumers with allocations on a provider.
     pub(crate) consumers_at: HashMap<Uuid, HashSet<Uuid>>,
     pub(crate) leaving: HashSet<Uuid>,
     /// Preemptions under way, of all schedulers.
@@ -192,10 +195,12 @@ impl Cloud {
         self.table.options()
     }
 
-    /// Takes other weighers behind Nova's own and other cost modules into use, from the next question on.
+    /// Takes other weighers behind Nova's own and other cost modules into use, from the next
+    /// question on.
     ///
     /// # Errors
-    /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything is as before.
+    /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything
+    /// is as before.
     pub fn set_plugins(
         &mut self,
         weighers: Plugins,
@@ -251,7 +256,7 @@ impl Cloud {
         self.nodes.keys().copied()
     }
 
-    /// A host by its compute node; `None` if nobody could schedule to it.
+    /// A host by its compute node; `None` if it is not schedulable.
     #[must_use]
     pub fn host(&self, uuid: Uuid) -> Option<HostRef> {
         let place = self.nodes.get(&uuid)?.place?;

@@ -1,4 +1,4 @@
-//! One resource provider, as far as it is known.
+//! One resource provider, with what is known of it.
 
 use super::columns::{Cell, narrow};
 use crate::facts::{Inventory, ProviderFacts};
@@ -6,7 +6,7 @@ use ebbtide_nova::hosts::ComputeRow;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// The trait of providers that share what they have with the hosts of their aggregates.
+/// The trait of providers that share their inventory with the hosts of their aggregates.
 const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 /// A provider.
@@ -19,23 +19,24 @@ pub(crate) struct Provider {
     pub(crate) generation: Option<i64>,
     /// How often that generation was read.
     pub(crate) readings: u64,
-    /// Its generation when providers were listed the last time.
+    /// Its generation in the last list of providers.
     pub(crate) listed: Option<i64>,
-    /// Inventories are from a summary, which says how much there is and not what one consumer may take; aggregates are Nova's only.
+    /// True if the inventories come from a summary, which has the totals but not the limits of one
+    /// consumer. Then only Nova's aggregates are known.
     pub(crate) partial: bool,
-    /// `None`: nobody has read them, the compute node's row is believed.
+    /// `None`: not read; the compute node's row is used instead.
     pub(crate) inventories: Option<BTreeMap<String, Inventory>>,
-    /// `None`: nobody has read it, consumers that we know are added up.
+    /// `None`: not read; the sum over the known consumers is used instead.
     pub(crate) used: Option<BTreeMap<String, i64>>,
-    /// The provider's generation when its consumers were told.
+    /// The provider's generation when its consumers were read.
     pub(crate) usage_generation: Option<i64>,
     pub(crate) traits: Option<BTreeSet<String>>,
     pub(crate) aggregates: Option<BTreeSet<Uuid>>,
-    /// What all consumers that we know have here.
+    /// What all known consumers hold here.
     pub(crate) consumed: BTreeMap<String, i64>,
-    /// What victims of open preemptions still run on and Placement shows as free.
+    /// What victims of open preemptions still use while Placement shows it as free.
     pub(crate) running: BTreeMap<String, i64>,
-    /// What those of them have that may be driven out.
+    /// What the evictable consumers hold here.
     pub(crate) preemptible: BTreeMap<String, i64>,
 }
 
@@ -52,8 +53,9 @@ pub(crate) fn add(sums: &mut BTreeMap<String, i64>, amounts: &BTreeMap<String, u
     }
 }
 
-/// What Placement lets consumers have of an inventory in all: its comparison is with the exact product, and whole numbers are at
-/// most that if they are at most its whole part.
+/// How much of an inventory Placement gives to all consumers together. Placement compares with the
+/// exact product; a whole number is at most the product exactly if it is at most the product's
+/// integer part.
 pub(crate) fn capacity(inventory: &Inventory) -> i64 {
     let stock = inventory.total.saturating_sub(inventory.reserved) as f64;
     let capacity = (stock * inventory.allocation_ratio).floor();
@@ -62,12 +64,12 @@ pub(crate) fn capacity(inventory: &Inventory) -> i64 {
 }
 
 impl Provider {
-    /// Takes in what was read.
+    /// Stores what was read.
     pub(crate) fn take(&mut self, facts: ProviderFacts) {
         if !facts.name.is_empty() {
             self.name = facts.name;
         }
-        // Where it stands in its tree is told by lists; whoever has read only what it has does not know.
+        // Only lists contain the position in the provider tree; other reads leave it unknown.
         if facts.root.is_some() {
             self.parent = facts.parent;
         }
@@ -78,7 +80,7 @@ impl Provider {
             self.readings += 1;
             self.partial = false;
         }
-        // A usage that was read before the consumers were told comes too late.
+        // A usage that was read before the consumers is outdated.
         let late = facts.generation < self.usage_generation && facts.generation.is_some();
         if let Some(used) = facts.used.filter(|_| !late) {
             self.used = Some(used);
@@ -91,14 +93,14 @@ impl Provider {
         }
     }
 
-    /// Whether it shares what it has.
+    /// Whether it shares its inventory.
     pub(crate) fn shares(&self) -> bool {
         self.traits
             .as_ref()
             .is_some_and(|traits| traits.contains(SHARES))
     }
 
-    /// A consumer has more or less here than before.
+    /// Adds a change of a consumer's allocations here.
     pub(crate) fn consume(&mut self, resources: &BTreeMap<String, u64>, sign: i64) {
         add(&mut self.consumed, resources, sign);
         if let Some(used) = &mut self.used {
@@ -115,7 +117,7 @@ impl Provider {
             .saturating_add(running)
     }
 
-    /// Its inventories, believed from the compute node's row where they were not read.
+    /// Its inventories; estimated from the compute node's row if they were not read.
     pub(crate) fn inventories(&self, row: &ComputeRow) -> BTreeMap<String, Inventory> {
         if let Some(known) = &self.inventories {
             return known.clone();
@@ -139,7 +141,7 @@ impl Provider {
             .collect()
     }
 
-    /// What it has of a class, and what is left of it.
+    /// The capacity of a class, and what is free of it.
     pub(crate) fn cell(&self, class: &str, inventory: &Inventory) -> Cell {
         let free = capacity(inventory).saturating_sub(self.used_of(class));
         let freeable = self.preemptible.get(class).copied().unwrap_or(0);
@@ -152,7 +154,7 @@ impl Provider {
         }
     }
 
-    /// What those use who may not be driven out.
+    /// The usage of consumers that must not be evicted.
     pub(crate) fn normal_use(&self, class: &str) -> i64 {
         let freeable = self.preemptible.get(class).copied().unwrap_or(0);
         self.used_of(class).saturating_sub(freeable)

@@ -26,8 +26,8 @@ impl Cloud {
             .collect()
     }
 
-    /// Which providers are in each of Nova's aggregates (`GET /resource_providers?member_of=…`). Providers that were read by
-    /// themselves know better.
+    /// Which providers are in each of Nova's aggregates (`GET /resource_providers?member_of=…`).
+    /// Providers that were read by themselves know better.
     pub fn put_memberships(&mut self, members: &BTreeMap<Uuid, BTreeSet<Uuid>>) {
         let mut of: BTreeMap<Uuid, BTreeSet<Uuid>> = BTreeMap::new();
         for (aggregate, providers) in members {
@@ -58,8 +58,8 @@ impl Cloud {
         self.follow_provider(uuid);
     }
 
-    /// Whether what a provider has was never read: the compute node's row is believed, which knows nothing of what is reserved and
-    /// learns of new allocation ratios late.
+    /// Whether what a provider has was never read: the compute node's row is believed, which knows
+    /// nothing of what is reserved and learns of new allocation ratios late.
     #[must_use]
     pub fn only_believed(&self, provider: Uuid) -> bool {
         let known = self.providers.get(&provider);
@@ -83,8 +83,8 @@ impl Cloud {
         }
     }
 
-    /// All providers there are (`GET /resource_providers`). Those that are not named are removed. Answers with those of which
-    /// something is to be read.
+    /// All providers there are (`GET /resource_providers`). Those that are not named are removed.
+    /// Answers with those of which something is to be read.
     pub fn provider_list(&mut self, lines: &[ProviderLine]) -> ToRead {
         let named: BTreeSet<Uuid> = lines.iter().map(|line| line.uuid).collect();
         let known = self.providers.keys().copied();
@@ -137,8 +137,8 @@ impl Cloud {
         }
     }
 
-    /// Takes `provider_summaries` of an answer to `GET /allocation_candidates` in: capacity and usage by class, traits, parents. How
-    /// many providers were in it.
+    /// Takes `provider_summaries` of an answer to `GET /allocation_candidates` in: capacity and
+    /// usage by class, traits, parents. How many providers were in it.
     ///
     /// # Errors
     /// [`CloudError::BadAnswer`]; what stood before the bad part is taken in.
@@ -190,7 +190,8 @@ impl Cloud {
         traits: Option<BTreeSet<String>>,
         (parent, root): (Option<Uuid>, Option<Uuid>),
     ) {
-        // A compute gives no server more than the whole machine (`nova/virt/libvirt/driver.py`, `update_provider_tree`).
+        // A compute gives no server more than the whole machine (`nova/virt/libvirt/driver.py`,
+        // `update_provider_tree`).
         let row = self.nodes.get(&uuid).map(|node| &node.row);
         let machine = |class: &str| match (row, class) {
             (Some(row), "VCPU") => Some(row.vcpus),
@@ -219,8 +220,8 @@ impl Cloud {
         };
         let inventories: BTreeMap<String, Inventory> = told.iter().map(inventory).collect();
         if inventories != before {
-            // It is to be read whole some day. Until then it is as it was when providers were listed, or newer: then a look at its
-            // generation shows that.
+            // It is to be read whole some day. Until then it is as it was when providers were
+            // listed, or newer: then a look at its generation shows that.
             provider.generation = provider.listed;
             provider.readings += 1;
             provider.partial = true;

@@ -1,23 +1,23 @@
 //! What physically runs, whatever Placement shows.
 //!
-//! A victim of an open preemption runs on in room that Placement has given to its newcomer. As long
-//! as the newcomer holds that, Placement shows the host as full. If the newcomer is deleted,
-//! Placement shows room in which the victim still runs: that room counts as used here until the
-//! victim is gone, or holds it again.
+//! A victim of an open preemption still runs in capacity that Placement has given to its newcomer.
+//! As long as the newcomer holds that, Placement shows the host as full. If the newcomer is
+//! deleted, Placement shows capacity as free in which the victim still runs. That capacity counts
+//! as used here until the victim is gone, or holds it again.
 
 use super::{Cloud, provider};
 use crate::facts::{Allocations, Consumer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uuid::Uuid;
 
-/// Who runs on by an open preemption.
+/// Victims and newcomers of an open preemption.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenPreemption {
-    /// All victims: no plan may name them.
+    /// All victims: plans must not use them.
     pub victims: BTreeSet<Uuid>,
-    /// Victims that may still run, with what they had when they were chosen.
+    /// Victims that may still run, with what they held when they were chosen.
     pub running: BTreeMap<Uuid, Allocations>,
-    /// Who gets their room.
+    /// The instances that get the victims' capacity.
     pub newcomers: BTreeSet<Uuid>,
 }
 
@@ -49,18 +49,18 @@ impl OpenPreemption {
     }
 }
 
-/// Open preemptions by the ledger's name for each.
+/// Open preemptions by their ids in the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPreemptions {
     rows: HashMap<Uuid, OpenPreemption>,
-    /// In which of them a consumer is named.
+    /// The preemptions that name a consumer.
     naming: HashMap<Uuid, BTreeSet<Uuid>>,
-    /// Which of them a provider has victims of.
+    /// The preemptions with victims on a provider.
     at: HashMap<Uuid, BTreeSet<Uuid>>,
 }
 
 impl Cloud {
-    /// The ledger has these preemptions open, and no others.
+    /// Sets the open preemptions of the ledger.
     pub fn set_open_preemptions(&mut self, rows: HashMap<Uuid, OpenPreemption>) {
         if self.open.rows == rows {
             return;
@@ -80,7 +80,7 @@ impl Cloud {
             open.rows.values().flat_map(|r| r.victims.clone()).collect()
         };
         let (were, are) = (victims(&before), victims(&self.open));
-        // Whom a scheduler has just begun with itself is in neither.
+        // A preemption that this scheduler has just begun is in neither set.
         for spared in were.difference(&are) {
             self.set_leaving(*spared, false);
         }
@@ -99,8 +99,7 @@ impl Cloud {
         }
     }
 
-    /// A consumer holds something else than before: if it has to do with an open preemption, more
-    /// or less of what runs is seen.
+    /// Updates the unseen usage after a change of a consumer that an open preemption names.
     pub(super) fn follow_named(&mut self, consumer: Uuid) {
         let Some(rows) = self.open.naming.get(&consumer) else {
             return;
@@ -129,8 +128,8 @@ impl Cloud {
         held: impl Fn(Uuid) -> Option<&'a BTreeMap<String, u64>>,
     ) -> BTreeMap<String, i64> {
         let mut all: BTreeMap<String, i64> = BTreeMap::new();
-        // One that its owner has deleted runs no more, nor does one that has moved, whatever their
-        // records know.
+        // A victim that its owner has deleted, or that has moved, does not run here any more,
+        // whatever its record says.
         let lives = |victim: Uuid| {
             let instance = self.instances.get(&victim);
             instance.is_some_and(|instance| self.node_of(&instance.record) == Some(at))
@@ -145,7 +144,7 @@ impl Cloud {
         all
     }
 
-    /// What runs on a provider and is not seen by who Placement says has what there.
+    /// What runs on a provider beyond what these consumers hold there according to Placement.
     #[must_use]
     pub fn unseen_beside(&self, at: Uuid, consumers: &[Consumer]) -> BTreeMap<String, i64> {
         self.unseen_by(at, |wanted| {
@@ -160,7 +159,7 @@ impl Cloud {
         self.open.at.contains_key(&at)
     }
 
-    /// A class of which a provider has less than what its consumers hold and what runs beside them;
+    /// A class of which a provider has less than its consumers hold and its unseen victims use;
     /// `None`: everything fits.
     #[must_use]
     pub fn overfull(&self, at: Uuid, consumers: &[Consumer]) -> Option<String> {
@@ -171,7 +170,7 @@ impl Cloud {
         for consumer in consumers {
             provider::add(&mut used, &consumer.resources, 1);
         }
-        // Where nothing is unseen, Placement itself has counted.
+        // Without unseen usage, Placement itself has checked this.
         unseen.into_keys().find_map(|class| {
             let capacity = inventories.get(&class).map_or(0, super::capacity);
             let used = used.get(&class).copied().unwrap_or(0);
@@ -179,8 +178,8 @@ impl Cloud {
         })
     }
 
-    /// Whether amounts fit beside what runs unseen on a provider. Where nothing does, the answer is
-    /// left to Placement.
+    /// Whether amounts fit beside what runs unseen on a provider. Without unseen usage, Placement
+    /// decides.
     pub(crate) fn fits_beside(&self, at: Uuid, amounts: &BTreeMap<String, u64>) -> bool {
         let (Some(node), Some(known)) = (self.nodes.get(&at), self.providers.get(&at)) else {
             return true;

@@ -1,4 +1,5 @@
-//! How a plan is made: Placement's question on h_n, Nova's filters and weights, the engine's victims.
+//! Makes plans: Placement's query on h_n, then Nova's filters and weighers, then the engine's
+//! choice of victims.
 
 use super::group::{Rule, here};
 use super::{NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, SecondBest};
@@ -20,16 +21,16 @@ use ebbtide_nova::states::{HostStates, States};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// A question that is being planned.
+/// A request that is being planned.
 pub(super) struct Planning<'a> {
     pub(super) cloud: &'a Cloud,
     pub(super) spec: RequestSpec,
     pub(super) uuids: Vec<Uuid>,
     resources: BTreeMap<String, u64>,
-    /// Hosts as the filters left them.
+    /// The hosts after Nova's filters.
     states: HostStates,
     pub(super) sorted: Sorted,
-    /// How many alternates an instance gets at most.
+    /// Maximum number of alternates for one instance.
     alternates: usize,
 }
 
@@ -42,11 +43,12 @@ fn no(reason: NoPlanReason, text: impl Into<String>) -> NoPlan {
 }
 
 impl Cloud {
-    /// Who has to leave so that a normal request that found no room gets it. Looks at h_n: the inventories minus what normal
-    /// consumers use. `now` in microseconds since 1970, UTC.
+    /// Chooses the victims for a normal request that found no capacity. The plan looks at h_n: the
+    /// inventories minus the usage of normal consumers. `now` is in microseconds since 1970, UTC.
     ///
-    /// Instances of the request that have room get it without anybody's leaving; for the others the cheapest sufficient victims over
-    /// all hosts are chosen (policy `tiered`: cost, then Nova's weights), jointly, within the group's policy.
+    /// Instances of the request that fit without an eviction get their hosts that way. For the
+    /// others the engine chooses the cheapest sufficient victims over all hosts (policy `tiered`:
+    /// cost, then Nova's weights), jointly, within the server group's policy.
     ///
     /// # Errors
     /// [`NoPlan`] with the reason.
@@ -61,7 +63,7 @@ impl Cloud {
         if crate::is_preemptible(&spec.flavor) {
             return Err(no(
                 NoPlanReason::Preemptible,
-                "a preemptible request drives nobody out",
+                "a preemptible request evicts no server",
             ));
         }
         let uuids = uuids(call)?;
@@ -86,7 +88,7 @@ impl Cloud {
         Ok(cheapest)
     }
 
-    /// Asks Placement's question on h_n, then Nova's filters and weighers.
+    /// Evaluates Placement's query on h_n, then Nova's filters and weighers.
     fn survey_normal<'a>(
         &'a self,
         spec: RequestSpec,
@@ -208,13 +210,13 @@ impl Planning<'_> {
         self.states.get(place)
     }
 
-    /// The hosts that passed with Nova's weights, and what the server group allows.
+    /// The hosts that passed, with Nova's weights and the limits of the server group.
     fn eligible(&self, rule: Rule, options: &PlanOptions) -> EligibleHosts {
         let table = &self.cloud.victims;
         let mut eligible = EligibleHosts::none(table);
         let several = self.uuids.len() > 1;
         let members = self.members();
-        // A rule that is no number has failed the request in the filter.
+        // An invalid number in the rule has already failed the request in the filter.
         let demanded = || {
             let group = self.spec.instance_group.as_ref()?;
             let rule = group.rules.get("max_server_per_host");
@@ -249,7 +251,7 @@ impl Planning<'_> {
             eligible.together();
         }
         if affinity || self.policy() == "soft-affinity" {
-            // Who is together with others is no room for them.
+            // Members of the group that must stay together are not victims for each other.
             let parsed = members.iter().filter_map(|uuid| uuid.parse::<Uuid>().ok());
             parsed.for_each(|uuid| eligible.spare(uuid.into()));
         }
@@ -258,9 +260,9 @@ impl Planning<'_> {
         eligible
     }
 
-    /// The request in the engine's words. Where it may go is said elsewhere.
+    /// The request as the engine takes it. The eligible hosts are passed separately.
     fn request(&self) -> PlacementRequest {
-        // Those in other cells are left out afterwards.
+        // Hosts in other cells are removed from the alternates afterwards.
         let cells = self.cloud.cells.len().max(1);
         let alternates = self.alternates.saturating_mul(cells.min(8));
         let specs = self.resources.iter().map(|(class, amount)| {
@@ -306,7 +308,7 @@ impl Planning<'_> {
         let lost = || {
             no(
                 NoPlanReason::BadRequest,
-                "the engine named a host or an instance that nobody knows",
+                "the engine named an unknown host or instance",
             )
         };
         let mut instances = Vec::with_capacity(placements.len());
@@ -344,7 +346,7 @@ impl Planning<'_> {
             .filter_map(|name| self.cloud.named.get(name));
         let alternates = alternates.map(|place| self.selected(*place));
         let alternates = alternates.filter(|other| other.host.cell_uuid == host.cell_uuid);
-        // Where members go together, another host is none for one of them alone.
+        // If members must stay together, another host is no alternate for one of them alone.
         let apart = self.uuids.len() == 1 || self.policy() != "affinity";
         selections.extend(alternates.take(if apart { self.alternates } else { 0 }));
         Some(PlannedInstance {
@@ -404,7 +406,7 @@ impl Planning<'_> {
     }
 }
 
-/// Who was second where the first has to be driven out.
+/// The runner-up of the first instance whose chosen host needs an eviction.
 fn second(explanation: &Explanation) -> Option<SecondBest> {
     let evicts =
         |ranked: &&ebbtide_model::decision::RankedHost| ranked.chosen && !ranked.victims.is_empty();

@@ -1,4 +1,4 @@
-//! Plans of preemption: who has to leave for a normal request that found no room.
+//! Preemption plans: which victims leave for a normal request that found no capacity.
 
 mod group;
 mod make;
@@ -13,37 +13,38 @@ use ebbtide_model::{Explanation, Seconds};
 use ebbtide_nova::model::AllocationCandidate;
 use uuid::Uuid;
 
-/// What a plan has to obey besides the cloud.
+/// Limits of a plan besides the cloud itself.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
-    /// What is left of the disruption budgets.
+    /// The rest of the disruption budgets.
     pub budgets: Budgets,
-    /// Instances that are no victims this time, for example because a swap with them was just refused.
+    /// Instances that this plan must not use as victims, for example because Placement just refused
+    /// a swap with them.
     pub spared: Vec<Uuid>,
-    /// Compute nodes that are not considered this time.
+    /// Compute nodes that this plan must not use.
     pub avoided: Vec<Uuid>,
     /// Members of server groups that are not on their hosts yet.
     pub expected: Expected,
-    /// Seed for whatever chance the engine's policy allows.
+    /// Seed of the random choices that the engine's policy allows.
     pub seed: u64,
 }
 
-/// One instance of the request and its place.
+/// One instance of the request and its host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedInstance {
     /// The instance.
     pub uuid: Uuid,
     /// Its host.
     pub host: HostRef,
-    /// What to claim, as Placement's candidates have it.
+    /// What to claim, in the form of Placement's allocation candidates.
     pub candidate: AllocationCandidate,
     /// The same, typed.
     pub allocations: Allocations,
-    /// Who leaves for it; empty where there is room.
+    /// The victims that leave for it; empty if the host has enough free capacity.
     pub victims: Vec<Uuid>,
-    /// For the reply: the chosen host first, then alternates: hosts of the same cell that pass and
-    /// have room without anybody's leaving, because Nova's conductor claims them by itself, and
-    /// evicts no server.
+    /// For the reply: the chosen host first, then alternates. An alternate is a host of the same
+    /// cell that passes and has enough free capacity without an eviction, because Nova's conductor
+    /// claims alternates by itself and evicts no server.
     pub selections: Vec<Selected>,
 }
 
@@ -58,56 +59,59 @@ pub struct PlannedVictim {
     pub flavor: String,
     /// Its host.
     pub host: HostRef,
-    /// What we believe that it has in Placement. A swap empties all of it, but for `keeps`.
+    /// What the victim holds in Placement according to the cloud in memory. A swap removes all of
+    /// it except `keeps`.
     pub allocations: Allocations,
-    /// What it goes on having: the disk of a server that is stopped and not deleted. [`Cloud::verify`](crate::Cloud::verify) adds what
-    /// the newcomers do not need, for as long as a server that ends is still there.
+    /// What the victim continues to hold: the disk of a server that is stopped and not deleted.
+    /// [`Cloud::verify`](crate::Cloud::verify) adds what the newcomers do not need, until the
+    /// server is gone.
     pub keeps: Allocations,
-    /// Its consumer generation, if it is known. Without one it must not be named in a swap: read the host's consumers first.
+    /// Its consumer generation, if known. A swap must not name a victim without one: read the
+    /// host's consumers first.
     pub generation: Option<i64>,
     /// Who owns it.
     pub project_id: String,
-    /// Who made it.
+    /// The user that created it.
     pub user_id: String,
     /// What happens to it.
     pub interruption: InterruptionBehaviour,
-    /// From notice to end.
+    /// Time from notice to end.
     pub grace: Seconds,
-    /// Microseconds since 1970, UTC.
+    /// Launch time in microseconds since 1970, UTC.
     pub launched_at: Option<i64>,
-    /// What its loss costs, in the cost module's unit.
+    /// What its loss costs the provider, in the cost module's unit.
     pub cost: f64,
 }
 
-/// Who was second.
+/// The runner-up: the second-best host for an instance of the request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondBest {
-    /// Host.
+    /// Name of the host.
     pub host: String,
-    /// Cost of the cheapest sufficient victims there.
+    /// Cost of the host's cheapest sufficient victim set.
     pub cost: Option<f64>,
-    /// They.
+    /// That victim set.
     pub victims: Vec<Uuid>,
 }
 
-/// Everything that has to happen so that a normal request has its room.
+/// The hosts, claims and victims that give a normal request its capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// In the order of the request.
     pub instances: Vec<PlannedInstance>,
-    /// All who leave, each once. Empty if everything fits after all.
+    /// All victims, each once. Empty if everything fits without an eviction.
     pub victims: Vec<PlannedVictim>,
-    /// What they cost together, in `cost_unit`.
+    /// Total cost of the victims, in `cost_unit`.
     pub cost: f64,
-    /// The cost module's words.
+    /// The cost module's name of its unit.
     pub cost_unit: String,
-    /// False if a limit cut the search; then `gap` bounds how much cheaper it could be.
+    /// False if a limit cut the search; then `gap` bounds how much cheaper the optimum could be.
     pub optimal: bool,
     /// See `optimal`.
     pub gap: f64,
-    /// Who was second, for the first instance that drives somebody out.
+    /// The runner-up for the first instance whose host needs an eviction.
     pub second: Option<SecondBest>,
-    /// Why; names other tenants' servers, so it is for operators.
+    /// The explanation, for operators: it names other tenants' servers.
     pub explanation: Explanation,
 }
 
@@ -118,43 +122,44 @@ pub struct NoPlan {
     pub reason: NoPlanReason,
     /// In words, for operators.
     pub text: String,
-    /// The engine's, as far as it was asked.
+    /// The engine's explanation, if the engine was called.
     pub explanation: Option<Box<Explanation>>,
 }
 
 /// Kinds of reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoPlanReason {
-    /// The request is itself preemptible: it never drives anybody out.
+    /// The request is itself preemptible: it never evicts a server.
     Preemptible,
-    /// The request asks Placement in a way for which h_n is not known: nested or sharing providers, granular groups, devices.
+    /// The request's query to Placement has a form for which h_n is not known: nested or sharing
+    /// providers, granular groups, devices.
     Unsupported,
-    /// No host would have room even without its preemptible instances.
+    /// No host would have enough capacity even without its preemptible instances.
     NoHost,
-    /// Nova's filters let none of the hosts pass that would have room.
+    /// Nova's filters reject every host that would have enough capacity.
     Filtered,
-    /// The preemptible instances that may leave are not enough: protected, leaving, in a task, budgets.
+    /// The evictable preemptible instances are not enough: protected, leaving, in a task, budgets.
     NotEnoughVictims,
     /// The request is malformed.
     BadRequest,
 }
 
-/// What the truth says about a plan.
+/// The result of [`Cloud::verify`](crate::Cloud::verify).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The plan can be carried out; generations are filled in.
     Good,
-    /// The cloud has changed: tell it the truth and plan again.
+    /// The cloud has changed: update it with Placement's current data and plan again.
     Changed(String),
 }
 
-/// The consumers of one provider as Placement has just told them.
+/// The consumers of one provider, as just read from Placement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderTruth {
     /// The provider.
     pub provider: Uuid,
     /// Its generation.
     pub generation: i64,
-    /// Everybody who has something there.
+    /// All consumers with allocations on the provider.
     pub consumers: Vec<Consumer>,
 }

@@ -1,4 +1,4 @@
-//! Whether a plan still holds once Placement has said who has what.
+//! Verifies a plan against the consumers that Placement has just listed.
 
 use super::{Plan, PlannedVictim, ProviderTruth, Verdict};
 use crate::cloud::Cloud;
@@ -7,13 +7,14 @@ use ebbtide_model::InterruptionBehaviour;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// What victims give back, by resource class.
+/// What victims release, by resource class.
 type Freed = BTreeMap<String, i64>;
 
 impl Cloud {
-    /// Holds a plan against what Placement has just said of its hosts' consumers: every victim is there and as big as
-    /// believed, everything that is to be claimed fits once they are gone, and no victim has become superfluous. Inventories are those of
-    /// the cloud. Good: the victims' generations are filled into the plan, and what each goes on holding while it is still there.
+    /// Compares a plan with the consumers that Placement has just listed for its hosts: every
+    /// victim is there and holds what the plan assumes, all claims fit once the victims are gone,
+    /// and no victim has become superfluous. Inventories come from the cloud in memory. If the plan
+    /// is good, fills in the victims' generations and what each victim keeps while it still runs.
     pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
         match self.check(plan, truth) {
             Ok(found) => {
@@ -40,7 +41,7 @@ impl Cloud {
         let mut found = BTreeMap::new();
         for provider in providers {
             let told = truth.iter().find(|told| told.provider == provider);
-            let told = told.ok_or_else(|| format!("nobody said who has what of {provider}"))?;
+            let told = told.ok_or_else(|| format!("the consumers of {provider} are unknown"))?;
             let consumers: BTreeMap<Uuid, &Consumer> = told
                 .consumers
                 .iter()
@@ -100,8 +101,8 @@ impl Cloud {
         Ok(found)
     }
 
-    /// What is left of each class that the plan claims on a provider, with everybody there and the claims made: below zero where
-    /// somebody has to leave.
+    /// For each class that the plan claims on a provider: what is free with all current consumers
+    /// and the claims. Negative where victims have to leave.
     fn free_after_claims(
         &self,
         plan: &Plan,
@@ -143,15 +144,17 @@ impl Cloud {
     }
 }
 
-/// What Placement has said of a victim, and what follows.
+/// A victim's data from Placement, and what it keeps.
 struct Found {
     generation: i64,
     keeps: Allocations,
 }
 
-/// What victims of a provider go on holding until they are gone: everything that the newcomers do not need, so that nobody else is given
-/// it while they still run. Then Nova takes the rest from them as from any server that ends. A server that is stopped does not end, so
-/// nobody would take it: it keeps what it keeps for good. `free`: what is left of each class that is claimed, with the claims made.
+/// What the victims of a provider keep until they are gone: everything that the newcomers do not
+/// need, so that no other consumer gets it while the victims still run. When a victim ends, Nova
+/// removes the rest, as for any deleted server. Nova does not do this for a server that is stopped,
+/// so that one keeps only its permanent `keeps`. `free`: the result of
+/// [`Cloud::free_after_claims`].
 fn keeps<'a>(
     victims: impl Iterator<Item = &'a PlannedVictim>,
     provider: Uuid,

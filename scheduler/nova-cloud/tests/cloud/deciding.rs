@@ -1,4 +1,5 @@
-//! What is decided is what Nova's schedule decides on the same hosts with Placement's candidates attached.
+//! What is decided is what Nova's schedule decides on the same hosts with Placement's candidates
+//! attached.
 
 use crate::kit::{self, NOW, cloud_of, decide, request, settle};
 use ebbtide_nova::fault::Fault;

@@ -308,7 +308,8 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever happened before: with everybody's consumers told once more, it is as if it had been told for the first time.
+    /// Whatever happened before: after a complete read of all consumers, the cloud is as if it had
+    /// been told for the first time.
     #[test]
     fn a_cloud_that_changed_is_one_that_was_always_so(changes in prop::collection::vec(change(), 1..60)) {
         let mut cloud = cloud_of(&[], Options::default(), CloudSettings::default());

@@ -226,7 +226,8 @@ pub fn request(vcpus: i64, many: u128) -> (RequestSpec, Call) {
     (spec, call)
 }
 
-/// Decides with claims that are taken unless `refuse` says otherwise. What comes of it, and the hosts that were tried.
+/// Decides with claims that are taken unless `refuse` says otherwise. What comes of it, and the
+/// hosts that were tried.
 pub fn decide(
     cloud: &Cloud,
     mut spec: RequestSpec,

@@ -41,7 +41,8 @@ fn server_of(hosts: usize) -> impl Strategy<Value = Server> {
     })
 }
 
-/// The cheapest way: cost in seconds of started hours, then victims. `None`: there is none.
+/// The cheapest plan: cost in seconds of started hours, then number of victims. `None`: there is
+/// none.
 fn cheapest(
     hosts: &[i64],
     servers: &[Server],
@@ -111,7 +112,7 @@ proptest! {
         policy in select(vec![None, None, Some("anti-affinity"), Some("affinity")]),
         members in prop::collection::btree_set(0_usize..8, 0..2),
     ) {
-        // Nobody is on a host where he does not fit.
+        // Drops servers that do not fit on their host.
         let mut servers = servers;
         let mut used = vec![0; hosts.len()];
         servers.retain(|server| {
@@ -156,7 +157,7 @@ proptest! {
             prop_assert_eq!(&victim.host.host, &kit::host_name(own.host as u128));
             prop_assert_eq!(victim.generation, Some(1));
         }
-        // Everybody has a place, and what is left over there is not negative.
+        // Every instance has a host, and what is left there is not negative.
         let uuids: Vec<_> = plan.instances.iter().map(|instance| instance.uuid).collect();
         prop_assert_eq!(uuids, (0..many as u128).map(fresh).collect::<Vec<_>>());
         let of_instances: BTreeSet<_> = plan.instances.iter().flat_map(|i| i.victims.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! What disagrees: pure.
+//! Compares the data of an audit. Pure.
 
 use super::Report;
 use crate::preemption::{Preemption, ReplyWhen, State};
@@ -10,18 +10,18 @@ use uuid::Uuid;
 /// Amounts by resource class.
 pub(super) type Amounts = BTreeMap<String, u64>;
 
-/// A compute node as Placement has it.
+/// A compute node in Placement.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     /// Host of the service.
     pub name: String,
-    /// What may be given of each class: `(total - reserved) * allocation_ratio`.
+    /// Capacity of each class: `(total - reserved) * allocation_ratio`.
     pub capacity: Amounts,
-    /// Who holds what.
+    /// What each consumer holds.
     pub consumers: BTreeMap<Uuid, Amounts>,
 }
 
-/// A server that lives.
+/// A server that is not deleted.
 #[derive(Debug, Clone, Default)]
 pub struct Server {
     /// Its owner's name for it.
@@ -30,19 +30,19 @@ pub struct Server {
     pub provider: Option<Uuid>,
     /// `active`, `stopped`, …
     pub vm_state: String,
-    /// What is being done to it.
+    /// Nova's current task.
     pub task_state: Option<String>,
-    /// It holds room where it is: not shelved and offloaded, not without a host.
+    /// True if it occupies its host: not shelved and offloaded, not without a host.
     pub holds_room: bool,
-    /// What it takes of its host while it is there and not at rest: the disk only of one that is
-    /// stopped or suspended.
+    /// What it uses of its host while it is there and has no task: only the disk if it is stopped
+    /// or suspended.
     pub runs_on: Amounts,
 }
 
-/// A migration that has not ended: its id is a consumer, too.
+/// A migration that has not ended. Its id is a consumer, too.
 #[derive(Debug, Clone)]
 pub struct Migration {
-    /// Whose.
+    /// Its server.
     pub server: Uuid,
 }
 
@@ -51,19 +51,20 @@ pub struct Migration {
 pub struct Row {
     /// Its id.
     pub id: Uuid,
-    /// Nova's request.
+    /// Nova's request id.
     pub request_id: String,
     /// The scheduler that drives it.
     pub owner: String,
-    /// That scheduler has given a sign of life lately, in the life in which it took the row.
+    /// True if that scheduler has sent a heartbeat recently, with the epoch in which it took the
+    /// row.
     pub is_driven: bool,
-    /// How long nothing was written to it, in seconds.
+    /// Seconds since the last write to it.
     pub quiet_seconds: i64,
-    /// What stands in it; `None` if that cannot be read.
+    /// Its record; `None` if it is unreadable.
     pub record: Option<Preemption>,
 }
 
-/// Everything that was read, as near to one moment as asking allows.
+/// The data of an audit, read as close together as possible.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     /// By provider.
@@ -81,7 +82,7 @@ pub struct Picture {
 pub struct Finding {
     /// Stable code, as in `docs/errors.md`.
     pub code: &'static str,
-    /// What it is about: a host, a server, a consumer, a preemption.
+    /// Its subject: a host, a server, a consumer or a preemption.
     pub subject: String,
     /// What is wrong.
     pub what: String,
@@ -89,12 +90,12 @@ pub struct Finding {
     pub next: &'static str,
 }
 
-/// An evacuation of which nothing was heard for so long after all its times is stuck.
+/// An evacuation counts as stuck this long after all its deadlines without a report.
 const STUCK_SECONDS: i64 = 900;
-/// An agent tells of a victim that is gone well within this time.
+/// An agent reports a victim's end well within this time.
 const UNNOTICED_SECONDS: i64 = 120;
 
-/// Names every disagreement.
+/// Finds every disagreement.
 #[must_use]
 pub fn compare(picture: &Picture) -> Report {
     let mut findings = Vec::new();
@@ -114,7 +115,7 @@ pub fn compare(picture: &Picture) -> Report {
     }
 }
 
-/// What each consumer holds of which provider.
+/// What each consumer holds, by provider.
 fn held(picture: &Picture) -> BTreeMap<Uuid, Allocations> {
     let mut held: BTreeMap<Uuid, Allocations> = BTreeMap::new();
     for (provider, host) in &picture.hosts {
@@ -147,10 +148,10 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Hosts on which more runs than they have, and victims that run on although no consumer holds
-/// their room any more: Placement shows it as free, and gives it to others.
+/// Finds hosts on which more runs than they have, and running victims whose capacity no consumer
+/// holds: Placement shows that capacity as free and gives it to others.
 fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
-    // Answered at once, a newcomer starts beside those who leave for it, as the operator wishes.
+    // With an early answer a newcomer starts beside its victims, as the operator has configured.
     let early: BTreeSet<Uuid> = records(picture)
         .filter(|(_, record)| record.reply_when == ReplyWhen::AtOnce && record.answered)
         .flat_map(|(_, record)| record.newcomers.iter().map(|newcomer| newcomer.instance))
@@ -168,8 +169,8 @@ fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
     }
     for (provider, host) in &picture.hosts {
         for (class, runs) in runs.remove(provider).unwrap_or_default() {
-            // A class of which the provider has nothing comes from elsewhere: a disk that is
-            // shared, or CPUs under another name.
+            // A class that the provider does not have comes from elsewhere: a shared disk, or CPUs
+            // under another class.
             let capacity = host.capacity.get(&class).copied();
             if let Some(capacity) = capacity.filter(|capacity| runs > *capacity) {
                 findings.push(Finding {
@@ -186,7 +187,7 @@ fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What victims of a preemption run on at a provider and neither they nor its newcomers hold.
+/// What a preemption's running victims use at a provider and neither they nor its newcomers hold.
 fn unseen(
     row: &Row,
     record: &Preemption,
@@ -231,7 +232,7 @@ fn unseen(
             code: "EB-AUDIT-011",
             subject: format!("preemption {} of {}", row.id, row.request_id),
             what: format!(
-                "{} of its victims {} run on {} and nobody holds that",
+                "{} of its victims {} run on {} without an allocation",
                 amounts.join(", "),
                 who.join(", "),
                 host.name
@@ -270,7 +271,7 @@ fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
     let moving: BTreeSet<Uuid> = picture.migrations.values().map(|m| m.server).collect();
     let nothing = Allocations::new();
     for (uuid, server) in &picture.servers {
-        // What is under way is not to be judged.
+        // A server in transition is not checked.
         if server.task_state.is_some() || moving.contains(uuid) || leaving.contains(uuid) {
             continue;
         }
@@ -291,7 +292,7 @@ fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
                 next: "its room may be given to others: nova-manage placement heal_allocations",
             });
         }
-        // A provider without a compute node (shared storage) is nobody's host.
+        // A provider without a compute node (shared storage) belongs to no host.
         let elsewhere = allocations
             .keys()
             .filter(|provider| Some(**provider) != home);
@@ -332,7 +333,7 @@ fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Ve
             found(
                 "EB-AUDIT-006",
                 format!(
-                    "nobody drives it: {} has given no sign of life lately",
+                    "no scheduler drives it: {} has given no sign of life lately",
                     row.owner
                 ),
                 "start a scheduler: it adopts what it finds",
@@ -359,7 +360,7 @@ fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Ve
                             "its newcomer {} holds nothing in Placement",
                             newcomer.instance
                         ),
-                        "somebody has deleted the claim; the victims that can stay are spared when the caller gives up",
+                        "the claim was deleted; the victims that can stay are spared when the caller gives up",
                     );
                 }
             }

@@ -1,6 +1,7 @@
-//! An audit: Placement, Nova's databases and the ledger, held against each other.
+//! An audit compares Placement, Nova's databases and the ledger.
 //!
-//! [`read`] asks them, [`compare`] looks: it is pure, and each disagreement that it can name has a code of its own.
+//! [`read`] reads the data, and [`compare`] compares them: it is pure, and each kind of
+//! disagreement has its own code.
 
 mod compare;
 mod read;
@@ -10,23 +11,23 @@ pub use read::read;
 
 use serde::Serialize;
 
-/// What an audit has found.
+/// The result of an audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Compute nodes that were looked at.
+    /// Number of compute nodes checked.
     pub hosts: usize,
-    /// Servers that live.
+    /// Number of servers that are not deleted.
     pub servers: usize,
     /// Consumers in Placement.
     pub consumers: usize,
     /// Preemptions under way.
     pub preemptions: usize,
-    /// What disagrees, the worst first. None: all is in order.
+    /// The disagreements, the worst first. Empty: everything agrees.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// What a later look finds as well, in its words: the rest was under way.
+    /// The findings that a later audit confirms, in its words. The others were transitions.
     #[must_use]
     pub fn confirmed_by(&self, later: &Self) -> Self {
         let known = |found: &&Finding| {

@@ -1,4 +1,4 @@
-//! Asks Placement, Nova's databases and the ledger.
+//! Reads Placement, Nova's databases and the ledger.
 
 use super::compare::{Amounts, Host, Migration, Picture, Row, Server};
 use crate::configure;
@@ -13,18 +13,20 @@ use uuid::Uuid;
 
 /// Providers that are read at the same time.
 const AT_ONCE: usize = 4;
-/// A scheduler that was silent for so long does not drive anything.
+/// A scheduler without a heartbeat for this long counts as dead.
 const SILENT_MILLIS: i64 = 60_000;
 
-/// Reads all three. `progress` hears how many compute nodes were read of how many.
+/// Reads all three. `progress` gets the number of compute nodes that were read, and the total.
 ///
 /// # Errors
-/// Whatever is away, or refuses us: an audit of half the cloud would find what is not so.
+/// Any source that is unavailable or refuses access: an audit of incomplete data would report false
+/// disagreements.
 pub async fn read(
     conf: &NovaConf,
     progress: impl Fn(usize, usize),
 ) -> Result<Picture, NovaServiceError> {
-    // The ledger first: what it does not know yet is younger than what is read next, and shows as a task of its server.
+    // The ledger comes first: a preemption that it does not show yet is younger than the other
+    // reads, and appears there as a task of its server.
     let rows = ledger(conf).await?;
     let nova = NovaDb::connect(&configure::databases(conf)?).await?;
     nova.cells().await?;
@@ -122,7 +124,7 @@ async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), Nova
     Ok((picture, nodes))
 }
 
-/// What a server takes of its host, from its row, which is what its compute books.
+/// What a server uses of its host, from its row, as its compute accounts for it.
 fn runs_on(instance: &Instance) -> Amounts {
     let vm_state = instance.vm_state.as_deref().unwrap_or_default();
     let amount = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -140,14 +142,14 @@ fn runs_on(instance: &Instance) -> Amounts {
         takes.insert("MEMORY_MB".to_owned(), amount(instance.memory_mb));
     }
     if matches!(vm_state, "error" | "shelved_offloaded" | "deleted") {
-        // What is left of it is not known.
+        // The rest of its usage is unknown.
         takes.clear();
     }
     takes.retain(|_, amount| *amount > 0);
     takes
 }
 
-/// `None`: Placement knows no such provider; the compute makes it when it starts.
+/// `None`: the provider does not exist in Placement; the compute creates it when it starts.
 async fn read_host(
     placement: &Placement,
     provider: Uuid,

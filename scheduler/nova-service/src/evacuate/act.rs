@@ -1,4 +1,4 @@
-//! What is due, done.
+//! Executes the actions that are due.
 
 use super::Outcome;
 use super::drive::{Driver, Lost};
@@ -15,17 +15,18 @@ use oslo_messaging::CallerState;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Where messages of the scheduler come from.
+/// The `source` of the scheduler's messages.
 const SOURCE: &str = "/ebbtide/scheduler";
-/// How long a service that is away rests before it is asked again.
+/// Pause before the scheduler asks an unavailable service again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// How long a request without a message may still be redelivered to somebody: as long as its caller waits without heartbeats
-/// (`rpc_response_timeout`).
+/// How long the broker may still redeliver the message of a request whose record has no caller
+/// here: as long as the caller waits without heartbeats (`rpc_response_timeout`).
 const REDELIVERY: Seconds = Seconds(60);
-/// How often the databases are asked whether the caller waits, before nobody is told for lack of an answer.
+/// How often the scheduler asks the databases whether the caller still waits. Without an answer it
+/// sends no notice.
 const CALLER_TRIES: u32 = 3;
-/// How often a missing reply queue is looked for again: 15 s in all. Callers of oslo.messaging
-/// connect again after 1, 3, 7 s at the latest.
+/// How often the scheduler checks again for a missing reply queue: for 15 s in total. Callers of
+/// oslo.messaging reconnect after 1, 3 and at most 7 s.
 const REPLY_QUEUE_TRIES: u32 = 30;
 
 impl Driver {
@@ -53,9 +54,10 @@ impl Driver {
             Action::Notify(order) => self.notify(order).await,
             Action::Spare(victim) => self.spare(*victim).await,
             Action::Answer => {
-                // Written before it is said: whoever finds the row then repeats the answer, and nobody calls it off any more.
+                // The scheduler writes the record before it answers. A scheduler that finds the row
+                // later then repeats the answer, and the preemption is not withdrawn any more.
                 self.feed(&Input::Answered).await?;
-                // A report that another scheduler wrote was faster: it may have called everything off.
+                // Another scheduler wrote a report first, which may have withdrawn the preemption.
                 if !self.held.record.answered {
                     return Ok(());
                 }
@@ -105,8 +107,8 @@ impl Driver {
         }
     }
 
-    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much.
-    /// A scheduler that cannot know begins nothing.
+    /// Whether more runs on a newcomer's host than Placement shows, so that the swap overcommitted
+    /// it. If this cannot be determined, the scheduler does not begin.
     async fn overfull(&self) -> Option<String> {
         for newcomer in &self.held.record.newcomers {
             for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {
@@ -120,7 +122,7 @@ impl Driver {
         None
     }
 
-    /// After a conflict the hosts are not as they were thought to be.
+    /// Schedules a read of the hosts: a conflict has shown that their known state is wrong.
     pub(super) fn mark_hosts(&self) {
         let record = &self.held.record;
         let claims = record.newcomers.iter().map(|newcomer| &newcomer.claim);
@@ -132,14 +134,15 @@ impl Driver {
         }
     }
 
-    /// Whether the caller still waits. In doubt, no: nobody is evicted for a request of which nobody knows.
+    /// Whether the caller still waits. In doubt the answer is no: the scheduler evicts no server
+    /// for a request that may not exist any more.
     async fn caller_waits(&self) -> bool {
         let record = &self.held.record;
         match (&self.waiting, self.adopted_at) {
             (Some(waiting), _) => {
                 let mut state = waiting.caller.ask().await;
                 // After a restart of the broker the scheduler may read a request before its caller
-                // has made its reply queue again.
+                // has declared its reply queue again.
                 for _ in 0..REPLY_QUEUE_TRIES {
                     if state != CallerState::Missing || !pause(shared_stop(self), RETRY_PAUSE).await
                     {
@@ -175,7 +178,7 @@ impl Driver {
             }
             match known {
                 Some(wait) if wait.waits() => wanted = true,
-                // As long as one of several is wanted, room is made.
+                // The preemption goes on as long as one of several newcomers is wanted.
                 Some(wait) => {
                     tracing::info!(preemption = %self.held.id, instance = %newcomer.instance, "{wait:?}");
                 }
@@ -227,7 +230,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Hands a message to the broker. False, after a pause, if it did not take it: it is due again then.
+    /// Sends a message to the broker. If the broker does not accept it, pauses and returns false;
+    /// the action stays due.
     async fn send(&self, host: &str, id: Uuid, body: Body) -> bool {
         match self.all.send(host, id, body).await {
             Ok(()) => true,
@@ -263,7 +267,7 @@ impl Driver {
             ended_at: at.as_millis(),
             unbilled_seconds: match (unbilled, how, victim.launched_at) {
                 (Some(time), ..) => i64::from(time.0),
-                // The agent did not know since when it ran.
+                // The agent did not know the start time.
                 (None, EvacuatedHow::Migrated, _) | (None, _, None) => 0,
                 (None, _, Some(since)) => at.millis_since(since) / 1000 % 3600,
             },
@@ -288,7 +292,7 @@ impl Driver {
 }
 
 impl super::Evacuations {
-    /// Hands a message for an agent to the broker.
+    /// Sends a message for an agent to the broker.
     pub(super) async fn send(&self, host: &str, id: Uuid, body: Body) -> Result<(), BusError> {
         let message = Message {
             id: MessageId(id),
@@ -305,7 +309,8 @@ impl super::Evacuations {
         let queue = self.shared.prefix.agent(host)?;
         let outgoing = Outgoing::cloud_event(id, bytes);
         match self.shared.bus.publish(&queue, &outgoing).await {
-            // The agent has never been there, since it declares its queue when it starts. The queue keeps the message until it comes.
+            // The agent declares its queue when it starts, so it has never started. The queue keeps
+            // the message until the agent starts.
             Err(BusError::Unroutable { .. }) => {
                 self.shared.bus.declare(&queue).await?;
                 self.shared.bus.publish(&queue, &outgoing).await
@@ -315,7 +320,8 @@ impl super::Evacuations {
     }
 }
 
-/// The same words about the same evacuation have the same identifier, whoever sends them.
+/// A message identifier. The same message about the same evacuation has the same identifier, no
+/// matter which scheduler sends it.
 fn named(victim: &Victim, words: &str) -> Uuid {
     Uuid::new_v5(&victim.evacuation.0, words.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Rows of schedulers that died, and of our own earlier lives.
+//! Adoption of rows from schedulers that died and from earlier processes of this scheduler.
 
 use super::{Evacuations, Held, document, read};
 use crate::error::NovaServiceError;
@@ -8,18 +8,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often a scheduler says that it lives, and looks after the others.
+/// Interval of this scheduler's heartbeat and of its check of the other schedulers.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
-/// How often a scheduler looks whether others have written reports into the records that it drives.
+/// Interval of the check for reports that other schedulers have written into this scheduler's
+/// records.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Evacuations {
-    /// Goes on with what an earlier life of this scheduler left behind.
+    /// Continues the records of an earlier process of this scheduler.
     pub(super) async fn adopt_own(&self) -> Result<(), NovaServiceError> {
-        // Victims of others' rows are not to be planned with, either.
+        // Plans must not use victims of other schedulers' rows, either.
         self.freshen().await?;
         for row in self.shared.ledger.open_rows().await? {
-            // The start may be tried again: what the first try has begun with goes on.
+            // The start may be retried. Rows that the first try has begun stay with it.
             if row.owner.name == self.shared.owner.name && !self.shared.begun.contains(row.id) {
                 self.adopt(row).await?;
             }
@@ -47,7 +48,8 @@ impl Evacuations {
                 async move {
                     match all.beat().await {
                         Ok(()) => {}
-                        // Its rows are another process's now. Two that answer to one name would take each other's.
+                        // Another process with the same name owns the rows now. Two processes with
+                        // one name would take each other's rows.
                         Err(error @ LedgerError::Superseded { .. }) => {
                             all.shared.tasks.fail(error);
                         }
@@ -57,7 +59,7 @@ impl Evacuations {
             });
     }
 
-    /// Says that it lives, and adopts rows whose scheduler died.
+    /// Writes a heartbeat and adopts rows whose scheduler died.
     pub(crate) async fn beat(&self) -> Result<(), LedgerError> {
         self.shared.ledger.beat(&self.shared.owner).await?;
         let owners = self.shared.ledger.owners().await?;
@@ -89,7 +91,7 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Tells drivers what version their rows have, all with one question.
+    /// Tells the drivers the versions of their rows, with one query for all of them.
     async fn look(&self) -> Result<(), LedgerError> {
         let driven: Vec<Uuid> = self.driven(|driven| driven.keys().copied().collect());
         if driven.is_empty() {
@@ -104,7 +106,8 @@ impl Evacuations {
         self.driven(|all| {
             for id in driven {
                 if let Some(driven) = all.get(&id) {
-                    // A row that is not among ours is somebody else's, or finished: that is later than any version.
+                    // A row that is not among this scheduler's rows belongs to another scheduler or
+                    // is finished. Both count as newer than any version.
                     let version = versions.get(&id).copied().unwrap_or(i64::MAX);
                     driven.version.send_replace(version);
                 }
@@ -113,7 +116,7 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Makes a row ours and drives it, unless another scheduler was faster.
+    /// Takes a row over and drives it, unless another scheduler was faster.
     pub(crate) async fn adopt(&self, row: LedgerRow) -> Result<(), LedgerError> {
         let (id, owner) = (row.id, row.owner.clone());
         if let Some(held) = self.take_over(row, None).await? {
@@ -128,8 +131,8 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Makes a row ours, with the name of who answers its caller if that changes. `None`: somebody else was faster, or it cannot be
-    /// read.
+    /// Makes this scheduler the owner of a row, and `answerer` the one that answers its caller if
+    /// that changes. `None`: another scheduler was faster, or the row is unreadable.
     pub(super) async fn take_over(
         &self,
         row: LedgerRow,
@@ -137,7 +140,8 @@ impl Evacuations {
     ) -> Result<Option<Held>, LedgerError> {
         let owner = &self.shared.owner;
         if owner.is_superseded_by(&row.owner) {
-            // Known before the next heartbeat. Two that answer to one name would take the row from each other as fast as they can write.
+            // The row shows this before the next heartbeat does. Two processes with one name would
+            // take the row from each other as fast as they can write.
             self.shared.tasks.fail(LedgerError::Superseded {
                 name: owner.name.clone(),
                 epoch: owner.epoch,

@@ -1,14 +1,16 @@
-//! Rows that this process is about to drive, or drives: those of its own that are not among them were forgotten.
+//! Rows that this process drives or is about to drive. A row of this process that is not among them
+//! is an orphan.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Which rows somebody here has begun with, and how many there are for each: a request can come twice.
+/// The rows that tasks of this process have begun, with the number of tasks for each: a request can
+/// arrive twice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Begun(Arc<Mutex<HashMap<Uuid, usize>>>);
 
-/// As long as it lives somebody has begun with a row.
+/// A guard: as long as it lives, its row counts as begun by this process.
 #[derive(Debug)]
 pub(super) struct Beginning {
     begun: Begun,
@@ -16,7 +18,8 @@ pub(super) struct Beginning {
 }
 
 impl Begun {
-    /// Somebody begins with a row: before its first write, whose answer may never come.
+    /// Marks a row as begun. The caller does this before the first write, whose answer may never
+    /// arrive.
     pub(super) fn with(&self, row: Uuid) -> Beginning {
         *self.lock().entry(row).or_default() += 1;
         Beginning {

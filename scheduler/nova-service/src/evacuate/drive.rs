@@ -9,35 +9,38 @@ use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The longest wait in one piece.
+/// The longest single wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long a ledger that is away rests before it is asked again.
+/// Pause before the scheduler asks an unavailable ledger again.
 const LEDGER_PAUSE: Duration = Duration::from_millis(500);
 
-/// A record, its row and everybody who waits for it.
+/// The driver of one record: the record, its row and the tasks that wait for it.
 pub(super) struct Driver {
     pub(super) all: Evacuations,
     pub(super) held: Held,
     pub(super) waiting: Option<Attached>,
-    /// The swap may have been sent before: then a refusal does not tell that it was not taken.
+    /// The swap may have been sent before. Then a refusal does not prove that Placement did not
+    /// take it.
     pub(super) swap_sent: bool,
-    /// A record without a caller was adopted then: the request may still be redelivered to somebody.
+    /// When this scheduler adopted a record without a caller. The broker may still redeliver the
+    /// request's message.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
     /// All newcomers were deleted.
     gone: mpsc::UnboundedReceiver<()>,
     attach: mpsc::UnboundedReceiver<Attached>,
-    /// Somebody else had written the row, and it was read again: what was due before need not be due any more.
+    /// Another scheduler wrote the row, and the driver has read it again. Actions that were due
+    /// before may not be due any more.
     reloaded: bool,
-    /// The row's version as it was last seen: another scheduler may have written a report into it.
+    /// The last known version of the row. Another scheduler may have written a report into it.
     seen: watch::Receiver<i64>,
 }
 
-/// The row is not ours any more.
+/// This scheduler has lost the row.
 pub(super) struct Lost;
 
 impl Evacuations {
-    /// Drives a record for a caller who waits here.
+    /// Drives a record for a caller that waits at this scheduler.
     pub(super) async fn drive_for(&self, held: Held, caller: CallState) -> Outcome {
         let (tell, told) = oneshot::channel();
         let waiting = Attached {
@@ -106,13 +109,14 @@ impl Driver {
                     return self.close().await;
                 }
                 if !self.wait(&stop).await? {
-                    // The record is durable; whoever comes next goes on with it.
+                    // The record is durable; the scheduler that adopts it continues.
                     return Ok(());
                 }
                 continue;
             }
             for action in due {
-                // Notices that are not out yet need not go out.
+                // If the newcomers are gone, the scheduler need not send notices that it has not
+                // sent yet.
                 if self.gone.try_recv().is_ok() {
                     self.newcomers_are_gone().await?;
                     break;
@@ -128,7 +132,7 @@ impl Driver {
         }
     }
 
-    /// Waits for a report, a caller, time, or the end. False: the scheduler has to end.
+    /// Waits for a report, a caller, a due time or the stop. False: the scheduler stops.
     async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Result<bool, Lost> {
         let until = self
             .held
@@ -167,7 +171,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Their allocations are gone, too, or are about to be.
+    /// Records that the newcomers were deleted. Nova has deleted their allocations or is about to.
     async fn newcomers_are_gone(&mut self) -> Result<(), Lost> {
         for newcomer in &self.held.record.newcomers {
             tracing::info!(
@@ -181,12 +185,13 @@ impl Driver {
 
     async fn report(&mut self, report: Report) -> Result<(), Lost> {
         let fed = self.feed(&Input::Report(&report.body)).await;
-        // A report that could not be written is not acknowledged and comes again, to whoever drives the record then.
+        // A report that could not be written is not acknowledged. The broker delivers it again to
+        // the scheduler that drives the record then.
         let _ = report.written.send(fed.is_ok());
         fed
     }
 
-    /// Takes in an input and writes the record if it has changed.
+    /// Processes an input and writes the record if it has changed.
     pub(super) async fn feed(&mut self, input: &Input<'_>) -> Result<(), Lost> {
         let before = self.held.record.state;
         let changed = self
@@ -205,7 +210,8 @@ impl Driver {
                 "{} -> {}", before.as_str(), after.as_str()
             );
         }
-        // What Placement says is read anew by whoever adopts the row, so that state alone need not be written.
+        // A scheduler that adopts the row reads the answer from Placement again, so this state
+        // alone need not be written.
         if after == State::Claimed {
             return Ok(());
         }
@@ -232,8 +238,9 @@ impl Driver {
         }
     }
 
-    /// Somebody else has written the row: a report that came to another scheduler. If it is still ours, what they wrote counts, and what we
-    /// were about to write comes about again, because everything is decided by the state.
+    /// Reads the row again after another scheduler wrote it: that scheduler received a report. If
+    /// the row still belongs to this scheduler, the other scheduler's version counts. This
+    /// scheduler's unwritten change occurs again, because the state decides every action.
     async fn reload(&mut self) -> Result<(), Lost> {
         loop {
             match self.all.shared.ledger.row(self.held.id).await {
@@ -244,7 +251,7 @@ impl Driver {
                     self.held.version = row.version;
                     self.held.record = record;
                     self.reloaded = true;
-                    // What was to be written about its newcomers may be lost.
+                    // The unwritten change about the newcomers may be lost.
                     self.all.driven(|driven| {
                         if let Some(driven) = driven.get_mut(&self.held.id) {
                             driven.told_gone = false;
@@ -270,7 +277,7 @@ impl Driver {
         }
     }
 
-    /// The end: the victims can be planned with again.
+    /// Finishes the record. Plans may use its victims again.
     async fn close(&mut self) -> Result<(), Lost> {
         let record = &self.held.record;
         let document = document(record);
@@ -312,7 +319,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells whoever waits; only the first time.
+    /// Sends the outcome to the waiting request; only the first call does.
     pub(super) fn tell(&mut self, outcome: Outcome) {
         if let Some(waiting) = self.waiting.take() {
             let _ = waiting.outcome.send(outcome);

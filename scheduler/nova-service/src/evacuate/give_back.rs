@@ -1,4 +1,4 @@
-//! What a record's driver writes into Placement and reads from it; `ebbtide-swap` does it.
+//! The access of a record's driver to Placement; `ebbtide-swap` implements it.
 
 use super::drive::{Driver, Lost};
 use crate::facts::{Facts, ProviderGuard};

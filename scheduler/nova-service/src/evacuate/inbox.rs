@@ -1,4 +1,4 @@
-//! What agents say. Acknowledged once it is in the ledger.
+//! Processes agents' reports. A report is acknowledged once it is in the ledger.
 
 use super::voices::{Heard, Voices};
 use super::{Evacuations, Report, read};
@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Reports in hand at the same time. Each may be as large as the broker lets it be, until it is
-/// looked at.
+/// Reports that are processed at the same time. Each may have the maximum size that the broker
+/// allows until it is parsed.
 const PREFETCH: u16 = 64;
-/// How long a report rests that could not be written, before it goes back to the queue.
+/// Pause before a report that could not be written returns to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Evacuations {
@@ -42,8 +42,8 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Waits for nothing but this process: what takes longer is done beside the reports of the
-    /// other agents.
+    /// Processes one delivery without waiting for other services. Slower work runs in a task of its
+    /// own, beside the reports of other agents.
     async fn deal_with(&self, mut delivery: Delivery, rejects: &Arc<Rejects>, voices: &mut Voices) {
         let message = match Message::from_bytes(&delivery.body) {
             Ok(message) => message,
@@ -67,7 +67,7 @@ impl Evacuations {
         };
         delivery.cut_short();
         let Some(evacuation) = evacuation_of(&message.body) else {
-            // Heartbeats: Nova itself knows its hosts.
+            // Heartbeats are not stored: Nova itself knows its hosts.
             if let Body::Heartbeat(beat) = &message.body {
                 self.listen_for_a_second_agent(beat, voices);
             }
@@ -88,7 +88,8 @@ impl Evacuations {
                 .then_some(told)
         });
         if let Some(told) = driven_here {
-            // Waited for elsewhere: one record that waits must not hold up the reports of the others.
+            // A separate task waits, so that one waiting record does not delay the reports of the
+            // others.
             let stop = self.shared.tasks.stop().clone();
             self.shared.tasks.spawn("agents-report", async move {
                 if matches!(told.await, Ok(true)) {
@@ -128,7 +129,8 @@ impl Evacuations {
         }
     }
 
-    /// A report about a record that another scheduler drives, or nobody: written into the ledger, where its driver finds it.
+    /// Writes a report into the ledger if no task of this process drives its record. The record's
+    /// driver finds it there.
     async fn write_elsewhere(
         &self,
         evacuation: EvacuationId,
@@ -161,7 +163,8 @@ impl Evacuations {
         }
     }
 
-    /// An agent follows a notice that nobody stands by any more: it is asked to let its server live.
+    /// Handles a report about an evacuation that no open record contains. If the agent still
+    /// follows its notice, the scheduler asks it to spare the server.
     async fn answer_stranger(
         &self,
         evacuation: EvacuationId,
@@ -175,7 +178,7 @@ impl Evacuations {
             code = "EB-DOOR-024",
             %evacuation,
             server = %report.server_id,
-            "an agent follows a notice that nobody stands by any more; it is asked to let the server live"
+            "an agent follows a notice that was withdrawn; it is asked to let the server live"
         );
         let spare = Body::Spare(Spare {
             evacuation_id: evacuation,

@@ -1,8 +1,10 @@
-//! Preemptions under way: what the records say is due is done here, and what comes of it is written before anything else is done.
+//! Drives preemptions: executes what a record says is due and writes the outcome before it does
+//! anything else.
 //!
-//! One task drives one record. Schedulers share the ledger: each row has an owner, every write names the version that it changes, and
-//! the rows of a scheduler that died are adopted by the others. Whoever holds the caller's message takes the row over, because only it
-//! can answer.
+//! One task drives one record. Schedulers share the ledger: each row has an owner, every write
+//! names the version that it changes, and the other schedulers adopt the rows of a scheduler that
+//! died. The scheduler that has the caller's message takes the row over, because only that
+//! scheduler can answer.
 
 mod act;
 mod adopt;
@@ -35,30 +37,34 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-/// How long a row rests that somebody else has just written, before it is taken over again.
+/// Pause before the scheduler tries again to take over a row that another scheduler has just
+/// written.
 const TAKE_OVER_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often, and after what rest, a ledger that is away is asked to take a new row: ten seconds in all.
+/// Retries of writing a new row to an unavailable ledger, and the pause between them: ten seconds
+/// in total.
 const LEDGER_TRIES: u32 = 20;
 const LEDGER_PAUSE: Duration = Duration::from_millis(500);
 
-/// What became of a preemption, for the request that wanted it.
+/// The outcome of a preemption, for the request that needed it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
-    /// The room is there (or will be, where the answer goes at once): this is the reply's result.
+    /// The capacity is free, or will be if the policy answers at once. The value is the reply's
+    /// result.
     Room(Value),
-    /// Placement has refused the swap; nothing has happened.
+    /// Placement has refused the swap; nothing has changed.
     Refused(String),
-    /// It was called off and everything was given back: why (`None`: another scheduler knows), and
-    /// in words.
+    /// The preemption was withdrawn and everything was given back. The reason (`None`: another
+    /// scheduler knows it) and the reason in words.
     Withdrawn(Option<CalledOff>, String),
-    /// This scheduler drives it no more: it has to end, or another one has taken it over.
+    /// This scheduler does not drive the record any more: it stops, or another scheduler has taken
+    /// the record over.
     Elsewhere,
     /// Another scheduler, or another delivery of the same request here, answers the caller.
     Unanswered,
 }
 
-/// What drives preemptions. Cheap to clone.
+/// The driver of all preemptions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Evacuations {
     shared: Arc<Shared>,
@@ -73,59 +79,61 @@ struct Shared {
     policy: Policy,
     tasks: Tasks,
     metrics: Metrics,
-    /// Who drives what, for reports.
+    /// The records that tasks of this process drive. Reports are routed by it.
     driven: Mutex<HashMap<Uuid, Driven>>,
-    /// Rows with which somebody here has begun.
+    /// Rows that tasks of this process have begun.
     begun: Begun,
     /// Rows of all schedulers.
     open: open::OpenRows,
 }
 
-/// An instance for which room is made or was made just now, by any scheduler of the ledger.
+/// An instance for which a preemption by any scheduler of the ledger is under way or has just
+/// ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Newcomer {
     pub(crate) instance: Uuid,
-    /// The service's host where it goes.
+    /// The host (nova-compute service) where the instance goes.
     pub(crate) host: String,
-    /// Its preemption is not over.
+    /// The preemption has not ended.
     pub(crate) under_way: bool,
 }
 
-/// How long after its end a preemption's newcomers are told of: by then their rows have hosts.
+/// How long after the end of a preemption its newcomers are still reported. By then their rows have
+/// hosts.
 const OF_LATE_MILLIS: i64 = 120_000;
 
 /// A record that a task of this process drives.
 struct Driven {
     victims: Vec<ServerId>,
     newcomers: Vec<Uuid>,
-    /// Hears that all newcomers were deleted.
+    /// Signals that all newcomers were deleted.
     gone: mpsc::UnboundedSender<()>,
-    /// That was said.
+    /// The signal was sent.
     told_gone: bool,
     reports: mpsc::UnboundedSender<Report>,
     attach: mpsc::UnboundedSender<Attached>,
-    /// The row's version as it was last seen in the ledger.
+    /// The last known version of the row in the ledger.
     version: watch::Sender<i64>,
 }
 
-/// A report of an agent, and what to tell when it is written.
+/// A report of an agent, and the channel that tells whether it was written.
 struct Report {
     body: Body,
     written: oneshot::Sender<bool>,
 }
 
-/// A request that waits for a record that is driven already.
+/// A request that waits for a record that a task already drives.
 struct Attached {
     caller: CallState,
     outcome: oneshot::Sender<Outcome>,
 }
 
-/// A row that is ours.
+/// A row that this scheduler owns.
 struct Held {
     id: Uuid,
     version: i64,
     record: Preemption,
-    /// As long as it is held nobody else here adopts it.
+    /// Keeps other tasks of this process from adopting the row.
     _beginning: Beginning,
 }
 
@@ -158,7 +166,8 @@ impl Evacuations {
         }
     }
 
-    /// Starts to listen to agents, to beat, and to look for rows whose scheduler died.
+    /// Starts the consumer of agents' reports, the heartbeat, and the adoption of rows whose
+    /// scheduler died.
     pub(crate) async fn start(&self) -> Result<(), NovaServiceError> {
         self.adopt_own().await?;
         self.listen().await?;
@@ -167,11 +176,13 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Writes a preemption down and drives it. Returns when the caller can be answered. `written` is called as soon as nobody plans with
-    /// its victims any more.
+    /// Writes a preemption into the ledger and drives it. Returns when the caller can be answered.
+    /// Calls `written` as soon as the victims are marked as leaving, so that no other plan uses
+    /// them.
     ///
     /// # Errors
-    /// [`LedgerError::VictimTaken`]: another preemption was faster. Others: nothing is written, nothing has happened.
+    /// [`LedgerError::VictimTaken`]: another preemption has one of the victims. Others: the ledger
+    /// write failed, and nothing has happened.
     pub(crate) async fn begin(
         &self,
         mut record: Preemption,
@@ -192,7 +203,8 @@ impl Evacuations {
         let beginning = self.shared.begun.with(row.id);
         let request = (row.newcomers.first().copied(), record.unique_id.clone());
         match (self.write_down(&row).await, &request) {
-            // Our message was given to another scheduler while the ledger did not answer us. That one has it, and answers.
+            // The broker gave this message to another scheduler while the ledger did not answer.
+            // That scheduler has the message and answers.
             (Err(error @ LedgerError::RequestTaken { .. }), (Some(instance), unique_id)) => {
                 tracing::info!(code = error.code(), request = %record.request_id, "{error}");
                 let known = self.go_on(*instance, unique_id, caller, false).await?;
@@ -216,7 +228,8 @@ impl Evacuations {
         match (self.drive_for(held, caller.clone()).await, request) {
             (Outcome::Elsewhere, (Some(instance), unique_id)) => {
                 let known = self.go_on(instance, &unique_id, caller, false).await?;
-                // What was withdrawn elsewhere is planned anew here, because we have the message.
+                // Another scheduler withdrew the preemption. This scheduler plans again, because it
+                // has the message.
                 Ok(known
                     .unwrap_or_else(|| Outcome::Withdrawn(None, "it was called off".to_owned())))
             }
@@ -224,13 +237,14 @@ impl Evacuations {
         }
     }
 
-    /// Writes a new row. A ledger that is away for a moment is waited for: there is room to be made, and the caller waits.
+    /// Writes a new row. Waits for a ledger that is unavailable for a moment, because the caller
+    /// waits for capacity.
     async fn write_down(&self, row: &NewRow) -> Result<(), LedgerError> {
         let stop = self.shared.tasks.stop();
         let mut left = LEDGER_TRIES;
         loop {
             match self.shared.ledger.insert(row).await {
-                // The first try was written, and its answer was lost.
+                // The ledger wrote the first try, and its answer was lost.
                 Err(LedgerError::Exists { .. }) if left < LEDGER_TRIES => return Ok(()),
                 Err(error) if error.is_retryable() && left > 0 => {
                     tracing::warn!(code = error.code(), "{error}; trying again");
@@ -244,9 +258,10 @@ impl Evacuations {
         }
     }
 
-    /// A request of which there may be a record: if there is, goes on with that. Only one that has the caller's message can answer, so
-    /// the row comes here from whoever drives it, unless that one has the message, too, and got it later than we did.
-    /// `None`: there is none, or it came to nothing.
+    /// Continues the record of a request, if there is one. Only a scheduler that has the caller's
+    /// message can answer, so this scheduler takes the row from the one that drives it, unless that
+    /// one also has the message and received it later. `None`: there is no record, or its
+    /// preemption came to nothing.
     ///
     /// # Errors
     /// Those of the ledger.
@@ -259,8 +274,9 @@ impl Evacuations {
         self.go_on(instance, unique_id, caller, true).await
     }
 
-    /// `from_another`: whether the record is taken from somebody who has the message, too: he got it before us. Only once, so that two
-    /// who both have it do not take it from each other for ever.
+    /// `from_another`: whether this scheduler takes the record from another scheduler that also has
+    /// the message, because that one received it earlier. It does so only once; otherwise two
+    /// schedulers that both have the message would take the record from each other forever.
     async fn go_on(
         &self,
         instance: Uuid,
@@ -302,7 +318,7 @@ impl Evacuations {
         Ok(Some(Outcome::Elsewhere))
     }
 
-    /// Who gets room by preemptions that are under way or have just ended, of all schedulers.
+    /// The newcomers of preemptions of all schedulers that are under way or have just ended.
     ///
     /// # Errors
     /// Those of the ledger.
@@ -329,7 +345,7 @@ impl Evacuations {
         self.driven(|driven| driven.len())
     }
 
-    /// Waits with a record that a task of this process drives already.
+    /// Waits for a record that a task of this process already drives.
     async fn attach(&self, id: Uuid, caller: CallState) -> Option<Outcome> {
         let (tell, told) = oneshot::channel();
         let sent = self.driven(|driven| {
@@ -358,7 +374,7 @@ impl Evacuations {
     }
 }
 
-/// A record as the ledger keeps it.
+/// Serialises a record for the ledger.
 fn document(record: &Preemption) -> Value {
     serde_json::to_value(record).unwrap_or_else(|error| {
         // Plain data with string keys always has a JSON form.
@@ -370,7 +386,7 @@ fn document(record: &Preemption) -> Value {
     })
 }
 
-/// The record of a row; `None`, and told, if it cannot be read.
+/// The record of a row; `None`, with a log entry, if it is unreadable.
 fn read(row: &LedgerRow) -> Option<Preemption> {
     match serde_json::from_value(row.document.clone()) {
         Ok(record) => Some(record),

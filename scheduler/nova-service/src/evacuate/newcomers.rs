@@ -1,5 +1,5 @@
-//! Newcomers that are deleted while room is made for them, noticed at once: Nova's API deletes
-//! their allocations, and Placement shows room in which victims still run.
+//! Detects at once that a newcomer is deleted during its preemption: Nova's API deletes its
+//! allocations, and Placement shows capacity in which victims still run.
 
 use super::Evacuations;
 use crate::task::pause;
@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often newcomers are looked at: one question for all of them, and only while there are any.
+/// Interval of checking newcomers: one query for all of them, and only while there are any.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A newcomer that is in its cell already (a move, or one that was answered at once) is looked at
-/// every so many times: that is a question for each. One whose build request has just gone is
-/// looked at at once.
+/// A newcomer that is already in its cell (a move, or one with an early answer) is checked at every
+/// so many intervals, because each needs its own query. One whose build request has just gone is
+/// checked at once.
 const SELDOM: u32 = 10;
 
 impl Evacuations {
@@ -61,7 +61,7 @@ impl Evacuations {
             }
         }
         for (id, newcomers) in watched {
-            // As long as one of several is wanted, room is made.
+            // The preemption goes on as long as one of several newcomers is wanted.
             if newcomers.iter().all(|newcomer| deleted.contains(newcomer)) {
                 self.driven(|driven| {
                     if let Some(driven) = driven.get_mut(&id) {

@@ -1,9 +1,9 @@
-//! The ledger's open rows of all schedulers: what physically runs counts in every decision,
-//! whatever Placement shows.
+//! The ledger's open rows of all schedulers: every decision counts what physically runs, whatever
+//! Placement shows.
 //!
-//! A row is written before its swap, so it is older than any room that its newcomer can leave
-//! behind. A look at the ledger that begins after a claim was made therefore sees every victim that
-//! may still run in the claimed room.
+//! A row is written before its swap, so it is older than any capacity that its newcomer can leave
+//! behind. A read of the ledger that begins after a claim therefore sees every victim that may
+//! still run in the claimed capacity.
 
 use super::{Evacuations, read};
 use crate::preemption::{Preemption, State};
@@ -15,21 +15,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-/// The rows as they were last read. Requests that look at the same time share one question.
+/// The rows as last read. Concurrent requests share one query.
 #[derive(Default)]
 pub(super) struct OpenRows {
     rows: Mutex<HashMap<Uuid, Seen>>,
-    /// Looks that were asked for.
+    /// Number of requested reads.
     asked: AtomicU64,
-    /// Up to which of them the rows are fresh.
+    /// The last of them for which the rows are fresh.
     served: AtomicU64,
 }
 
-/// A row as it was read.
+/// A row as last read.
 struct Seen {
     version: i64,
     open: OpenPreemption,
-    /// Providers whose consumers have to be read: what the row says of them is no longer what
+    /// Providers whose consumers must be read, because the row's data may differ from what
     /// Placement holds.
     unread: BTreeSet<Uuid>,
 }
@@ -38,7 +38,7 @@ impl Evacuations {
     /// Returns when every row that was open before this call counts here.
     ///
     /// # Errors
-    /// Those of the ledger: then the rows count as they were read last.
+    /// Those of the ledger: then the last known rows count.
     pub(crate) async fn freshen(&self) -> Result<(), LedgerError> {
         let open = &self.shared.open;
         let ticket = open.asked.fetch_add(1, Ordering::SeqCst) + 1;
@@ -79,7 +79,7 @@ impl Evacuations {
             .flat_map(|seen| std::mem::take(&mut seen.unread))
         {
             if let Err(error) = self.read_consumers(provider).await {
-                // Its next claim looks at it again.
+                // The next claim on it reads it again.
                 tracing::debug!(code = error.code(), %provider, "{error}");
             }
         }
@@ -87,13 +87,13 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Whether more runs on a host than it has room for, now that something was claimed there: what
-    /// is claimed is given back then. `None`: everything fits.
+    /// Whether more runs on a host than fits, after a claim there; the caller then gives the claim
+    /// back. `None`: everything fits.
     ///
     /// # Errors
     /// Those of Placement.
     pub(crate) async fn overfull(&self, provider: Uuid) -> Result<Option<String>, OpenStackError> {
-        // Without the ledger no scheduler begins with a preemption, and those that are known count.
+        // Without the ledger no scheduler begins a preemption, and the known ones count.
         if let Err(error) = self.freshen().await {
             tracing::warn!(
                 code = error.code(),
@@ -117,7 +117,7 @@ impl Evacuations {
     }
 }
 
-/// What a record means for decisions.
+/// The part of a record that decisions need.
 pub(super) fn open_of(record: &Preemption) -> OpenPreemption {
     let had = |victim: &crate::preemption::Victim| {
         let had = crate::facts::amounts(&victim.had.allocations);
@@ -130,7 +130,7 @@ pub(super) fn open_of(record: &Preemption) -> OpenPreemption {
     }
 }
 
-/// A preemption that is called off moves allocations in ways that its row does not tell.
+/// Providers to read: a withdrawn preemption moves allocations in ways that its row does not show.
 fn unread(record: &Preemption) -> BTreeSet<Uuid> {
     if record.state != State::Withdrawing {
         return BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The preemptions of this scheduler, from the moment at which their ledger is open. Requests do
-//! not wait for it: those that find room are answered, the others hear what Nova would tell them.
+//! This scheduler's preemptions, available once the ledger is open. Requests do not wait for the
+//! ledger: those that find capacity are answered, the others get Nova's own answer.
 
 use super::Evacuations;
 use crate::configure;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// How long the start waits for the ledger. Preemptions that an earlier life left behind should go
-/// on before requests come.
+/// How long the start waits for the ledger. Preemptions of an earlier process should continue
+/// before requests arrive.
 const TIMES: Times = Times {
     first: Duration::from_secs(5),
     pause: Duration::from_secs(2),
 };
 
-/// What drives preemptions, once there is a ledger. Cheap to clone.
+/// The driver of preemptions, once there is a ledger. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Preempting {
-    /// `None`: the operator wants none.
+    /// `None`: the operator has disabled preemption.
     opened: Option<Later<Evacuations>>,
 }
 
@@ -34,7 +34,7 @@ impl Preempting {
     /// Opens the ledger, now if it answers, else as soon as it does.
     ///
     /// # Errors
-    /// What no waiting heals, as far as it is known at once.
+    /// Errors that waiting does not resolve, as far as they are known at once.
     pub(crate) async fn start(
         conf: &NovaConf,
         settings: &Settings,
@@ -49,7 +49,7 @@ impl Preempting {
         let Some(url) = &conf.ebbtide.connection else {
             tracing::warn!(
                 code = "EB-DOOR-002",
-                "{} is not set: there is no ledger, so nobody is preempted; everything else works",
+                "{} is not set: there is no ledger, so no server is preempted; everything else works",
                 configure::LEDGER
             );
             return Ok(Self::default());
@@ -64,7 +64,7 @@ impl Preempting {
         let name = name.clone();
         let policy = settings.evacuation.clone();
         let (facts, own, metrics) = (facts.clone(), tasks.clone(), metrics.clone());
-        // Registered once: another registration under our name would take the rows from the first.
+        // Registers once: a second registration under this name would take the rows from the first.
         let registered = Arc::new(OnceCell::<Evacuations>::new());
         let open = move || {
             let registered = Arc::clone(&registered);
@@ -88,7 +88,7 @@ impl Preempting {
         if opened.get().is_none() {
             tracing::warn!(
                 code = "EB-DOOR-005",
-                "the ledger is away: requests are answered, and nobody is preempted until it is back"
+                "the ledger is away: requests are answered, and no server is preempted until it is back"
             );
         }
         Ok(Self {
@@ -96,7 +96,7 @@ impl Preempting {
         })
     }
 
-    /// With a ledger that is open.
+    /// With an open ledger.
     #[cfg(test)]
     pub(crate) fn ready(evacuations: Evacuations) -> Self {
         Self {
@@ -104,16 +104,16 @@ impl Preempting {
         }
     }
 
-    /// What drives preemptions, if it can at the moment.
+    /// The driver of preemptions, if its ledger is open.
     pub(crate) fn get(&self) -> Option<&Evacuations> {
         self.opened.as_ref()?.get()
     }
 
-    /// The same for a request that an earlier life may have begun with: waits for the ledger a
+    /// The same for a request that an earlier process may have begun: waits for the ledger for a
     /// while.
     ///
     /// # Errors
-    /// There should be a ledger, and it is away.
+    /// A ledger is configured, and it is unavailable.
     pub(crate) async fn wait(&self, patience: Duration) -> Result<Option<&Evacuations>, Away> {
         match &self.opened {
             None => Ok(None),
@@ -121,7 +121,7 @@ impl Preempting {
         }
     }
 
-    /// How many preemptions are driven here.
+    /// Number of preemptions that this scheduler drives.
     pub(crate) fn under_way(&self) -> usize {
         self.get().map_or(0, Evacuations::under_way)
     }
@@ -141,6 +141,6 @@ impl Preempting {
     }
 }
 
-/// The ledger is away.
+/// The ledger is unavailable.
 #[derive(Debug)]
 pub(crate) struct Away;

@@ -1,19 +1,20 @@
-//! Which agents speak for which host. Nova knows its hosts itself, so heartbeats are read for this
-//! alone: each run of an agent has a session of its own, and a session that comes back after
-//! another was heard is no restart but a second agent, as after an image was cloned.
+//! Detects two agents of one host. Nova knows its hosts itself, so heartbeats are read only for
+//! this. Each run of an agent has its own session. A session that returns after another one is no
+//! restart but a second agent, for example after an image was cloned.
 
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Heartbeat;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// Returns within this time belong together: agents beat every ten seconds. Milliseconds.
+/// Returns within this time belong together: agents send heartbeats every ten seconds.
+/// Milliseconds.
 const CALM: i64 = 120_000;
-/// A single return may be a heartbeat that came late.
+/// A single return may be a late heartbeat.
 const RETURNS: u32 = 2;
-/// Former sessions that are remembered of a host.
+/// Number of former sessions that are remembered for each host.
 const FORMER: usize = 8;
-/// Hosts that are told apart: no cloud has more, and names can be made up.
+/// Maximum number of hosts. No cloud has more, and names can be invented.
 const MOST_HOSTS: usize = 100_000;
 
 /// The agents of all hosts.
@@ -29,14 +30,14 @@ struct Voice {
     told_at: Option<Timestamp>,
 }
 
-/// What a heartbeat shows.
+/// The result of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     /// One agent.
     One,
-    /// Two agents speak for the host; the log has it already.
+    /// Two agents of one host; already logged.
     Two,
-    /// The same, and the log has to say so.
+    /// Two agents of one host; to be logged now.
     TwoNow,
 }
 

@@ -1,4 +1,4 @@
-//! From rows of Nova's databases to what the cloud in memory is told.
+//! Converts rows of Nova's databases to the input of the cloud in memory.
 
 use ebbtide_nova::model::Flavor;
 use ebbtide_nova_cloud::{CellFacts, ComputeFacts, InstanceRecord, ServiceFacts};
@@ -13,7 +13,8 @@ pub(super) fn cell(cell: &CellMapping) -> CellFacts {
     }
 }
 
-/// A compute node; `None` for rows that have no UUID, which nothing can be placed on, and for those that Nova itself cannot read.
+/// A compute node. `None` for a row without a UUID, on which nothing can be placed, and for a row
+/// that Nova itself cannot read.
 pub(super) fn compute(cell_uuid: &str, node: &ComputeNode) -> Option<ComputeFacts> {
     let uuid = Uuid::parse_str(node.uuid.as_deref()?).ok()?;
     match &node.row {
@@ -40,7 +41,7 @@ pub(super) fn service(service: &NovaService) -> ServiceFacts {
     }
 }
 
-/// A server. `None` for one whose UUID is none: Placement cannot know it.
+/// A server. `None` if its UUID is invalid: Placement cannot know it.
 pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
     let own = row.flavor.as_ref().map(|flavor| flavor.current.clone());
     let flavor =
@@ -66,7 +67,8 @@ pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
     })
 }
 
-/// A server without a flavor is still somebody who takes room.
+/// A flavor built from the row's amounts, for a server without a flavor: it occupies capacity all
+/// the same.
 fn bare_flavor(vcpus: i64, memory_mb: i64, root_gb: i64, ephemeral_gb: i64) -> Flavor {
     Flavor {
         vcpus,
@@ -77,7 +79,7 @@ fn bare_flavor(vcpus: i64, memory_mb: i64, root_gb: i64, ephemeral_gb: i64) -> F
     }
 }
 
-/// A server as its compute tells of it.
+/// A server from a notification of its compute.
 pub(super) fn told_instance(told: &ebbtide_nova_objects::Instance) -> Option<InstanceRecord> {
     let own = told.flavor.clone();
     let flavor = own.unwrap_or_else(|| {

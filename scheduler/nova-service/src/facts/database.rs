@@ -1,7 +1,8 @@
-//! What Nova's databases say: read whole at the start, then followed.
+//! Nova's databases: read completely at the start, then followed.
 //!
-//! A request decides on rows that were read after it came: [`Database::freshen`] reads what has changed since the last time, once for all
-//! requests that wait meanwhile, where Nova reads every row anew.
+//! A request is decided on rows that were read after it arrived: [`Database::freshen`] reads what
+//! has changed since the last time, once for all requests that wait meanwhile. Nova reads every row
+//! again instead.
 
 use super::unheard::Unheard;
 use super::{Providers, convert};
@@ -15,14 +16,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long a request waits for the databases before it goes on with what is known. A cell that is silent for longer must not hold up
-/// the others; Nova waits 60 s and leaves its hosts out.
+/// How long a request waits for the databases before it continues with the known rows. A cell that
+/// is silent for longer must not delay the others; Nova waits 60 s and leaves its hosts out.
 const POLL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a cell rests that could not be read.
+/// Pause before a cell that could not be read is read again.
 const READ_AGAIN: Duration = Duration::from_secs(10);
 
-/// Nova's databases, followed.
+/// Keeps the rows of Nova's databases up to date.
 pub(crate) struct Database {
     db: NovaDb,
     cloud: Arc<RwLock<Cloud>>,
@@ -30,11 +31,11 @@ pub(crate) struct Database {
     options: FollowOptions,
     unheard: Arc<Unheard>,
     followers: Mutex<Vec<Follower>>,
-    /// Cells that could not be read whole yet.
+    /// Cells that could not be read completely yet.
     unread: Mutex<Vec<Follower>>,
-    /// Requests that asked for fresh rows.
+    /// Number of requests that asked for fresh rows.
     asked: AtomicU64,
-    /// Up to which of them the rows are fresh.
+    /// The last of them for which the rows are fresh.
     served: AtomicU64,
 }
 
@@ -65,7 +66,7 @@ impl Database {
 
     /// Reads everything: at the start and on SIGHUP.
     pub(crate) async fn load(&self) -> Result<(), NovaServiceError> {
-        // In this order everywhere.
+        // Every function locks in this order.
         let mut unread = self.unread.lock().await;
         let mut followers = self.followers.lock().await;
         let cells = self.db.cells().await?;
@@ -88,7 +89,7 @@ impl Database {
             let mut follower = Follower::new(cell, self.options);
             match self.load_cell(&mut follower).await {
                 Ok(()) => followers.push(follower),
-                // As Nova: a cell that does not answer is left out, the others work.
+                // As in Nova: a cell that does not answer is left out, and the others work.
                 Err(error) => {
                     tracing::warn!(
                         code = error.code(),
@@ -101,7 +102,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reads cells whole that did not answer before. Requests do not wait for it.
+    /// Reads cells completely that did not answer before. Requests do not wait for it.
     async fn read_unread(&self) {
         let mut unread = self.unread.lock().await;
         for mut follower in std::mem::take(&mut *unread) {
@@ -115,7 +116,7 @@ impl Database {
         }
     }
 
-    /// Tries again and again to read cells that did not answer.
+    /// Regularly retries to read cells that did not answer.
     pub(crate) fn follow(database: &Arc<Self>, tasks: &Tasks) {
         let database = Arc::clone(database);
         tasks.repeat("unread-cells", READ_AGAIN, move || {
@@ -158,15 +159,15 @@ impl Database {
         Ok(())
     }
 
-    /// Returns when everything that was written before this call is known here, or when the databases are too slow: then what is known
-    /// has to do.
+    /// Returns when everything that was written before this call is known here, or when the
+    /// databases are too slow: then the request uses the known rows.
     pub(crate) async fn freshen(&self) {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut followers = self.followers.lock().await;
         if self.served.load(Ordering::SeqCst) >= ticket {
             return;
         }
-        // Everybody who has asked by now is served by the reads that begin now.
+        // The reads that begin now serve every request that has asked by now.
         let up_to = self.asked.load(Ordering::SeqCst);
         let polls = followers.iter_mut().map(|follower| async {
             let polled = tokio::time::timeout(POLL_LIMIT, follower.poll(clock::micros())).await;
@@ -214,7 +215,7 @@ impl Database {
                 match convert::instance(row) {
                     Some(record) if row.deleted => {
                         cloud.remove_instance(record.uuid);
-                        // Placement raises no generation when allocations are deleted.
+                        // Placement does not increment the generation when allocations are deleted.
                         if let Some(host) = &record.host {
                             self.providers.mark_usage(host);
                         }
@@ -231,7 +232,8 @@ impl Database {
 
     /// Changes the cloud.
     pub(super) fn cloud_mut<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
-        // Nothing that could panic half-way is done under the lock; a poisoned one holds a cloud that is whole.
+        // No code under this lock can panic halfway, so the cloud behind a poisoned lock is
+        // consistent.
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,4 +1,5 @@
-//! Which instances are on which host: told by computes, confirmed by the cells' databases where Nova would ask them.
+//! The instances of each host: reported by computes, and confirmed from the cells' databases where
+//! Nova would query them.
 
 use super::{Database, convert};
 use ebbtide_nova_db::{CellDb, Instance, InstanceDetail, NovaDbError};
@@ -7,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
 impl Database {
-    /// A compute says what is on its host (`update_instance_info`).
+    /// Processes a compute's list of its instances (`update_instance_info`).
     pub(crate) async fn instances_updated(&self, info: &UpdateInstanceInfo) {
         let records = info
             .instances
@@ -18,7 +19,7 @@ impl Database {
         self.confirm_host(&info.host, confirmed).await;
     }
 
-    /// What a compute said does not fit what is known: its cell's database tells.
+    /// If a compute's report does not fit the known instances, reads them from its cell's database.
     pub(crate) async fn confirm_host(&self, host: &str, confirmed: bool) {
         if confirmed {
             return;
@@ -74,7 +75,8 @@ impl Database {
         Ok(())
     }
 
-    /// The providers of the hosts where instances are, for requests that may have been begun before. Who has no host is not in it.
+    /// The providers of the hosts where instances are, for requests that may have been begun
+    /// before. Instances without a host are omitted.
     pub(crate) async fn homes(&self, instances: &[Uuid]) -> HashMap<Uuid, Uuid> {
         let mut homes = HashMap::new();
         for instance in instances {

@@ -1,4 +1,4 @@
-//! What is known of the cloud, and how it is kept true.
+//! The scheduler's knowledge of the cloud, and its sources.
 
 mod convert;
 mod database;
@@ -38,12 +38,12 @@ impl Facts {
         }
     }
 
-    /// Looks at the cloud. Nothing may wait inside.
+    /// Reads the cloud. `look` must not wait.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Cloud) -> T) -> T {
         look(&self.cloud.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the cloud. Nothing may wait inside.
+    /// Changes the cloud. `change` must not wait.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
     }

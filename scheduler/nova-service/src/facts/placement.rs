@@ -1,10 +1,13 @@
-//! What Placement says: a belief that is kept up and that every claim verifies.
+//! The scheduler's copy of Placement's data. It may be out of date; every claim verifies it.
 //!
-//! At the start one list names all providers, one question for the least of each usual class brings capacity, usage and traits of
-//! all that have any room, and one for each of Nova's aggregates who is in it. Whatever changes is read soon: Placement raises a
-//! provider's generation when its inventory, traits, aggregates or allocations change. Usage that falls without raising it (a server is
-//! deleted) is heard of from Nova's computes. What is left, details of inventories and hosts without any room, is read one by one
-//! and slowly, because Placement has others to serve.
+//! At the start the scheduler reads one list of all providers. One query for the smallest amount of
+//! each usual resource class returns capacity, usage and traits of all providers with free
+//! capacity. One query for each of Nova's aggregates returns its members. The scheduler then
+//! follows changes: Placement increments a provider's generation when its inventory, traits,
+//! aggregates or allocations change. Usage that falls without a new generation (Nova deletes a
+//! server) is reported by Nova's computes. The scheduler reads the rest, which is details of
+//! inventories and hosts without free capacity, one by one and slowly, because Placement also
+//! serves other clients.
 
 use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::clock::Stopwatch;
@@ -20,28 +23,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Providers that are read at the same time. Placement is shared with everybody else: warming up must not crowd them out.
+/// Providers that are read in parallel. The limit keeps the start from overloading Placement, which
+/// also serves other clients.
 const AT_ONCE: usize = 4;
-/// Nearly every host has one of these. Hosts that have room in none of them are read one by one.
+/// Nearly every host has one of these classes. A host with no free capacity in any of them is read
+/// individually.
 const USUAL: [&str; 3] = ["VCPU:1", "MEMORY_MB:1", "DISK_GB:1"];
-/// After what nobody waits for, Placement rests for so many times as long as it took: at most a tenth of one of its workers is ours.
+/// Pause after a background read, as a multiple of its duration: background reads use at most a
+/// tenth of one Placement worker.
 const REST: u32 = 9;
-/// How long the slow reader rests when there is nothing to read.
+/// Pause of the background reader when there is nothing to read.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Placement, followed.
+/// Keeps the copy of Placement's data up to date.
 pub(crate) struct Providers {
     placement: Placement,
     cloud: Arc<RwLock<Cloud>>,
-    /// Providers of which something has changed and that nobody has read since; true: all of them, false: only their usage.
+    /// Providers that have changed since the scheduler last read them. True: read everything;
+    /// false: read usage only.
     stale: Mutex<HashMap<Uuid, bool>>,
     wake: tokio::sync::Notify,
-    /// Providers that were never read whole, and that nobody waits for.
+    /// Providers that the scheduler has never read completely and that no request is waiting for.
     unread: Mutex<BTreeSet<Uuid>>,
-    /// Claims of ours for a provider.
+    /// This scheduler's claims for each provider.
     writing: Mutex<HashMap<Uuid, Writes>>,
     locks: ProviderLocks,
-    /// The compute nodes, that is root providers, of a host.
+    /// The compute nodes (root providers) of each host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
 
@@ -59,7 +66,7 @@ impl Providers {
         }
     }
 
-    /// A host has this compute node.
+    /// Records that a host has this compute node.
     pub(crate) fn know_node(&self, host: &str, node: Uuid) {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         match nodes.get_mut(host) {
@@ -68,7 +75,8 @@ impl Providers {
         }
     }
 
-    /// Usage of a host has changed in a way that does not show in its generation: it is read soon.
+    /// Schedules a read of a host's usage after a change that does not increment the provider's
+    /// generation.
     pub(crate) fn mark_usage(&self, host: &str) {
         let nodes = self
             .nodes
@@ -84,17 +92,18 @@ impl Providers {
         self.wake.notify_one();
     }
 
-    /// Placement itself, for a request of this name.
+    /// The Placement client that sends this request id.
     pub(crate) fn placement(&self, request_id: &str) -> Placement {
         self.placement.for_request(request_id)
     }
 
-    /// Learns of all providers. What is read only in the background is believed from Nova's rows until then.
+    /// Learns of all providers. Providers that are read only in the background take their values
+    /// from Nova's rows until then.
     pub(crate) async fn load(&self) -> Result<(), NovaServiceError> {
         let lines = self.lines().await?;
         self.take_list(&lines);
         for class in USUAL {
-            // One question that all hosts answer is enough.
+            // Stops after the first query for which all hosts have an answer.
             let counts = self.counts();
             if counts.believed == 0 && counts.hosts > 0 {
                 break;
@@ -130,7 +139,7 @@ impl Providers {
         cloud.counts()
     }
 
-    /// Keeps the belief up until the scheduler has to end.
+    /// Follows Placement's changes until the scheduler stops.
     pub(crate) fn follow(self: &Arc<Self>, every: Duration, tasks: &Tasks) {
         let lister = Arc::clone(self);
         let stop = tasks.stop().clone();
@@ -165,7 +174,7 @@ impl Providers {
         });
     }
 
-    /// Something of this provider has changed: it is read soon.
+    /// Schedules a complete read of a changed provider.
     pub(crate) fn mark(&self, provider: Uuid) {
         self.stale
             .lock()
@@ -209,7 +218,7 @@ impl Providers {
         }
     }
 
-    /// Reads one provider that nobody waits for. How long to rest afterwards.
+    /// Reads one provider in the background and returns how long to pause afterwards.
     async fn read_one_unread(&self) -> Duration {
         let next = self
             .unread
@@ -219,7 +228,7 @@ impl Providers {
         let Some(provider) = next else { return IDLE };
         let watch = Stopwatch::start();
         if let Err(error) = self.refresh(provider).await {
-            // The next list finds that it is still to be read.
+            // The provider is still incomplete, so the next list schedules it again.
             tracing::debug!(code = error.code(), %provider, "{error}");
         }
         watch.elapsed() * REST
@@ -249,7 +258,7 @@ impl Providers {
             () = stop.cancelled() => None,
         } {
             if let Err(error) = read {
-                // The next list finds that it is still to be read.
+                // The provider is still out of date, so the next list schedules it again.
                 tracing::debug!(code = error.code(), %provider, "{error}");
             }
         }
@@ -258,7 +267,7 @@ impl Providers {
         }
     }
 
-    /// Reads all of a provider now.
+    /// Reads everything about a provider now.
     pub(crate) async fn refresh(&self, uuid: Uuid) -> Result<(), OpenStackError> {
         let read = tokio::try_join!(
             self.placement.inventories(uuid),
@@ -273,8 +282,9 @@ impl Providers {
             }
             read => read?,
         };
-        // The four were read one beside the other. The oldest generation is the safe one: if anything changed in between, the
-        // next list shows a newer one, and all is read again.
+        // The four reads run in parallel. The oldest generation is the safe one: if anything
+        // changed between them, the next list shows a newer generation and the scheduler reads the
+        // provider again.
         let generation = [
             inventories.generation,
             usages.generation,
@@ -298,7 +308,8 @@ impl Providers {
         Ok(())
     }
 
-    /// Reads what a provider has given. Its generation is left as it is known: nothing else was read.
+    /// Reads a provider's usage. The known generation stays as it is, because nothing else was
+    /// read.
     async fn refresh_usage(&self, uuid: Uuid) -> Result<(), OpenStackError> {
         let usages = match self.placement.usages(uuid).await {
             Err(OpenStackError::NotFound { .. }) => {
@@ -317,7 +328,8 @@ impl Providers {
         Ok(())
     }
 
-    /// Reads what a provider has if that was never read. The rest of it is read when its turn comes.
+    /// Reads a provider's inventory if it was never read. The background reader reads the rest
+    /// later.
     pub(crate) async fn read_if_believed(&self, uuid: Uuid) -> Result<(), OpenStackError> {
         let believed = self
             .cloud
@@ -337,7 +349,7 @@ impl Providers {
         Ok(())
     }
 
-    /// Reads who has what of a provider: the truth that a plan is held against.
+    /// Reads the consumers of a provider and what each holds, to verify a plan.
     pub(crate) async fn consumers(
         &self,
         provider: Uuid,
@@ -359,13 +371,14 @@ impl Providers {
         self.locks.take(&providers).await
     }
 
-    /// Waits until nobody else of this scheduler writes allocations of a provider: what is read
-    /// then is not between two of our writes.
+    /// Waits until no other task of this scheduler writes allocations of a provider, so that a read
+    /// does not fall between two writes of this scheduler.
     pub(crate) async fn lock_for_look(&self, provider: Uuid) -> ProviderGuard {
         self.locks.take(&BTreeSet::from([provider])).await
     }
 
-    /// A claim of ours is being written as long as the guard lives: each raises the provider's generation by one.
+    /// Marks a claim of this scheduler as being written while the guard lives. Each claim
+    /// increments the provider's generation by one.
     pub(crate) fn begin_write(&self, provider: Uuid) -> Writing<'_> {
         let mut all = self.writing_all();
         let writes = all.entry(provider).or_default();
@@ -378,7 +391,7 @@ impl Providers {
         }
     }
 
-    /// How many claims of ours have begun for a provider; `None` while one is being written.
+    /// How many claims this scheduler has begun for a provider; `None` while it writes one.
     pub(crate) fn writes_at_rest(&self, provider: Uuid) -> Option<u64> {
         let writes = self.writing_all().get(&provider).copied();
         let writes = writes.unwrap_or_default();
@@ -389,7 +402,8 @@ impl Providers {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What [`Providers::own_claim`] has to know from before the write, while it is our turn.
+    /// The values from before the write that [`Providers::own_claim`] needs. The caller holds the
+    /// provider's lock.
     pub(crate) fn readings(&self, claim: &NewClaim) -> BTreeMap<Uuid, u64> {
         let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
         let providers = claim.resources.providers();
@@ -398,7 +412,7 @@ impl Providers {
             .collect()
     }
 
-    /// We have written a claim of our own.
+    /// Records a claim that this scheduler has written.
     pub(crate) fn own_claim(
         &self,
         consumer: Uuid,
@@ -413,13 +427,13 @@ impl Providers {
         });
     }
 
-    /// The generation of a provider as it is known.
+    /// The last known generation of a provider.
     pub(crate) fn known_generation(&self, provider: Uuid) -> Option<i64> {
         let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
         cloud.provider_generation(provider)
     }
 
-    /// A consumer has these allocations now.
+    /// Records the allocations of a consumer.
     pub(crate) fn claimed(
         &self,
         consumer: Uuid,
@@ -429,18 +443,19 @@ impl Providers {
         self.write(|cloud| cloud.claimed(consumer, allocations, generation));
     }
 
-    /// A consumer has nothing any more.
+    /// Records that a consumer holds nothing.
     pub(crate) fn released(&self, consumer: Uuid) {
         self.write(|cloud| cloud.released(consumer));
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
-        // Nothing that could panic half-way is done under the lock; a poisoned one holds a cloud that is whole.
+        // No code under this lock can panic halfway, so the cloud behind a poisoned lock is
+        // consistent.
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Claims of ours for a provider.
+/// This scheduler's claims for one provider.
 #[derive(Debug, Clone, Copy, Default)]
 struct Writes {
     under_way: u64,
@@ -462,8 +477,8 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// Placement's numbers are 32-bit; what is larger is as good as infinite.
-/// Inventories as the cloud in memory has them.
+/// Converts inventories to the form of the cloud in memory. Placement's numbers are 32-bit; a
+/// larger number counts as infinite.
 fn inventories_of(
     read: BTreeMap<String, ebbtide_openstack::placement::Inventory>,
 ) -> BTreeMap<String, Inventory> {

@@ -1,22 +1,23 @@
-//! One write of ours at a time for each provider.
+//! Serialises this scheduler's writes to each provider.
 //!
-//! Placement takes more than there is when two claims on one provider meet: the one that finds the
-//! provider's generation raised is tried again inside its transaction, with the new generation, but
-//! counts usage in the snapshot that the transaction began with (`replace_all` and
-//! `_check_capacity_exceeded` of `placement/objects/allocation.py`, Placement 8.0 on MariaDB's
-//! repeatable reads; seen on a real one: 12 of 8 VCPU). Claims of one scheduler do not meet when
-//! they take turns. Those of several can, as those of several nova-schedulers: so each looks once
-//! more after its claim and gives back what is too much (`select/claim.rs`).
+//! Placement can overcommit a provider when two claims on it run at the same time. The second claim
+//! finds that the provider's generation has increased and retries inside its transaction with the
+//! new generation, but it counts usage in the snapshot that the transaction began with
+//! (`replace_all` and `_check_capacity_exceeded` of `placement/objects/allocation.py`, Placement
+//! 8.0 on MariaDB's repeatable reads; observed on a real Placement: 12 of 8 VCPU allocated). These
+//! locks prevent the conflict between claims of one scheduler. Claims of several schedulers can
+//! still conflict, as those of several nova-schedulers can. Therefore each scheduler reads usage
+//! again after its claim and gives an excessive claim back (`select/claim.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-/// Who writes to which provider.
+/// One lock for each provider.
 #[derive(Debug, Default)]
 pub(crate) struct ProviderLocks {
-    /// Never more than there are providers.
+    /// At most one entry for each provider of the cloud.
     providers: Mutex<HashMap<Uuid, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -27,7 +28,8 @@ pub(crate) struct ProviderGuard {
 }
 
 impl ProviderLocks {
-    /// Waits until nobody else of this scheduler writes to any of these providers. Always in the same order, so that no two wait for each other.
+    /// Waits until no other task of this scheduler writes to any of these providers. Locks the
+    /// providers in a fixed order, so that two tasks cannot deadlock.
     pub(crate) async fn take(&self, providers: &BTreeSet<Uuid>) -> ProviderGuard {
         let mut held = Vec::with_capacity(providers.len());
         for provider in providers {

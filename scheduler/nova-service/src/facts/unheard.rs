@@ -1,4 +1,4 @@
-//! What flavors say and what has no effect in OpenStack mode: told once for each flavor, in the log.
+//! Logs flavor settings that have no effect in OpenStack mode, once for each flavor.
 
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_nova::model::Flavor;
@@ -6,22 +6,22 @@ use ebbtide_nova_cloud::is_preemptible;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Most flavors that are remembered: a cloud has hundreds. Beyond that nothing more is told.
+/// Maximum number of remembered flavors: a cloud has hundreds. Beyond that nothing is logged.
 const MOST: usize = 10_000;
 
-/// Flavors that were told about.
+/// Flavors that were logged.
 #[derive(Debug, Default)]
 pub(super) struct Unheard(Mutex<BTreeSet<String>>);
 
 impl Unheard {
-    /// Looks at the flavor of a server.
+    /// Checks the flavor of a server.
     pub(super) fn look(&self, flavor: &Flavor) {
         if let Some(words) = self.words(flavor) {
             tracing::warn!(code = "EB-DOOR-012", "{words}");
         }
     }
 
-    /// What there is to tell of it that was not told before.
+    /// The log text, if there is something new.
     fn words(&self, flavor: &Flavor) -> Option<String> {
         let specs = flavor.extra_specs.as_ref()?;
         let limit = specs.get(MAX_LIFETIME_SECONDS)?;

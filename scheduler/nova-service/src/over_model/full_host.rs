@@ -330,7 +330,7 @@ impl FullHost {
         nova.api.sql(&sql).await;
     }
 
-    /// Nobody waits for an instance's place any more.
+    /// Deletes the build request: the caller does not wait for the instance's host any more.
     pub(super) async fn caller_leaves(&self, newcomer: Uuid) {
         let sql = format!("DELETE FROM build_requests WHERE instance_uuid = '{newcomer}'");
         self.bench.nova.api.sql(&sql).await;

@@ -1,4 +1,4 @@
-//! A preemption that is called off gives back what it took: all of it, once, and to nobody else.
+//! A withdrawn preemption gives back exactly what it took, once, and only to its own victims.
 
 use super::full_host::{VICTIM, holding, on_host, replay, victim, write};
 use super::newcomer;
@@ -14,7 +14,7 @@ fn withdrawn(outcome: &Outcome) {
     assert!(matches!(outcome, Outcome::Withdrawn(..)), "{outcome:?}");
 }
 
-/// A preemption of two victims whose caller leaves before anybody is told.
+/// A preemption of two victims whose caller leaves before any notice is sent.
 async fn called_off(stage: &Stage) -> Outcome {
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     stage.caller_leaves(newcomer(1)).await;
@@ -108,7 +108,7 @@ async fn a_return_whose_answer_was_lost_gives_nothing_twice() {
 async fn who_is_not_as_the_swap_left_it_is_left_alone() {
     let stage = Stage::new().await;
     let smaller = [("VCPU", 1), ("MEMORY_MB", 256), ("DISK_GB", 1)];
-    // After the swap somebody deals with the newcomer and with one of the victims.
+    // After the swap another process changes the newcomer's and one victim's allocations.
     let dealt_with = move |model: &mut Model| {
         assert_eq!(write(model, newcomer(1), &smaller), 204);
         assert_eq!(write(model, victim(1), &smaller), 204);

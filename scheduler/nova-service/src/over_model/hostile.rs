@@ -1,5 +1,5 @@
-//! A tenant that puts into its requests whatever Nova's API lets through: each is answered, holds no more than it got, and the next
-//! tenant notices nothing.
+//! A tenant that puts into its requests whatever Nova's API lets through: each is answered, holds
+//! no more than it got, and the next tenant notices nothing.
 
 use super::{Bench, host, newcomer, place};
 use ebbtide_nova::model::Options;
@@ -53,7 +53,8 @@ impl Tenants {
         }
     }
 
-    /// The hostile request is answered, and holds a place only if it was given one; then somebody else asks for one VCPU and gets it.
+    /// Checks that the scheduler answers the hostile request and that the request holds allocations
+    /// only if it got a host. Then another request for one VCPU must succeed.
     async fn attack(&self, what: &str, change: impl FnOnce(&mut Value)) -> Result<Value, String> {
         let instance = newcomer(u128::from(self.next.fetch_add(2, Ordering::Relaxed)));
         let before = self.bench.used(1) + self.bench.used(2);

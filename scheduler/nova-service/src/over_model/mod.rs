@@ -2,8 +2,8 @@
 //! ledger on SQLite, and agents that tests play on a broker in the process.
 //!
 //! What is asked here is what `select_destinations` is asked, with the arguments that Nova's
-//! conductor was recorded to send, or a record of a preemption as a plan makes it; what is looked at
-//! is what Placement holds.
+//! conductor was recorded to send, or a record of a preemption as a plan makes it; what is looked
+//! at is what Placement holds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod adoption;

@@ -181,7 +181,7 @@ async fn a_swap_where_another_preemptions_victim_still_runs_is_given_back() {
         for n in [3, 4] {
             assert_eq!(write(model, victim(n), &[]), 204);
         }
-        // Somebody takes what looks free.
+        // Another consumer claims the capacity that looks free.
         assert_eq!(other_claims(model, newcomer(8), host(1), 2), 204);
     });
     let plan = stage.plan(newcomer(1), &[1], 2).await;
@@ -203,7 +203,8 @@ async fn a_request_without_room_gets_that_of_the_victims_who_leave_for_it() {
     let leaving = async {
         let notice = agent.notice().await;
         assert_eq!(stage.posts().len(), 1);
-        // Of two victims it needs three VCPUs; nobody else is given the fourth.
+        // The newcomer needs three of the two victims' four VCPUs; no other consumer gets the
+        // fourth.
         assert_eq!(stage.bench.used(1), 8);
         agent.gone(&notice).await;
         leave(&mut agent, 1).await;

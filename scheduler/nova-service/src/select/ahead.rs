@@ -1,7 +1,8 @@
-//! What a request most likely needs of Placement, asked while the databases tell what has changed: that takes no time of its own.
+//! Prefetches the data that a request most likely needs from Placement, while the databases report
+//! their changes; this costs no extra time.
 //!
-//! All of it is asked after the request came, so it is no older than what Nova would decide on. What turns out not to be needed is
-//! thrown away.
+//! All queries are sent after the request arrived, so their data are no older than those on which
+//! Nova would decide. Unneeded data are dropped.
 
 use super::placement_snapshot::PlacementSnapshot;
 use super::{Request, Selector};
@@ -9,32 +10,32 @@ use ebbtide_nova_cloud::{Next, PlacementQuery};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What was asked before it was needed.
+/// The prefetched data.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The provider of the host that the request gets if nothing has changed, and whether it is as
-    /// it is known to be.
+    /// The provider of the host that the request gets if nothing has changed, and whether its known
+    /// state is current.
     pub(super) host: Option<(Uuid, bool)>,
-    /// The candidates for which memory had none, as Placement answers.
+    /// Placement's candidates, if memory had none.
     pub(super) answer: Option<(PlacementQuery, Value)>,
-    /// What Placement says of those who would have to do with a preemption.
+    /// Placement's data for the probable preemption.
     pub(super) snapshot: Option<PlacementSnapshot>,
 }
 
-/// What it will be by what is known now.
+/// The probable outcome, by what is known now.
 enum Likely {
     Host(Uuid),
-    /// Nothing fits, as far as memory knows.
+    /// Nothing fits according to memory.
     NoHost(PlacementQuery),
-    /// Memory cannot know.
+    /// Only Placement can answer.
     Question(PlacementQuery),
 }
 
 impl Selector {
-    /// Asks ahead.
+    /// Prefetches.
     pub(super) async fn look_ahead(&self, request: &Request) {
-        // Who of a server group is on the way is not known yet, and others of it may be decided
-        // meanwhile.
+        // The group's members that are on their way are not known yet, and other members may be
+        // decided meanwhile.
         if request.call.no_placement || request.schedule.spec.instance_group.is_some() {
             return;
         }
@@ -79,7 +80,7 @@ impl Selector {
     }
 
     async fn ask_ahead(&self, request: &Request, asked: PlacementQuery) {
-        // Whatever goes wrong is asked again when it is needed, and told then.
+        // A failed query is repeated when it is needed, and its error is reported then.
         if let Ok(answer) = self.put_question(request, &asked).await {
             request.ahead().answer = Some((asked, answer));
         }

@@ -1,4 +1,4 @@
-//! Claims: what was decided in memory becomes true in Placement, or does not.
+//! Claims: writes a decision made in memory to Placement, which may refuse it.
 
 use super::Request;
 use crate::facts::Facts;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The pause before a Placement that was away is asked again; it doubles up to the second.
+/// The pause before an unavailable Placement is asked again. It doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a service that is away is waited for.
+/// How long a request waits for an unavailable service.
 pub(super) struct Patience<'a> {
     left: Duration,
     next: Duration,
@@ -33,7 +33,8 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Waits for a service that is away. False: it has been away for too long, or the scheduler has to end.
+    /// Waits for an unavailable service. False: the time is used up, the error is permanent, or the
+    /// scheduler stops.
     pub(super) async fn wait(&mut self, error: &OpenStackError) -> bool {
         if !error.is_passing() || self.left.is_zero() {
             return false;
@@ -67,7 +68,8 @@ impl Claimer<'_> {
         let _writing = self.facts.providers.begin_write(claim.host.uuid);
         let mut patience = Patience::new(self.patience, &self.request.stop);
         loop {
-            // Only while Placement is asked: whoever waits for it to come back does not keep others waiting.
+            // The lock is held only during the query. A claim that waits for an unavailable
+            // Placement does not block other claims.
             let turn = self
                 .facts
                 .providers
@@ -108,11 +110,11 @@ impl Claimer<'_> {
                 Err(error) => error,
             };
             if error.effect() == Effect::Unknown {
-                // Until it is known, whatever is claimed next for it takes the place of this.
+                // Until the outcome is known, the next claim for this consumer replaces this one.
                 self.request.note_doubtful(&new);
                 if let Ok(true) = holds(&self.placement, &new).await {
-                    // Not counted as a write of ours: when it was done is not known, and the host
-                    // is read anew.
+                    // This does not count as a write of this scheduler: the time of the write is
+                    // unknown, so the scheduler reads the host again.
                     self.taken(&new, &BTreeMap::new());
                     return Claimed::Taken;
                 }
@@ -146,10 +148,10 @@ impl Claimer<'_> {
             .own_claim(new.consumer, &held, readings);
     }
 
-    /// Whether more is given than there is, because a claim of another scheduler met ours:
-    /// Placement takes both then (see `provider_locks.rs`). Who comes last always sees it. Looked at while
-    /// it is our turn, so that only others raise the generation meanwhile. One that does not answer
-    /// now has taken the claim all the same.
+    /// Whether the claim has overcommitted a provider because another scheduler claimed at the same
+    /// time: Placement then takes both claims (see `provider_locks.rs`). The scheduler that claims
+    /// last always sees the excess. The caller holds the provider's lock, so only other schedulers
+    /// increment the generation meanwhile. If Placement does not answer now, the claim stays.
     async fn takes_too_much(&self, new: &NewClaim) -> bool {
         for (provider, amounts) in taken_by(new) {
             let Ok(given) = self.placement.usages(provider).await else {
@@ -175,7 +177,7 @@ impl Claimer<'_> {
         false
     }
 
-    /// Takes claims of one consumer back and leaves what it holds elsewhere (an instance that its
+    /// Deletes claims of one consumer and keeps its allocations elsewhere (an instance that its
     /// owner evacuates).
     pub(super) async fn give_back(&self, claims: &[NewClaim]) {
         let Some(new) = claims.first() else { return };
@@ -202,14 +204,14 @@ impl Claimer<'_> {
         }
     }
 
-    /// Takes back what a request that got nothing may have claimed without hearing of it.
+    /// Deletes claims with unknown outcome of a request that got no host.
     pub(super) async fn give_back_doubtful(&self) {
         for claims in self.request.doubtful() {
             self.give_back(&claims).await;
         }
     }
 
-    /// A claim for a request that may have been begun before.
+    /// Writes a claim for a request that may have been begun before.
     async fn replace(&self, new: &NewClaim) -> Result<ebbtide_openstack::Claimed, OpenStackError> {
         let home = async {
             match self.request.home.get(&new.consumer) {
@@ -224,7 +226,7 @@ impl Claimer<'_> {
         ebbtide_swap::replace(&self.placement, new, home).await
     }
 
-    /// Takes a claim back.
+    /// Deletes an instance's claim.
     pub(super) async fn release(&self, instance: &str) {
         let Ok(consumer) = consumer(instance) else {
             return;
@@ -251,12 +253,12 @@ impl Claimer<'_> {
     }
 }
 
-/// What all consumers together may have of an inventory, reckoned as Placement does.
+/// The amount of an inventory that all consumers together may hold, computed as Placement does.
 fn capacity(has: &Inventory) -> f64 {
     (has.total as f64 - has.reserved as f64) * has.allocation_ratio
 }
 
-/// An instance's UUID as Placement takes it.
+/// An instance's UUID in Placement's form.
 fn consumer(instance: &str) -> Result<Uuid, OpenStackError> {
     Uuid::parse_str(instance).map_err(|_| OpenStackError::Config {
         place: "request".to_owned(),

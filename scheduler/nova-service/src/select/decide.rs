@@ -1,5 +1,5 @@
-//! Where the instances of a request go: decided in memory on what is known, verified by the claims; asked of Placement where memory
-//! cannot know, and before anybody is told that there is no room.
+//! Chooses the hosts of a request. The scheduler decides in memory, and the claims verify that. It
+//! asks Placement if memory cannot tell, and before it answers that there is no capacity.
 
 use super::claim::{Claimer, Patience};
 use super::{Request, Selector};
@@ -9,18 +9,19 @@ use ebbtide_openstack::OpenStackError;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// How often a request is decided anew because a host was not as it was known to be; then Placement is asked.
+/// Maximum number of decisions for a request because a host differed from its known state; then
+/// Placement is asked.
 const TRIES: u32 = 4;
-/// How often all of it is done anew because hosts came or went between question and answer.
+/// Maximum number of restarts because hosts were added or removed between query and answer.
 const ROUNDS: u32 = 8;
 
-/// How one run over the candidates ended.
+/// The outcome of one run over the candidates.
 enum Ended {
     Selected(Vec<Vec<Selected>>),
     Fault(Fault),
-    /// Nothing is claimed, and a host was not as it was known to be: decide again.
+    /// Nothing is claimed, and a host differed from its known state: decide again.
     Again,
-    /// A fault that might not have been raised had memory been right.
+    /// A fault that may be caused by outdated data.
     Doubtful(Fault),
 }
 
@@ -28,7 +29,8 @@ impl Selector {
     /// Decides and claims.
     ///
     /// # Errors
-    /// What Nova raises. NoValidHost only if Placement itself has said so, or the filters leave nothing of what it offers.
+    /// The exceptions that Nova raises. NoValidHost only if Placement itself offers no host, or the
+    /// filters reject all that it offers.
     pub(super) async fn decide(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
         let decided = self.decide_and_claim(request).await;
         if decided.is_err() {
@@ -86,7 +88,7 @@ impl Selector {
             };
             match self.run(request, &known, true).await? {
                 selected @ Ended::Selected(_) => return Ok(selected),
-                // A host that Placement knows of and we do not could be missing.
+                // A host that only Placement knows could be missing.
                 Ended::Fault(fault) if fault.class == "NoValidHost" => {
                     failed = Some((known, fault));
                     break;
@@ -105,7 +107,7 @@ impl Selector {
             return Err(Fault::new("NoValidHost", ""));
         }
         request.say_start(&self.notices);
-        // Placement offers nothing that was not tried: the same again would come to the same.
+        // Placement offers no further host, so another run would have the same result.
         if let Some((known, fault)) = failed
             && offered.are_among(&known)
         {
@@ -114,7 +116,8 @@ impl Selector {
         self.run(request, &offered, false).await
     }
 
-    /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
+    /// Placement's own answer to Nova's query. Waits for an unavailable Placement for a limited
+    /// time.
     async fn ask_placement(
         &self,
         request: &Request,
@@ -140,7 +143,7 @@ impl Selector {
             }
         };
         let Some(answer) = answer else {
-            // As Nova: no answer is no candidate.
+            // As in Nova, no answer means no candidate.
             request.note_silence();
             return Ok(Candidates::default());
         };
@@ -155,7 +158,7 @@ impl Selector {
             })
     }
 
-    /// One try to ask Placement what Nova would ask it, with the second question where there is one.
+    /// Sends Nova's query to Placement once, with the second query if there is one.
     pub(super) async fn put_question(
         &self,
         request: &Request,
@@ -174,7 +177,8 @@ impl Selector {
         })
     }
 
-    /// Decides on these candidates and claims, step by step. `known`: they come from memory, so that a refusal means that memory is wrong.
+    /// Decides on these candidates and claims, step by step. `known`: they come from memory, so a
+    /// refusal means that memory is outdated.
     async fn run(
         &self,
         request: &Request,
@@ -213,12 +217,13 @@ impl Selector {
                         if taken == 0 {
                             return Ok(Ended::Again);
                         }
-                        // The instances before it have their claims: this host is passed over.
+                        // Earlier instances of the request already have their claims, so this host
+                        // is skipped.
                         doubtful = true;
                         scheduling.claimed(Claimed::Refused);
                         continue;
                     }
-                    // Nova says it once Placement has offered a host, and this one is as Placement has it.
+                    // Nova sends this once Placement has offered a host, and this host is current.
                     request.say_start(&self.notices);
                     let outcome = self.claim_what_fits(&claimer, &claim).await;
                     self.metrics.claim(match outcome {
@@ -262,24 +267,25 @@ impl Selector {
         }
     }
 
-    /// Whether a host's provider is still as it was read: claims verify amounts, but not traits and aggregates. Its generation tells.
+    /// Whether a host's provider is unchanged since it was read, by its generation: claims verify
+    /// amounts, but not traits and aggregates.
     async fn is_as_known(&self, request: &Request, host: Uuid) -> bool {
         let looked = request.ahead().host.take();
         if let Some((_, as_known)) = looked.filter(|(provider, _)| *provider == host) {
             return as_known;
         }
-        // Claims of ours raise it, too. While it is our turn none is under way, and all that are
-        // done are counted.
+        // This scheduler's claims increment the generation, too. While this task holds the lock no
+        // claim is under way, and all finished claims are counted.
         let _turn = self.facts.providers.lock_for_look(host).await;
         match self.generation(request, host).await {
             Ok(generation) => self.is_known(host, generation),
-            // A Placement that is away is waited for by the claim.
+            // The claim waits for an unavailable Placement.
             Err(error) => error.is_passing(),
         }
     }
 
-    /// The same, asked ahead and without a turn. `None`: a claim of ours was under way meanwhile,
-    /// so that a raised generation tells nothing.
+    /// The same, prefetched and without the lock. `None`: a claim of this scheduler was under way
+    /// meanwhile, so a new generation proves nothing.
     pub(super) async fn looks_as_known(&self, request: &Request, host: Uuid) -> Option<bool> {
         let before = self.facts.providers.writes_at_rest(host)?;
         let generation = self.generation(request, host).await.ok()?;
@@ -287,7 +293,7 @@ impl Selector {
         (before == after).then(|| self.is_known(host, generation))
     }
 
-    /// An older generation was looked at before the host was read the last time.
+    /// Whether a generation is known. An older one was queried before the last read of the host.
     fn is_known(&self, host: Uuid, generation: i64) -> bool {
         let known = self.facts.providers.known_generation(host);
         known.is_some_and(|known| generation <= known)
@@ -303,22 +309,23 @@ impl Selector {
         Ok(i64::try_from(provider.generation.0).unwrap_or(i64::MAX))
     }
 
-    /// Reads a host anew that was not as it was known to be.
+    /// Reads a host again that differed from its known state.
     async fn refresh(&self, host: Uuid) {
         if let Err(error) = self.facts.providers.refresh(host).await {
             tracing::warn!(code = error.code(), "{error}");
         }
     }
 
-    /// Instances of hosts that no compute has confirmed are read from the cells, as Nova does for every request: group filters look
-    /// at them.
+    /// Reads the instances of hosts that no compute has confirmed from the cells, as Nova does for
+    /// every request: group filters need them.
     async fn confirm_instances(&self, candidates: &Candidates) {
         let unconfirmed = self.facts.read(|cloud| cloud.unconfirmed(candidates));
         self.facts.database.confirm(unconfirmed).await;
     }
 }
 
-/// Two answers as one: requests one after the other, summaries of both (`get_allocation_candidates` with the fallback for PCPU).
+/// Joins two answers: the requests one after the other, the summaries of both
+/// (`get_allocation_candidates` with the fallback for PCPU).
 fn joined(mut first: Value, second: Value) -> Value {
     let Value::Object(second) = second else {
         return first;

@@ -1,11 +1,11 @@
 //! Members of server groups that are not on their hosts yet.
 //!
-//! Between a decision and the row in Nova's database that shows a member on its host lies a
-//! preemption, or at least a build. A request that is decided meanwhile has to know of it, or a
-//! group ends up where its policy does not allow it to be: nova-compute refuses such a member then
-//! (`_validate_instance_group_policy`), and its victim was lost for nothing. So members are read
-//! from the ledger, which knows the preemptions of all schedulers, remembered from answers of this
-//! one, and requests for one group are decided one after another.
+//! A preemption, or at least a build, lies between a decision and the row in Nova's database that
+//! shows a member on its host. A request that is decided meanwhile must know of that member;
+//! otherwise the group violates its policy. nova-compute then refuses the member
+//! (`_validate_instance_group_policy`), and its victim was evicted for nothing. So the scheduler
+//! reads members from the ledger, which has the preemptions of all schedulers, remembers its own
+//! answers, and decides requests of one group one after another.
 
 use super::{Request, Selector};
 use crate::clock;
@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-/// How long an answer is remembered whose instance is not on its host: its build has failed then,
-/// or its row shows it.
+/// How long an answer is remembered whose instance is not on its host. After that its build has
+/// failed, or its row shows the host.
 const REMEMBERED_MICROS: i64 = 300_000_000;
 
-/// What is known of members that are on their way. Cheap to clone.
+/// The members that are on their way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Members {
     shared: Arc<Shared>,
@@ -28,13 +28,13 @@ pub(crate) struct Members {
 
 #[derive(Default)]
 struct Shared {
-    /// Instances of groups that were answered here, with their hosts, and when.
+    /// Instances of groups that this scheduler has answered, with their hosts, and when.
     placed: Mutex<HashMap<Uuid, (String, i64)>>,
-    /// Whose turn it is, by group.
+    /// One lock for each group.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The right to decide for a group, until it is dropped.
+/// The lock of a group, until it is dropped.
 pub(super) type GroupLock = OwnedMutexGuard<()>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -45,21 +45,21 @@ impl Members {
     async fn turn(&self, group: &str) -> GroupLock {
         let turn = {
             let mut turns = lock(&self.shared.turns);
-            // Those that no task has or waits for.
+            // Removes locks that no task holds or waits for.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(group.to_owned()).or_default())
         };
         turn.lock_owned().await
     }
 
-    /// Remembers what a request is answered.
+    /// Remembers the answer to a request.
     pub(super) fn placed(&self, instances: impl Iterator<Item = (Uuid, String)>, now: i64) {
         let mut placed = lock(&self.shared.placed);
         placed.extend(instances.map(|(instance, host)| (instance, (host, now))));
     }
 
-    /// Those who are on their way. `is_there`: whether an instance has a host by its row, or never
-    /// will.
+    /// The members that are on their way. `is_there`: whether an instance has a host by its row, or
+    /// never will.
     fn on_their_way(
         &self,
         newcomers: Vec<Newcomer>,
@@ -73,7 +73,7 @@ impl Members {
             .map(|(instance, (host, _))| (*instance, host.clone()))
             .collect();
         for newcomer in newcomers {
-            // One that moves is on its old host until then.
+            // An instance that moves is on its old host until then.
             if newcomer.under_way || !is_there(newcomer.instance) {
                 all.insert(newcomer.instance, newcomer.host);
             }
@@ -83,8 +83,8 @@ impl Members {
 }
 
 impl Selector {
-    /// Waits until no other task decides for the request's group, and reads who of it is on the
-    /// way. Without a group it does nothing.
+    /// Waits until no other task decides for the request's group, and reads the group's members
+    /// that are on their way. Does nothing without a group.
     pub(super) async fn enter_group(&self, request: &Request) {
         let Some(group) = &request.schedule.spec.instance_group else {
             return;
@@ -117,7 +117,7 @@ impl Selector {
         known.turn = Some(turn);
     }
 
-    /// What a request was answered; the next one for its group may be decided.
+    /// Remembers the answer to a request, and lets the next request of its group be decided.
     pub(super) fn leave_group(&self, request: &Request, hosts: &[String]) {
         if request.schedule.spec.instance_group.is_none() {
             return;
@@ -132,7 +132,7 @@ impl Selector {
     }
 }
 
-/// What a request knows of its group.
+/// The state of a request's group.
 #[derive(Default)]
 pub(super) struct OfGroup {
     pub(super) expected: Expected,

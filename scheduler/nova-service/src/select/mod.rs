@@ -39,70 +39,72 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How long a request that may have been begun before waits for a ledger that is away.
+/// How long a request that may have been begun before waits for an unavailable ledger.
 const LEDGER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Deals with requests. Cheap to clone.
+/// Processes requests. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Selector {
     pub(crate) facts: Facts,
     pub(crate) settings: Arc<Settings>,
     pub(crate) notices: Notices,
     pub(crate) metrics: Metrics,
-    /// Who is about to be asked to leave.
+    /// Victims of plans that are not in the ledger yet.
     pub(crate) reservations: VictimReservations,
-    /// Members of server groups that are on their way.
+    /// Members of server groups whose placement is under way.
     pub(crate) members: Members,
-    /// What makes room, where the operator wants it and there is a ledger.
+    /// The driver of preemptions, if the operator enabled it and there is a ledger.
     pub(crate) preempting: Preempting,
-    /// Whose decisions are made here.
+    /// The Nova release whose decisions this scheduler makes.
     pub(crate) release: CloudRelease,
 }
 
-/// One request on its way.
+/// One request that is being processed.
 pub(crate) struct Request {
-    /// Nova's name for it (`req-…`).
+    /// Nova's request id (`req-…`).
     pub(crate) id: String,
-    /// The message's.
+    /// The unique id of the message.
     pub(crate) unique_id: String,
-    /// What is asked for. It changes as Nova changes it, because notifications tell of it.
+    /// The request. The scheduler changes it as Nova does, because notifications contain it.
     pub(crate) schedule: ScheduleRequest,
     pub(crate) context: RpcContext,
-    /// The context as it came.
+    /// The context as received.
     pub(crate) fields: oslo_messaging::Map,
     pub(crate) call: Call,
     pub(crate) return_objects: bool,
-    /// What Nova would ask Placement; `None` for a rebuild, which asks nothing.
+    /// Nova's query to Placement; `None` for a rebuild, which makes no query.
     pub(crate) asked: Option<PlacementQuery>,
-    /// A scheduler may have begun with it before.
+    /// True if a scheduler may have begun this request before.
     pub(crate) redelivered: bool,
-    /// For redelivered requests: the provider of the host where an instance is.
+    /// For redelivered requests: the provider of the host where each instance is.
     pub(crate) home: HashMap<Uuid, Uuid>,
-    /// Somebody waits for the result.
+    /// True if the caller waits for the result.
     pub(crate) is_call: bool,
     pub(crate) caller: CallState,
-    /// Cancelled when the scheduler has to end: what has not begun is left to another scheduler.
+    /// Cancelled when the scheduler stops. Another scheduler processes what has not begun.
     pub(crate) stop: CancellationToken,
-    /// The first notification was sent.
+    /// The start notification was sent.
     said_start: AtomicBool,
-    /// Placement did not answer when it was asked for this request.
+    /// Placement did not answer a query for this request.
     in_the_dark: AtomicBool,
     /// Placement has refused a swap for this request.
     was_refused: AtomicBool,
-    /// Claims of which it is not known whether Placement has taken them.
+    /// Claims for which it is unknown whether Placement has taken them.
     doubtful: Mutex<BTreeMap<Uuid, Vec<NewClaim>>>,
-    /// Where there is chance, it falls the same way each time that this request is decided.
+    /// Seed of random choices, so that each decision of this request makes the same ones.
     seed: u64,
-    /// What was asked of Placement since the request came, before it was sure that it would be needed.
+    /// Queries sent to Placement since the request arrived, before it was certain that they would
+    /// be needed.
     ahead: Mutex<Ahead>,
-    /// Whom the request wants to leave, as long as that is not written down.
+    /// The victims that the request has reserved, until they are in the ledger.
     reservation: Mutex<Option<VictimReservation>>,
-    /// What is known of its server group.
+    /// What is known of the request's server group.
     of_group: Mutex<OfGroup>,
 }
 
 impl Request {
-    /// Placement did not answer: that there is no room is not known then, only that none was found.
+    /// Records that Placement did not answer. Then the scheduler knows only that it found no
+    /// capacity, not that there is none.
     fn note_silence(&self) {
         self.in_the_dark.store(true, Ordering::Relaxed);
     }
@@ -129,7 +131,7 @@ impl Request {
         self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Placement did not answer a claim, and may have taken it.
+    /// Records a claim that Placement did not answer and may have taken.
     fn note_doubtful(&self, claim: &NewClaim) {
         let mut doubts = self.doubts();
         doubts
@@ -142,7 +144,7 @@ impl Request {
         self.doubts().contains_key(&consumer)
     }
 
-    /// What a consumer holds is known again.
+    /// Records that a consumer's holdings are known again.
     fn forget_doubt(&self, consumer: Uuid) {
         self.doubts().remove(&consumer);
     }
@@ -151,17 +153,19 @@ impl Request {
         self.doubts().values().cloned().collect()
     }
 
-    /// Placement has refused a swap; perhaps because a newcomer holds something already.
+    /// Records that Placement refused a swap, perhaps because a newcomer already holds something.
     fn note_refusal(&self) {
         self.was_refused.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an instance of the request may hold something of which memory does not know.
+    /// Whether an instance of the request may hold allocations that the cloud in memory does not
+    /// know.
     fn newcomers_may_hold(&self) -> bool {
         self.redelivered || self.was_refused.load(Ordering::Relaxed)
     }
 
-    /// This scheduler does not answer the request: another one does, which has the message already or gets it.
+    /// Ends the request without an answer: another scheduler, which has or will get the message,
+    /// answers it.
     fn leave(&self, outcome: &Outcome) {
         self.caller.end(match outcome {
             Outcome::Unanswered => Ending::Unanswered,
@@ -169,14 +173,15 @@ impl Request {
         });
     }
 
-    /// Says that the request has candidates. Only the first time.
+    /// Notifies that the request has candidates. Only the first call does.
     fn say_start(&self, notices: &Notices) {
         if !self.said_start.swap(true, Ordering::Relaxed) {
             notices.start(&self.schedule, &self.context, &self.fields);
         }
     }
 
-    /// Says that the request has its hosts: Nova's spec then names the instance that was placed last, and a group's hosts.
+    /// Notifies that the request has its hosts. As in Nova, the spec then names the instance that
+    /// was placed last and the hosts of the group.
     fn say_end(&mut self, notices: &Notices, hosts: Vec<String>) {
         self.say_start(notices);
         if let Some(last) = self.call.instance_uuids.iter().flatten().last() {
@@ -188,7 +193,7 @@ impl Request {
         notices.end(&self.schedule, &self.context, &self.fields);
     }
 
-    /// Whose the claims are.
+    /// The project and the user that own the claims.
     pub(crate) fn owner(&self) -> (String, String) {
         let spec = &self.schedule.spec;
         let user = spec.user_id.as_ref().or(self.context.user_id.as_ref());
@@ -209,7 +214,8 @@ impl Selector {
         let watch = Stopwatch::start();
         let answer = Box::pin(self.answer(call)).await;
         if answer.is_err() && caller.stopping().is_cancelled() {
-            // It may come of our ending, and then it says nothing about the cloud: the next scheduler decides.
+            // The error may be caused by this scheduler's stop and says nothing about the cloud
+            // then. The next scheduler decides.
             caller.end(Ending::GivenBack);
         }
         let kind = match (&answer, caller.ending()) {
@@ -268,7 +274,8 @@ impl Selector {
                 return Ok(result);
             }
         }
-        // What was written before the request came is known before it is decided. What is most likely needed of Placement is asked meanwhile.
+        // The scheduler reads everything that was written before the request arrived before it
+        // decides. In parallel it sends the queries to Placement that are most likely needed.
         let watch = Stopwatch::start();
         tokio::join!(
             self.facts.database.freshen(),
@@ -296,7 +303,8 @@ impl Selector {
                     request.say_end(&self.notices, hosts);
                     return Ok(result);
                 }
-                // What was left to others is not answered here, whatever is returned.
+                // A request that was left to another scheduler is not answered here, whatever this
+                // returns.
                 Made::Nothing | Made::Left => return Err(raised(&fault)),
             },
             Err(fault) => return Err(raised(&fault)),
@@ -308,7 +316,8 @@ impl Selector {
         Ok(request.result(&selected))
     }
 
-    /// Goes on with what another scheduler, or an earlier life of this one, has begun. `None`: nothing of it is under way.
+    /// Continues what another scheduler, or an earlier process of this one, has begun. `None`:
+    /// nothing of the request is under way.
     async fn resume(&self, request: &mut Request) -> Result<Option<Value>, RemoteError> {
         let instances: Vec<Uuid> = request
             .call
@@ -332,11 +341,11 @@ impl Selector {
             };
             let resumed = match resumed {
                 Ok(resumed) => resumed,
-                // What holds nothing was not given anybody's room, and what another scheduler may
-                // still write for it is refused then.
+                // An instance that holds nothing has received no victim's capacity. Placement
+                // refuses what another scheduler may still write for it.
                 Err(()) if self.hold_nothing(request, &instances).await => None,
-                // Without the ledger this is not known; the caller hears it, so that no server is
-                // evicted twice.
+                // Without the ledger this is unknown. The caller gets an error, so that no server
+                // is evicted twice.
                 Err(()) => {
                     return Err(raised(&Fault::new(
                         "NoValidHost",
@@ -359,7 +368,8 @@ impl Selector {
         Ok(None)
     }
 
-    /// Whether Placement says that instances hold nothing but what they have where they are.
+    /// Whether Placement says that the instances hold nothing but their allocations on their
+    /// current hosts.
     async fn hold_nothing(&self, request: &Request, instances: &[Uuid]) -> bool {
         let placement = self.facts.providers.placement(&request.id);
         for instance in instances {
@@ -404,7 +414,8 @@ fn selection(selected: &Selected) -> Selection {
     }
 }
 
-/// A pre-filter's refusal is a NoValidHost with its words (`SchedulerManager.select_destinations`).
+/// A pre-filter's refusal becomes a NoValidHost with the same text
+/// (`SchedulerManager.select_destinations`).
 fn refused_by_prefilter(fault: Fault) -> Fault {
     if fault.class == "RequestFilterFailed" {
         Fault::new("NoValidHost", fault.message)
@@ -418,7 +429,7 @@ fn unreadable(error: &ObjectError) -> RemoteError {
     raised(&error.fault())
 }
 
-/// A fault as the exception that the caller knows.
+/// Converts a fault to the exception that the caller knows.
 pub(crate) fn raised(fault: &Fault) -> RemoteError {
     let failure = Failure::of(fault);
     let mut error = RemoteError::new(failure.module, failure.class, failure.message);

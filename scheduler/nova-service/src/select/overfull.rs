@@ -1,5 +1,5 @@
-//! What physically runs counts in a claim, whatever Placement shows: it is looked at once more
-//! after the claim was made, and the claim is given back if it does not fit.
+//! A claim counts what physically runs, whatever Placement shows: the scheduler checks again after
+//! the claim, and gives the claim back if it does not fit.
 
 use super::Selector;
 use super::claim::Claimer;
@@ -7,7 +7,7 @@ use crate::facts::amounts;
 use ebbtide_nova_cloud::{Claim, Claimed};
 
 impl Selector {
-    /// Reads which preemptions are under way: without the ledger those count that are known.
+    /// Reads the preemptions that are under way. Without the ledger the known ones count.
     pub(super) async fn know_what_runs(&self) {
         let Some(evacuations) = self.preempting.get() else {
             return;
@@ -20,12 +20,12 @@ impl Selector {
         }
     }
 
-    /// Claims, and gives back at once what was claimed where a victim still runs that Placement
-    /// does not show.
+    /// Claims, and gives the claim back at once if a victim that Placement does not show still runs
+    /// there.
     ///
-    /// Between the rows' last look and the claim a newcomer may have been deleted whose victims
-    /// still run. Its row is older than its claim, so that a look after ours sees it, whichever
-    /// scheduler it belongs to.
+    /// Between the last read of the rows and the claim, a newcomer may have been deleted whose
+    /// victims still run. Its row is older than its claim, so a read after this claim sees the row,
+    /// whichever scheduler owns it.
     pub(super) async fn claim_what_fits(&self, claimer: &Claimer<'_>, claim: &Claim) -> Claimed {
         let outcome = claimer.claim(claim).await;
         let (Claimed::Taken, Some(evacuations)) = (&outcome, self.preempting.get()) else {

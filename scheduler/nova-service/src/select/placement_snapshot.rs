@@ -1,4 +1,5 @@
-//! What Placement says of those who have to do with a preemption, just before it is begun.
+//! Placement's data about the hosts, victims and newcomers of a preemption, read just before it
+//! begins.
 
 use super::{Request, Selector};
 use crate::preemption::{Holding, Newcomer, Victim, VictimState};
@@ -12,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 impl Selector {
-    /// What Placement says now of the hosts and the victims of a plan, and of those newcomers that hold something already.
+    /// Reads from Placement the hosts and the victims of a plan, and the newcomers that already
+    /// hold something.
     pub(super) async fn snapshot(
         &self,
         request: &Request,
@@ -47,7 +49,7 @@ impl Selector {
         Ok(PlacementSnapshot { providers, held })
     }
 
-    /// What consumers hold, each asked about by itself.
+    /// The allocations of consumers, with one query for each.
     async fn held(
         &self,
         request: &Request,
@@ -61,10 +63,12 @@ impl Selector {
         Ok(try_join_all(asked).await?.into_iter().collect())
     }
 
-    /// The providers that a plan has to do with, and the newcomers whose holdings have to be known for it.
+    /// The providers of a plan, and the newcomers whose allocations must be known for it.
     ///
-    /// A newcomer that nobody has placed yet holds nothing, so it is not asked about: that would cost each request a question. If it
-    /// holds something all the same, Placement refuses the swap (its claim names no consumer generation), and then it is asked.
+    /// A newcomer that no scheduler has placed yet holds nothing, so the scheduler does not query
+    /// its allocations; this saves one query for each request. If it does hold something, Placement
+    /// refuses the swap (its claim names no consumer generation), and then the scheduler queries
+    /// it.
     fn concerned(&self, request: &Request, plan: &Plan) -> (BTreeSet<Uuid>, Vec<Uuid>) {
         let hosts = plan
             .instances
@@ -87,14 +91,14 @@ impl Selector {
     }
 }
 
-/// What Placement has just said.
+/// The data that Placement has just returned.
 pub(super) struct PlacementSnapshot {
     pub(super) providers: Vec<ProviderTruth>,
     held: BTreeMap<Uuid, ConsumerAllocations>,
 }
 
 impl PlacementSnapshot {
-    /// Whether it says all that has to be known.
+    /// Whether the snapshot contains everything that the plan needs.
     fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &Plan) -> bool {
         let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
         let victims = plan.victims.iter().map(|victim| &victim.uuid);
@@ -150,8 +154,8 @@ impl PlacementSnapshot {
         })
     }
 
-    /// A newcomer, with what it has elsewhere already: an instance whose owner evacuates it holds something on its old host until it is
-    /// rebuilt.
+    /// A newcomer, with its existing allocations elsewhere: an instance whose owner evacuates it
+    /// holds allocations on its old host until it is rebuilt.
     pub(super) fn newcomer(&self, instance: Uuid, host: String, mut claim: Holding) -> Newcomer {
         let held = self
             .held
@@ -185,11 +189,13 @@ impl PlacementSnapshot {
     }
 }
 
-/// What a victim holds, if its host's provider tells all of it: it holds there just what we believe that it holds anywhere. Asking about
-/// the victim itself would cost each preemption a question more.
+/// A victim's allocations, if the provider of its host shows all of them: the victim holds there
+/// exactly what the cloud in memory says it holds anywhere. A query for the victim itself would
+/// cost each preemption one more query.
 ///
-/// A server that its owner has evacuated from a dead host may hold something there of which we do not know. The swap frees that as well;
-/// Nova would free it when the host comes back.
+/// A server that its owner has evacuated from a dead host may hold allocations there that the
+/// scheduler does not know. The swap frees those, too; Nova would free them when the host comes
+/// back.
 fn seen_whole(victim: &PlannedVictim, providers: &[ProviderTruth]) -> Option<ConsumerAllocations> {
     let (believed_on, believed) = victim.allocations.first_key_value()?;
     if victim.allocations.len() > 1 {

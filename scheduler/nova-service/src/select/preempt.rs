@@ -1,4 +1,5 @@
-//! Room for a normal request that found none: the cheapest preemptible instances leave.
+//! Preemption for a normal request that found no capacity: the cheapest preemptible instances
+//! leave.
 
 use super::placement_snapshot::PlacementSnapshot;
 use super::{Request, Selector};
@@ -12,29 +13,30 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// What became of the wish for room.
+/// The outcome of an attempt to free capacity.
 pub(super) enum Made {
     /// The reply's result, and the hosts in it.
     Room(Value, Vec<String>),
-    /// There is no room to be made: Nova's own answer stands.
+    /// No capacity can be freed: Nova's own answer stands.
     Nothing,
-    /// The caller hears it from somebody else, or later: see [`Request::leave`].
+    /// This scheduler does not answer the caller; another scheduler does, or this one later. See
+    /// [`Request::leave`].
     Left,
 }
 
-/// What a round of planning came to.
+/// The outcome of one round of planning.
 enum Round {
-    /// An end.
+    /// The final outcome.
     Made(Made),
-    /// The cloud is another one than was planned with; plan again.
+    /// The cloud has changed since the plan was made; plan again.
     Again,
 }
 
-/// There is no room to be made.
+/// No capacity can be freed.
 const NOTHING: Round = Round::Made(Made::Nothing);
 
 impl Selector {
-    /// Makes room for a normal request, if anybody's leaving makes some.
+    /// Frees capacity for a normal request, if evicting preemptible instances can.
     pub(super) async fn make_room(&self, request: &Request) -> Made {
         let (Some(evacuations), Some(asked)) = (self.preempting.get(), &request.asked) else {
             return Made::Nothing;
@@ -46,7 +48,7 @@ impl Selector {
             tracing::warn!(
                 code = "EB-DOOR-032",
                 request = %request.id,
-                "Placement did not say whether there is room, so nobody is asked to leave; the request gets NoValidHost, as from Nova"
+                "Placement did not say whether there is room, so no server is evicted; the request gets NoValidHost, as from Nova"
             );
             return Made::Nothing;
         }
@@ -55,8 +57,8 @@ impl Selector {
             if request.stop.is_cancelled() {
                 return Made::Left;
             }
-            // A round that came to something and then to nothing has let others of its group go
-            // first.
+            // A round that made a plan and then failed has let other requests of its server group
+            // go first.
             self.enter_group(request).await;
             match self.round(request, asked, evacuations, &mut options).await {
                 Round::Made(made) => return made,
@@ -72,7 +74,7 @@ impl Selector {
         Made::Nothing
     }
 
-    /// Whether preemptible instances may leave for this request.
+    /// Whether preemptible instances may be evicted for this request.
     pub(super) fn may_make_room(&self, request: &Request) -> bool {
         let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
         self.preempting.get().is_some()
@@ -103,7 +105,7 @@ impl Selector {
             Err(error) => {
                 tracing::warn!(
                     code = error.code(),
-                    "{error}; nobody is evicted without Placement's word"
+                    "{error}; no server is evicted without Placement's answer"
                 );
                 return NOTHING;
             }
@@ -137,7 +139,7 @@ impl Selector {
         reach(Point::NovaPlanned);
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
-        // From here on the ledger knows the newcomers and their victims.
+        // From here on the ledger has the newcomers and their victims.
         let written = || {
             drop(request.reservation().take());
             drop(request.group().turn.take());
@@ -166,7 +168,7 @@ impl Selector {
                 if called_off.is_some_and(|called_off| !called_off.room_is_wanted()) {
                     return NOTHING;
                 }
-                // Whoever did not leave this time is not asked again by this request.
+                // This request does not plan again with the hosts whose victims did not leave.
                 options.avoided.extend(hosts);
                 Round::Again
             }
@@ -181,16 +183,17 @@ impl Selector {
             Err(error) => {
                 tracing::error!(
                     code = error.code(),
-                    "{error}; nobody is evicted without the ledger"
+                    "{error}; no server is evicted without the ledger"
                 );
                 NOTHING
             }
         }
     }
 
-    /// The reply's result with alternates as things are now: when the plan was made every host that
-    /// passes was full, and while the victims left others may have got room. `None`: there are
-    /// none, or the result is of another scheduler's plan.
+    /// The reply's result with alternates from the current state. When the plan was made, every
+    /// host that passes was full; while the victims left, other hosts may have gained free
+    /// capacity. `None`: there are no alternates, or the result comes from another scheduler's
+    /// plan.
     async fn with_alternates(
         &self,
         request: &Request,
@@ -252,7 +255,7 @@ impl Selector {
     /// The record of a plan.
     ///
     /// # Errors
-    /// A victim that holds nothing any more: it must not be named in a swap.
+    /// A victim holds nothing any more: a swap must not name it.
     fn record(
         &self,
         request: &Request,
@@ -307,7 +310,7 @@ impl Selector {
     }
 }
 
-/// How the plans of a request are made: alike, as long as the cloud is.
+/// The planning options of a request. They are the same as long as the cloud is the same.
 pub(super) fn plan_options(request: &Request) -> PlanOptions {
     PlanOptions {
         seed: request.seed,

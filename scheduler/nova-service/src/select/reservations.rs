@@ -1,8 +1,9 @@
-//! Who is about to be asked to leave.
+//! Reservation of victims between planning and the write to the ledger.
 //!
-//! Requests that come at the same moment would all plan with the cheapest victim, and all but one would have asked Placement in vain: the
-//! ledger gives a victim to one of them only. So a plan's victims are left out of the other plans of this scheduler until it is
-//! known what became of it.
+//! Requests that arrive at the same moment would all plan with the cheapest victim, and all but one
+//! would query Placement for nothing, because the ledger gives a victim to only one of them.
+//! Therefore other plans of this scheduler exclude a plan's victims until the outcome of that plan
+//! is known.
 
 use super::{Request, Selector};
 use ebbtide_nova_cloud::{NoPlan, NoPlanReason, PlacementQuery, Plan, PlanOptions};
@@ -12,9 +13,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// How long a request that finds nobody else waits for the plans of others to end, in pieces: they end by Placement's answers.
+/// A request without other victims waits for the plans of other requests to end, in intervals of
+/// this length. Those plans end when Placement answers.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How many of these pieces.
+/// The number of these intervals.
 const TRIES: u32 = 40;
 
 /// The victims of all plans of this scheduler that are not in the ledger yet.
@@ -26,11 +28,11 @@ pub(crate) struct VictimReservations {
 #[derive(Default)]
 struct All {
     victims: Mutex<HashSet<Uuid>>,
-    /// Somebody is not wanted any more.
+    /// Notified when a plan releases its victims.
     freed: Notify,
 }
 
-/// The victims of one plan. Dropped, they can be planned with again.
+/// The victims of one plan. When it is dropped, other plans may use them again.
 #[derive(Default)]
 pub(super) struct VictimReservation {
     victims: Vec<Uuid>,
@@ -58,7 +60,8 @@ impl Drop for VictimReservation {
 }
 
 impl VictimReservations {
-    /// Replaces a wish by what `plan` finds, which is told whom others want. `Err` says whether others want anybody.
+    /// Replaces this reservation with the result of `plan`, which gets the victims that other plans
+    /// have reserved. `Err` also says whether other plans have reserved any.
     fn plan(
         &self,
         reservation: &mut Option<VictimReservation>,
@@ -91,10 +94,11 @@ impl VictimReservations {
 }
 
 impl Selector {
-    /// The cheapest way to room that no other request is about to take.
+    /// The cheapest plan that uses no victim reserved by another request.
     ///
     /// # Errors
-    /// There is none, and whether others want somebody who might stay after all.
+    /// There is no plan; the flag says whether other requests have reserved victims that may become
+    /// available again.
     pub(super) fn plan_once(
         &self,
         request: &Request,
@@ -112,10 +116,11 @@ impl Selector {
             })
     }
 
-    /// The same; where others want somebody, and nobody else is left, their plans are waited for: not all of them come to something.
+    /// As [`Self::plan_once`], but waits if only victims of other requests' plans are left: some of
+    /// those plans fail and release their victims.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no plan.
     pub(super) async fn plan(
         &self,
         request: &Request,

@@ -29,7 +29,8 @@ pub fn answer(case: &Case) -> Dict<Value> {
         Ok(placed) => placed,
         Err(fault) => return failed(out, "host_state", &fault),
     };
-    // The oracle asks the case here and not the request, so that hints that are null do not stop it.
+    // The oracle asks the case here and not the request, so that hints that are null do not stop
+    // it.
     let rebuild = filtering::is_rebuild(&spec).unwrap_or(false);
     let mut all = placed.clone();
     if !rebuild {
@@ -55,8 +56,8 @@ pub fn answer(case: &Case) -> Dict<Value> {
     out
 }
 
-/// The columns have to decide as the hosts one by one do, and again when they are asked again. Where they do not, what both say
-/// stands in the answer under a key that the oracle does not know.
+/// Checks that the columns decide as the reference does host by host, also at a second call. If
+/// not, both answers go into the result under a key that the oracle does not have.
 fn table_differs(
     placed: &[Placed],
     spec: &RequestSpec,

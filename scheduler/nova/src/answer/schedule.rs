@@ -56,7 +56,8 @@ impl Claims for Recorded<'_> {
     }
 }
 
-/// Schedules a case and tells what came of it. Sets `by_chance` where Nova might have answered otherwise.
+/// Schedules a case and tells what came of it. Sets `by_chance` where Nova might have answered
+/// otherwise.
 ///
 /// It is scheduled twice: host by host, and as a cloud in memory does it, over columns with only as
 /// many hosts in order as are needed. The second answer is given besides where it is another one.

@@ -1,5 +1,5 @@
-//! How Nova's versioned objects take values in (`oslo_versionedobjects/fields.py`): each field brings what it is given to its
-//! type or raises.
+//! How Nova's versioned objects take values in (`oslo_versionedobjects/fields.py`): each field
+//! brings what it is given to its type or raises.
 
 use crate::fault::Fault;
 use crate::python::{Dict, Value, number};
@@ -43,7 +43,8 @@ pub fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
 /// `int(value)` without limits.
 ///
 /// # Errors
-/// ValueError for text that is no number and for NaN, OverflowError for infinities, TypeError for anything else.
+/// ValueError for text that is no number and for NaN, OverflowError for infinities, TypeError for
+/// anything else.
 pub fn wide(value: &Value) -> Result<i128, Fault> {
     match value {
         Value::Int(n) => Ok(*n),
@@ -71,7 +72,8 @@ pub fn truncated(number: f64) -> Result<i128, Fault> {
     }
 }
 
-/// A whole number within 64 bits: what is beyond stops at the limit, as a database column would refuse it.
+/// A whole number within 64 bits: what is beyond stops at the limit, as a database column would
+/// refuse it.
 pub fn narrow(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }

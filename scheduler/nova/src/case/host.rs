@@ -1,4 +1,5 @@
-//! A host of a case as the rows that Nova would find in its database; what its columns are taken in with serves real rows, too.
+//! A host of a case as the rows that Nova would find in its database; what its columns are taken in
+//! with serves real rows, too.
 
 use super::coerce::{
     dict, float, get, integer, key, list, map, nullable, nullable_integer, nullable_string, string,

@@ -2,8 +2,8 @@
 
 use crate::python::{Dict, Value};
 
-/// As `serde_json` holds it. Whole numbers beyond 64 bits become floats. JSON has no NaN and no infinities: they become the
-/// text that the oracle writes for them, and that `float()` reads back.
+/// As `serde_json` holds it. Whole numbers beyond 64 bits become floats. JSON has no NaN and no
+/// infinities: they become the text that the oracle writes for them, and that `float()` reads back.
 #[must_use]
 pub fn to_json(value: &Value) -> serde_json::Value {
     match value {

@@ -1,7 +1,9 @@
-//! One case of the oracle's corpus: a cloud, a configuration and a request (`nova_oracle.py`, "Case format").
+//! One case of the oracle's corpus: a cloud, a configuration and a request (`nova_oracle.py`, "Case
+//! format").
 //!
-//! Two kinds of errors are kept apart. A line that is no case at all is a [`BadCase`], which is ours to report. A case whose
-//! values Nova's objects refuse is a [`Fault`] in a phase, which is Nova's answer and is compared.
+//! There are two kinds of errors. A malformed line is a [`BadCase`], which the reader reports. If
+//! Nova's objects refuse the values of a case, the result is a [`Fault`] in a phase, which is
+//! Nova's answer and is compared.
 
 pub mod coerce;
 pub mod host;
@@ -64,7 +66,8 @@ pub struct ScheduleCase {
     pub no_placement: bool,
 }
 
-/// A case. Hosts and request are still as the line has them: taking them in may be Nova's to refuse.
+/// A case. Hosts and request are still as the line has them: taking them in may be Nova's to
+/// refuse.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Name.
@@ -148,7 +151,8 @@ impl Case {
     /// The options of the case.
     ///
     /// # Errors
-    /// What Nova raises for options that it does not take, or for filters and weighers that it cannot load.
+    /// What Nova raises for options that it does not take, or for filters and weighers that it
+    /// cannot load.
     pub fn options(&self) -> Result<Options, Fault> {
         Options::read(
             self.config
@@ -218,7 +222,8 @@ impl Case {
         by_host
     }
 
-    /// What Placement offers for a host: what the case says, or one candidate made up of the flavor.
+    /// What Placement offers for a host: what the case says, or one candidate made up of the
+    /// flavor.
     #[must_use]
     pub fn candidates(&self, place: usize) -> Vec<AllocationCandidate> {
         let uuid = &self.uuids[place];
@@ -240,7 +245,8 @@ impl Case {
         }
     }
 
-    /// The first provider of each candidate of a host, in the order of the case, that is a host of the case.
+    /// The first provider of each candidate of a host, in the order of the case, that is a host of
+    /// the case.
     #[must_use]
     pub fn first_provider(&self, place: usize, candidate: &AllocationCandidate) -> Option<usize> {
         let known = |uuid: &str| self.uuids.iter().rposition(|own| own == uuid);

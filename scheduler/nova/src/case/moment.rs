@@ -1,7 +1,8 @@
 //! Moments of time in ISO 8601, as microseconds since 1970 in UTC.
 
-/// Reads what `datetime.fromisoformat` reads of the common forms: a date, `T` or a space, hours and minutes, seconds with
-/// a fraction, an offset or `Z`. Without an offset the time is UTC. `None` is a ValueError.
+/// Reads what `datetime.fromisoformat` reads of the common forms: a date, `T` or a space, hours and
+/// minutes, seconds with a fraction, an offset or `Z`. Without an offset the time is UTC. `None` is
+/// a ValueError.
 #[must_use]
 pub fn read(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -56,7 +57,8 @@ fn clock_micros(text: &str) -> Option<i64> {
     Some((hours * 3600 + minutes * 60 + whole) * SECOND + digits(&micros)?)
 }
 
-/// Days since 1970 in the Gregorian calendar: years begin in March here, so that the leap day is the last of a year.
+/// Days since 1970 in the Gregorian calendar: years begin in March here, so that the leap day is
+/// the last of a year.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

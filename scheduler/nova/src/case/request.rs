@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 /// Reads a request. Cells are those of the case.
 ///
 /// # Errors
-/// What Nova's objects raise for values that they do not take: mostly ValueError, KeyError for what is missing.
+/// What Nova's objects raise for values that they do not take: mostly ValueError, KeyError for what
+/// is missing.
 pub(super) fn read(request: &Dict<Value>, cells: &[String]) -> Result<RequestSpec, Fault> {
     let flavor = flavor(dict(key(request, "flavor")?)?)?;
     let image = nullable(request.get("image"), Image::read)?;

@@ -16,10 +16,11 @@ pub struct Placed {
     pub state: HostState,
 }
 
-/// Builds the states that exist for a request, in the order of the case. Hosts without a service record do not, nor do hosts
-/// in a cell that is disabled or not asked for.
+/// Builds the states that exist for a request, in the order of the case. Hosts without a service
+/// record do not, nor do hosts in a cell that is disabled or not asked for.
 ///
-/// Nova walks a set of names here, so that its order changes with every process; the order of the input is our choice.
+/// Nova walks a set of names here, so that its order changes with every process; the order of the
+/// input is our choice.
 ///
 /// # Errors
 /// What Nova raises for rows that it cannot take in; one such row fails every request.
@@ -44,7 +45,8 @@ pub fn states(
         }
         rows.push((cell_place, place, case.compute(place, options)?));
     }
-    // All rows are read before the first state is made, and states are made cell by cell: that decides which error is first.
+    // All rows are read before the first state is made, and states are made cell by cell: that
+    // decides which error is first.
     rows.sort_by_key(|(cell_place, _, _)| *cell_place);
     let instances = case.instances();
     let mut placed: Vec<Placed> = Vec::with_capacity(rows.len());
@@ -72,7 +74,8 @@ pub fn states(
     Ok(placed)
 }
 
-/// Gives each state the candidates that Placement offers for it. A node that was never updated has no UUID, so none is its.
+/// Gives each state the candidates that Placement offers for it. A node that was never updated has
+/// no UUID, so none is its.
 pub fn attach_candidates(case: &Case, placed: &mut [Placed]) {
     for placed in placed {
         placed.state.allocation_candidates = if placed.state.uuid.is_some() {

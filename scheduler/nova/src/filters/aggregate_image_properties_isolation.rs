@@ -4,8 +4,8 @@ use super::{Context, Filter, values};
 use crate::fault::Fault;
 use crate::model::{HostState, ImageProps, RequestSpec};
 
-/// For every key of the host's aggregates that is an image property: if the image has it and it is true, its text is among the
-/// aggregates' values. Booleans read `True` and `False`.
+/// For every key of the host's aggregates that is an image property: if the image has it and it is
+/// true, its text is among the aggregates' values. Booleans read `True` and `False`.
 pub struct AggregateImagePropertiesIsolation;
 
 impl Filter for AggregateImagePropertiesIsolation {

@@ -4,11 +4,12 @@ use super::{Context, Filter, extra_specs_ops, values};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// Every extra spec without a namespace, or in the namespace `aggregate_instance_extra_specs`, matches one of the values that the
-/// host's aggregates have under its key. A key that no aggregate has fails the host.
+/// Every extra spec without a namespace, or in the namespace `aggregate_instance_extra_specs`,
+/// matches one of the values that the host's aggregates have under its key. A key that no aggregate
+/// has fails the host.
 ///
-/// Nova tries the values in the order of a set, and a value that is no number raises only if it is tried before one matches; we
-/// try them in the order of the input.
+/// Nova tries the values in the order of a set, and a value that is no number raises only if it is
+/// tried before one matches; we try them in the order of the input.
 pub struct AggregateInstanceExtraSpecs;
 
 impl Filter for AggregateInstanceExtraSpecs {

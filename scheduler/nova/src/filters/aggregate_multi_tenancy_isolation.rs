@@ -8,7 +8,8 @@ use crate::release::Feature;
 /// The key, or how it begins.
 const TENANT: &str = "filter_tenant_id";
 
-/// Where aggregates name tenants, by any key that begins with `filter_tenant_id`, the request's project is among them.
+/// Where aggregates name tenants, by any key that begins with `filter_tenant_id`, the request's
+/// project is among them.
 pub struct AggregateMultiTenancyIsolation;
 
 impl Filter for AggregateMultiTenancyIsolation {

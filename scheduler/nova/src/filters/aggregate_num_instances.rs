@@ -4,7 +4,8 @@ use super::{Context, Filter, values};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// As NumInstancesFilter, with the least `max_instances_per_host` of the host's aggregates for a limit.
+/// As NumInstancesFilter, with the least `max_instances_per_host` of the host's aggregates for a
+/// limit.
 pub struct AggregateNumInstances;
 
 impl Filter for AggregateNumInstances {

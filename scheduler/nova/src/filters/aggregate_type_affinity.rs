@@ -4,7 +4,8 @@ use super::{Context, Filter, values};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// An aggregate with the key `instance_type` names the flavor, or none has the key. The empty value names no flavor.
+/// An aggregate with the key `instance_type` names the flavor, or none has the key. The empty value
+/// names no flavor.
 pub struct AggregateTypeAffinity;
 
 impl Filter for AggregateTypeAffinity {

@@ -1,4 +1,5 @@
-//! A host state's attributes by name, as `getattr` finds them: ComputeCapabilitiesFilter and JsonFilter let requests name any.
+//! A host state's attributes by name, as `getattr` finds them: ComputeCapabilitiesFilter and
+//! JsonFilter let requests name any.
 
 use crate::model::HostState;
 use crate::python::{Dict, Object, Value};
@@ -13,7 +14,8 @@ const METHODS: [&str; 6] = [
     "update",
 ];
 
-/// Attributes that every Python object has and that are not None. Their texts hold memory addresses.
+/// Attributes that every Python object has and that are not None. Their texts hold memory
+/// addresses.
 const COMMON: [&str; 20] = [
     "__delattr__",
     "__dir__",
@@ -78,7 +80,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// A moment: its text and its repr differ, so it is told which is wanted.
+/// A moment. Its text and its repr differ, so the caller states which one it needs.
 fn moment(micros: Option<i64>, repr: bool) -> Value {
     let Some(micros) = micros else {
         return Value::None;
@@ -160,7 +162,8 @@ fn service(host: &HostState) -> Value {
     let told = whole.text();
     let len = data.len();
     let mut attributes = data;
-    // `get` looks into the dict; `getattr` finds the dict itself only. Both are asked through `mapping`.
+    // `get` looks into the dict; `getattr` finds the dict itself only. Both are asked through
+    // `mapping`.
     attributes.insert("data", whole);
     Value::Object(Box::new(Object {
         text: told,
@@ -315,7 +318,8 @@ fn limits(host: &HostState) -> Value {
     Value::Dict(limits)
 }
 
-/// `getattr(host_state, name)`; `None`: there is no such attribute (a `Value::None` is one that is None).
+/// `getattr(host_state, name)`; `None`: there is no such attribute (a `Value::None` is one that is
+/// None).
 pub(crate) fn attribute(host: &HostState, name: &str) -> Option<Value> {
     let updated = host.uuid.is_some();
     let value = match name {

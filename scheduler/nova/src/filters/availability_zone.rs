@@ -4,7 +4,8 @@ use super::{Context, Filter, values};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// The request's zone is among those that the host's aggregates name; a host in none is in the default zone.
+/// The request's zone is among those that the host's aggregates name; a host in none is in the
+/// default zone.
 pub struct AvailabilityZone;
 
 impl Filter for AvailabilityZone {

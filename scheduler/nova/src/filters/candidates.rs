@@ -1,4 +1,5 @@
-//! Filters that judge each allocation candidate of a host (`CandidateFilterMixin.filter_candidates`).
+//! Filters that judge each allocation candidate of a host
+//! (`CandidateFilterMixin.filter_candidates`).
 
 use crate::fault::Fault;
 use crate::model::{AllocationCandidate, HostState};

@@ -1,11 +1,12 @@
-//! ComputeFilter: the host's service is enabled and up (`compute_filter.py`, `nova/servicegroup/drivers/db.py`).
+//! ComputeFilter: the host's service is enabled and up (`compute_filter.py`,
+//! `nova/servicegroup/drivers/db.py`).
 
 use super::{Context, Filter};
 use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
 
-/// Enabled and up: the last heartbeat, or else the making of the service, is at most `service_down_time` away, in the past or in
-/// the future.
+/// Enabled and up: the last heartbeat, or else the making of the service, is at most
+/// `service_down_time` away, in the past or in the future.
 pub struct Compute;
 
 impl Filter for Compute {

@@ -5,8 +5,8 @@ use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};
 
-/// The host's attributes meet the extra specs: those in the namespace `capabilities`, and those without a namespace whose key is
-/// an attribute of the host state or one of its `stats`.
+/// The host's attributes meet the extra specs: those in the namespace `capabilities`, and those
+/// without a namespace whose key is an attribute of the host state or one of its `stats`.
 pub struct ComputeCapabilities;
 
 impl Filter for ComputeCapabilities {
@@ -36,7 +36,8 @@ impl Filter for ComputeCapabilities {
                 return Ok(false);
             }
         }
-        // Nova puts the wanted physical address bits last, or in the place of the capability that they stand for.
+        // Nova puts the wanted physical address bits last, or in the place of the capability that
+        // they stand for.
         if extra_specs.contains_key("capabilities:cpu_info:maxphysaddr:bits") {
             return Ok(true);
         }
@@ -82,7 +83,8 @@ fn capability(host: &HostState, scope: &[&str]) -> Result<Option<Value>, Fault> 
     let Some((first, rest)) = scope.split_first() else {
         return Ok(None);
     };
-    // An attribute that is missing or None is looked for in the stats; a node that was never updated has none.
+    // An attribute that is missing or None is looked for in the stats; a node that was never
+    // updated has none.
     let attribute =
         attributes::attribute(host, first).filter(|value| !matches!(value, Value::None));
     let in_stats = || {

@@ -3,8 +3,8 @@
 use crate::fault::Fault;
 use crate::python::{number, text};
 
-/// Whether a value meets a requirement such as `>= 4`, `<in> avx` or `<or> a <or> b`. Without a known operator in front, the two
-/// texts have to be the same, spaces and all.
+/// Whether a value meets a requirement such as `>= 4`, `<in> avx` or `<or> a <or> b`. Without a
+/// known operator in front, the two texts have to be the same, spaces and all.
 ///
 /// # Errors
 /// ValueError for a number that is none; IndexError for `<or>` alone.

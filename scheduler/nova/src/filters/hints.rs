@@ -2,7 +2,8 @@
 
 use crate::model::RequestSpec;
 
-/// The UUIDs of a hint; `None` where the hint is missing, empty, or one empty text: Nova looks at no host then.
+/// The UUIDs of a hint; `None` where the hint is missing, empty, or one empty text: Nova looks at
+/// no host then.
 pub(super) fn uuids<'a>(spec: &'a RequestSpec, name: &str) -> Option<&'a [String]> {
     match spec.hint(name) {
         None | Some([]) => None,

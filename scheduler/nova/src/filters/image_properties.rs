@@ -6,10 +6,11 @@ use crate::image::{Predicate, Version};
 use crate::model::{HostState, RequestSpec};
 use crate::python::Value;
 
-/// Architecture, hypervisor type and virtual machine mode of the image stand together in one of the host's supported instances,
-/// and the hypervisor's version is what the image wants.
+/// Architecture, hypervisor type and virtual machine mode of the image stand together in one of the
+/// host's supported instances, and the hypervisor's version is what the image wants.
 ///
-/// An image that also wants physical address bits raises: Nova looks for them in `cpu_info`, which is text.
+/// An image that also wants physical address bits raises: Nova looks for them in `cpu_info`, which
+/// is text.
 pub struct ImageProperties;
 
 impl Filter for ImageProperties {
@@ -75,7 +76,8 @@ impl Filter for ImageProperties {
     }
 }
 
-/// Whether a version such as 8002000 meets conditions such as `>=6.0, <9`. A version of 0 meets all.
+/// Whether a version such as 8002000 meets conditions such as `>=6.0, <9`. A version of 0 meets
+/// all.
 fn version_fits(version: Option<i64>, conditions: Option<&str>) -> bool {
     let (Some(version), Some(conditions)) = (
         version.filter(|version| *version > 0),

@@ -4,7 +4,8 @@ use super::{Context, Filter};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// Isolated images run on isolated hosts only and, unless it is switched off, isolated hosts run isolated images only.
+/// Isolated images run on isolated hosts only and, unless it is switched off, isolated hosts run
+/// isolated images only.
 pub struct IsolatedHosts;
 
 impl Filter for IsolatedHosts {

@@ -6,7 +6,8 @@ use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};
 use std::cmp::Ordering;
 
-/// The hint `query` is JSON, a prefix expression such as `["and", [">=", "$free_ram_mb", 1024], …]`, and it is true of the host.
+/// The hint `query` is JSON, a prefix expression such as `["and", [">=", "$free_ram_mb", 1024],
+/// …]`, and it is true of the host.
 pub struct Json;
 
 impl Filter for Json {
@@ -86,7 +87,8 @@ fn evaluate(query: &Value, host: &HostState) -> Result<Value, Fault> {
     })
 }
 
-/// Whether the first argument stands so to all others (or, for `in`, is one of them); fewer than two never do.
+/// Whether the first argument stands so to all others (or, for `in`, is one of them); fewer than
+/// two never do.
 fn compare(operator: &str, arguments: &[Value]) -> Result<bool, Fault> {
     let Some((first, others)) = arguments
         .split_first()
@@ -117,7 +119,8 @@ fn compare(operator: &str, arguments: &[Value]) -> Result<bool, Fault> {
     Ok(good)
 }
 
-/// Text is itself; `$name.key` is an attribute of the host state and then a key. Empty text and what is missing are None.
+/// Text is itself; `$name.key` is an attribute of the host state and then a key. Empty text and
+/// what is missing are None.
 fn resolve(text: &str, host: &HostState) -> Result<Value, Fault> {
     if text.is_empty() {
         return Ok(Value::None);

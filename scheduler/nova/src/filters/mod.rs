@@ -92,7 +92,8 @@ pub trait Filter: Sync {
         Ok(())
     }
 
-    /// Whether the host passes. Called for a rebuild only if [`Self::on_rebuild`], and not if [`Self::narrows`].
+    /// Whether the host passes. Called for a rebuild only if [`Self::on_rebuild`], and not if
+    /// [`Self::narrows`].
     ///
     /// # Errors
     /// What Nova raises there.
@@ -103,7 +104,8 @@ pub trait Filter: Sync {
         context: &Context<'_>,
     ) -> Result<bool, Fault>;
 
-    /// True if it changes hosts for this request: their allocation candidates, their limits. Then [`Self::narrow`] is called.
+    /// True if it changes hosts for this request: their allocation candidates, their limits. Then
+    /// [`Self::narrow`] is called.
     fn narrows(&self, _spec: &RequestSpec) -> bool {
         false
     }

@@ -1,11 +1,14 @@
-//! NUMATopologyFilter: the guest's NUMA topology fits on the host's, with its pinned CPUs, huge pages, networks and PCI devices. For
-//! floating CPUs and small pages the host's CPU and memory allocation ratios are the limits, which are also handed to the host
-//! that is chosen. Candidates of Placement whose devices are out of reach are dropped; without any left the host fails.
+//! NUMATopologyFilter: the guest's NUMA topology fits on the host's, with its pinned CPUs, huge
+//! pages, networks and PCI devices. For floating CPUs and small pages the host's CPU and memory
+//! allocation ratios are the limits, which are also handed to the host that is chosen. Candidates
+//! of Placement whose devices are out of reach are dropped; without any left the host fails.
 //!
-//! Option: `[compute] packing_host_numa_cells_allocation_strategy` (false: spread guests over cells).
+//! Option: `[compute] packing_host_numa_cells_allocation_strategy` (false: spread guests over
+//! cells).
 //!
-//! A request without topology passes everywhere, one with topology fails on hosts without. Before that a pinned guest that requires
-//! thread siblings fails on hosts without hyperthreads, by flavor or image, whatever its topology says.
+//! A request without topology passes everywhere, one with topology fails on hosts without. Before
+//! that a pinned guest that requires thread siblings fails on hosts without hyperthreads, by flavor
+//! or image, whatever its topology says.
 //!
 //! Source: `nova/scheduler/filters/numa_topology_filter.py`.
 
@@ -58,7 +61,8 @@ impl Filter for NumaTopologyFits {
             ram_allocation_ratio: ram,
             network_metadata: spec.network_metadata.as_ref(),
         };
-        // One copy for all candidates of the host: what the try for one changes in it, the next one sees.
+        // One copy for all candidates of the host: what the try for one changes in it, the next one
+        // sees.
         let mut guest = wanted.clone();
         let any = keep_good(host, |host, candidate| {
             let Some(topology) = host.numa_topology.as_ref() else {

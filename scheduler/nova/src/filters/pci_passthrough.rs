@@ -1,8 +1,9 @@
-//! PciPassthroughFilter: the host has the PCI devices that the request needs, all at once, from the providers that Placement
-//! chose. Candidates whose providers cannot give them are dropped; without any left the host fails.
+//! PciPassthroughFilter: the host has the PCI devices that the request needs, all at once, from the
+//! providers that Placement chose. Candidates whose providers cannot give them are dropped; without
+//! any left the host fails.
 //!
-//! Source: `nova/scheduler/filters/pci_passthrough_filter.py`. No options of its own; `[filter_scheduler] pci_in_placement` shows in
-//! the candidates' mappings.
+//! Source: `nova/scheduler/filters/pci_passthrough_filter.py`. No options of its own;
+//! `[filter_scheduler] pci_in_placement` shows in the candidates' mappings.
 
 use super::candidates::keep_good;
 use super::{Context, Filter};

@@ -6,8 +6,8 @@ use crate::model::{HostState, RequestSpec};
 use crate::python::number;
 use std::collections::BTreeSet;
 
-/// A group with policy `anti-affinity` has fewer than `max_server_per_host` (1) of its members on the host. The host on which
-/// the instance itself runs passes, so that it can be resized there.
+/// A group with policy `anti-affinity` has fewer than `max_server_per_host` (1) of its members on
+/// the host. The host on which the instance itself runs passes, so that it can be resized there.
 pub struct ServerGroupAntiAffinity;
 
 impl Filter for ServerGroupAntiAffinity {

@@ -4,7 +4,8 @@ use super::{Context, Filter, network::Network};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 
-/// The host's address lies in the network of the hints `build_near_host_ip` and `cidr` (`/24`), put together as text.
+/// The host's address lies in the network of the hints `build_near_host_ip` and `cidr` (`/24`), put
+/// together as text.
 pub struct SimpleCidrAffinity;
 
 impl Filter for SimpleCidrAffinity {

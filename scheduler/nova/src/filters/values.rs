@@ -1,7 +1,8 @@
 //! What filters read from the metadata of a host's aggregates (`nova/scheduler/filters/utils.py`).
 //!
-//! Nova holds the values of a key in a set, whose order is that of a hash. Ours is the order of the aggregates in the input,
-//! then that of the values in the text, each value once at its first place.
+//! Nova holds the values of a key in a set, whose order is that of a hash. Ours is the order of the
+//! aggregates in the input, then that of the values in the text, each value once at its first
+//! place.
 
 use crate::fault::Fault;
 use crate::model::HostState;
@@ -22,8 +23,8 @@ pub(super) fn of_key<'a>(host: &'a HostState, key: &str) -> Vec<&'a str> {
     values
 }
 
-/// The values of a key over the host's aggregates, split at commas and stripped. Never empty for a key that is set: empty text
-/// is one empty value.
+/// The values of a key over the host's aggregates, split at commas and stripped. Never empty for a
+/// key that is set: empty text is one empty value.
 pub(super) fn split<'a>(host: &'a HostState, key: &str) -> Vec<&'a str> {
     let mut values: Vec<&str> = Vec::new();
     for value in of_key(host, key)
@@ -53,7 +54,8 @@ pub(super) fn keys(host: &HostState) -> Vec<&str> {
     keys
 }
 
-/// The least of a key's values, or the configured limit where there is none or where one of them is no whole number.
+/// The least of a key's values, or the configured limit where there is none or where one of them is
+/// no whole number.
 pub(super) fn least(host: &HostState, key: &str, configured: Option<i64>) -> Option<i128> {
     let configured = configured.map(i128::from);
     let values = of_key(host, key);

@@ -4,8 +4,8 @@ use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::numa;
 
-/// Takes the request's resources from a host that was chosen. Whatever goes wrong is logged by Nova and forgotten: what was
-/// taken before stays taken. Returns what went wrong, for explanations only.
+/// Takes the request's resources from a chosen host. Nova logs an error here and continues: what
+/// was taken before the error stays taken. Returns the error, for explanations only.
 pub fn consume(state: &mut HostState, spec: &mut RequestSpec, options: &Options) -> Option<Fault> {
     take(state, spec, options).err()
 }

@@ -1,4 +1,5 @@
-//! Host states: what Nova's scheduler knows of each host while it decides (`nova/scheduler/host_manager.py`).
+//! Host states: what Nova's scheduler knows of each host while it decides
+//! (`nova/scheduler/host_manager.py`).
 
 mod consume;
 mod row;
@@ -11,7 +12,8 @@ pub use update::update;
 use crate::model::{HostState, Service};
 use std::sync::Arc;
 
-/// A host state of which nothing is known yet (`HostState.__init__`). A node that was never updated stays like this.
+/// A host state of which nothing is known yet (`HostState.__init__`). A node that was never updated
+/// stays like this.
 #[must_use]
 pub fn new_state(host: &str, nodename: &str, cell_uuid: &str) -> HostState {
     HostState {

@@ -1,4 +1,5 @@
-//! A compute node and a service as the database has them (`nova/objects/compute_node.py`, `nova/objects/service.py`).
+//! A compute node and a service as the database has them (`nova/objects/compute_node.py`,
+//! `nova/objects/service.py`).
 
 use crate::model::{NumaTopology, PciPool, Service};
 use crate::python::Value;
@@ -57,7 +58,8 @@ pub struct ComputeRow {
     pub updated_at: Option<i64>,
 }
 
-/// Allocation ratios of nodes that have none of their own: `*_allocation_ratio` if set and not 0, else `initial_*`.
+/// Allocation ratios of nodes that have none of their own: `*_allocation_ratio` if set and not 0,
+/// else `initial_*`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratios {
     /// CPUs; 4.0 unless configured.

@@ -26,8 +26,9 @@ const METRICS: [&str; 12] = [
 /// Takes a row in.
 ///
 /// # Errors
-/// NotImplementedError for statistics or supported instances that are NULL, ValueError or TypeError for counters that are no
-/// numbers and for metrics that are none. All of them fail the whole request.
+/// NotImplementedError for statistics or supported instances that are NULL, ValueError or TypeError
+/// for counters that are no numbers and for metrics that are none. All of them fail the whole
+/// request.
 pub fn update(state: &mut HostState, row: &ComputeRow) -> Result<(), Fault> {
     let Some(free_disk_gb) = row.free_disk_gb else {
         return Ok(());
@@ -97,7 +98,8 @@ fn metrics(rows: Option<&Value>) -> Result<Vec<Metric>, Fault> {
     }
 }
 
-/// `MonitorMetricList.from_json`: percentages come as fractions and are kept as whole numbers, cut off and not rounded.
+/// `MonitorMetricList.from_json`: percentages come as fractions and are kept as whole numbers, cut
+/// off and not rounded.
 fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
     let percent = match (row.get("value"), row.get("name")) {
         (Some(_), None) => return Err(Fault::new("KeyError", "a metric has no name")),

@@ -1,4 +1,5 @@
-//! How the fields of versioned objects read a value (`oslo_versionedobjects/fields.py`, `nova/objects/fields.py`).
+//! How the fields of versioned objects read a value (`oslo_versionedobjects/fields.py`,
+//! `nova/objects/fields.py`).
 
 use super::fields::{ARCHITECTURES, HV_TYPES, Kind, SCSI_MODELS, VIF_MODELS, VM_MODES};
 use super::version::Predicate;
@@ -154,7 +155,8 @@ pub(super) fn cpus(value: &Value) -> Result<Value, Fault> {
     };
     let set = cpu_spec(spec)?;
     let items: Vec<String> = set.iter().map(i128::to_string).collect();
-    // The text is that of Nova's set type; the order of its elements is Python's for small numbers, ascending.
+    // The text is that of Nova's set type; the order of its elements is Python's for small numbers,
+    // ascending.
     let text = if items.is_empty() {
         "CoercedSet()".to_owned()
     } else {
@@ -179,10 +181,12 @@ pub(super) fn cpu_list(value: &Value) -> Result<Value, Fault> {
     ))
 }
 
-/// Longest ranges of CPUs that are taken, all of a text together; Nova would run out of memory at some point.
+/// Longest ranges of CPUs that are taken, all of a text together; Nova would run out of memory at
+/// some point.
 pub(crate) const MOST_CPUS: i128 = 1_000_000;
 
-/// Numbers of CPUs (`hardware.parse_cpu_spec`): numbers and ranges with commas between, `^` takes out.
+/// Numbers of CPUs (`hardware.parse_cpu_spec`): numbers and ranges with commas between, `^` takes
+/// out.
 ///
 /// # Errors
 /// Invalid.

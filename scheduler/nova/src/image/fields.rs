@@ -1,4 +1,5 @@
-//! Which image properties Nova knows, and how it reads each (`nova/objects/image_meta.py`, `ImageMetaProps.fields`).
+//! Which image properties Nova knows, and how it reads each (`nova/objects/image_meta.py`,
+//! `ImageMetaProps.fields`).
 
 /// How a property is read.
 #[derive(Debug, Clone, Copy)]
@@ -189,7 +190,8 @@ pub(super) const FIELDS: [(&str, Kind); 86] = [
     ("traits_required", Kind::Traits),
 ];
 
-/// Old names, in Nova's order, with the names that took their place. Old names are read first, so the new one wins.
+/// Old names, in Nova's order, with the names that took their place. Old names are read first, so
+/// the new one wins.
 pub(super) const LEGACY: [(&str, &str); 22] = [
     ("architecture", "hw_architecture"),
     ("owner_id", "img_owner_id"),

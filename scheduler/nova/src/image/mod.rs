@@ -1,5 +1,5 @@
-//! An image as Nova reads it (`nova/objects/image_meta.py`, `ImageMeta.from_dict`): known properties only, each with its type,
-//! old names first.
+//! An image as Nova reads it (`nova/objects/image_meta.py`, `ImageMeta.from_dict`): known
+//! properties only, each with its type, old names first.
 
 mod coerce;
 mod fields;
@@ -19,7 +19,8 @@ pub struct Image {
     pub id: Option<String>,
     /// Name; `None`: not set, which turns some of Nova's own error messages into another error.
     pub name: Option<String>,
-    /// For example `qcow2`; `None`: not set, which is not the same as null (that reads as empty text).
+    /// For example `qcow2`; `None`: not set, which is not the same as null (that reads as empty
+    /// text).
     pub disk_format: Option<String>,
     /// Properties that Nova knows.
     pub properties: ImageProps,
@@ -149,8 +150,9 @@ impl ImageProps {
         Ok(read)
     }
 
-    /// Reads the fields of an ImageMetaProps object as RPC messages carry them: each property under its present name, with its
-    /// type; lists for the NUMA cells and the traits. Fields that are not known are dropped.
+    /// Reads the fields of an ImageMetaProps object as RPC messages carry them: each property under
+    /// its present name, with its type; lists for the NUMA cells and the traits. Fields that are
+    /// not known are dropped.
     ///
     /// # Errors
     /// See [`Self::read`].
@@ -228,7 +230,8 @@ impl ImageProps {
         matches!(self.0.get(name), Some(Value::Bool(true)))
     }
 
-    /// Whether Nova knows a property of this name (asking ImageMetaProps for another is an AttributeError).
+    /// Whether Nova knows a property of this name (asking ImageMetaProps for another is an
+    /// AttributeError).
     #[must_use]
     pub fn is_known(name: &str) -> bool {
         fields::FIELDS.iter().any(|(field, _)| *field == name)

@@ -1,4 +1,5 @@
-//! Versions and conditions on them (`packaging.version`, PEP 440; `oslo_utils.versionutils.VersionPredicate`).
+//! Versions and conditions on them (`packaging.version`, PEP 440;
+//! `oslo_utils.versionutils.VersionPredicate`).
 
 use crate::python::text::{is_space, strip};
 use std::cmp::Ordering;
@@ -52,7 +53,8 @@ impl Reader<'_> {
         Some(digits.parse().unwrap_or(u128::MAX))
     }
 
-    /// `[._-]? word [._-]? number?` for the first of some words; takes nothing where no word follows.
+    /// `[._-]? word [._-]? number?` for the first of some words; takes nothing where no word
+    /// follows.
     fn tagged(&mut self, words: &[(&'static str, i8)]) -> Option<(i8, u128)> {
         let before = self.0;
         self.separator();

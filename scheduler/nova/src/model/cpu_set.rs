@@ -1,9 +1,11 @@
 //! A set of CPU numbers in the order in which Nova walks through it.
 //!
-//! Nova pins a guest to the *first* free threads of a core, and "first" is the order of a Python set. For whole numbers that order
-//! is no chance: CPython (3.11, `Objects/setobject.c`) puts a number into the slot that its low bits name, tries up to nine
-//! neighbours, then jumps; the walk goes by slot. Which threads the first instance of a request gets decides what is left for
-//! the second, so we keep the same table. Only the order is special: as a set it compares like any other.
+//! Nova pins a guest to the *first* free threads of a core, and "first" is the order of a Python
+//! set. For whole numbers that order is no chance: CPython (3.11, `Objects/setobject.c`) puts a
+//! number into the slot that its low bits name, tries up to nine neighbours, then jumps; the walk
+//! goes by slot. Which threads the first instance of a request gets decides what is left for the
+//! second, so we keep the same table. Only the order is special: as a set it compares like any
+//! other.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +19,8 @@ const PERTURB_SHIFT: u32 = 5;
 
 /// CPUs, in Nova's order.
 ///
-/// Collecting numbers gives the set as the scheduler has it after it read them, ascending, from its database.
+/// Collecting numbers gives the set as the scheduler has it after it read them, ascending, from its
+/// database.
 #[derive(Clone)]
 pub struct CpuSet {
     slots: Vec<Option<i64>>,
@@ -63,14 +66,16 @@ impl CpuSet {
         set
     }
 
-    /// What Nova keeps when it assigns the set to a field of an object: each number is checked and put into a new set one by
-    /// one, and that set is copied. Two CPUs that want the same slot change places each time.
+    /// What Nova keeps when it assigns the set to a field of an object: each number is checked and
+    /// put into a new set one by one, and that set is copied. Two CPUs that want the same slot
+    /// change places each time.
     #[must_use]
     pub fn assigned(&self) -> Self {
         Self::inserted(self.iter()).copied()
     }
 
-    /// A copy as Python's `update` of an empty set makes it: the table is as large as what it gets asks for.
+    /// A copy as Python's `update` of an empty set makes it: the table is as large as what it gets
+    /// asks for.
     #[must_use]
     pub fn copied(&self) -> Self {
         let mut slots = MIN_SLOTS;
@@ -128,7 +133,8 @@ impl CpuSet {
     }
 
     fn insert(&mut self, cpu: i64) {
-        // At three fifths of its slots Python makes the table four times as large as what it holds (twice, if that is much).
+        // At three fifths of its slots Python makes the table four times as large as what it holds
+        // (twice, if that is much).
         if self.put(cpu) && self.len * 5 >= (self.slots.len() - 1) * 3 {
             let growth = if self.len > 50_000 { 2 } else { 4 };
             let mut larger = Self::with_slots(slots_beyond(self.len * growth));
@@ -158,7 +164,8 @@ impl Default for CpuSet {
 impl FromIterator<i64> for CpuSet {
     fn from_iter<I: IntoIterator<Item = i64>>(cpus: I) -> Self {
         let ascending: BTreeSet<i64> = cpus.into_iter().collect();
-        // The compute service assigns its set to a field and writes it out; the scheduler reads a set and assigns it again.
+        // The compute service assigns its set to a field and writes it out; the scheduler reads a
+        // set and assigns it again.
         let written = Self::inserted(ascending).assigned();
         Self::inserted(written.iter()).assigned()
     }

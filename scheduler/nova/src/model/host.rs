@@ -24,8 +24,8 @@ pub struct Service {
 pub struct Metric {
     /// Name, for example `cpu.percent`.
     pub name: String,
-    /// Value as `MonitorMetric` keeps it: a whole number, percentages times 100. `None` if the metric came without one, which
-    /// MetricsWeigher stumbles over (NotImplementedError).
+    /// Value as `MonitorMetric` keeps it: a whole number, percentages times 100. `None` if the
+    /// metric came without one, which MetricsWeigher stumbles over (NotImplementedError).
     pub value: Option<f64>,
 }
 
@@ -34,12 +34,13 @@ pub struct Metric {
 pub struct InstanceFacts {
     /// Image properties (`system_metadata` keys `image_*`), as stored.
     pub image_properties: BTreeMap<String, serde_json::Value>,
-    /// An instance that was just placed and whose metadata cannot be loaded: ImagePropertiesWeigher fails on it
-    /// (OrphanedObjectError).
+    /// An instance that was just placed and whose metadata cannot be loaded: ImagePropertiesWeigher
+    /// fails on it (OrphanedObjectError).
     pub orphan: bool,
 }
 
-/// What Placement offers for a host: allocations by provider, and which provider serves which request group.
+/// What Placement offers for a host: allocations by provider, and which provider serves which
+/// request group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationCandidate {
     /// The JSON under `allocations`, in its order.
@@ -48,15 +49,16 @@ pub struct AllocationCandidate {
     pub mappings: serde_json::Value,
 }
 
-/// A host. Numbers that Nova's database may hold as NULL are options: some weighers and filters fail on them, as in Nova.
+/// A host. Numbers that Nova's database may hold as NULL are options: some weighers and filters
+/// fail on them, as in Nova.
 #[derive(Debug, Clone)]
 pub struct HostState {
     /// Name of the service's host.
     pub host: String,
     /// Hypervisor's host name.
     pub nodename: String,
-    /// UUID of the compute node; `None` if the node was never updated (`free_disk_gb` is NULL): then all numbers are 0 and
-    /// `stats` and `metrics` do not exist.
+    /// UUID of the compute node; `None` if the node was never updated (`free_disk_gb` is NULL):
+    /// then all numbers are 0 and `stats` and `metrics` do not exist.
     pub uuid: Option<String>,
     /// Cell.
     pub cell_uuid: String,
@@ -90,7 +92,8 @@ pub struct HostState {
     pub host_ip: Option<String>,
     /// Triples of architecture, hypervisor type and VM mode; `None` where a node was never updated.
     pub supported_instances: Option<Vec<Vec<Option<String>>>>,
-    /// The compute node's `stats`; values may be null. `None` where a node was never updated: the attribute does not exist.
+    /// The compute node's `stats`; values may be null. `None` where a node was never updated: the
+    /// attribute does not exist.
     pub stats: Option<BTreeMap<String, Option<String>>>,
     /// From `stats`.
     pub num_instances: i64,
@@ -102,8 +105,9 @@ pub struct HostState {
     pub metrics: Option<Vec<Metric>>,
     /// NUMA topology.
     pub numa_topology: Option<NumaTopology>,
-    /// PCI device pools, by ascending number of tags (`PciDeviceStats`), tags as strings or null. `None` only where a node was
-    /// never updated (`pci_stats` is None); a node that reports none has an empty list.
+    /// PCI device pools, by ascending number of tags (`PciDeviceStats`), tags as strings or null.
+    /// `None` only where a node was never updated (`pci_stats` is None); a node that reports none
+    /// has an empty list.
     pub pci_pools: Option<Vec<PciPool>>,
     /// Microseconds since 1970, UTC.
     pub updated_at: Option<i64>,

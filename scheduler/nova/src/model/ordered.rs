@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-/// Up to so many keys are compared one by one when a map is filled; for more there is an index, because what comes from outside may
-/// have half a million.
+/// Up to so many keys are compared one by one when a map is filled; for more there is an index,
+/// because what comes from outside may have half a million.
 const SMALL: usize = 16;
 
-/// A map in insertion order, as a Python dictionary is one. Nova walks extra specs in that order and stops at the first that
-/// decides, so the order says whether a bad value further on is an error or is never looked at.
+/// A map in insertion order, as a Python dictionary is one. Nova walks extra specs in that order
+/// and stops at the first that decides, so the order says whether a bad value further on is an
+/// error or is never looked at.
 ///
-/// A key that comes twice keeps its first place and takes the last value. Look-ups are linear: these maps are small.
+/// A key that comes twice keeps its first place and takes the last value. Look-ups are linear:
+/// these maps are small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedMap<V> {
     entries: Vec<(String, V)>,

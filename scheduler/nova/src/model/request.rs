@@ -20,7 +20,8 @@ pub struct Flavor {
     pub ephemeral_gb: i64,
     /// Swap in MiB.
     pub swap: i64,
-    /// `None`: the field is not set. In the order of the request: filters stop at the first that decides.
+    /// `None`: the field is not set. In the order of the request: filters stop at the first that
+    /// decides.
     pub extra_specs: Option<OrderedMap<String>>,
 }
 
@@ -39,7 +40,8 @@ pub struct InstanceGroup {
     pub hosts: Vec<String>,
 }
 
-/// Where a request wants to go. The outer option says whether the field is set, the inner whether it is null.
+/// Where a request wants to go. The outer option says whether the field is set, the inner whether
+/// it is null.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Destination {
     /// Host name.
@@ -61,7 +63,7 @@ pub struct Destination {
 pub struct RequestGroup {
     /// Whether one provider has to give all.
     pub use_same_provider: bool,
-    /// Who asks.
+    /// The object that asks for the resources, such as a port.
     pub requester_id: Option<String>,
     /// Amount by resource class.
     pub resources: BTreeMap<String, i64>,

@@ -3,7 +3,7 @@
 use crate::model::{InstanceNumaCell, NumaCell, NumaTopology};
 use std::collections::BTreeSet;
 
-/// The dedicated CPUs of a cell that nobody has pinned, in the order in which Nova walks them.
+/// The dedicated CPUs of a cell that are not pinned, in the order in which Nova walks them.
 pub(super) struct FreeCpus {
     walk: Vec<i64>,
     set: BTreeSet<i64>,
@@ -17,8 +17,8 @@ impl FreeCpus {
 }
 
 impl NumaCell {
-    /// Dedicated CPUs that are not pinned. Python leaves them in the order of the dedicated CPUs if few are taken away, else in
-    /// that of a new table.
+    /// Dedicated CPUs that are not pinned. If few CPUs are removed, Python keeps them in the order
+    /// of the dedicated CPUs; otherwise it builds a new table and uses the order of that table.
     pub(super) fn free_pcpus(&self) -> FreeCpus {
         let pinned = &self.pinned_cpus;
         let left = |cpu: &i64| !pinned.contains(cpu);
@@ -33,8 +33,8 @@ impl NumaCell {
         FreeCpus { walk, set }
     }
 
-    /// The free threads of each core, in the order in which Nova takes them. Python walks the smaller of the two sets, the free
-    /// CPUs where they are alike.
+    /// The free threads of each core, in the order in which Nova takes them. Python walks the
+    /// smaller of the two sets, and the free CPUs if both have the same size.
     pub(super) fn free_siblings(&self) -> Vec<Vec<i64>> {
         let free = self.free_pcpus();
         self.siblings
@@ -52,7 +52,7 @@ impl NumaCell {
             .collect()
     }
 
-    /// Memory that nobody uses, MiB. Negative where the cell is over-committed.
+    /// Unused memory in MiB. Negative if the cell is over-committed.
     pub(super) fn avail_memory(&self) -> i64 {
         self.memory.saturating_sub(self.memory_usage)
     }

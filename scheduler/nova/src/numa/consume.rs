@@ -1,4 +1,5 @@
-//! What a placed instance takes of a host's NUMA cells and PCI devices (`HostState._locked_consume_from_request`).
+//! What a placed instance takes of a host's NUMA cells and PCI devices
+//! (`HostState._locked_consume_from_request`).
 
 use super::fit::{Limits, PciNeeds, fit};
 use super::usage::usage_with;
@@ -7,13 +8,15 @@ use crate::model::{HostState, InstanceNumaTopology, RequestSpec};
 use crate::options::Options;
 use crate::pci::{PciStats, ProviderMapping, apply};
 
-/// Takes what the instance of the request needs from the host. The request's NUMA topology becomes the fitted one, or none if it
-/// does not fit, and that is what the next instance of the request asks for.
+/// Takes what the instance of the request needs from the host. The request's NUMA topology becomes
+/// the fitted one, or none if it does not fit, and that is what the next instance of the request
+/// asks for.
 ///
 /// # Errors
-/// What Nova raises here it only logs, so the caller goes on, but leaves out what comes after it in Nova: the host's count of I/O
-/// operations. State that is left behind is Nova's: an error while fitting leaves the guest topology half tried, one while adding
-/// up leaves the host's cells as they were, one among the devices keeps what earlier requests took.
+/// What Nova raises here it only logs, so the caller goes on, but leaves out what comes after it in
+/// Nova: the host's count of I/O operations. State that is left behind is Nova's: an error while
+/// fitting leaves the guest topology half tried, one while adding up leaves the host's cells as
+/// they were, one among the devices keeps what earlier requests took.
 pub fn consume(
     host: &mut HostState,
     spec: &mut RequestSpec,

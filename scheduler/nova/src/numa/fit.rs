@@ -10,7 +10,8 @@ use crate::model::{InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology
 use crate::pci::{PciStats, ProviderMapping};
 use std::collections::BTreeSet;
 
-/// `NUMATopologyLimits`: how far floating CPUs and small pages may be over-committed, and the networks that must be near.
+/// `NUMATopologyLimits`: how far floating CPUs and small pages may be over-committed, and the
+/// networks that must be near.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
     /// Floating CPUs for each CPU.
@@ -32,11 +33,13 @@ pub struct PciNeeds<'a> {
     pub mapping: ProviderMapping<'a>,
 }
 
-/// Whether the guest fits on the host. If so, its cells carry the numbers of the host's cells, page sizes and pinning. If not, they
-/// are left as the last try left them, and that matters to the next call, see [the module](super).
+/// Whether the guest fits on the host. If so, its cells carry the numbers of the host's cells, page
+/// sizes and pinning. If not, they are left as the last try left them, and that matters to the next
+/// call, see [the module](super).
 ///
 /// # Errors
-/// `ValueError` for a pinned guest on a cell without thread siblings, and what [`PciStats::supports`] raises.
+/// `ValueError` for a pinned guest on a cell without thread siblings, and what
+/// [`PciStats::supports`] raises.
 pub fn fit(
     host: &NumaTopology,
     guest: &mut InstanceNumaTopology,
@@ -77,7 +80,8 @@ pub fn fit(
     Ok(false)
 }
 
-/// What was tried before: pairs of the host cell's number and the number that the guest cell had *before* it was tried.
+/// What was tried before: pairs of the host cell's number and the number that the guest cell had
+/// *before* it was tried.
 #[derive(Default)]
 struct Known {
     fit: BTreeSet<(i64, i64)>,

@@ -7,11 +7,12 @@ use crate::model::{InstanceNumaCell, NumaCell};
 
 const KIB_PER_MIB: i64 = 1024;
 
-/// Whether the guest cell fits; if so it carries the host cell's number, its page size and its pinning. Even if not, the page size
-/// and the pinning found on the way stay with it, as in Nova.
+/// Whether the guest cell fits; if so it carries the host cell's number, its page size and its
+/// pinning. Even if not, the page size and the pinning found on the way stay with it, as in Nova.
 ///
 /// # Errors
-/// `MemoryPageSizeNotSupported` for a size that the host cell has not, which the caller takes for no; anything else fails the request.
+/// `MemoryPageSizeNotSupported` for a size that the host cell has not, which the caller takes for
+/// no; anything else fails the request.
 pub(super) fn fit_cell(
     host: &NumaCell,
     guest: &mut InstanceNumaCell,

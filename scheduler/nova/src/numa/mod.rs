@@ -1,13 +1,14 @@
 //! How Nova lays a guest's NUMA cells onto those of a host (`nova/virt/hardware.py`).
 //!
-//! [`fit`] tries the arrangements of host cells in Nova's order and takes the first that holds: page sizes, memory, CPUs with
-//! their thread siblings, the emulator's own CPU, PCI devices near by, networks near by. [`usage_with`] says what the host's
-//! cells look like afterwards.
+//! [`fit`] tries the arrangements of host cells in Nova's order and takes the first that holds:
+//! page sizes, memory, CPUs with their thread siblings, the emulator's own CPU, PCI devices near
+//! by, networks near by. [`usage_with`] says what the host's cells look like afterwards.
 //!
-//! Nova changes the guest's topology while it tries: a symbolic page size becomes the size of the first cell that was looked at,
-//! a guest cell takes the number of the host cell that it was last fitted on, and what is known not to fit is remembered
-//! under these changing numbers. So whether a later arrangement, a later allocation candidate or a later instance of the request
-//! fits depends on what was tried before. We change the same things at the same moments.
+//! Nova changes the guest's topology while it tries: a symbolic page size becomes the size of the
+//! first cell that was looked at, a guest cell takes the number of the host cell that it was last
+//! fitted on, and what is known not to fit is remembered under these changing numbers. So whether a
+//! later arrangement, a later allocation candidate or a later instance of the request fits depends
+//! on what was tried before. We change the same things at the same moments.
 
 mod cell;
 mod consume;

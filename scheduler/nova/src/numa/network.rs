@@ -1,10 +1,11 @@
-//! Whether the networks of a request are near the chosen cells (`_numa_cells_support_network_metadata`).
+//! Whether the networks of a request are near the chosen cells
+//! (`_numa_cells_support_network_metadata`).
 
 use crate::model::{NetworkMetadata, NumaCell, NumaTopology};
 use std::collections::BTreeSet;
 
-/// True unless a network that the request needs is near some cell of the host, but near none of the chosen ones. A network that is
-/// near no cell at all is no constraint.
+/// True unless a network that the request needs is near some cell of the host, but near none of the
+/// chosen ones. A network that is near no cell at all is no constraint.
 pub(super) fn networks_fit(
     host: &NumaTopology,
     chosen: &[&NumaCell],

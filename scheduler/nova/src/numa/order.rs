@@ -3,9 +3,10 @@
 use crate::model::{InstanceNumaTopology, NumaCell, NumaTopology, PciPool};
 use std::cmp::Reverse;
 
-/// The host's cells in the order of Nova's tries. Where the guest needs all of them it is the host's order. Else those with more
-/// free memory, then those with less used CPUs (or more free dedicated ones) come first, or last if packing is
-/// configured; above all, cells with more free PCI devices come first if the guest wants devices, and last if not.
+/// The host's cells in the order of Nova's tries. Where the guest needs all of them it is the
+/// host's order. Else those with more free memory, then those with less used CPUs (or more free
+/// dedicated ones) come first, or last if packing is configured; above all, cells with more free
+/// PCI devices come first if the guest wants devices, and last if not.
 ///
 /// `pools` is `None` for a node that was never updated.
 pub(super) fn tried_order<'a>(
@@ -19,7 +20,8 @@ pub(super) fn tried_order<'a>(
     if host.cells.len() <= guest.cells.len() {
         return cells;
     }
-    // All sorts are stable, also those in descending order, so an earlier sort decides among equals.
+    // All sorts are stable, also those in descending order, so an earlier sort decides among
+    // equals.
     sort(&mut cells, !packing, NumaCell::avail_memory);
     let floating = guest
         .cells

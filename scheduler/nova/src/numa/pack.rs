@@ -1,7 +1,8 @@
 //! Which host threads a pinned guest cell gets (`_pack_instance_onto_cores`).
 //!
-//! Cores with more free threads come first, so that guests spread over cores. `isolate` takes one thread of each wholly free core,
-//! `require` takes only threads that share a core, `prefer` (also the default) falls back to any free threads.
+//! Cores with more free threads come first, so that guests spread over cores. `isolate` takes one
+//! thread of each wholly free core, `require` takes only threads that share a core, `prefer` (also
+//! the default) falls back to any free threads.
 
 use crate::fault::Fault;
 use crate::model::{InstanceNumaCell, NumaCell};
@@ -10,8 +11,8 @@ use std::collections::BTreeSet;
 /// Pairs of guest CPU and host CPU.
 type Pinning = Vec<(i64, i64)>;
 
-/// Pins the guest cell's dedicated CPUs, and one more for the emulator if asked, and gives it the host cell's number. False if
-/// there is no way; the guest cell then is as it was.
+/// Pins the guest cell's dedicated CPUs, and one more for the emulator if asked, and gives it the
+/// host cell's number. False if there is no way; the guest cell then is as it was.
 ///
 /// # Errors
 /// `ValueError` if the host cell names no thread siblings at all.
@@ -60,7 +61,8 @@ fn isolate(
     if !cores.iter().any(|core| core.len() >= threads_per_core) {
         return None;
     }
-    // Only hosts with the old `vcpu_pin_set` list the same CPUs as floating and dedicated; new ones with threads are refused.
+    // Only hosts with the old `vcpu_pin_set` list the same CPUs as floating and dedicated; new ones
+    // with threads are refused.
     if threads_per_core != 1 && host.pcpuset != host.cpuset {
         return None;
     }
@@ -125,7 +127,8 @@ fn assign(threads: usize, cores: &[&Vec<i64>], guest: &InstanceNumaCell) -> Opti
     Some(guest.pcpuset.iter().copied().zip(usable).collect())
 }
 
-/// The host CPUs kept for the emulator: the first that the pinning leaves. `None` if none are asked for or none are left.
+/// The host CPUs kept for the emulator: the first that the pinning leaves. `None` if none are asked
+/// for or none are left.
 fn keep_back(
     cores: &[Vec<i64>],
     pinning: &Pinning,
@@ -141,7 +144,8 @@ fn keep_back(
         while next < usable.len() {
             if usable[next].contains(pcpu) {
                 if isolate {
-                    // Removed by value while walking, as Nova does: the first alike goes and the next one is stepped over.
+                    // Removed by value while walking, as Nova does: the first alike goes and the
+                    // next one is stepped over.
                     let alike = usable.iter().position(|core| *core == usable[next]);
                     usable.remove(alike.unwrap_or(next));
                 } else {

@@ -1,4 +1,5 @@
-//! Page sizes (`NUMACell.can_fit_pagesize`, `_numa_cell_supports_pagesize_request`, `_numa_pagesize_usage_from_cell`).
+//! Page sizes (`NUMACell.can_fit_pagesize`, `_numa_cell_supports_pagesize_request`,
+//! `_numa_pagesize_usage_from_cell`).
 
 use crate::fault::Fault;
 use crate::model::{InstanceNumaCell, NumaCell, PagesTopology};
@@ -15,14 +16,15 @@ const ANY: i64 = -3;
 
 const KIB_PER_MIB: i64 = 1024;
 
-// Amounts are Python's integers there, which have no end: what is too large for ours stays the largest.
+// Nova's amounts are unbounded Python integers. An amount that is too large saturates here.
 
 impl NumaCell {
-    /// Whether memory (KiB) goes into pages of a size: enough of them, and no page half used. Counts free pages, or all
-    /// pages where over-commitment is fine.
+    /// Whether memory (KiB) goes into pages of a size: enough of them, and no page half used.
+    /// Counts free pages, or all pages where over-commitment is fine.
     ///
     /// # Errors
-    /// `MemoryPageSizeNotSupported` without pages of that size; `ZeroDivisionError` for pages of no size.
+    /// `MemoryPageSizeNotSupported` without pages of that size; `ZeroDivisionError` for pages of no
+    /// size.
     pub(super) fn can_fit_pagesize(
         &self,
         pagesize: i64,
@@ -55,7 +57,8 @@ impl NumaCell {
     /// The size of page that the cell gives a guest cell that asks for one, or `None` if it cannot.
     ///
     /// # Errors
-    /// As [`Self::can_fit_pagesize`]; a missing size is an error only if it was asked for by number.
+    /// As [`Self::can_fit_pagesize`]; a missing size is an error only if it was asked for by
+    /// number.
     pub(super) fn pagesize_for(
         &self,
         wanted: i64,
@@ -87,8 +90,8 @@ impl NumaCell {
     /// The cell's pages once a guest cell uses some.
     ///
     /// # Errors
-    /// `IndexError` if neither the guest nor the host names a page size, `ZeroDivisionError` for pages of no size. Nova only logs
-    /// these, see [`super::consume`].
+    /// `IndexError` if neither the guest nor the host names a page size, `ZeroDivisionError` for
+    /// pages of no size. Nova only logs these, see [`super::consume`].
     pub(super) fn pages_with(&self, guest: &InstanceNumaCell) -> Result<Vec<PagesTopology>, Fault> {
         let size = match guest.pagesize {
             Some(size) if size != 0 => size,
@@ -105,7 +108,8 @@ impl NumaCell {
                 if pages.size_kb == 0 {
                     return Err(Fault::new("ZeroDivisionError", "a page size of 0 KiB"));
                 }
-                // Nova divides as floating point and cuts off what is left when it stores the number.
+                // Nova divides as floating point and cuts off what is left when it stores the
+                // number.
                 let added = guest.memory.saturating_mul(KIB_PER_MIB) as f64 / pages.size_kb as f64;
                 let used = (pages.used as f64 + added).max(0.0) as i64;
                 Ok(PagesTopology {

@@ -1,7 +1,7 @@
 //! Ordered choices of positions, in lexicographic order.
 
-/// All ways to choose `chosen` of `0..all` in order, the first positions changing last. They are made one at a time: there
-/// may be very many.
+/// All ways to choose `chosen` of `0..all` in order, the first positions changing last. They are
+/// made one at a time: there may be very many.
 pub(super) struct Permutations {
     positions: Vec<usize>,
     cycles: Vec<usize>,

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 /// The host's topology with a fitted guest on it. Usage never goes below zero.
 ///
 /// # Errors
-/// `IndexError` if neither host nor guest names a page size, `CPUPinningUnknown` and `CPUPinningInvalid` if a CPU to pin is not a
-/// dedicated one or is pinned. Nova only logs these, see [`super::consume`].
+/// `IndexError` if neither host nor guest names a page size, `CPUPinningUnknown` and
+/// `CPUPinningInvalid` if a CPU to pin is not a dedicated one or is pinned. Nova only logs these,
+/// see [`super::consume`].
 pub fn usage_with(
     host: &NumaTopology,
     guest: &InstanceNumaTopology,

@@ -1,4 +1,5 @@
-//! How oslo.config turns a given value into an option's value (`oslo_config/types.py`), and what it raises.
+//! How oslo.config turns a given value into an option's value (`oslo_config/types.py`), and what it
+//! raises.
 
 use crate::fault::Fault;
 use crate::python::{Value, number, text};
@@ -222,7 +223,8 @@ pub fn float_of(given: &Value) -> Result<f64, Fault> {
     }
 }
 
-/// A list, or text with commas. Where an item of the text is bad, oslo.config tries it again together with the next one.
+/// A list, or text with commas. Where an item of the text is bad, oslo.config tries it again
+/// together with the next one.
 fn list(given: &Value, item: impl Fn(&Value) -> Result<Value, Fault>) -> Result<Value, Fault> {
     let whole = match given {
         Value::List(values) => {
@@ -263,7 +265,8 @@ fn list(given: &Value, item: impl Fn(&Value) -> Result<Value, Fault>) -> Result<
     Ok(Value::List(values))
 }
 
-/// A multi-valued option: whatever can be walked, each as text. Text is walked by characters, a dict by its keys.
+/// A multi-valued option: whatever can be walked, each as text. Text is walked by characters, a
+/// dict by its keys.
 fn names(given: &Value) -> Result<Value, Fault> {
     let values = match given {
         Value::List(values) => values

@@ -1,5 +1,6 @@
-//! Which classes the names in `available_filters`, `enabled_filters` and `weight_classes` stand for, and what Nova raises at
-//! start for names that stand for none (`nova/loadables.py`, `HostManager._choose_host_filters`).
+//! Which classes the names in `available_filters`, `enabled_filters` and `weight_classes` stand
+//! for, and what Nova raises at start for names that stand for none (`nova/loadables.py`,
+//! `HostManager._choose_host_filters`).
 
 use crate::fault::Fault;
 
@@ -47,8 +48,8 @@ const FILTERS: [(&str, &[&str]); 16] = [
     ("type_filter", &["AggregateTypeAffinityFilter"]),
 ];
 
-/// Weighers by module under `nova.scheduler.weights`, modules and classes sorted: Nova's own order is that of the directory in
-/// the file system, and we choose this one.
+/// Weighers by module under `nova.scheduler.weights`, modules and classes sorted: Nova's own order
+/// is that of the directory in the file system, and we choose this one.
 const WEIGHERS: [(&str, &[&str]); 12] = [
     (
         "affinity",
@@ -190,11 +191,12 @@ pub fn names_weighers(entry: &str) -> bool {
     weighers(&[entry.to_owned()]).is_ok()
 }
 
-/// The class names of the filters that run, in order. Each is started before the next is looked at. `zone_filter`: the release still
-/// has AvailabilityZoneFilter.
+/// The class names of the filters that run, in order. Each is started before the next is looked at.
+/// `zone_filter`: the release still has AvailabilityZoneFilter.
 ///
 /// # Errors
-/// SchedulerHostFilterNotFound, whatever importing `available_filters` raises, and what a filter raises that cannot start.
+/// SchedulerHostFilterNotFound, whatever importing `available_filters` raises, and what a filter
+/// raises that cannot start.
 pub(super) fn filters(
     available: &[String],
     enabled: &[String],

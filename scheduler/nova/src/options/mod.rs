@@ -1,4 +1,5 @@
-//! Nova's options that shape a decision, with Nova's defaults, read and checked as oslo.config checks an override.
+//! Nova's options that shape a decision, with Nova's defaults, read and checked as oslo.config
+//! checks an override.
 
 mod convert;
 mod given;
@@ -14,16 +15,18 @@ use std::collections::BTreeMap;
 pub use convert::{check, declared_names, float_of, int_of};
 pub use loaded::{names_filters, names_weighers};
 
-/// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a number that is no `Option`
-/// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
+/// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for
+/// a number that is no `Option` here counts as not given: Nova's own answer to such a configuration
+/// is a TypeError at some later point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The release whose scheduler is followed.
     pub release: Release,
-    /// `[DEFAULT] service_down_time`, seconds; two and a half times `report_interval` (10) where it is not longer than that.
-    /// `None`: one of the two is null, and ComputeFilter cannot start.
+    /// `[DEFAULT] service_down_time`, seconds; two and a half times `report_interval` (10) where it
+    /// is not longer than that. `None`: one of the two is null, and ComputeFilter cannot start.
     pub service_down_time: Option<i64>,
-    /// `[DEFAULT] servicegroup_driver` is `mc`: heartbeats are in memcached, of which a case knows nothing.
+    /// `[DEFAULT] servicegroup_driver` is `mc`: heartbeats are in memcached, of which a case knows
+    /// nothing.
     pub servicegroup_memcached: bool,
     /// `[DEFAULT] default_availability_zone`.
     pub default_availability_zone: String,
@@ -50,11 +53,13 @@ pub struct Options {
     pub enabled_filters: Vec<String>,
     /// `[filter_scheduler] weight_classes`, as given.
     pub weight_classes: Vec<String>,
-    /// Class names of the weighers that `weight_classes` stand for, in the order in which they add up, and behind them the names of `plugins`.
+    /// Class names of the weighers that `weight_classes` stand for, in the order in which they add
+    /// up, and behind them the names of `plugins`.
     pub weighers: Vec<String>,
     /// The operator's own weighers. They are none of Nova's options.
     pub plugins: Plugins,
-    /// `[filter_scheduler] host_subset_size`, at least 1. Null, on which Nova's own comparison fails, stands for all hosts.
+    /// `[filter_scheduler] host_subset_size`, at least 1. Null, on which Nova's own comparison
+    /// fails, stands for all hosts.
     pub host_subset_size: i64,
     /// `[filter_scheduler] shuffle_best_same_weighed_hosts`.
     pub shuffle_best_same_weighed_hosts: bool,
@@ -79,8 +84,8 @@ pub struct Options {
     /// `[filter_scheduler] pci_in_placement`.
     pub pci_in_placement: bool,
 
-    /// `[filter_scheduler] ram_weight_multiplier`. Null (an empty value in the file) fails the request where no aggregate of a host
-    /// says otherwise; so do the following ones.
+    /// `[filter_scheduler] ram_weight_multiplier`. Null (an empty value in the file) fails the
+    /// request where no aggregate of a host says otherwise; so do the following ones.
     pub ram_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] cpu_weight_multiplier`.
     pub cpu_weight_multiplier: Option<f64>,
@@ -213,7 +218,8 @@ impl Default for Options {
 /// An option that Nova has no longer.
 const ZONE_OPTION: &str = "scheduler.query_placement_for_availability_zone";
 
-/// Names and ratios of a list of `name=ratio`. What has no name, no `=` or no number is left out (`parse_options`).
+/// Names and ratios of a list of `name=ratio`. What has no name, no `=` or no number is left out
+/// (`parse_options`).
 fn ratios(settings: &[String]) -> Vec<(String, f64)> {
     settings
         .iter()
@@ -235,19 +241,22 @@ impl Options {
         self
     }
 
-    /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts. Options are checked in
-    /// the order given; where several are wrong, the first decides the class of the error.
+    /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts.
+    /// Options are checked in the order given; where several are wrong, the first decides the class
+    /// of the error.
     ///
     /// # Errors
-    /// NoSuchGroupError, NoSuchOptError, ValueError, TypeError, AttributeError, OverflowError for an option;
-    /// SchedulerHostFilterNotFound, ClassNotFound, ImportError, ModuleNotFoundError for what does not load.
+    /// NoSuchGroupError, NoSuchOptError, ValueError, TypeError, AttributeError, OverflowError for
+    /// an option; SchedulerHostFilterNotFound, ClassNotFound, ImportError, ModuleNotFoundError for
+    /// what does not load.
     pub fn read<'a, V: Into<Value>>(
         config: impl IntoIterator<Item = (&'a String, V)>,
     ) -> Result<Self, Fault> {
         Self::read_for(Release::NEWEST, config)
     }
 
-    /// The same for another release of Nova, which may have options and filters that later ones have not.
+    /// The same for another release of Nova, which may have options and filters that later ones
+    /// have not.
     ///
     /// # Errors
     /// As [`Self::read`].

@@ -1,12 +1,14 @@
-//! Devices near the guest's cells (`_filter_pools_for_numa_cells`, `_filter_pools_for_socket_affinity`).
+//! Devices near the guest's cells (`_filter_pools_for_numa_cells`,
+//! `_filter_pools_for_socket_affinity`).
 
 use super::stats::{Free, total};
 use crate::fault::Fault;
 use crate::model::{NumaTopology, PciRequest};
 use std::collections::BTreeSet;
 
-/// The pools that are near enough. `required`: on the guest's cells. `socket`: on their sockets. `legacy` (the default): on the
-/// guest's cells, or of unknown place. `preferred`: any, near ones first. Where the nearest suffice, every policy takes just these.
+/// The pools that are near enough. `required`: on the guest's cells. `socket`: on their sockets.
+/// `legacy` (the default): on the guest's cells, or of unknown place. `preferred`: any, near ones
+/// first. Where the nearest suffice, every policy takes just these.
 ///
 /// # Errors
 /// `AttributeError` for policy `socket` if the host reports no topology.

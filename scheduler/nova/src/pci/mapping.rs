@@ -1,12 +1,13 @@
-//! Which resource providers Placement chose for a request for devices (`PciDeviceStats._get_rp_uuids_for_request`).
+//! Which resource providers Placement chose for a request for devices
+//! (`PciDeviceStats._get_rp_uuids_for_request`).
 
 use super::spec::text;
 use crate::fault::Fault;
 use crate::model::{PciRequest, RequestGroup};
 use serde_json::Value;
 
-/// Request group suffix to resource providers. Without any, a request may itself say which providers serve it (`rp_uuids` in its
-/// spec), and if it does not, any pool will do.
+/// Request group suffix to resource providers. Without any, a request may itself say which
+/// providers serve it (`rp_uuids` in its spec), and if it does not, any pool will do.
 #[derive(Debug, Clone, Copy)]
 pub enum ProviderMapping<'a> {
     /// Of an allocation candidate: the JSON object under `mappings`.
@@ -16,12 +17,13 @@ pub enum ProviderMapping<'a> {
 }
 
 impl ProviderMapping<'_> {
-    /// The providers that serve a request, one for each device; none if any pool will do. Requests of Neutron ports (without an
-    /// alias) always take any pool. Groups are found by their suffix beginning with the request's id.
+    /// The providers that serve a request, one for each device; none if any pool will do. Requests
+    /// of Neutron ports (without an alias) always take any pool. Groups are found by their suffix
+    /// beginning with the request's id.
     ///
     /// # Errors
-    /// What Nova stumbles over: `TypeError` for a request without id, `IndexError` for one without spec or a group without
-    /// provider, `AttributeError` for a group without id.
+    /// What Nova stumbles over: `TypeError` for a request without id, `IndexError` for one without
+    /// spec or a group without provider, `AttributeError` for a group without id.
     pub(super) fn providers(self, request: &PciRequest) -> Result<Vec<String>, Fault> {
         if request.alias_name.is_none() {
             return Ok(Vec::new());

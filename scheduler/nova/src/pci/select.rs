@@ -16,7 +16,8 @@ pub(super) struct Around<'a> {
     pub(super) cells: Option<&'a [i64]>,
 }
 
-/// The pools that can serve a request, in the order in which they are used up; none if they are too few.
+/// The pools that can serve a request, in the order in which they are used up; none if they are too
+/// few.
 ///
 /// # Errors
 /// As [`near`].
@@ -58,7 +59,8 @@ pub(super) fn select<'a>(
     Ok(left)
 }
 
-/// Drops devices of a type that no alternative names. Compared with case, unlike the match of the spec.
+/// Drops devices of a type that no alternative names. Compared with case, unlike the match of the
+/// spec.
 fn unless_requested(left: &mut Vec<Free<'_>>, request: &PciRequest, dev_type: &str) {
     if every(request, "dev_type", |value| value != Some(dev_type)) {
         left.retain(|free| free.pool.tag("dev_type").as_deref() != Some(dev_type));

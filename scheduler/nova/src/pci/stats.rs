@@ -15,7 +15,8 @@ pub struct PciStats<'a> {
     pub topology: Option<&'a NumaTopology>,
 }
 
-/// A pool that is left, and what is left of it. Only these change while requests are tried, so a try copies nothing else.
+/// A pool that is left, and what is left of it. Only these change while requests are tried, so a
+/// try copies nothing else.
 #[derive(Clone, Copy)]
 pub(super) struct Free<'a> {
     /// Place in the host's list.
@@ -41,11 +42,12 @@ impl<'a> PciStats<'a> {
         })
     }
 
-    /// Whether all requests can be had at the same time. `cells` are the numbers of the host cells that the guest is on.
+    /// Whether all requests can be had at the same time. `cells` are the numbers of the host cells
+    /// that the guest is on.
     ///
     /// # Errors
-    /// Other than for lack of devices: broken requests or mappings, see `ProviderMapping`, and policy `socket` on a host without
-    /// topology (`AttributeError`).
+    /// Other than for lack of devices: broken requests or mappings, see `ProviderMapping`, and
+    /// policy `socket` on a host without topology (`AttributeError`).
     pub fn supports(
         self,
         requests: &[PciRequest],
@@ -65,8 +67,8 @@ impl<'a> PciStats<'a> {
 /// Takes devices from the pools; a pool that is used up is dropped from the list.
 ///
 /// # Errors
-/// `PciDeviceRequestFailed` if a request cannot be served, or as [`PciStats::supports`]. What the requests before it took is
-/// taken.
+/// `PciDeviceRequestFailed` if a request cannot be served, or as [`PciStats::supports`]. What the
+/// requests before it took is taken.
 pub fn apply(
     pools: &mut Vec<PciPool>,
     topology: Option<&NumaTopology>,
@@ -174,7 +176,8 @@ fn set_count(free: &mut [Free<'_>], place: usize, count: i64) {
     }
 }
 
-/// Nova refuses a host where two pools belong to one provider; a tag that is there but null counts as a provider.
+/// Nova refuses a host where two pools belong to one provider; a tag that is there but null counts
+/// as a provider.
 fn one_pool_per_provider(free: &[Free<'_>]) -> bool {
     let mut seen = Vec::new();
     for pool in free

@@ -1,8 +1,8 @@
-//! The query in parts, for whoever answers it without Placement.
+//! The parts of a query, for a component that answers it without Placement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked of `GET /allocation_candidates`.
+/// A query to `GET /allocation_candidates`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     /// The query string.

@@ -1,4 +1,5 @@
-//! What flavor and image ask for together (`nova/virt/hardware.py`): each a word or a set, or an error where the two disagree.
+//! What flavor and image ask for together (`nova/virt/hardware.py`): each a word or a set, or an
+//! error where the two disagree.
 
 use super::Request;
 use crate::fault::Fault;
@@ -48,8 +49,8 @@ impl Request<'_> {
         }
     }
 
-    /// An image and a flavor that disagree. Nova's own message needs the image's name, and where that is not set, the message
-    /// fails and not the request (NotImplementedError).
+    /// An image and a flavor that disagree. Nova's own message needs the image's name, and where
+    /// that is not set, the message fails and not the request (NotImplementedError).
     fn conflict(&self, key: &str) -> Fault {
         match self.image.name {
             Some(_) => fault("FlavorImageConflict", key),

@@ -1,4 +1,5 @@
-//! A request group and the query that groups make (`RequestGroup`, `ResourceRequest.to_querystring`).
+//! A request group and the query that groups make (`RequestGroup`,
+//! `ResourceRequest.to_querystring`).
 
 use super::asked::QueryGroup;
 use crate::python::number;
@@ -21,7 +22,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Sets an amount. Unknown classes and amounts that are no whole number or negative are dropped, as Nova does with a warning.
+    /// Sets an amount. Unknown classes and amounts that are no whole number or negative are
+    /// dropped, as Nova does with a warning.
     pub(super) fn add_resource(&mut self, class: &str, amount: i128) {
         let known = class.starts_with("CUSTOM_") || STANDARD.contains(&class);
         if known && amount >= 0 {

@@ -1,5 +1,5 @@
-//! What Nova asks Placement before it filters hosts: the query of `GET /allocation_candidates`, byte for byte
-//! (`nova/scheduler/request_filter.py`, `nova/scheduler/utils.py`).
+//! What Nova asks Placement before it filters hosts: the query of `GET /allocation_candidates`,
+//! byte for byte (`nova/scheduler/request_filter.py`, `nova/scheduler/utils.py`).
 
 mod asked;
 mod constraints;
@@ -53,9 +53,11 @@ pub struct PlacementQuery {
     pub asked: Option<Query>,
     /// The second query in parts.
     pub asked_fallback: Option<Query>,
-    /// Host and node of the destination, filled in where exactly one node has the name; `None`: no destination.
+    /// Host and node of the destination, filled in where exactly one node has the name; `None`: no
+    /// destination.
     pub destination: Option<(Option<String>, Option<String>)>,
-    /// What the pre-filters have made of the destination's aggregates; `None`: no destination, or any aggregate.
+    /// What the pre-filters have made of the destination's aggregates; `None`: no destination, or
+    /// any aggregate.
     pub aggregates: Option<Vec<String>>,
     /// What stopped it. The first query may be there all the same.
     pub fault: Option<Fault>,
@@ -79,7 +81,8 @@ struct Target {
     forbidden_aggregates: BTreeSet<String>,
 }
 
-/// A request while the query is put together: what Nova changes in the request spec is changed here.
+/// A request while the query is put together: what Nova changes in the request spec is changed
+/// here.
 struct Request<'a> {
     spec: &'a RequestSpec,
     options: &'a Options,
@@ -157,7 +160,8 @@ impl<'a> Request<'a> {
     /// `resources_from_request_spec`.
     ///
     /// # Errors
-    /// NoValidHost for a host or node that nobody knows, TypeError for hints that are null, and what [`Resources::read`] raises.
+    /// NoValidHost for an unknown host or node, TypeError for hints that are null, and the errors
+    /// of [`Resources::read`].
     fn resources(&mut self, world: &World<'_>, pinning: bool) -> Result<Resources, Fault> {
         let mut resources = Resources::read(self, pinning)?;
         let (mut host, mut node) = (None, None);
@@ -199,7 +203,8 @@ impl<'a> Request<'a> {
         {
             resources.limit = None;
         }
-        // Without a policy Placement would refuse several groups; Nova helps where the flavor did not make them.
+        // Without a policy Placement would refuse several groups; Nova helps where the flavor did
+        // not make them.
         if resources.suffixed() >= 2 && resources.policy.is_none() && resources.of_flavor <= 1 {
             resources.policy = Some("none".to_owned());
         }

@@ -1,4 +1,5 @@
-//! What a request asks of Placement (`nova/scheduler/utils.py`, `ResourceRequest.from_request_spec`).
+//! What a request asks of Placement (`nova/scheduler/utils.py`,
+//! `ResourceRequest.from_request_spec`).
 
 use super::asked::Query;
 use super::group::{self, Group};
@@ -117,11 +118,12 @@ impl Resources {
         group::encode(parameters)
     }
 
-    /// Reads the request. Amounts of zero are taken out of the request's own groups as well: Nova does so in place, and refuses a
-    /// group that is left empty the next time it reads the request.
+    /// Reads the request. Amounts of zero are taken out of the request's own groups as well: Nova
+    /// does so in place, and refuses a group that is left empty the next time it reads the request.
     ///
     /// # Errors
-    /// What the constraints raise; ValueError and RequestGroupSuffixConflict for the request's own groups.
+    /// What the constraints raise; ValueError and RequestGroupSuffixConflict for the request's own
+    /// groups.
     pub(super) fn read(request: &mut Request<'_>, pinning: bool) -> Result<Self, Fault> {
         let mut read = Self {
             groups: Vec::new(),
@@ -329,7 +331,8 @@ impl Resources {
     }
 }
 
-/// `os_resource_classes.normalize_name`: runs of what is no ASCII letter or digit become one underscore.
+/// `os_resource_classes.normalize_name`: runs of what is no ASCII letter or digit become one
+/// underscore.
 fn custom_class(name: &str) -> String {
     let mut out = "CUSTOM_".to_owned();
     let mut in_run = false;

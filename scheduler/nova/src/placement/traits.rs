@@ -1,7 +1,8 @@
 //! Traits that Nova puts together from image properties, as far as os-traits 3.9 knows them.
 
-/// Prefix of the traits and the ends that exist, by image property (`request_filter.transform_image_metadata`). Traits of virtual
-/// IOMMUs are missing: Nova looks for `COMPUTE_VIOMMU_INTEL` where os-traits has `COMPUTE_VIOMMU_MODEL_INTEL`.
+/// Prefix of the traits and the ends that exist, by image property
+/// (`request_filter.transform_image_metadata`). Traits of virtual IOMMUs are missing: Nova looks
+/// for `COMPUTE_VIOMMU_INTEL` where os-traits has `COMPUTE_VIOMMU_MODEL_INTEL`.
 pub(super) const OF_PROPERTIES: [(&str, &str, &[&str]); 7] = [
     ("hw_cdrom_bus", "COMPUTE_STORAGE_BUS", &BUSES),
     ("hw_disk_bus", "COMPUTE_STORAGE_BUS", &BUSES),

@@ -146,7 +146,8 @@ impl Reader<'_> {
         self.number()
     }
 
-    /// As much as looks like a number; what follows is the caller's business, so `01` is a zero and extra data.
+    /// As much as looks like a number; what follows is the caller's business, so `01` is a zero and
+    /// extra data.
     fn number(&mut self) -> Result<Value, Fault> {
         let bytes = self.rest().as_bytes();
         let digits = |from: usize| {
@@ -190,7 +191,8 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// The rest of a string whose opening quote is taken. Lone surrogates, which Rust's text cannot hold, become U+FFFD.
+    /// The rest of a string whose opening quote is taken. Lone surrogates, which Rust's text cannot
+    /// hold, become U+FFFD.
     fn string(&mut self) -> Result<String, Fault> {
         let mut out = String::new();
         loop {

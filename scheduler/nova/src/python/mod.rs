@@ -1,5 +1,6 @@
-//! As much of Python as Nova's decisions depend on: how numbers are read from text, how values become text, how values
-//! compare, how JSON is read. Nova compares what an operator typed with what a host reported through these rules.
+//! As much of Python as Nova's decisions depend on: how numbers are read from text, how values
+//! become text, how values compare, how JSON is read. Nova compares what an operator typed with
+//! what a host reported through these rules.
 
 pub mod json;
 pub mod number;

@@ -2,8 +2,8 @@
 
 use super::text::strip;
 
-/// Code points of the digit zero in each script that has decimal digits (Unicode category Nd as CPython 3.11 knows it). The
-/// other nine follow each of them.
+/// Code points of the digit zero in each script that has decimal digits (Unicode category Nd as
+/// CPython 3.11 knows it). The other nine follow each of them.
 const ZEROS: [u32; 66] = [
     0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
     0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
@@ -23,8 +23,9 @@ pub fn digit(c: char) -> Option<u8> {
         .and_then(|zero| u8::try_from(code - zero).ok())
 }
 
-/// White space stripped, digits of all scripts as ASCII digits. CPython strips the white space of C from text that is all ASCII,
-/// and that of Unicode, with the four ASCII separators, from all other.
+/// White space stripped, digits of all scripts as ASCII digits. CPython strips the white space of C
+/// from text that is all ASCII, and that of Unicode, with the four ASCII separators, from all
+/// other.
 fn plain(text: &str) -> String {
     let stripped = if text.is_ascii() {
         text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r'))
@@ -52,7 +53,8 @@ fn without_underscores(text: &str) -> Option<String> {
     good.then(|| text.replace('_', ""))
 }
 
-/// `float(text)`; `None` is a ValueError. Takes `inf`, `nan`, underscores between digits, digits of any script; no hexadecimal.
+/// `float(text)`; `None` is a ValueError. Takes `inf`, `nan`, underscores between digits, digits of
+/// any script; no hexadecimal.
 #[must_use]
 pub fn float(text: &str) -> Option<f64> {
     let plain = without_underscores(&plain(text))?;
@@ -64,12 +66,13 @@ pub fn float(text: &str) -> Option<f64> {
         && unsigned
             .bytes()
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    // What is left is the grammar that Rust's own parser shares with Python: digits, one point, an exponent with digits.
+    // What is left is the grammar that Rust's own parser shares with Python: digits, one point, an
+    // exponent with digits.
     (named || numeric).then(|| plain.parse().ok()).flatten()
 }
 
-/// `int(text)` in base 10; `None` is a ValueError. Numbers beyond 128 bits are held at the limit of 128 bits: no quantity that
-/// Nova compares comes near it.
+/// `int(text)` in base 10; `None` is a ValueError. Numbers beyond 128 bits are held at the limit of
+/// 128 bits: no quantity that Nova compares comes near it.
 #[must_use]
 pub fn int(text: &str) -> Option<i128> {
     let plain = without_underscores(&plain(text))?;

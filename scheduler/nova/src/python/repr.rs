@@ -3,7 +3,8 @@
 use super::Value;
 use std::fmt::Write as _;
 
-/// `repr(float)`: the shortest decimal that reads back, with an exponent below 1e-4 and from 1e16 on.
+/// `repr(float)`: the shortest decimal that reads back, with an exponent below 1e-4 and from 1e16
+/// on.
 #[must_use]
 pub fn float_repr(value: f64) -> String {
     if value.is_nan() {
@@ -63,7 +64,8 @@ pub fn string_repr(text: &str) -> String {
     out
 }
 
-/// `str.isprintable` for one character, without the unassigned code points: an operator's names have none of those.
+/// `str.isprintable` for one character, without the unassigned code points: an operator's names
+/// have none of those.
 fn printable(c: char) -> bool {
     let format = matches!(
         u32::from(c),

@@ -4,8 +4,9 @@ use super::Dict;
 use crate::fault::Fault;
 use std::cmp::Ordering;
 
-/// Something that is neither a number nor text nor a container: a method, a versioned object. Filters can name any attribute
-/// of a host state, so such values turn up; all that is known of them is their class and their text.
+/// Something that is neither a number nor text nor a container: a method, a versioned object.
+/// Filters can name any attribute of a host state, so such values turn up; all that is known of
+/// them is their class and their text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     /// `str()` of it. Memory addresses in it are zeros, for nothing can rest on them.
@@ -98,7 +99,8 @@ impl Value {
         }
     }
 
-    /// How two values stand to each other; inner `None`: not comparable, which makes every ordering false (NaN).
+    /// How two values stand to each other; inner `None`: not comparable, which makes every ordering
+    /// false (NaN).
     ///
     /// # Errors
     /// TypeError for kinds that have no order, or for two different kinds.

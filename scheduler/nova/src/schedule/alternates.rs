@@ -1,4 +1,5 @@
-//! What the caller gets: for each instance the chosen host, and hosts to fall back on (`_get_alternate_hosts`).
+//! What the caller gets: for each instance the chosen host, and hosts to fall back on
+//! (`_get_alternate_hosts`).
 
 use super::{Chosen, Field};
 use crate::model::{AllocationCandidate, HostState};
@@ -17,8 +18,8 @@ pub struct Selection {
     pub availability_zone: String,
 }
 
-/// Alternates are of the chosen host's cell and none of the chosen ones; they are not claimed, so several instances get the same. A
-/// host whose claim was refused may be among them.
+/// Alternates are of the chosen host's cell and none of the chosen ones; they are not claimed, so
+/// several instances get the same. A host whose claim was refused may be among them.
 pub(super) fn select<S: Field>(
     states: &S,
     chosen: &[Chosen],
@@ -57,8 +58,9 @@ pub(super) fn select<S: Field>(
         .collect()
 }
 
-/// The zone that a host's aggregates name, else the default. A host should be in one zone only; where several are named Nova takes
-/// one by the order of a set, here it is the first of the first aggregate.
+/// The zone that a host's aggregates name, else the default. A host should be in one zone only;
+/// where several are named Nova takes one by the order of a set, here it is the first of the first
+/// aggregate.
 #[must_use]
 pub fn availability_zone(host: &HostState, default: &str) -> String {
     let zones = availability_zones(host);

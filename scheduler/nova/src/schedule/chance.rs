@@ -3,7 +3,8 @@
 use super::steps::Sorted;
 use crate::model::Options;
 
-/// Chance from a seed. Without one the best host is taken, and hosts with the same weight stay in the order of the input.
+/// Chance from a seed. Without one the best host is taken, and hosts with the same weight stay in
+/// the order of the input.
 #[derive(Debug, Clone)]
 pub struct Chance {
     state: Option<u64>,
@@ -30,8 +31,8 @@ impl Chance {
         many > 1 && (subset > 1 || (options.shuffle_best_same_weighed_hosts && same() > 1))
     }
 
-    /// The hosts as Nova goes through them: those with the best weight shuffled if the options say so, then one of the first
-    /// `host_subset_size` in front.
+    /// The hosts as Nova goes through them: those with the best weight shuffled if the options say
+    /// so, then one of the first `host_subset_size` in front.
     pub(super) fn choose(
         &mut self,
         mut hosts: Vec<usize>,

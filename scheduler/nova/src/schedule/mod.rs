@@ -2,8 +2,9 @@
 //!
 //! [`Steps`] is the schedule itself; [`schedule`] drives it where claims can be made at once.
 //!
-//! Unless a seed is given, what Nova leaves to `random` is decided here: of the hosts that it might put first, the best is taken, and hosts with the same
-//! weight stay in the order of the input. [`Outcome::by_chance`] says whether Nova might have chosen otherwise.
+//! Unless a seed is given, what Nova leaves to `random` is decided here: of the hosts that it might
+//! put first, the best is taken, and hosts with the same weight stay in the order of the input.
+//! [`Outcome::by_chance`] says whether Nova might have chosen otherwise.
 
 mod alternates;
 mod chance;
@@ -20,10 +21,12 @@ pub use steps::{Field, Sorted, Step, Steps, sorted};
 
 /// Where allocations are claimed: Placement.
 pub trait Claims {
-    /// Claims a candidate on a host (its place in the list of states) for an instance. False: refused, try the next host.
+    /// Claims a candidate on a host (its place in the list of states) for an instance. False:
+    /// refused, try the next host.
     ///
     /// # Errors
-    /// What fails the whole request: AllocationUpdateFailed. Allocations of earlier instances are left behind, as Nova leaves them.
+    /// What fails the whole request: AllocationUpdateFailed. Allocations of earlier instances are
+    /// left behind, as Nova leaves them.
     fn claim(
         &mut self,
         instance_uuid: &str,
@@ -38,14 +41,16 @@ pub trait Claims {
 /// How a request is to be scheduled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Instances in order; `None`: a legacy caller, who gets hosts for `num_instances` and claims nothing.
+    /// Instances in order; `None`: a legacy caller, which gets hosts for `num_instances` and claims
+    /// nothing.
     pub instance_uuids: Option<Vec<String>>,
     /// Whether hosts to fall back on are wanted.
     pub return_alternates: bool,
     /// Without Placement's data (a rebuild, or an old caller): nothing is claimed.
     pub no_placement: bool,
-    /// True if an instance of a group that was just placed has no metadata that ImagePropertiesWeigher could read. In a whole
-    /// Nova the database answers for it; the oracle has none.
+    /// True if an instance of a group that was just placed has no metadata that
+    /// ImagePropertiesWeigher could read. In a whole Nova the database answers for it; the oracle
+    /// has none.
     pub orphans: bool,
 }
 
@@ -56,11 +61,13 @@ pub struct Outcome {
     pub selections: Result<Vec<Vec<Selection>>, Fault>,
     /// True if somewhere `random` had more than one host to choose from.
     pub by_chance: bool,
-    /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort makes of it.
+    /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort
+    /// makes of it.
     pub unordered: bool,
 }
 
-/// Chooses hosts, claims, and uses up what was chosen. States and request are left as Nova leaves them.
+/// Chooses hosts, claims, and uses up what was chosen. States and request are left as Nova leaves
+/// them.
 pub fn schedule(
     states: &mut [HostState],
     spec: &mut RequestSpec,
@@ -106,7 +113,7 @@ pub(crate) fn drive<S: Field>(
     (outcome, states, spec)
 }
 
-/// States of somebody else.
+/// Host states borrowed from the caller.
 struct Lent<'a>(&'a mut [HostState]);
 
 impl States for Lent<'_> {
@@ -152,7 +159,7 @@ fn provide(spec: &mut RequestSpec, mappings: &serde_json::Value) -> Result<(), F
                         .map_or_else(|| uuid.to_string(), str::to_owned)
                 })
                 .collect(),
-            // The field takes its default for null; only who needs a provider then fails.
+            // The field takes its default for null. Only a reader that needs a provider then fails.
             serde_json::Value::Null => Vec::new(),
             _ => return Err(Fault::new("ValueError", "a mapping is no list")),
         };

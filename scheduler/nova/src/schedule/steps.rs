@@ -1,4 +1,5 @@
-//! The schedule of one request as a sequence of steps, so that whoever claims can wait for Placement without holding anything.
+//! The schedule of one request as a sequence of steps. The caller makes the claims, so it can wait
+//! for Placement between two steps without holding anything.
 
 use super::alternates;
 use super::chance::Chance;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub struct Sorted {
     /// Places, best first.
     pub hosts: Vec<usize>,
-    /// Their totals, parallel to `hosts`; empty where nobody asks for them.
+    /// Their totals, parallel to `hosts`; empty if the caller does not need them.
     pub totals: Vec<f64>,
     /// True if a total is NaN.
     pub unordered: bool,
@@ -98,11 +99,11 @@ pub fn sorted<S: States + ?Sized>(
 pub enum Step {
     /// Claim a candidate on a host for an instance, and say how it went.
     Claim {
-        /// For whom.
+        /// The instance.
         instance_uuid: String,
         /// Place of the host.
         host: usize,
-        /// What.
+        /// The allocation candidate to claim.
         candidate: AllocationCandidate,
     },
     /// For each instance the chosen host and its alternates.
@@ -155,7 +156,8 @@ pub struct Steps<S> {
 impl<S: Field> Steps<S> {
     /// A request that begins. `seed`: see [`Chance`].
     pub fn new(states: S, spec: RequestSpec, call: Call, seed: Option<u64>) -> Self {
-        // An empty list of instances counts as none here, but not for the question whether to claim.
+        // An empty list of instances counts as none here, but not for the question whether to
+        // claim.
         let uuids = call.instance_uuids.as_deref();
         let wanted = match uuids {
             Some(uuids) if !uuids.is_empty() => uuids.len() as i64,
@@ -182,7 +184,8 @@ impl<S: Field> Steps<S> {
         }
     }
 
-    /// Goes on until somebody has to claim, or to the end. Asked again without [`Self::claimed`] it says the same again.
+    /// Continues until the caller has to claim, or to the end. A second call without
+    /// [`Self::claimed`] returns the same step.
     pub fn next(&mut self, context: &Context<'_>) -> Step {
         loop {
             let step = match &self.stage {
@@ -210,8 +213,9 @@ impl<S: Field> Steps<S> {
         }
     }
 
-    /// How the claim went that is out: taken or not, or what fails the whole request (AllocationUpdateFailed; what earlier
-    /// instances claimed is left behind, as Nova leaves it). Without a claim it does nothing.
+    /// How the claim went that is out: taken or not, or what fails the whole request
+    /// (AllocationUpdateFailed; what earlier instances claimed is left behind, as Nova leaves it).
+    /// Without a claim it does nothing.
     pub fn claimed(&mut self, outcome: Result<bool, Fault>, context: &Context<'_>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Instance);
         let Stage::Asked(host, candidate) = stage else {
@@ -239,7 +243,8 @@ impl<S: Field> Steps<S> {
         self.by_chance
     }
 
-    /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort makes of it.
+    /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort
+    /// makes of it.
     pub fn unordered(&self) -> bool {
         self.unordered
     }
@@ -278,7 +283,8 @@ impl<S: Field> Steps<S> {
         Ok(Stage::Host(0))
     }
 
-    /// The first host, best first, that has a candidate left. Only a host's first candidate is tried.
+    /// The first host, best first, that has a candidate left. Only a host's first candidate is
+    /// tried.
     fn offer(&mut self, from: usize, context: &Context<'_>) -> Result<Stage, Fault> {
         let mut next = self.claimable(from);
         if next.is_none() && self.behind > 0 {
@@ -287,7 +293,8 @@ impl<S: Field> Steps<S> {
             next = self.claimable(seen.max(from));
         }
         match next {
-            // Nobody takes it: Nova stops here, and looks at how many it has.
+            // No host takes the instance: Nova stops here and checks how many instances it has
+            // placed.
             None => self.finish(context),
             Some((host, candidate)) if filtering::is_rebuild(&self.spec)? => {
                 self.take(host, candidate, context)
@@ -353,8 +360,8 @@ impl<S: Field> Steps<S> {
         Ok(Stage::Instance)
     }
 
-    /// Filters and weighs (`_get_sorted_hosts`). What it leaves replaces the hosts: who fails for one instance is gone for those
-    /// after it.
+    /// Filters and weighs (`_get_sorted_hosts`). The result replaces the hosts: a host that fails
+    /// for one instance is not available for later ones.
     fn sort(&mut self, index: usize, context: &Context<'_>) -> Result<(), Fault> {
         self.complete();
         let hosts = std::mem::take(&mut self.hosts);

@@ -2,7 +2,8 @@
 
 use super::bits::{HostSet, WORD, ones};
 
-/// The `top` hosts with the largest totals among those alive, best first; of equal ones the earlier. Totals are no NaN.
+/// The `top` hosts with the largest totals among those alive, best first; of equal ones the
+/// earlier. Totals are no NaN.
 pub(super) fn best(totals: &[f64], alive: &HostSet, top: usize) -> Vec<(usize, f64)> {
     let mut found: Vec<(usize, f64)> = Vec::with_capacity(top.min(totals.len()) + 1);
     if top == 0 {
@@ -15,7 +16,8 @@ pub(super) fn best(totals: &[f64], alive: &HostSet, top: usize) -> Vec<(usize, f
     }
     let mut least = f64::NEG_INFINITY;
     for (block, (word, totals)) in alive.words().iter().zip(totals.chunks(WORD)).enumerate() {
-        // The largest of the block, dead hosts included: if it does not beat the last of the best, none does.
+        // The largest of the block, dead hosts included: if it does not beat the last of the best,
+        // none does.
         let full = found.len() == top;
         if *word == 0 || (full && largest(totals) <= least) {
             continue;

@@ -100,7 +100,7 @@ impl HostSet {
         }
     }
 
-    /// Takes in what the other has; its places beyond ours are left out.
+    /// Adds the members of the other set. Places beyond this set are left out.
     pub fn join(&mut self, other: &Self) {
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own |= other;

@@ -1,14 +1,16 @@
-//! A cloud as columns, for speed: the same decision as [`crate::filtering`] and [`crate::weighing`] give host by host, which stay the
-//! reference that this is tested against.
+//! A cloud as columns, for speed. The decision is the same as that of [`crate::filtering`] and
+//! [`crate::weighing`], which work host by host and are the reference for the tests.
 //!
-//! - Filters look at one host of each kind: hosts with the same hypervisor, the same aggregates, the same value of an attribute
-//!   share a verdict (`classes`), and verdicts are applied to sets of hosts (`bits`).
-//! - Weighers are asked once, when a host comes or changes, where what they say does not hang on the request. The ends of their scales are
-//!   found from both ends of a sorted list, and what adds exactly nothing is left out (`weights`).
+//! - Filters check one host of each kind: hosts with the same hypervisor, the same aggregates or
+//!   the same value of an attribute share a verdict (`classes`). Verdicts are applied to sets of
+//!   hosts (`bits`).
+//! - A weigher whose result does not depend on the request runs once, when a host comes or changes.
+//!   The ends of its scale are found from both ends of a sorted list, and weighers that add exactly
+//!   zero are left out (`weights`).
 //! - Only the best hosts are sorted (`best`).
 //!
-//! What is out of the ordinary goes the reference's way: a rebuild, a filter or weigher that raises, numbers that are not finite.
-//! The answer is the same either way, to the last bit.
+//! Unusual cases use the reference code: a rebuild, a filter or weigher that raises, numbers that
+//! are not finite. The answer is the same either way, to the last bit.
 
 mod best;
 mod bits;
@@ -36,8 +38,8 @@ use weights::Weights;
 /// alternates, and more than usually refuse a claim.
 const FIRST: usize = 20;
 
-/// All are put in order if there are not more than so many times as many as are asked for: up to
-/// here that is as quick.
+/// All hosts are sorted if there are at most this many times as many as requested: up to here that
+/// is as fast.
 const WHOLE: usize = 16;
 
 /// How many hosts have to be in order before the first claim, so that it, and whatever `random` may
@@ -205,7 +207,8 @@ impl Instances {
     }
 }
 
-/// Hosts, ready to answer requests. They may come, change and go; a host keeps its place while it is there.
+/// Hosts, ready to answer requests. They may come, change and go; a host keeps its place while it
+/// is there.
 #[derive(Debug)]
 pub struct Cloud {
     options: Arc<Options>,
@@ -238,7 +241,8 @@ impl Cloud {
         cloud
     }
 
-    /// Takes a host in. Where it stands: places of hosts that left are given out again, the lowest first.
+    /// Takes a host in. Where it stands: places of hosts that left are given out again, the lowest
+    /// first.
     pub fn add(&mut self, state: HostState) -> usize {
         let at = match self.free.pop() {
             Some(at) => at,
@@ -393,9 +397,10 @@ impl Cloud {
         })
     }
 
-    /// Filters and weighs some hosts for the first instance of a request. `states` are a copy of [`Self::states`], with whatever belongs to
-    /// the request alone (candidates); what filters narrow on a host is changed there. `None`: this is out of the ordinary, and
-    /// has to be decided host by host ([`crate::schedule::sorted`]).
+    /// Filters and weighs some hosts for the first instance of a request. `states` are a copy of
+    /// [`Self::states`], with whatever belongs to the request alone (candidates); what filters
+    /// narrow on a host is changed there. `None`: this is out of the ordinary, and has to be
+    /// decided host by host ([`crate::schedule::sorted`]).
     #[must_use]
     pub fn survey(
         &self,

@@ -1,4 +1,4 @@
-//! How each filter is asked about many hosts at once.
+//! How each filter runs over many hosts at once.
 
 use super::Instances;
 use super::bits::HostSet;
@@ -12,7 +12,8 @@ use crate::states::{HostStates, States};
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-/// Divisions by attribute that are kept; a cloud whose flavors name more than so many has them made anew.
+/// Divisions by attribute that are kept; a cloud whose flavors name more than so many has them made
+/// anew.
 const DIVISIONS: usize = 32;
 
 /// One filter of the pipeline, and how it is run.
@@ -23,19 +24,21 @@ pub(super) struct Plan {
 
 /// How a filter is run.
 enum How {
-    /// Everybody passes.
+    /// Every host passes.
     Nothing,
     /// ComputeFilter.
     Up(Up),
-    /// What it says is the same for hosts of a class.
+    /// The answer is the same for all hosts of a class.
     Alike(fn(&HostState) -> Key, Classes<Key>),
-    /// ComputeCapabilitiesFilter: hosts are alike if the attribute that an extra spec names is. Divisions are kept by attribute.
+    /// ComputeCapabilitiesFilter: hosts are alike if the attribute that an extra spec names is the
+    /// same. Divisions are kept by attribute.
     Capabilities(RwLock<HashMap<String, Classes<Attribute>>>),
-    /// ServerGroupAntiAffinityFilter: only hosts with members of the group are asked.
+    /// ServerGroupAntiAffinityFilter: only hosts with members of the group are checked.
     AntiAffinity,
-    /// Each host is asked.
+    /// Each host is checked.
     Each,
-    /// Each host is asked if it may be narrowed for the request; else hosts of a class, or nobody at all.
+    /// Each host is checked if the filter may narrow it for the request. Otherwise one host of each
+    /// class is checked, or with `None` no host, because every host passes.
     Narrowing(Option<Classes<bool>>),
 }
 
@@ -122,7 +125,7 @@ impl Plan {
             How::Alike(key, classes) => classes.put(at, state.map(key)),
             How::Capabilities(known) => {
                 let known = known.get_mut().unwrap_or_else(|poisoned| {
-                    // Whoever panicked may have left a division half made.
+                    // A thread that panicked may have left an incomplete division.
                     let known = poisoned.into_inner();
                     known.clear();
                     known
@@ -136,7 +139,8 @@ impl Plan {
         }
     }
 
-    /// Takes out the hosts that fail. `states` are the request's own: what the filter narrows on a host is changed there.
+    /// Takes out the hosts that fail. `states` are the request's own: what the filter narrows on a
+    /// host is changed there.
     pub(super) fn run(
         &self,
         states: &mut HostStates,
@@ -237,7 +241,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Extra specs are asked one after the other; who fails one is not asked about the next, so it cannot raise there.
+    /// Checks extra specs one after the other. A host that fails one is not checked for the next,
+    /// so it cannot raise there.
     fn capabilities(
         &self,
         known: &RwLock<HashMap<String, Classes<Attribute>>>,
@@ -286,7 +291,7 @@ impl Plan {
     }
 }
 
-/// All places: what stands at one without a host is asked for nothing, but has a class.
+/// All places. A place without a host is never checked, but has a class.
 fn alive_or_not(states: &HostStates) -> std::ops::Range<usize> {
     0..states.len()
 }

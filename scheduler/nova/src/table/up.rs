@@ -1,5 +1,5 @@
-//! ComputeFilter over many hosts: heartbeats as a column, with the oldest and the newest of each 64 beside it, so that a block in
-//! which all are up is one comparison.
+//! ComputeFilter over many hosts: heartbeats as a column, with the oldest and the newest of each 64
+//! beside it, so that a block in which all are up is one comparison.
 
 use super::bits::{HostSet, WORD, ones};
 use super::classes::Raises;

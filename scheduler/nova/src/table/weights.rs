@@ -83,7 +83,8 @@ impl Weights {
         }
     }
 
-    /// Totals for the hosts that passed, of which there are at least two; those of others mean nothing.
+    /// Totals for the hosts that passed, of which there are at least two; those of others mean
+    /// nothing.
     pub(super) fn add_up(
         &self,
         states: &HostStates,
@@ -198,7 +199,8 @@ impl Part {
         }
     }
 
-    /// What the weigher says of a host whatever the request; `None` if it has to be left to the reference.
+    /// What the weigher says of a host whatever the request; `None` if it has to be left to the
+    /// reference.
     fn of_host(&self, state: &HostState, options: &Options) -> Option<f64> {
         if self.asked {
             return Some(0.0);

@@ -152,7 +152,8 @@ pub(super) fn metrics(hosts: &[&HostState], options: &Options) -> Vec<MetricColu
         .collect()
 }
 
-/// How often each property of the request's image, with its value as text, is found on the instances of each host.
+/// How often each property of the request's image, with its value as text, is found on the
+/// instances of each host.
 ///
 /// # Errors
 /// ValueError for an instance whose image has a property that Nova does not take.
@@ -161,7 +162,8 @@ pub(super) fn image_properties(
     spec: &RequestSpec,
     options: &Options,
 ) -> Result<Vec<PropertyColumn>, Fault> {
-    // Nova does not look at instances at all while the configured multiplier is 0, whatever aggregates say.
+    // Nova does not look at instances at all while the configured multiplier is 0, whatever
+    // aggregates say.
     if options.image_props_weight_multiplier == Some(0.0) {
         return Ok(Vec::new());
     }

@@ -1,7 +1,7 @@
 //! How good the hosts are that passed (`nova/weights.py`, `nova/scheduler/weights`).
 //!
-//! The arithmetic and the 13 weighers are those of the engine, behind the same contract; here they get Nova's host states, Nova's
-//! options and Nova's names, and fail as Nova's do.
+//! The arithmetic and the 13 weighers are those of the engine, behind the same contract; here they
+//! get Nova's host states, Nova's options and Nova's names, and fail as Nova's do.
 
 mod columns;
 mod facts;
@@ -49,16 +49,19 @@ pub struct Weighed {
 /// What makes weighing fail the whole request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeighFault {
-    /// Nova's class name of the weigher that raised; `None` if it was the multiplication with a multiplier that is null.
+    /// Nova's class name of the weigher that raised; `None` if it was the multiplication with a
+    /// multiplier that is null.
     pub weigher: Option<&'static str>,
     /// What it raised.
     pub fault: Fault,
 }
 
-/// Weighs hosts against each other. A single host is not weighed: no weigher runs, so none can fail, and its total is 0.
+/// Weighs hosts against each other. A single host is not weighed: no weigher runs, so none can
+/// fail, and its total is 0.
 ///
 /// # Errors
-/// What a weigher raises: TypeError for a column that is NULL, ComputeHostMetricNotFound for a metric that is missing, and so on.
+/// What a weigher raises: TypeError for a column that is NULL, ComputeHostMetricNotFound for a
+/// metric that is missing, and so on.
 pub fn weigh(
     hosts: &[&HostState],
     spec: &RequestSpec,
@@ -218,7 +221,8 @@ fn is_preemptible(specs: &[(&str, &str)]) -> bool {
         .any(|(key, value)| *key == "ebbtide:preemptible" && value.eq_ignore_ascii_case("true"))
 }
 
-/// The first weigher that raises by itself: whom the oracle blames where the multiplication raised.
+/// The first weigher that raises by itself. If a multiplication raised, the oracle names this
+/// weigher.
 #[must_use]
 pub fn first_to_raise(
     hosts: &[&HostState],
@@ -235,8 +239,8 @@ pub fn first_to_raise(
     })
 }
 
-/// Where null as a multiplier is noticed: BuildFailureWeigher turns it round, MetricsWeigher looks whether it is 0 on a host that
-/// lacks a metric; the others leave it to the multiplication.
+/// Where null as a multiplier is noticed: BuildFailureWeigher turns it round, MetricsWeigher looks
+/// whether it is 0 on a host that lacks a metric; the others leave it to the multiplication.
 fn nothing_times(
     class: &str,
     own: &[Option<f64>],
@@ -294,7 +298,7 @@ pub(crate) fn of_members(
 
 /// Whether what a weigher says of a host can be different from request to request.
 pub(crate) fn hangs_on_request(class: &str) -> bool {
-    // What the operator's weighers look at nobody knows.
+    // The inputs of the operator's weighers are unknown.
     is_plugin(class)
         || matches!(
             class,
@@ -327,8 +331,8 @@ fn raised(error: &WeigherError) -> Fault {
     Fault::new(class, error.to_string())
 }
 
-/// Places by falling totals; equal ones keep their order. Where a total is NaN Nova's order is whatever Python's sort makes of it;
-/// here NaN comes last.
+/// Places by falling totals; equal ones keep their order. Where a total is NaN Nova's order is
+/// whatever Python's sort makes of it; here NaN comes last.
 #[must_use]
 pub fn best_first(totals: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..totals.len()).collect();
@@ -341,8 +345,9 @@ pub fn best_first(totals: &[f64]) -> Vec<usize> {
     order
 }
 
-/// Which hosts chance may put first (`SchedulerManager._get_sorted_hosts`): the best by `host_subset_size`, after those with the
-/// best weight were shuffled if `shuffle_best_same_weighed_hosts` says so. Ascending places.
+/// Which hosts chance may put first (`SchedulerManager._get_sorted_hosts`): the best by
+/// `host_subset_size`, after those with the best weight were shuffled if
+/// `shuffle_best_same_weighed_hosts` says so. Ascending places.
 #[must_use]
 pub fn choosable(weighed: &Weighed, options: &Options) -> Vec<usize> {
     let order = &weighed.order;
@@ -359,7 +364,8 @@ pub fn choosable(weighed: &Weighed, options: &Options) -> Vec<usize> {
             .copied()
             .filter(|place| weighed.totals[*place] == best)
             .collect();
-        // More best hosts than may be chosen from: any of them may come to the front. NaN is not even equal to itself.
+        // More best hosts than may be chosen from: any of them may come to the front. NaN is not
+        // even equal to itself.
         if subset <= same.len() && !same.is_empty() {
             chosen = same;
         } else {

@@ -22,7 +22,8 @@ impl<'a> MultiplierSource<'a> {
         }
     }
 
-    /// The multiplier on a host, turned round where the weigher says so. `None`: neither aggregates nor configuration give one.
+    /// The multiplier on a host, turned round where the weigher says so. `None`: neither aggregates
+    /// nor configuration give one.
     #[must_use]
     pub fn of(&self, host: &HostState) -> Option<f64> {
         let values = host
@@ -40,8 +41,9 @@ impl<'a> MultiplierSource<'a> {
     }
 }
 
-/// The smallest of what a host's aggregates say; the configured one if none says anything or one of them is no number. Where one
-/// says NaN Nova's `min` depends on the order of a set; here NaN is larger than everything.
+/// The smallest of what a host's aggregates say; the configured one if none says anything or one of
+/// them is no number. Where one says NaN Nova's `min` depends on the order of a set; here NaN is
+/// larger than everything.
 #[must_use]
 pub fn multiplier_of<'a>(
     values: impl Iterator<Item = &'a str>,

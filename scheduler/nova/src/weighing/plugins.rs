@@ -16,7 +16,8 @@ impl Plugins {
         let each = weighers
             .into_iter()
             .map(|(weigher, multiplier)| NovaWeigher {
-                // Some bytes at the start and at each SIGHUP; they are named wherever Nova's classes are.
+                // Some bytes at the start and at each SIGHUP; they are named wherever Nova's
+                // classes are.
                 class: Box::leak(weigher.name().to_owned().into_boxed_str()),
                 weigher,
                 configured: Some(multiplier),

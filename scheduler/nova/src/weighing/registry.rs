@@ -24,8 +24,8 @@ pub struct NovaWeigher {
     pub configured: Option<f64>,
 }
 
-/// All class names by module and class, in which order they add up unless configured otherwise. Nova's own order is that of its
-/// directory on disk; sorted is our choice.
+/// All class names by module and class, in which order they add up unless configured otherwise.
+/// Nova's own order is that of its directory on disk; sorted is our choice.
 #[must_use]
 pub fn classes() -> [&'static str; 13] {
     [

@@ -14,7 +14,8 @@ const VERDICTS: [&str; 2] = [
     "isolated.PciPassthroughFilter",
 ];
 
-/// Compares some fields of all cases of a corpus. Returns how many cases there are and where answers differ.
+/// Compares some fields of all cases of a corpus. Returns how many cases there are and where
+/// answers differ.
 fn disagreements(corpus: &str, fields: &[&str]) -> (usize, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../integration/nova/corpus")

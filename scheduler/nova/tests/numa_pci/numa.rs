@@ -298,7 +298,8 @@ proptest! {
             prop_assert_eq!(numbers.len(), wanted.cells.len(), "two guest cells on one host cell");
             let after = usage_with(&host, &wanted);
             if after.is_err() && wanted.cells[0].cpuset_reserved.is_some() {
-                // An emulator's CPU beside an isolated guest may share its core with another guest; then Nova fails to add up.
+                // An emulator's CPU beside an isolated guest may share its core with another guest;
+                // then Nova fails to add up.
                 prop_assert_eq!(wanted.cells[0].cpu_thread_policy.as_deref(), Some("isolate"));
                 continue;
             }

@@ -1,5 +1,5 @@
-//! An agent, or whoever has its login, says something of an evacuation that is not its own: nothing changes, whatever it knows of it
-//! but all three of host, victim and evacuation.
+//! An agent, or a process with its login, reports about another agent's evacuation: nothing changes
+//! unless the report names the right host, victim and evacuation.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Agents that are silent, late, or cannot do what they are asked.
+//! Agents that are silent, late, or cannot carry out a request.
 
 use super::checks::everything_is_over;
 use super::host::Fate;
@@ -9,7 +9,7 @@ use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
 #[test]
 fn a_silent_agent_is_told_three_times_and_then_the_preemptor_goes_elsewhere() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
-    // host-a is the cheaper one: what has just begun costs nothing.
+    // host-a is the cheaper one: a server that has just started costs nothing.
     let old = world.create_on("host-b", &with(&spot(4), &[("ebbtide:grace_seconds", "0")]));
     world.run(300);
     let silent = [
@@ -104,7 +104,8 @@ fn while_the_broker_is_away_the_agent_is_not_blamed() {
 fn a_notice_that_the_broker_kept_for_too_long_is_followed_by_a_newer_one_and_fails_nothing() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
-    // The notice is sent, but the broker stands still: its agent hears of it long after, and the broker never says that it has it.
+    // The notice is sent, but the broker hangs: the agent gets it much later, and the broker never
+    // confirms it.
     world.broker_up = false;
     let pet = world.create(&normal(4));
     let stale = world.outbox["host-a"].front().cloned().unwrap();
@@ -150,7 +151,8 @@ fn a_broker_that_goes_away_between_two_attempts_is_not_blamed_on_the_agent_eithe
     let now = world.now;
     world.host("host-a").restart(now);
     world.run(60);
-    // What was in its queue all the time came too late, and says so; the last attempt is followed.
+    // The notices that were in its queue all the time come too late, and the agent says so; it
+    // carries out the last attempt.
     assert_eq!(world.state(victim), EvacuationState::Evacuated);
     assert_eq!(world.evacuation(victim).attempts, 3);
     assert_eq!(world.hosts["host-a"].ended[&victim], 1);
@@ -193,7 +195,7 @@ fn an_evacuation_that_the_driver_cannot_do_moves_the_preemptor_and_lets_the_vict
     let fault = world.server(pet).fault.as_ref().unwrap();
     assert!(fault.message.contains("after that"), "{}", fault.message);
     assert!(world.runs(stubborn) && world.runs(other));
-    // For a while neither is chosen again, whoever asks.
+    // For a while neither victim is selected again, for any request.
     let early = world.create(&normal(4));
     assert_eq!(world.status(early), ServerStatus::Error);
     world.run(300);
@@ -238,14 +240,15 @@ fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
     );
 }
 
-/// It would be in error otherwise, as if it had been lost, and its hour charged.
+/// Otherwise the server would be in error, as if the host had lost it, and its hour would be
+/// charged.
 #[test]
 fn a_victim_whose_end_was_reported_in_vain_is_asked_for_again_and_was_preempted() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "5")]));
     world.run(2);
     world.create(&normal(4));
-    // The queue of reports is purged all the time, until the scheduler has given up.
+    // The test purges the queue of reports until the scheduler has given up.
     for _ in 0..120 {
         world.now = world.now.plus(Seconds(1));
         while world.send_one("host-a") {}
@@ -340,7 +343,8 @@ fn an_agent_that_never_says_whether_a_spared_victim_lives_does_not_keep_it_for_e
     let now = world.now;
     world.host("host-a").restart(now);
     world.run(60);
-    // Its grace period was over while the agent was away, but the spare was in the queue when it came back.
+    // The grace period ended while the agent was away, but the spare was in the queue when it
+    // returned.
     assert_eq!(
         world.status(victim) == ServerStatus::Active,
         world.runs(victim)

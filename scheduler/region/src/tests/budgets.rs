@@ -168,7 +168,7 @@ fn memory_does_not_grow_with_what_is_over() {
         world.delete(pet);
         world.run(1);
     }
-    // Those of the last minute, and of the ten seconds until it is looked for what can be forgotten.
+    // Evacuations of the last minute, and of the ten seconds until the next purge.
     let kept = world.region.evacuations.len();
     assert!((15..=18).contains(&kept), "{kept} of 20 in 80 s");
     world.run(615);

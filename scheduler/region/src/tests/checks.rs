@@ -1,4 +1,4 @@
-//! The promises, checked after every input.
+//! The invariants, checked after every input.
 
 use super::world::World;
 use crate::Input;
@@ -7,7 +7,7 @@ use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
 use std::collections::BTreeMap;
 
-/// Checks everything that must hold once the changes of an input are durable.
+/// Checks the invariants after the changes of an input are durable.
 pub(super) fn after_input(world: &World) {
     region_is_sound(world);
     notices_follow_claims(world);
@@ -18,7 +18,7 @@ fn fail(world: &World, what: &str) -> ! {
     panic!("{what}\n\nwhat happened:\n{}", story.join("\n"));
 }
 
-/// Memory says what the database says, and both keep their promises.
+/// Memory and database are equal, and both keep the invariants.
 pub(super) fn region_is_sound(world: &World) {
     let region = &world.region;
     if let Err(difference) = region.check_consistency() {
@@ -67,7 +67,7 @@ fn memory_is_what_is_durable(world: &World) {
     }
 }
 
-/// Nobody hears of its end before the claim on its room is durable.
+/// A victim gets its notice only after the claim on its capacity is durable.
 fn notices_follow_claims(world: &World) {
     for change in &world.last_changes {
         let Change::Enqueue(message) = change else {
@@ -77,7 +77,7 @@ fn notices_follow_claims(world: &World) {
             .expect("what we send can be read")
             .body;
         let Body::Notice(notice) = body else { continue };
-        // A step may change its mind: what it takes back in the same transaction nobody has heard.
+        // A step may withdraw a notice in the same transaction, and then no agent gets it.
         if !world.database.outbox.iter().any(|m| m.id == message.id) {
             continue;
         }
@@ -114,12 +114,12 @@ fn notices_follow_claims(world: &World) {
     }
 }
 
-/// A refused input leaves no trace in memory.
+/// A refused input changes nothing in memory.
 pub(super) fn nothing_was_changed(world: &World) {
     region_is_sound(world);
 }
 
-/// What the hosts have to say.
+/// No host has observed a broken invariant.
 pub(super) fn hosts_are_sound(world: &World) {
     for host in world.hosts.values() {
         if let Some(broken) = host.broken.first() {
@@ -128,7 +128,8 @@ pub(super) fn hosts_are_sound(world: &World) {
     }
 }
 
-/// Once all is well and time has passed, nothing is left undone, and the hosts have what the region believes.
+/// After all problems have ended and time has passed, no work is left, and the hosts run what the
+/// region expects.
 pub(super) fn everything_is_over(world: &World) {
     let region = &world.region;
     if !world.database.outbox.is_empty() {
@@ -189,7 +190,7 @@ pub(super) fn everything_is_over(world: &World) {
     }
 }
 
-// ---- words for the story ----
+// ---- text for the log of a failed test ----
 
 pub(super) fn short(input: &Input) -> String {
     match input {

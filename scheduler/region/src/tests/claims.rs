@@ -1,4 +1,4 @@
-//! Claims that wait: whose room is whose.
+//! Waiting claims: which claim may use which capacity.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
@@ -96,7 +96,7 @@ fn small_requests_do_not_keep_a_large_one_waiting() {
     let slow = with(&spot(4), &[("ebbtide:grace_seconds", "200")]);
     world.create(&spot(4));
     world.create(&slow);
-    // Needs both; the quick one is gone after 30 s.
+    // It needs both victims; the quick one is gone after 30 s.
     let large = world.create(&normal(6));
     world.run(40);
     assert_eq!(world.status(large), ServerStatus::Waiting);
@@ -111,7 +111,8 @@ fn small_requests_do_not_keep_a_large_one_waiting() {
         .iter()
         .filter(|id| world.status(**id) == ServerStatus::Active)
         .count();
-    // Four are free: the slow one will free four of the six that the large one needs, the other two are kept for it.
+    // Four processors are free. The slow victim will free four of the six that the large request
+    // needs; the other two are reserved for it.
     assert_eq!(
         started, 1,
         "what the one that was there first needs is kept for it"

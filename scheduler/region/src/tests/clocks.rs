@@ -1,4 +1,5 @@
-//! Clocks that are set by an hour. The service reads a region anew when its own clock was set; see `restore.rs`.
+//! Clocks that are set by an hour. When the service's own clock is set, it reads the region anew;
+//! see `restore.rs`.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
@@ -6,7 +7,7 @@ use ebbtide_model::{EvacuationState, HostHealth, ServerStatus, Timestamp};
 
 const HOUR: i64 = 3_600_000;
 
-/// Sets the scheduler's clock; the time of the hosts goes on as before.
+/// Sets the scheduler's clock; the hosts' clocks continue as before.
 fn set_clock(world: &mut World, by_ms: i64) {
     world.now = Timestamp::from_millis(world.now.as_millis() + by_ms);
     for host in world.hosts.values_mut() {
@@ -50,7 +51,7 @@ fn after_a_clock_was_set_back_an_agent_that_is_dead_is_given_up_as_soon_as_befor
     assert_eq!(world.state(victim), EvacuationState::Draining);
     world.host("host-a").crash();
     set_clock(&mut world, -HOUR);
-    // All that can be waited for: three notices, the grace period, the time to act.
+    // The longest possible wait: three notices, the grace period, the time to act.
     world.run(30 + 10 + 60 + 1);
     assert_eq!(world.state(victim), EvacuationState::Failed);
     assert_eq!(health(&world), HostHealth::Down);

@@ -1,4 +1,4 @@
-//! Servers that were stopped or hibernated for others come back by themselves.
+//! Servers that were stopped or hibernated for a preemptor are resumed automatically.
 
 use super::host::Fate;
 use super::world::{World, normal, spot, with};
@@ -10,7 +10,7 @@ use ebbtide_model::{
 };
 use uuid::Uuid;
 
-/// Longer than the first stay-away, which is 30 s.
+/// Longer than the first wait before a resumption, which is 30 s.
 const A_WHILE: u32 = 45;
 
 fn sleeper(vcpus: u32) -> Flavor {
@@ -39,7 +39,7 @@ fn comeback(world: &World, id: ServerId) -> Comeback {
     world.server(id).comeback.clone().expect("it was kept")
 }
 
-/// A server that was hibernated for another one, which runs in its place.
+/// A server that was hibernated for another server, which runs in its place.
 fn hibernated(world: &mut World) -> (ServerId, ServerId) {
     let victim = world.create(&sleeper(4));
     let pet = world.create(&normal(4));
@@ -97,7 +97,7 @@ fn nobody_comes_back_into_room_that_is_promised() {
     let (first, second) = (world.create(&sleeper(4)), world.create(&sleeper(4)));
     let pets = [world.create(&normal(4)), world.create(&normal(4))];
     world.run(60);
-    // The room of one pet is free, but a larger request waits for it and for another victim's.
+    // The capacity of one pet is free, but a larger request waits for it and for another victim's.
     let spot = with(&spot(4), &[("ebbtide:grace_seconds", "300")]);
     world.delete(pets[0]);
     world.flush();
@@ -158,7 +158,7 @@ fn whoever_has_to_leave_again_soon_stays_away_twice_as_long() {
         world.run(20);
     }
     assert_eq!(stays, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
-    // Who has run for the whole window begins anew.
+    // A server that has run for the whole window starts with the first wait again.
     world.delete(pet);
     world.run(3600 + 3610);
     assert!(world.runs(victim));
@@ -223,7 +223,7 @@ fn a_silent_agent_is_asked_again_and_the_room_stays_taken() {
     world.run(700);
     let server = world.server(victim);
     assert_eq!((server.status, server.starts), (ServerStatus::Building, 3));
-    // Whoever wants that room has to preempt it; nobody else is told that it is free.
+    // The capacity stays occupied: another request would have to preempt it.
     let small = world.create(&spot(1));
     assert_eq!(world.status(small), ServerStatus::Error);
     world.host("host-a").hanging.clear();
@@ -286,7 +286,8 @@ fn a_late_word_about_an_evacuation_of_an_earlier_life_does_not_end_this_one() {
     world.host("host-a").hanging.insert("hibernate the server");
     let pet = world.create(&normal(4));
     world.run(100);
-    // The agent was too slow: given up, and the victim is chosen again for the next one.
+    // The agent was too slow: the evacuation failed, and the victim is selected again for the next
+    // request.
     let first = world.evacuation(victim).id;
     assert_eq!(world.status(pet), ServerStatus::Error);
     world.host("host-a").hanging.clear();
@@ -326,7 +327,7 @@ fn a_restarted_scheduler_lets_the_same_ones_come_back() {
     world.restart_scheduler();
     world.run(20);
     assert!(world.runs(victim));
-    // In the middle of it, too.
+    // A restart in the middle of the resumption.
     let pet = world.create(&normal(4));
     world.run(20);
     world.delete(pet);
@@ -366,7 +367,8 @@ fn projects_take_turns_whoever_waits_longest_first() {
             .collect();
         order.extend(new);
     }
-    // All left at the same time: the smaller id goes first, then the project without a comeback.
+    // All were evicted at the same time: the smaller id goes first, then the project without a
+    // resumption.
     assert_eq!(order, [rich[0], poor, rich[1], rich[2]]);
 }
 
@@ -385,14 +387,14 @@ fn small_ones_may_pass_a_large_one_and_do_not_keep_it_waiting_for_ever() {
     assert_eq!(world.status(small), ServerStatus::Hibernated);
     world.delete(third);
     world.run(5);
-    // There is no room for the large one, so the small one goes before it.
+    // The large one does not fit, so the small one goes before it.
     assert!(world.runs(small));
     let third = world.create(&normal(2));
     world.run(600);
     assert_eq!(world.status(small), ServerStatus::Hibernated);
     world.delete(third);
     world.run(60);
-    // Now the large one keeps the room for itself, until it has it or its period is over.
+    // Now the large one reserves the capacity, until it starts or its period is over.
     assert_eq!(world.status(small), ServerStatus::Hibernated);
     world.delete(pets[1]);
     world.run(2);
@@ -513,7 +515,7 @@ fn nobody_comes_back_to_a_host_that_is_disabled_or_down() {
 fn who_is_on_its_way_back_is_not_taken_for_running_because_it_ran_in_an_earlier_life() {
     let mut world = World::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
-    // What another scheduler knows of it comes from the database.
+    // Another scheduler knows only what is in the database.
     world.restart_scheduler();
     world.delete(pet);
     world.host("host-a").hanging.insert("start the server");

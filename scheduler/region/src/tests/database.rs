@@ -1,4 +1,4 @@
-//! A database as plain data: a list of changes is applied as a whole or not at all.
+//! A database as plain data: it applies a list of changes completely or not at all.
 
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
@@ -8,7 +8,7 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// Everything that is durable. Unlike the region it keeps what is over.
+/// All durable records. Unlike the region it keeps ended ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Database {
     pub(super) hosts: BTreeMap<String, Host>,

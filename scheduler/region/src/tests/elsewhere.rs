@@ -1,4 +1,5 @@
-//! Servers that were kept on shared storage go on on another host when their own has no room.
+//! Servers that are kept on shared storage are resumed on another host when their own has no
+//! capacity.
 
 use super::host::{Fate, SharedStorage};
 use super::world::{World, normal, spot, with};
@@ -6,7 +7,7 @@ use crate::Command;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{Outcome, ServerId, ServerStatus};
 
-/// Longer than the first stay-away, which is 30 s.
+/// Longer than the first wait before a resumption, which is 30 s.
 const A_WHILE: u32 = 45;
 
 fn enabled(world: &mut World, name: &str, on: bool) {
@@ -39,7 +40,7 @@ fn world(storages: &[Option<&str>]) -> World {
     world
 }
 
-/// One that was kept for another one, which runs in its place on the first host.
+/// A server that was kept for another server, which runs in its place on the first host.
 fn kept(world: &mut World, kind: &str) -> (ServerId, ServerId) {
     let sleeper = with(
         &spot(4),
@@ -84,7 +85,7 @@ fn who_has_no_room_on_its_own_host_goes_on_on_another_with_the_same_storage() {
         assert!(
             matches!(&decision.outcome, Outcome::Placed(p) if p[0].host == "host-3" && p[0].victims.is_empty())
         );
-        // Its former host has nothing of it any more, neither room nor disk.
+        // Its former host has nothing of it any more, neither capacity nor disk.
         let before = world.region.table().usage("host-0").expect("it is there");
         assert!(
             before.classes.iter().all(|c| c.preemptible == 0),
@@ -177,7 +178,7 @@ fn a_start_that_was_answered_is_not_followed_when_it_comes_once_more() {
     world.delete(pet);
     world.run(100);
     assert_eq!(runs_on(&world, victim), ["host-0"]);
-    // It runs there, is kept again, and then the old word comes to the other host.
+    // It runs on host-0 and is kept again. Then the old start request reaches the other host.
     world.create(&normal(4));
     world.run(20);
     assert!(world.server(victim).waits_to_come_back());
@@ -211,7 +212,7 @@ fn who_has_to_leave_again_before_it_was_started_elsewhere_is_still_kept() {
     let other = world.create(&normal(4));
     assert_eq!(world.server(victim).status, ServerStatus::Evacuating);
     world.run(2);
-    // The broker hands out the notice before the start.
+    // The broker delivers the notice before the start.
     let host = world.host("host-1");
     assert_eq!(host.queue.len(), 2);
     host.queue.swap(0, 1);
@@ -223,7 +224,7 @@ fn who_has_to_leave_again_before_it_was_started_elsewhere_is_still_kept() {
     assert_eq!(server.status, ServerStatus::Hibernated);
     assert_eq!(server.kept_in().as_deref(), Some("nfs-1"));
     assert_eq!(server.host.as_deref(), Some("host-1"));
-    // Its former host says that it has it, its present one does not: that is no disagreement.
+    // Its former host reports the kept server and its present host does not: that is no finding.
     let found = world.region.examine(world.now, true).findings;
     assert_eq!(found, []);
     world.delete(pet);

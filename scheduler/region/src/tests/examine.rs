@@ -1,4 +1,5 @@
-//! The audit of a region: silent where all is well, and each disagreement has its name.
+//! The audit of a region: no findings in a consistent region, and one code for each kind of
+//! disagreement.
 
 use super::world::{World, normal, spot, with};
 use ebbtide_model::message::HostedState;
@@ -30,7 +31,7 @@ fn a_region_in_which_all_is_well_has_no_findings() {
     assert_eq!((report.hosts, report.compared_hosts), (2, 2));
     assert_eq!((report.servers, report.evacuations), (2, 0));
     assert!(world.region.differs(&world.database.snapshot()).is_empty());
-    // Who does not hear the agents compares nothing with them.
+    // A scheduler that does not hear the agents compares nothing.
     let report = world.region.examine(world.now, false);
     assert_eq!((report.compared_hosts, report.findings.len()), (0, 0));
 }
@@ -66,14 +67,16 @@ fn a_hibernated_server_whose_host_has_nothing_of_it_is_found() {
     world.heartbeat("host-a");
     world.flush();
     assert_eq!(codes(&world), ["EB-AUDIT-106"]);
-    // One that should run is missed after the first heartbeat, and in error after the second.
+    // A server that should run is a finding after the first heartbeat, and in error after the
+    // second.
     world.host("host-a").guests.remove(&pet);
     world.heartbeat("host-a");
     world.flush();
     assert_eq!(codes(&world), ["EB-AUDIT-106", "EB-AUDIT-106"]);
     world.run(11);
     assert_eq!(world.status(pet), ServerStatus::Error);
-    // There is room for the other one now, and its agent finds nothing that could go on: it waits, and the reason is written down.
+    // The other server fits now, but its agent finds nothing to resume: it waits, and the reason is
+    // recorded.
     assert_eq!(world.status(cattle), ServerStatus::Hibernated);
 }
 
@@ -83,7 +86,7 @@ fn a_host_that_fell_silent_with_its_servers_is_found() {
     world.host("host-a").crash();
     world.host("host-b").crash();
     world.run(100);
-    // Nothing is on the other one.
+    // host-b has no servers.
     assert_eq!(codes(&world), ["EB-AUDIT-103"]);
 }
 

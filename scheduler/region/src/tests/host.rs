@@ -1,6 +1,8 @@
-//! One compute host: a hypervisor as plain data, and the real agent's core in a shell that does what it is told.
+//! One compute host: a hypervisor as plain data, and the real agent core in a shell that executes
+//! its effects.
 //!
-//! The hypervisor does not refuse what has no room: that nothing is given twice is for the region to see to.
+//! The hypervisor starts servers without checking capacity: the region must not give capacity
+//! twice.
 
 use ebbtide_agent_protocol::{
     Action, ActionId, AgentCore, Done, DriverError, Effect, Input, NoticeOutcome, Occupancy, Phase,
@@ -16,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use uuid::Uuid;
 
-/// Storage that several hosts share: who is kept there, and by which host. Whoever takes somebody out has the token.
+/// Storage that several hosts share: the kept servers, each with the host that keeps it. The host
+/// that takes a server out has its token.
 pub(super) type SharedStorage = Rc<RefCell<BTreeMap<ServerId, (String, Guest)>>>;
 
 #[derive(Debug, Clone)]
@@ -31,30 +34,30 @@ pub(super) struct Guest {
 pub(super) enum Fate {
     Works,
     Fails,
-    /// The hypervisor says that it has no room.
+    /// The hypervisor reports that it has no capacity.
     NoRoom,
 }
 
 pub(super) struct TestHost {
     pub(super) name: String,
     pub(super) inventory: BTreeMap<ResourceClass, Inventory>,
-    /// How far its clock is ahead, in milliseconds.
+    /// How far the host's clock is ahead, in milliseconds.
     pub(super) skew: i64,
-    /// False while the agent's process is down. Its queue then only grows.
+    /// False while the agent's process is down. Messages then stay in its queue.
     pub(super) alive: bool,
-    /// Fates of the next calls of each kind, by the action's words; `Works` when there are none.
+    /// Fates of the next calls of each kind, by the action's text; `Works` without an entry.
     pub(super) fates: BTreeMap<&'static str, VecDeque<Fate>>,
     /// Calls of these kinds are not completed by [`TestHost::complete_all`].
     pub(super) hanging: BTreeSet<&'static str>,
     /// The broker's queue for the agent.
     pub(super) queue: VecDeque<Message>,
     pub(super) guests: BTreeMap<ServerId, Guest>,
-    /// Its name, and what is kept there.
+    /// The storage's name, and the servers kept there.
     pub(super) storage: Option<(String, SharedStorage)>,
     pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
     pub(super) publishing: VecDeque<(ReportId, Message)>,
     pub(super) dead_letters: Vec<String>,
-    /// Promises that were broken, in words.
+    /// Broken invariants, as text.
     pub(super) broken: Vec<String>,
     core: AgentCore,
     journal: Vec<Record>,
@@ -65,7 +68,7 @@ pub(super) struct TestHost {
     sequence: u64,
     spares_heard: BTreeSet<EvacuationId>,
     acting: BTreeSet<EvacuationId>,
-    /// How often the hypervisor was asked to end each server.
+    /// Number of requests to the hypervisor to end each server.
     pub(super) ended: BTreeMap<ServerId, u32>,
 }
 
@@ -115,7 +118,7 @@ impl TestHost {
             .is_some_and(|g| g.state == HostedState::Running)
     }
 
-    // ---- what happens to the agent ----
+    // ---- events of the agent ----
 
     fn input(&mut self, now: Timestamp, input: Input) {
         let now = self.clock(now);
@@ -248,7 +251,8 @@ impl TestHost {
         })
     }
 
-    /// The agent's process dies. What was not settled goes back to the queue; calls under way are forgotten.
+    /// The agent's process dies. Messages that were not settled return to the queue; calls under
+    /// way are lost.
     pub(super) fn crash(&mut self) {
         self.alive = false;
         self.effects.clear();
@@ -402,10 +406,10 @@ impl TestHost {
         }
     }
 
-    /// No room is given twice: what runs fits.
+    /// No capacity is given twice: the running servers fit.
     fn check_room(&mut self) {
         for (class, inventory) in &self.inventory {
-            // Disks are there whether their servers run or not.
+            // Disks are in use whether or not their servers run.
             let disk = *class == ResourceClass::disk_gb();
             let there = self.guests.values();
             let there = there.filter(|g| disk || g.state == HostedState::Running);

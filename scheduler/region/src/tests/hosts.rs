@@ -1,4 +1,4 @@
-//! Hosts: up, down, disabled; and what their hypervisors have.
+//! Hosts: up, down, disabled; and what their hypervisors run.
 
 use super::checks::everything_is_over;
 use super::world::{HEARTBEAT, World, normal, spot};
@@ -280,7 +280,7 @@ fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
     let seen = world.region.host("host-a").unwrap().host.last_seen;
     world.reports.push_back(before.clone());
     world.flush();
-    // However often it starts anew, also if the scheduler does so, too.
+    // The host may restart any number of times, and the scheduler, too.
     for _ in 0..12 {
         let now = world.now;
         world.host("host-a").restart(now);
@@ -311,7 +311,7 @@ fn a_living_agent_is_not_shut_out_by_a_late_word_of_its_former_session() {
     let now = world.now;
     world.host("host-a").restart(now);
     world.run(12);
-    // A scheduler that has just come back does not know that this session is over.
+    // A scheduler that has just restarted does not know that this session has ended.
     world.restart_scheduler();
     world.reports.push_back(late);
     world.flush();
@@ -369,7 +369,7 @@ fn a_host_that_grows_serves_those_who_wait() {
     world.run(11);
     assert!(world.runs(pet));
     world.run(60);
-    assert!(world.runs(victim), "nobody dies for nothing");
+    assert!(world.runs(victim), "no server ends for nothing");
     everything_is_over(&world);
 }
 

@@ -1,4 +1,4 @@
-//! Servers that end at a time that is known from their launch.
+//! Servers of flavors with a maximum lifetime.
 
 use super::world::{World, normal, spot, with};
 use crate::{Command, RegionConfig};

@@ -1,4 +1,4 @@
-//! Every life that ends is written down once, with how it ended.
+//! Every life that ends is recorded once, with how it ended.
 
 use super::world::{World, normal, spot, with};
 use crate::Command;
@@ -107,7 +107,7 @@ fn one_that_is_not_there_any_more_was_lost_and_one_that_turns_up_again_lives_on(
     assert_eq!(world.status(id), ServerStatus::Active);
     world.delete(id);
     world.run(10);
-    // The record of the whole life stands in the place of that of its part.
+    // The record of the whole life has replaced that of its first part.
     assert_eq!(ends(&world, id), [LifeEnd::Deleted]);
     assert_eq!(Some(lives(&world, id)[0].launched_at), launched);
 }

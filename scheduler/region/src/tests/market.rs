@@ -1,4 +1,5 @@
-//! Prices follow supply and demand, and whoever does not pay them leaves by the same protocol as any victim.
+//! Prices follow supply and demand. Servers whose owners do not pay them are evacuated with the
+//! same protocol as any victim.
 
 use super::world::{World, normal, spot, with};
 use crate::{Command, CreateServers, RegionConfig, Reply};
@@ -14,7 +15,7 @@ fn money(text: &str) -> Money {
     text.parse().expect("money")
 }
 
-/// From 0.10 to 1.00, half of the way every minute, straight.
+/// A linear price from 0.10 to 1.00 that moves half of the difference every minute.
 fn world(hosts: &[(&str, u64)]) -> World {
     let market = MarketConfig {
         enabled: true,
@@ -90,7 +91,7 @@ fn a_price_rises_and_falls_with_what_is_taken_and_is_the_same_after_a_restart() 
 
 #[test]
 fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() {
-    // Without hosts nobody has anything of it, and a low bid fails for want of hosts only.
+    // Without hosts the price is the floor, and a low bid fails only because there is no host.
     let mut empty = world(&[]);
     let flavor = priced(&mut empty, 1, &[]);
     assert_eq!(price(&empty, &flavor), "0.10");
@@ -109,7 +110,8 @@ fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() 
     let first = last(&world, &flavor).expect("its host is there");
     assert_eq!((first.supply, first.demand), (4, 0));
     assert_eq!(first.price, money("0.10"));
-    // Half of the places are taken when this flavor comes; it does not wait for the interval.
+    // Half of the places are taken when this flavor is created; its price does not wait for the
+    // interval.
     for _ in 0..2 {
         buy(&mut world, &flavor, Some("0.10")).expect("it costs 0.10");
     }
@@ -119,7 +121,7 @@ fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() 
     assert!(refused.contains("costs 0.55 now"), "{refused}");
     assert!(last(&world, &late).is_none());
     buy(&mut world, &late, Some("0.55")).expect("exactly the price");
-    // It is billed by that price, not by what the flavor says.
+    // The server is billed by that price, not by the flavor's base price.
     let point = last(&world, &late).expect("with its first server");
     assert_eq!((point.price, point.at), (money("0.55"), world.now));
     world.restart_scheduler();
@@ -198,7 +200,7 @@ fn whoever_pays_less_than_the_price_leaves_with_notice_and_comes_back_when_it_fa
     assert!(fault.message.contains("costs more now"), "{fault:?}");
     let end = world.database.lives.values().map(|life| life.end).next();
     assert_eq!(end, Some(LifeEnd::OutOfBid));
-    // There is room, but its owner does not pay for it.
+    // There is capacity, but its owner does not pay the price.
     world.run(4 * EVERY);
     assert_eq!(world.status(poor), ServerStatus::Stopped);
     for id in rich {

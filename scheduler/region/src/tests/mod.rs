@@ -1,4 +1,5 @@
-//! Tests of the region: stories in a world with real agent cores. Random worlds are in `simulator/evacuation`.
+//! Tests of the region: scenarios in a world with real agent cores. Random worlds are in
+//! `simulator/evacuation`.
 
 mod checks;
 mod database;

@@ -1,4 +1,4 @@
-//! Time used well: overlapping evacuations. Each test is named as the promise that it holds.
+//! Overlapping evacuations. The name of each test is the rule that it checks.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
@@ -20,7 +20,7 @@ fn the_room_of_a_draining_victim_can_be_promised_to_the_next_request_at_the_time
     let Outcome::Placed(places) = &decision.outcome else {
         panic!("{decision:?}");
     };
-    // Nobody else has to leave, and it starts when the victim of the other has left.
+    // No further victim is needed: it starts when the other request's victim has left.
     assert!(places[0].victims.is_empty() && places[0].waits_for_room);
     world.run(39);
     assert_eq!(world.status(servers[0].id), ServerStatus::Waiting);
@@ -38,14 +38,16 @@ fn one_long_grace_period_never_blocks_others() {
         ("ebbtide:protected_seconds", "10"),
     ];
     let quick = world.create(&with(&spot(4), &specs));
-    // Takes the two that are free, and the slow one's room, because nobody else may be chosen yet.
+    // It takes the two free processors and the slow victim's four, because the quick one is still
+    // protected.
     let older = world.create(&normal(6));
     assert_eq!(world.evacuation(slow).preemptor_id, Some(older));
     world.run(15);
     let younger = world.create(&normal(4));
     assert_eq!(world.evacuation(quick).preemptor_id, Some(younger));
     world.run(8);
-    // What the quick one has freed would do for the older one, too, and then the younger one would wait for the slow one.
+    // What the quick victim has freed would also suffice for the older request, but then the
+    // younger one would have to wait for the slow victim.
     assert!(world.runs(younger));
     assert_eq!(world.status(older), ServerStatus::Waiting);
     world.run(600);
@@ -110,7 +112,7 @@ fn a_preemptor_whose_victim_is_stuck_is_planned_anew_with_the_cheapest_next_set_
     world.host("host-b").hanging.insert("terminate the server");
     let pet = world.create(&normal(2));
     let first = world.place(pet).map(str::to_owned);
-    // The grace period, then as long as an agent may take to act.
+    // The grace period, then the agent's time to act.
     world.run(5 + 60 + 5);
     let second = world.place(pet).map(str::to_owned);
     assert_ne!(first, second, "it goes elsewhere");

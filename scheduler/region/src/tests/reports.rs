@@ -14,7 +14,7 @@ fn says(world: &mut World, host: &str, body: Body) {
     world.flush();
 }
 
-/// Everything that an agent can say about an evacuation.
+/// Every report of an agent about an evacuation.
 fn all_about(
     evacuation_id: EvacuationId,
     server_id: ServerId,
@@ -67,7 +67,7 @@ fn a_report_about_an_evacuation_that_never_was_changes_nothing() {
         let report = world.report("host-a", body);
         world.reports.push_back(report);
         world.read_one();
-        // Nobody needs that room, so whoever drains is told to let it live.
+        // No claim needs that capacity, so the scheduler spares the draining victim.
         assert_eq!(world.unsent("spare"), usize::from(draining));
         world.flush();
     }

@@ -1,11 +1,12 @@
-//! The scheduler restarts, or its commits fail, at every step of the story: the end is the same.
+//! The scheduler restarts, or its commits fail, at every step of the main scenario; the result is
+//! the same.
 
 use super::checks::everything_is_over;
 use super::world::{World, engine, normal, spot};
 use crate::{Command, CreateServers, Input, Region};
 use ebbtide_model::{EvacuationState, HostHealth, ServerStatus};
 
-/// The main story; `disturb` is called with the number of each step, before it.
+/// The main scenario; it calls `disturb` with the number of each step, before the step.
 fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
     let mut world = World::new(&[("host-a", 4), ("host-b", 1)]);
     let mut transition = 0;
@@ -17,7 +18,7 @@ fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
     let pet = world.request(&normal(4), 1);
     for request in [cattle, pet] {
         next(&mut world);
-        // A caller that hears of a failed commit repeats its request.
+        // A caller that gets an error for a failed commit repeats its request.
         for _ in 0..2 {
             let create = CreateServers {
                 quota: None,
@@ -156,7 +157,7 @@ fn a_scheduler_that_was_away_for_long_does_not_punish_agents_for_it() {
         EvacuationState::Draining,
         "its report may be in the queue"
     );
-    // Its agent comes late, too, and gives the scheduler the time to object.
+    // Its agent returns late, too, and gives the scheduler the time to object.
     world.run(10);
     assert_eq!(world.state(victim), EvacuationState::Evacuated);
     assert!(world.runs(pet));

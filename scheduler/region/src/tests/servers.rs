@@ -1,4 +1,4 @@
-//! What tenants ask for, twice and wrongly; and servers that were there before.
+//! Repeated and invalid tenant requests; adopted servers.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot};
@@ -30,7 +30,7 @@ fn a_request_that_is_repeated_makes_nothing_new() {
         "as they are now"
     );
     assert_eq!(world.database, before);
-    // One of them is gone: the other is still what the request made.
+    // One of them is gone; the other is still the request's.
     world.delete(request.server_ids[0]);
     world.flush();
     let Reply::Repeated(servers) = world.command(create(&request)).unwrap() else {
@@ -282,7 +282,7 @@ fn a_refused_request_leaves_one_server_however_often_it_is_repeated() {
         panic!()
     };
     assert_eq!((again, &world.database), (servers, &before));
-    // The ids of one that was placed are no excuse for asking for others besides.
+    // The ids of a placed server do not allow a request for further servers with them.
     let placed = world.request(&normal(1), 1);
     world.command(create(&placed)).unwrap();
     let mut more = placed;

@@ -1,4 +1,4 @@
-//! Nobody dies for nothing: preemptors that go away.
+//! No unnecessary eviction: preemptors that go away.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
@@ -52,7 +52,7 @@ fn a_notice_that_was_in_the_senders_hands_is_called_off_by_the_spare_behind_it()
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.claim(&normal(4));
-    // The sender has it, and the broker gets it although the row is gone.
+    // The publisher has the notice, and the broker gets it although the row is deleted.
     let notice = world.outbox["host-a"].front().cloned().unwrap();
     let notice = ebbtide_model::message::Message::from_bytes(&notice.body).unwrap();
     world.delete(pet);
@@ -102,7 +102,7 @@ fn nobody_counts_on_the_room_of_a_victim_that_is_being_spared() {
     world.host("host-a").crash();
     world.delete(first);
     world.flush();
-    // The spare is on its way, the answer is not.
+    // The spare is sent, the answer has not arrived.
     assert!(world.evacuation(victim).spare_requested);
     let usage = world.region.table().usage("host-a").unwrap();
     assert_eq!(usage.classes[0].leaving, 0);

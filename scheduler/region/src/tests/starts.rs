@@ -54,7 +54,7 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     world.host(&second).hanging.clear();
     world.flush();
     assert!(world.runs(pet));
-    // It comes up late, and goes again.
+    // It comes up late, and is deleted.
     world.host(&first).hanging.clear();
     world.flush();
     assert!(!world.hosts[&first].runs(pet));
@@ -64,8 +64,8 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     everything_is_over(&world);
 }
 
-/// It would be ended and begun anew on another host otherwise, with all that its owner has done in
-/// it since.
+/// Otherwise it would be ended and created again on another host, and the owner's work on it would
+/// be lost.
 #[test]
 fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
@@ -77,7 +77,7 @@ fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost
     let now = world.now;
     world.host(&host).deliver(now);
     world.host(&host).complete_all(now);
-    // The queue of reports is purged.
+    // The test purges the queue of reports.
     while world.confirm_one(&host) {}
     world.reports.clear();
     assert!(world.hosts[&host].runs(pet));
@@ -182,7 +182,8 @@ fn a_start_that_is_late_in_the_same_moment_in_which_it_becomes_a_victim_is_not_d
     for name in ["host-a", "host-b"] {
         world.host(name).hanging.insert("start the server");
     }
-    // Both starts are late in the same tick: the pet's is dealt with first, and takes the other's room.
+    // Both starts are late in the same tick: the pet's is handled first, and the pet takes the
+    // other server's capacity.
     let pet = world.create_on("host-b", &normal(2));
     let cattle = world.create_on("host-a", &spot(4));
     let mut anywhere = world.server(pet).clone();
@@ -254,7 +255,7 @@ fn a_deletion_is_said_later_than_the_start_that_it_overtakes_although_the_clock_
     let pet = world.claim(&normal(4));
     assert!(world.send_one("host-a"), "the start");
     world.now = Timestamp::from_millis(world.now.as_millis() - 1500);
-    // Another scheduler, which knows only what is written.
+    // Another scheduler, which knows only what is in the database.
     world.restart_scheduler();
     world.delete(pet);
     assert!(world.send_one("host-a"), "the deletion");

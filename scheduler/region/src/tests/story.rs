@@ -1,4 +1,4 @@
-//! The main story, from a full cloud to a normal server that runs.
+//! The main scenario, from a full cloud to a normal server that runs.
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
@@ -9,7 +9,8 @@ use ebbtide_model::{EvacuationState, Outcome, ServerStatus, Timestamp};
 
 #[test]
 fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
-    // The last of the paper's tables: the cheapest set over all hosts goes, and nobody else.
+    // The last of the paper's tables: the cheapest set over all hosts is evicted, and no other
+    // server.
     let mut world = World::new(&[("host-a", 4), ("host-b", 4), ("host-c", 4)]);
     let minutes =
         |world: &World, n: i64| Timestamp::from_millis(world.now.as_millis() - n * 60_000);
@@ -36,7 +37,8 @@ fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
             .all(|id| world.status(*id) == ServerStatus::Active)
     );
     let pet = world.create(&normal(3));
-    // host-b: one is at minute 1 of its second hour, the other at minute 1 of its first. Both together cost 2 minutes.
+    // host-b: one victim is at minute 1 of its second hour, the other at minute 1 of its first.
+    // Both together cost 2 minutes.
     assert_eq!(world.place(pet), Some("host-b"));
     let decision = world.database.decisions.values().last().unwrap();
     assert!(matches!(&decision.outcome, Outcome::Placed(p) if p[0].victims.len() == 2));

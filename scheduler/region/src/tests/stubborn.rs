@@ -1,11 +1,13 @@
-//! Victims that their hypervisor does not end: whoever needed the room is planned anew with the next cheapest victims.
+//! Victims that their hypervisor does not end: the preemptor is placed again, with the next
+//! cheapest victims.
 
 use super::checks::everything_is_over;
 use super::host::Fate;
 use super::world::{World, normal, spot};
 use ebbtide_model::{EvacuationState, ServerId, ServerStatus};
 
-/// One host, full with two preemptible servers; so many of the next terminations fail. The request takes one of them.
+/// One host, full with two preemptible servers; the next `failing` terminations fail. The request
+/// takes one of them.
 fn world(failing: usize) -> (World, ServerId, ServerId, ServerId) {
     let mut world = World::new(&[("host-a", 4)]);
     let cattle = [

@@ -1,4 +1,4 @@
-//! However requests come and go, nobody is thrown to and fro.
+//! No thrashing: servers are not evicted and resumed again and again, however requests come and go.
 
 use super::world::{World, normal, spot, with};
 use crate::{ComebackConfig, RegionConfig};
@@ -14,7 +14,7 @@ fn sleeper(vcpus: u32) -> Flavor {
     with(&spot(vcpus), &specs)
 }
 
-/// A normal request that comes or goes, and how long it is quiet after that, in seconds.
+/// A normal request that is created or deleted, and the pause after it, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Tide {
     comes: bool,
@@ -28,7 +28,7 @@ fn tides() -> impl Strategy<Value = Vec<Tide>> {
     prop::collection::vec(tide, 10..40)
 }
 
-/// When each server was told to go on, and how long it had to stay away before.
+/// When each server was resumed, and how often in a row it had been evicted before.
 type Seen = BTreeMap<ServerId, Vec<(Timestamp, u32)>>;
 
 fn look(world: &World, all: &[ServerId], seen: &mut Seen) {
@@ -78,7 +78,8 @@ proptest! {
                 let away = i64::from(comeback.stay_away(row).0);
                 prop_assert!(after.millis_since(before) / 1000 >= away, "{times:?}");
             }
-            // Stays away double: within a window nobody comes back more often than this, however often the tide turns.
+            // The wait before a resumption doubles each time, which limits the resumptions of a
+            // server within a window.
             let mut most = 0;
             let mut sum = 0;
             while sum <= lasted {
@@ -90,7 +91,7 @@ proptest! {
         for pet in pets {
             world.delete(pet);
         }
-        // All room is free: everybody is back within the longest stay-away.
+        // All capacity is free: every server is resumed within the longest wait.
         world.run(comeback.max_seconds.0 + 60);
         for id in all {
             let status = world.server(id).status;

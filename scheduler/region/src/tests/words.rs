@@ -1,4 +1,4 @@
-//! What tenants do in a world, and what can be seen of it.
+//! Tenant operations and queries for the tests.
 
 use super::world::{Refused, World};
 use crate::{AdoptServer, Command, CreateServers, Event, Input, RegionError, Reply};
@@ -53,21 +53,21 @@ impl World {
         }
     }
 
-    /// Asks for one server and hands everything on that does not need time.
+    /// Requests one server, and processes everything that needs no time.
     pub(super) fn create(&mut self, flavor: &Flavor) -> ServerId {
         let id = self.claim(flavor);
         self.flush();
         id
     }
 
-    /// Asks for one server; nothing is sent yet.
+    /// Requests one server; nothing is sent yet.
     pub(super) fn claim(&mut self, flavor: &Flavor) -> ServerId {
         let request = self.request(flavor, 1);
         let (servers, _) = self.ask(request).expect("a right request");
         servers[0].id
     }
 
-    /// Asks for one server on a certain host.
+    /// Requests one server on a certain host.
     pub(super) fn create_on(&mut self, host: &str, flavor: &Flavor) -> ServerId {
         let mut request = self.request(flavor, 1);
         request.force_hosts = vec![host.to_owned()];
@@ -94,7 +94,7 @@ impl World {
             .expect("it is there");
     }
 
-    // ---- looking ----
+    // ---- queries ----
 
     /// A server as the database has it.
     pub(super) fn server(&self, id: ServerId) -> &Server {
@@ -150,7 +150,7 @@ impl World {
             .count()
     }
 
-    /// A report of a host, as its agent would write it.
+    /// A report of a host, as its agent writes it.
     pub(super) fn report(&mut self, host: &str, body: Body) -> Message {
         Message {
             id: ebbtide_model::MessageId(self.next_uuid()),
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// Reasons why reports were not followed.
+    /// Reasons why the region ignored reports.
     pub(super) fn ignored(&self) -> Vec<&str> {
         self.events
             .iter()

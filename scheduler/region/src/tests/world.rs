@@ -1,4 +1,5 @@
-//! A region in a world: database, broker, hosts with real agent cores, and a clock that only the test moves.
+//! A region in a simulated world: database, broker, hosts with real agent cores, and a clock that
+//! only the test moves.
 
 use super::checks;
 use super::database::Database;
@@ -39,23 +40,23 @@ pub(super) struct World {
     pub(super) database: Database,
     pub(super) hosts: BTreeMap<String, TestHost>,
     pub(super) broker_up: bool,
-    /// What the outbox's sender has in its hands, by host.
+    /// The publisher's copy of the outbox, by host.
     pub(super) outbox: BTreeMap<String, VecDeque<OutboxMessage>>,
     /// The broker's queue for the scheduler.
     pub(super) reports: VecDeque<Message>,
-    /// The next commits that fail: after so many that do not.
+    /// After how many successful commits the next one fails.
     pub(super) fail_commit_after: Option<u32>,
     ids: Counting,
-    /// Everything that was told to watchers.
+    /// All events that were published to watchers.
     pub(super) events: Vec<Event>,
-    /// What happened, for people who look at a failure.
+    /// Log of the test, shown when it fails.
     pub(super) story: VecDeque<String>,
     /// The changes of the newest input.
     pub(super) last_changes: Vec<Change>,
     next_heartbeat: Timestamp,
 }
 
-/// 2026-02-02, some hours after the epoch of nobody.
+/// 2026-02-02, an arbitrary fixed start time.
 const BEGIN: i64 = 1_770_000_000_000;
 pub(super) const HEARTBEAT: Seconds = Seconds(10);
 
@@ -75,7 +76,7 @@ pub(super) fn normal(vcpus: u32) -> Flavor {
     }
 }
 
-/// The same, preemptible.
+/// A preemptible flavor of the same size.
 pub(super) fn spot(vcpus: u32) -> Flavor {
     with(&normal(vcpus), &[("ebbtide:preemptible", "true")])
 }
@@ -127,7 +128,7 @@ impl World {
         };
         let names: Vec<String> = world.hosts.keys().cloned().collect();
         for name in names {
-            // One after the other, so that their order is that of the names.
+            // One after the other, so that the order of their creation is that of their names.
             world.now = Timestamp::from_millis(world.now.as_millis() + 1);
             world.heartbeat(&name);
             world.flush();
@@ -146,7 +147,7 @@ impl World {
             .push_back(format!("{:>8}.{:03} {}", at / 1000, at % 1000, what()));
     }
 
-    /// One input: dealt with, written, followed. Every promise is checked.
+    /// Handles one input: writes its changes, applies its effects, and checks every invariant.
     pub(super) fn input(&mut self, input: Input) -> Result<Reply, Refused> {
         self.tell(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
@@ -213,7 +214,7 @@ impl World {
         }
     }
 
-    /// The scheduler ends and comes back: all that it knows is what the database has.
+    /// Restarts the scheduler: it then knows only what is in the database.
     pub(super) fn restart_scheduler(&mut self) {
         self.tell(|| "   the scheduler restarts".to_owned());
         let snapshot = self.database.snapshot();
@@ -229,7 +230,7 @@ impl World {
         checks::region_is_sound(self);
     }
 
-    /// Sends the next message for a host, and hears the broker's confirmation.
+    /// Sends the next message for a host and handles the broker's confirmation.
     pub(super) fn send_one(&mut self, host: &str) -> bool {
         if !self.broker_up {
             return false;
@@ -243,7 +244,7 @@ impl World {
             there.queue.push_back(parsed);
         }
         let evacuation_id = message.evacuation_id;
-        // If this is not written, the message is sent once more.
+        // If the confirmation is not written, the message is sent once more.
         let _ = self.input(Input::Published {
             id: message.id,
             evacuation_id,
@@ -251,7 +252,7 @@ impl World {
         true
     }
 
-    /// Reads the next report. One whose effect could not be written comes again.
+    /// Reads the next report. A report whose effect could not be written comes again.
     pub(super) fn read_one(&mut self) -> bool {
         if !self.broker_up {
             return false;
@@ -284,7 +285,7 @@ impl World {
         }
     }
 
-    /// The broker takes the next report of a host.
+    /// The broker accepts the next report of a host.
     pub(super) fn confirm_one(&mut self, host: &str) -> bool {
         let now = self.now;
         if !self.broker_up {
@@ -293,14 +294,14 @@ impl World {
         let Some(message) = self.host(host).confirm(now) else {
             return false;
         };
-        // What cannot be written and read back would be lost.
+        // A report that cannot be serialized and parsed again would be lost.
         let bytes = message.to_bytes().expect("a report can be written");
         self.reports
             .push_back(Message::from_bytes(&bytes).expect("and read"));
         true
     }
 
-    /// Everything that can move without time passing moves, until nothing does.
+    /// Processes everything that needs no time, until nothing is left.
     pub(super) fn flush(&mut self) {
         for _ in 0..10_000 {
             let mut moved = false;
@@ -325,7 +326,7 @@ impl World {
         panic!("the world does not come to rest");
     }
 
-    /// Time passes, a second at a time; everybody does what is due.
+    /// Advances time second by second and processes everything that is due.
     pub(super) fn run(&mut self, seconds: u32) {
         for _ in 0..seconds {
             self.now = self.now.plus(Seconds(1));

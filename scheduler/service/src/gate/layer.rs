@@ -1,4 +1,5 @@
-//! The gate in front of every gRPC service: nothing reaches a handler but through here.
+//! The gate in front of every gRPC service. Every request passes through it before it reaches a
+//! handler.
 
 use super::{Gate, counted_as};
 use crate::error::ServiceError;
@@ -53,7 +54,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // Nobody behind the gate sees the token.
+        // Handlers must not see the token.
         let authorization = request.headers_mut().remove(header::AUTHORIZATION);
         let session = request
             .extensions()
@@ -87,7 +88,8 @@ where
                 }
             }
         }
-        // The clone that was polled ready does the work, the other waits for its turn.
+        // `poll_ready` was called on the present service, so that one handles the request; the
+        // clone replaces it.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let call = session.map(|session| session.call());
@@ -110,7 +112,7 @@ where
     }
 }
 
-/// A call is in progress until the last byte of its answer: an idle connection has none.
+/// A call is in progress until the last byte of its answer. A connection without calls is idle.
 fn held(answer: Response<Body>, call: Option<Call>) -> Response<Body> {
     match call {
         None => answer,
@@ -126,7 +128,8 @@ impl<S> Gated<S> {
         from: Option<std::net::SocketAddr>,
     ) -> Response<Body> {
         self.gate.refused(counted_as(&error));
-        // At debug: whoever may connect could otherwise fill the disk. The metrics count them all.
+        // At debug level, because any client could otherwise fill the disk. The metrics count all
+        // refusals.
         tracing::debug!(code = error.code(), call = path, ?from, "refused: {error}");
         Status::from(ServiceError::Access(error)).into_http()
     }

@@ -1,6 +1,7 @@
-//! Who asks, whether that is allowed, and how often: looked at once, before anything of a request is read.
+//! Authentication, authorization and rate limits, checked before the body of a request is read.
 //!
-//! The gate knows the caller and the call. Whose things a request names stands inside of it; that is `grpc::guard`'s part.
+//! The gate knows the caller and the method. Which objects a request names is in its body;
+//! `grpc::guard` checks that.
 
 mod layer;
 mod watchers;
@@ -19,7 +20,7 @@ use ebbtide_model::request::MAX_INSTANCES;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-/// How often the token file is looked at.
+/// How often the token file is checked for changes.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The gate of a service. Cheap to clone.
@@ -34,7 +35,7 @@ struct Inner {
     limits: Limits,
     quotas: Quotas,
     tokens: RwLock<Arc<TokenFile>>,
-    /// The token file as it was when the service started.
+    /// The token file's state when the service started.
     read_at: Stamp,
     buckets: Mutex<Buckets>,
     watching: Watching,
@@ -43,12 +44,12 @@ struct Inner {
 }
 
 impl Gate {
-    /// Reads the token file, if there is one.
+    /// Opens the gate and reads the token file, if there is one.
     ///
     /// # Errors
     /// [`ServiceError::Access`] if it cannot be used.
     pub(crate) fn open(config: &Config, metrics: Metrics) -> Result<Self, ServiceError> {
-        // Before the file is read: a change meanwhile is then seen at the first look.
+        // Taken before the file is read: the first check then detects a change in between.
         let read_at = Stamp::of(config.auth.tokens.as_slice());
         let tokens = match &config.auth.tokens {
             Some(path) => TokenFile::read(path)?,
@@ -69,7 +70,8 @@ impl Gate {
         })
     }
 
-    /// Reads the token file again whenever it changes. A file that cannot be used changes nothing, and is told.
+    /// Reads the token file again whenever it changes. A file that cannot be used is logged and
+    /// changes nothing.
     pub(crate) fn follow(&self, tasks: &Tasks) {
         let Some(path) = self.inner.auth.tokens.clone() else {
             return;
@@ -102,7 +104,7 @@ impl Gate {
         });
     }
 
-    /// Who asks, from the header `authorization` and the certificate.
+    /// The caller, from the header `authorization` or the certificate.
     pub(crate) fn identify(
         &self,
         authorization: Option<&[u8]>,
@@ -132,20 +134,21 @@ impl Gate {
             Some(names) if auth.uses_certificates() => {
                 certificate::caller(names, &auth.certificates, auth.roles_in_certificates)
             }
-            _ => Err(AccessError::NobodyKnown),
+            _ => Err(AccessError::Unauthenticated),
         }
     }
 
-    /// Whether this caller may make this call now.
+    /// Checks whether this caller may make this call now.
     pub(crate) fn permit(&self, rule: &Rule, caller: &Caller) -> Result<(), AccessError> {
         rule.permit(caller)?;
         self.count(caller)
     }
 
-    /// Takes one drop out of the caller's bucket.
+    /// Counts one request against the caller's rate limit.
     fn count(&self, caller: &Caller) -> Result<(), AccessError> {
         if !caller.known {
-            // Where nobody is asked, one stranger's name is as good as another's.
+            // Without authentication the account name is unverified, so no per-account limit
+            // applies.
             return Ok(());
         }
         let allowance = self.inner.limits.allowance(caller.is_tenant());
@@ -162,9 +165,10 @@ impl Gate {
             })
     }
 
-    /// Takes what the instances of a request cost beside the request itself.
+    /// Counts the instances of a request against the rate limit, beyond the request itself.
     pub(crate) fn charge(&self, caller: &Caller, instances: usize) -> Result<(), AccessError> {
-        // What is larger is refused, and shall not cost more than what is not.
+        // A request with more instances is refused later and must not cost more than the largest
+        // allowed one.
         let more = instances.min(MAX_INSTANCES).saturating_sub(1) as u32;
         if !caller.known || more == 0 {
             return Ok(());
@@ -187,12 +191,12 @@ impl Gate {
         })
     }
 
-    /// The most servers of a project, for this caller.
+    /// The quota of a project for this caller; `None` for no quota.
     pub(crate) fn quota(&self, caller: &Caller, project: &str) -> Option<Quota> {
         (caller.known && caller.is_tenant()).then(|| self.inner.quotas.of(project))
     }
 
-    /// A seat for one more event stream of this caller.
+    /// Counts one more event stream of this caller, or refuses it.
     pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSeat, AccessError> {
         let limits = &self.inner.limits;
         let most = match (caller.known, caller.is_tenant()) {
@@ -212,7 +216,7 @@ impl Gate {
             })
     }
 
-    /// Whether somebody may read the metrics.
+    /// Checks whether the caller may read the metrics.
     pub(crate) fn metrics_for(
         &self,
         authorization: Option<&[u8]>,
@@ -243,10 +247,10 @@ impl Gate {
     }
 }
 
-/// Under which name a refusal is counted.
+/// The name under which the metrics count a refusal.
 pub(crate) fn counted_as(error: &AccessError) -> &'static str {
     match error {
-        AccessError::NobodyKnown | AccessError::BadToken | AccessError::NoRole { .. } => {
+        AccessError::Unauthenticated | AccessError::BadToken | AccessError::NoRole { .. } => {
             "unauthenticated"
         }
         AccessError::TooOften { .. } => "rate",

@@ -1,15 +1,15 @@
-//! How many event streams each account has.
+//! Limits the number of event streams of each account.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The counts. Cheap to clone.
+/// The number of streams by account. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watching {
     counts: Arc<Mutex<HashMap<String, u32>>>,
 }
 
-/// One event stream, counted as long as it lives.
+/// One event stream; it is counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchSeat {
     watching: Watching,
@@ -17,7 +17,7 @@ pub(crate) struct WatchSeat {
 }
 
 impl Watching {
-    /// One more, unless there are `most` already.
+    /// Counts one more stream. `None` if there are `most` already.
     pub(crate) fn take(&self, account: String, most: u32) -> Option<WatchSeat> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.get(&account).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What operators do: hosts, flavors, aggregates, budgets, adopting servers.
+//! Operator calls: hosts, flavors, aggregates, budgets, adoption of servers.
 
 use super::request::{optional, parsed, required};
 use super::scheduler::unexpected;
@@ -13,7 +13,8 @@ use ebbtide_proto::v1;
 use ebbtide_region::{AdoptServer, Command, HostView, Region, RegionError, Reply};
 use tonic::{Request, Response, Status};
 
-/// A restarted scheduler reads the evacuations of the last 31 days, and windows must fit into them.
+/// Longest budget window. A restarted scheduler reads the evacuations of the last 31 days, and
+/// windows must fit into them.
 const MAX_WINDOW: u32 = 30 * 24 * 3600;
 
 impl ApiHandlers {
@@ -262,7 +263,8 @@ impl v1::admin_server::Admin for ApiHandlers {
         let all = self.api.region_actor.look(Region::budgets).await?;
         let mut budgets: Vec<v1::DisruptionBudget> = all.iter().map(convert::budget).collect();
         if who.is_tenant() {
-            // Those of server groups do not say whose the group is; a tenant sees the ones of its projects.
+            // Budgets of server groups do not name the group's project, so a tenant sees only the
+            // budgets of its projects.
             budgets.retain(|budget| who.sees(&budget.project_id));
         }
         Ok(Response::new(v1::ListBudgetsResponse { budgets }))

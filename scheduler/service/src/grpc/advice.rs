@@ -1,14 +1,15 @@
-//! Advice on the wire.
+//! Conversion of advice to and from the wire.
 
 use ebbtide_advice::{Advice, Known, Question, Schedule, Tested, ToldBefore};
 use ebbtide_proto::v1;
 
-/// What is asked; whether it can be asked is looked at later.
+/// The question in a request; it is validated later.
 pub(super) fn question(wire: &v1::GetAdviceRequest) -> Question {
     let usual = Question::default();
     Question {
         age: wire.age_hours,
-        // Nothing said is no job. No number is refused with the others.
+        // An absent number means no job. NaN is passed on, and is refused with the other invalid
+        // values.
         job: (wire.job_hours != 0.0).then_some(wire.job_hours),
         checkpoint: wire.checkpoint_hours.unwrap_or(usual.checkpoint),
         restart: wire.restart_hours,

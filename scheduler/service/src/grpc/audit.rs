@@ -1,4 +1,4 @@
-//! The audit: database, memory and agents held against each other.
+//! The audit compares database, memory and agent reports.
 
 use super::ApiHandlers;
 use crate::clock;
@@ -11,14 +11,15 @@ use ebbtide_region::Finding;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How often memory and database are compared: a record that differs each time does not only change just now.
+/// How often memory and database are compared. A finding is a record that differs each time, so
+/// that a change in progress is none.
 const ROUNDS: u32 = 3;
 const BETWEEN: Duration = Duration::from_millis(300);
-/// A message that is older than this and still not sent is worth a word.
+/// Age from which an unsent message is a finding.
 const UNSENT: Seconds = Seconds(60);
 
 impl ApiHandlers {
-    /// Looks at everything once.
+    /// Examines everything once.
     pub(super) async fn examine(&self) -> Result<v1::AuditResponse, ServiceError> {
         let now = clock::now();
         let on_duty = self.api.duty.present().is_some();
@@ -62,7 +63,7 @@ impl ApiHandlers {
         })
     }
 
-    /// What is not the same in memory as in the database, and when the unsent messages were written.
+    /// Records that differ between memory and database, and the creation times of unsent messages.
     async fn differs(
         &self,
         now: Timestamp,

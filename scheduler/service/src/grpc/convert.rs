@@ -1,4 +1,4 @@
-//! From the model to the wire. Every field of a message is set in one place, here.
+//! Conversion from the model to the wire. Every field of a message is set in one place, here.
 
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
@@ -74,7 +74,7 @@ pub(super) fn budget(b: &DisruptionBudget) -> v1::DisruptionBudget {
     }
 }
 
-/// A class of a host, or of the region with its inventories summed up.
+/// A resource class of a host, or of the region with its inventories summed up.
 pub(super) fn usage(u: &ClassUsage, inventory: Option<&Inventory>) -> v1::ResourceUsage {
     v1::ResourceUsage {
         resource_class: u.class.to_string(),
@@ -119,7 +119,7 @@ fn host_news(host: &Host, health: HostHealth) -> v1::Host {
     }
 }
 
-/// A server; its evacuation, if it is known, tells the deadline.
+/// A server; its evacuation, if it is known, gives the deadline.
 pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
     let properties = s.flavor.properties().ok();
     let life = Life::of(s, leaving, crate::clock::now());
@@ -352,7 +352,7 @@ pub(super) fn decision(d: &Decision) -> v1::Decision {
     }
 }
 
-/// An event as watchers see it; `None` for what is only for the log.
+/// An event for watchers; `None` for events that are only logged.
 pub(super) fn event(event: &Event) -> Option<v1::watch_event::Event> {
     use v1::watch_event::Event as Wire;
     Some(match event {
@@ -364,7 +364,7 @@ pub(super) fn event(event: &Event) -> Option<v1::watch_event::Event> {
     })
 }
 
-/// True if the event is about this project's servers, or (decisions) by its request.
+/// True if the event is about this project's servers, or is a decision about its request.
 pub(super) fn concerns(event: &Event, project: &str) -> bool {
     match event {
         Event::Decision(d) => d.request.project_id == project,
@@ -374,7 +374,7 @@ pub(super) fn concerns(event: &Event, project: &str) -> bool {
     }
 }
 
-/// With how it counts in the engine that decides now.
+/// A plugin with its role and multiplier in the deciding engine.
 pub(super) fn plugin(plugin: &Plugin, added: bool, engine: &Engine) -> v1::Plugin {
     let config = engine.config();
     let name = &plugin.config.name;
@@ -391,7 +391,7 @@ pub(super) fn plugin(plugin: &Plugin, added: bool, engine: &Engine) -> v1::Plugi
             None,
             config.cost_module_failure,
         ),
-        // What it would be nobody knows; what it would be used as is not used.
+        // The kind is unknown because the plugin has not answered yet, so no engine uses it.
         PluginKind::Unknown => (false, None, None),
     };
     let failure = failure.or(plugin.config.on_failure);

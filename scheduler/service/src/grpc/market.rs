@@ -1,4 +1,4 @@
-//! Lives that are over, advice from them, and prices.
+//! Ended lives, advice from them, and prices.
 
 use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
@@ -16,9 +16,9 @@ use ebbtide_region::{Region, RegionError};
 use ebbtide_store::{LifeFilter, PriceFilter};
 use tonic::{Request, Response, Status};
 
-/// Rows of a list if nothing is said, and at most.
+/// Rows of a list by default, and at most.
 const ROWS: u32 = 1000;
-/// Changes of a price that advice tells.
+/// Number of price changes in advice.
 const CHANGES: u32 = 100;
 
 #[tonic::async_trait]
@@ -76,9 +76,9 @@ impl Market for ApiHandlers {
         &self,
         request: Request<v1::GetAdviceRequest>,
     ) -> Result<Response<v1::GetAdviceResponse>, Status> {
-        // The guard has said so; a request that did not come through it is refused.
+        // The guard has set the asker. A request that has bypassed the guard is refused.
         let asker = request.extensions().get::<Asker>().cloned();
-        let asker = asker.ok_or(ServiceError::Access(AccessError::NobodyKnown))?;
+        let asker = asker.ok_or(ServiceError::Access(AccessError::Unauthenticated))?;
         let wire = request.into_inner();
         let question = advice::question(&wire);
         let name = wire.flavor;
@@ -89,7 +89,7 @@ impl Market for ApiHandlers {
                 return Err(ServiceError::Field {
                     field: "flavor",
                     problem: format!(
-                        "{:?} is not preemptible: nobody takes its servers away, so there is nothing to advise",
+                        "{:?} is not preemptible: its servers are never evicted, so there is nothing to advise",
                         flavor.name
                     ),
                 });

@@ -35,7 +35,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
-/// What the calls need. Cheap to clone.
+/// The state that the calls use. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) region_actor: RegionActor,
@@ -51,7 +51,7 @@ pub(crate) struct Api {
     pub(crate) database: String,
 }
 
-/// Calls end with the service, streams too.
+/// The handlers of all calls. Calls, including streams, end with the service.
 #[derive(Clone)]
 pub(crate) struct ApiHandlers {
     pub(crate) api: Api,
@@ -59,9 +59,9 @@ pub(crate) struct ApiHandlers {
     pub(crate) gate: Gate,
 }
 
-/// A connection on which nothing is said is asked after this time whether anybody is there.
+/// HTTP/2 keepalive interval for idle connections.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// How long the answer to that may take.
+/// Time that a client has to answer a keepalive ping before the connection is closed.
 const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 
 /// Starts serving.
@@ -118,7 +118,7 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
             )
             .add_service(
                 PluginsServer::new(handlers.clone())
-                    // A component is larger than anything else that is said.
+                    // A plugin component is larger than any other message.
                     .max_decoding_message_size(MAX_MESSAGE_BYTES)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )

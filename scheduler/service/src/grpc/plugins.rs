@@ -1,4 +1,4 @@
-//! Plugins that are changed while the scheduler runs, shadow reports, records of the region.
+//! Plugin changes at run time, shadow reports, records of the region.
 
 use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-/// Size of a piece of a record, in bytes.
+/// Size of a chunk of a record, in bytes.
 const PIECE: usize = 1 << 20;
 
 fn config(wire: &v1::AddPluginRequest) -> Result<PluginConfig, ServiceError> {

@@ -1,4 +1,4 @@
-//! From what is said on the wire to what the region understands.
+//! Conversion of requests from the wire to the region's types.
 
 use super::Api;
 use crate::error::ServiceError;
@@ -8,12 +8,12 @@ use ebbtide_model::{PlacementRequest, ServerId};
 use ebbtide_proto::v1;
 use std::str::FromStr;
 
-/// The project of those who name none.
+/// The project of requests without one.
 const DEFAULT_PROJECT: &str = "default";
-/// Most alternates that are named: Nova's `max_attempts` is small, too.
+/// Most alternates in a request. Nova's `max_attempts` is small, too.
 const MAX_ALTERNATES: u32 = 100;
 
-/// A field that has to be there.
+/// The value of a required field.
 pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ServiceError> {
     value.ok_or_else(|| ServiceError::Field {
         field,
@@ -21,12 +21,12 @@ pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, Se
     })
 }
 
-/// An empty string is "none".
+/// An empty string means `None`.
 pub(super) fn optional(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// An identifier or a word that may be empty.
+/// An identifier or a keyword; an empty string means `None`.
 pub(super) fn parsed<T: FromStr>(field: &'static str, text: &str) -> Result<Option<T>, ServiceError>
 where
     T::Err: std::fmt::Display,
@@ -42,13 +42,13 @@ where
         })
 }
 
-/// How many rows are wanted: `default` if nothing is said, at most `most`.
+/// Number of rows: `default` for 0, at most `most`.
 pub(super) fn limit(asked: u32, default: u32, most: u32) -> u32 {
     if asked == 0 { default } else { asked.min(most) }
 }
 
 impl Api {
-    /// Resolves names and makes the identifiers that the caller did not bring.
+    /// Resolves names, and creates the identifiers that the caller has not set.
     pub(super) async fn placement_request(
         &self,
         wire: Option<v1::PlacementRequest>,

@@ -1,4 +1,4 @@
-//! Deciding, explaining, watching.
+//! Decisions, explanations, event streams.
 
 use super::request::{limit, required};
 use super::{ApiHandlers, convert, guard};
@@ -16,7 +16,8 @@ use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tonic::{Request, Response, Status};
 
 impl ApiHandlers {
-    /// Hands a request for servers to the region; a repeated one gets the decision of the first time.
+    /// Sends a request for servers to the region; a repeated one returns the decision of the first
+    /// time.
     pub(super) async fn create(
         &self,
         create: CreateServers,
@@ -50,7 +51,7 @@ impl ApiHandlers {
         }
     }
 
-    /// Waits until none of the servers waits for room any more.
+    /// Waits until none of the servers waits for capacity.
     async fn settled(
         &self,
         mut servers: Vec<Server>,
@@ -117,7 +118,8 @@ impl ApiHandlers {
     }
 }
 
-/// The region answers each command with its own kind of reply, so this is a bug.
+/// An error for a reply of the wrong kind. The region answers each command with its own kind of
+/// reply, so this is a bug.
 pub(super) fn unexpected() -> ServiceError {
     ServiceError::Region(ebbtide_region::RegionError::Engine(
         ebbtide_engine::EngineError::Internal(
@@ -145,7 +147,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
             .first()
             .map(|id| format!("claim-{id}"))
             .unwrap_or_default();
-        // Listening begins before the claim, so that nothing is missed.
+        // Subscribe before the claim, so that no event is missed.
         let events = self.api.region_actor.watch();
         let (mut servers, decision) = self
             .create(CreateServers {
@@ -196,7 +198,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         let mut decision = self.find_decision(&id).await?;
         if !wire.as_project.is_empty() {
             if decision.request.project_id != wire.as_project {
-                // What belongs to another tenant does not exist for this one.
+                // A decision about another tenant does not exist for this one.
                 return Err(ServiceError::NotFound {
                     what: "decision",
                     name: names::shorten(&id),
@@ -217,7 +219,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
         let who = guard::caller(&request)?;
         let limit = limit(request.into_inner().limit, 20, 1000);
-        // A tenant's lists, one a project, are put together; everybody else has one list of all.
+        // A tenant's list combines those of its projects; other callers get one list of all.
         let projects: Vec<Option<String>> = if who.is_tenant() {
             who.projects.iter().cloned().map(Some).collect()
         } else {
@@ -266,7 +268,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
                     ..v1::WatchEvent::default()
                 }),
             };
-            // The seat is taken as long as the stream lives.
+            // The stream is counted as long as it lives.
             let _taken = &seat;
             std::future::ready(sent.map(Ok))
         });

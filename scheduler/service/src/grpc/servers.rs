@@ -1,4 +1,4 @@
-//! What tenants do: servers, groups, evacuations.
+//! Tenant calls: servers, groups, evacuations.
 
 use super::request::{limit, optional, parsed, required};
 use super::scheduler::unexpected;
@@ -16,7 +16,8 @@ const ROWS: u32 = 1000;
 const MAX_ROWS: u32 = MAX_PAGE;
 
 impl ApiHandlers {
-    /// A server by id (also one that is gone), or by name if only one that is not gone has it.
+    /// A server by id (also one that is gone), or by name if only one server that is not gone has
+    /// the name.
     pub(super) async fn server_by_name(&self, name: &str) -> Result<Server, ServiceError> {
         if let Ok(id) = name.parse::<ServerId>() {
             let found = self.api.store.server(id).await.map_err(|e| not_read(&e))?;
@@ -49,7 +50,7 @@ impl ApiHandlers {
     }
 }
 
-/// Tenants hear that their server was needed, not by whom.
+/// Removes the preemptor: tenants learn that their server was needed, but not by which server.
 pub(super) fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
     v1::Evacuation {
         preemptor_id: String::new(),

@@ -1,4 +1,5 @@
-//! Errors as gRPC tells them: a canonical status, and our stable code as `google.rpc.ErrorInfo.reason`.
+//! Errors as gRPC statuses: a canonical code, and Ebbtide's stable code as
+//! `google.rpc.ErrorInfo.reason`.
 
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// The domain of our codes.
+/// The domain of Ebbtide's error codes.
 const DOMAIN: &str = "ebbtide.org";
 
 impl From<ServiceError> for Status {
@@ -49,7 +50,7 @@ fn canonical(error: &ServiceError) -> Code {
         | ServiceError::Store { .. } => Code::Unavailable,
         ServiceError::TooSlow { .. } => Code::DeadlineExceeded,
         ServiceError::Access(error) => match error {
-            AccessError::NobodyKnown | AccessError::BadToken | AccessError::NoRole { .. } => {
+            AccessError::Unauthenticated | AccessError::BadToken | AccessError::NoRole { .. } => {
                 Code::Unauthenticated
             }
             AccessError::TooOften { .. } | AccessError::TooManyWatchers { .. } => {

@@ -1,4 +1,4 @@
-//! Follows what operators have changed, whichever scheduler they have told.
+//! Applies plugin changes that operators have made through any scheduler.
 
 use super::Plugins;
 use super::keep::read;
@@ -8,16 +8,17 @@ use ebbtide_plugins::Services;
 use ebbtide_store::Store;
 use std::time::Duration;
 
-/// How often is looked whether anything has changed.
+/// Interval between checks for changes.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often is tried again what could not be used: a service that is away, a file that is not there.
+/// Checks to skip after a plugin could not be used, because a service or a file is missing.
 const AGAIN: u32 = 15;
 
 impl Plugins {
-    /// Takes into use what is kept. A plugin that cannot be used now is missing, and its calls fail: a scheduler that cannot start would be worse.
+    /// Loads the plugins from the database. A plugin that cannot be used now counts as missing and
+    /// its calls fail; a scheduler that does not start would be worse.
     ///
     /// # Errors
-    /// What the database says; a name that is in the configuration and was added, too.
+    /// Database errors; a plugin that was added has the name of one in the configuration.
     pub(crate) async fn begin(&self, store: &Store) -> Result<(), ServiceError> {
         let _turn = self.turn.lock().await;
         let held = self.held();
@@ -33,7 +34,7 @@ impl Plugins {
         Ok(())
     }
 
-    /// Looks again and again.
+    /// Starts the periodic checks.
     pub(crate) fn follow(&self, store: Store, tasks: &Tasks) {
         let plugins = self.clone();
         let stop = tasks.stop().clone();
@@ -48,13 +49,13 @@ impl Plugins {
         });
     }
 
-    /// Takes into use what has changed. How many looks are to be left out before the next.
+    /// Applies changes. Returns the number of checks to skip before the next.
     async fn look(&self, store: &Store) -> u32 {
         let _turn = self.turn.lock().await;
         let held = self.held();
         let kept = match read(store, &held.kept).await {
             Ok(kept) => kept,
-            // Whoever writes to the database says it, too.
+            // Only at debug level: failed writes report the same problem.
             Err(error) => {
                 tracing::debug!(code = error.code(), "{error}");
                 return 0;
@@ -64,7 +65,7 @@ impl Plugins {
             return 0;
         }
         let is_new = kept != held.kept;
-        // What has changed is to be used as it is; what has been missing may go on being so.
+        // A changed plugin must work at once; one that has been missing may still be.
         let services = match is_new {
             true => Services::MustAnswer,
             false => Services::MayBeAway,

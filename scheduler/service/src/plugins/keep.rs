@@ -1,4 +1,5 @@
-//! What operators change while schedulers run: checked and in use here before it is kept.
+//! Plugin changes that operators make at run time. This scheduler checks and uses a change before
+//! it stores it.
 
 use super::Plugins;
 use crate::error::ServiceError;
@@ -8,7 +9,7 @@ use ebbtide_plugins::{
 };
 use ebbtide_store::{PluginRow, Store, StoreError};
 
-/// What is to be changed.
+/// A change of a plugin's use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Change {
     pub(crate) enabled: Option<bool>,
@@ -17,7 +18,7 @@ pub(crate) struct Change {
     pub(crate) reset_multiplier: bool,
 }
 
-/// All that is kept. Components that are known are not read again.
+/// All stored changes. Components that are already in memory are not read again.
 pub(super) async fn read(
     store: &Store,
     known: &PluginOverrides,
@@ -64,7 +65,8 @@ async fn write(store: &Store, name: &str, kept: &PluginOverride) -> Result<(), S
 }
 
 impl Plugins {
-    /// Takes something that was changed into use, and keeps it. What cannot be used is not kept; what cannot be kept is not used.
+    /// Applies a change and stores it. A change that cannot be used is not stored; one that cannot
+    /// be stored is not used.
     async fn keep(
         &self,
         store: &Store,
@@ -90,10 +92,10 @@ impl Plugins {
         Ok(())
     }
 
-    /// Adds one.
+    /// Adds a plugin.
     ///
     /// # Errors
-    /// Why it cannot be used; that there is one of this name.
+    /// The plugin cannot be used; the name exists already.
     pub(crate) async fn add(
         &self,
         store: &Store,
@@ -120,10 +122,11 @@ impl Plugins {
         .await
     }
 
-    /// Decides by another cost module from now on, a plugin or a built-in one; `None`: by the configuration's.
+    /// Decides with another cost module from now on, a plugin or a built-in one; `None`: with the
+    /// configured one.
     ///
     /// # Errors
-    /// That there is none of this name, or that it is no cost module, or disabled or in shadow.
+    /// There is no cost module of this name, or it is disabled or in shadow.
     pub(crate) async fn use_cost_module(
         &self,
         store: &Store,
@@ -142,7 +145,7 @@ impl Plugins {
         .await
     }
 
-    /// Whether it can be told what victims cost.
+    /// Checks that the name is that of a usable cost module.
     fn can_cost(&self, name: &str) -> Result<(), PluginError> {
         let plugins = self.list();
         let plugin = plugins.iter().find(|plugin| plugin.config.name == name);
@@ -167,7 +170,7 @@ impl Plugins {
         Err(PluginError::NoCostModule { name, problem })
     }
 
-    /// Refuses what would take away the cost module in use.
+    /// Refuses a change that would remove the cost module in use.
     fn not_in_use(&self, name: &str) -> Result<(), PluginError> {
         if self.engine().config().cost_module != name {
             return Ok(());
@@ -176,10 +179,11 @@ impl Plugins {
         Err(PluginError::InUse { name })
     }
 
-    /// Removes one that was added.
+    /// Removes a plugin that was added.
     ///
     /// # Errors
-    /// That there is none, or that it is in the configuration; that it is the cost module in use, or that the engine's configuration names it.
+    /// There is none of this name; it is in the configuration; it is the cost module in use; the
+    /// engine's configuration names it.
     pub(crate) async fn remove(&self, store: &Store, name: &str) -> Result<(), ServiceError> {
         self.keep(store, name, |before, file| {
             self.not_in_use(name)?;
@@ -195,10 +199,11 @@ impl Plugins {
         .await
     }
 
-    /// Changes how one is used; for a multiplier also a built-in weigher that is in use.
+    /// Changes the use of a plugin; a multiplier can also be changed for a built-in weigher in use.
     ///
     /// # Errors
-    /// That there is none; that the multiplier is no number; that it is the cost module in use and would be so no more.
+    /// There is none of this name; the multiplier is not finite; the change would disable the cost
+    /// module in use.
     pub(crate) async fn change(
         &self,
         store: &Store,

@@ -1,7 +1,9 @@
-//! The plugins of this scheduler, and the engines that use them. Whoever decides takes the engines of the moment.
+//! The plugins of this scheduler, and the engines that use them. The region takes the engines in
+//! use at the moment of a decision.
 //!
-//! What is used is made of two parts: the configuration, which is read again on SIGHUP, and what operators have changed while schedulers run, which is in
-//! the database and followed by all schedulers on it.
+//! The plugins in use have two sources: the configuration, which is read again on SIGHUP, and the
+//! changes that operators make at run time, which are in the database and which all schedulers on
+//! it apply.
 
 mod follow;
 mod keep;
@@ -23,16 +25,16 @@ use ebbtide_plugins::{
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Who decides, and who only looks.
+/// The engine that decides, and the one in shadow.
 #[derive(Debug, Clone)]
 pub(crate) struct Engines {
-    /// It decides.
+    /// Makes the decisions.
     pub(crate) deciding: Arc<Engine>,
-    /// It says what it would have decided.
+    /// Its decisions are only compared.
     pub(crate) shadow: Option<Arc<Engine>>,
 }
 
-/// What the configuration says.
+/// The plugins and engine settings from the configuration.
 #[derive(Debug, Clone)]
 struct FromFile {
     plugins: Vec<PluginConfig>,
@@ -40,7 +42,7 @@ struct FromFile {
     shadow: Shadow,
 }
 
-/// What is in use.
+/// The plugins in use.
 #[derive(Debug, Clone)]
 struct ActivePlugins {
     file: FromFile,
@@ -54,11 +56,11 @@ pub struct Plugins {
     held: Arc<Mutex<ActivePlugins>>,
     engines: watch::Sender<Engines>,
     shadow: ShadowBook,
-    /// One change at a time.
+    /// Allows one change at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What a granted plugin gets.
+/// Clock and random numbers for plugins with those permissions.
 fn sources() -> Sources {
     Sources {
         clock: Some(Arc::new(|| {
@@ -69,7 +71,7 @@ fn sources() -> Sources {
     }
 }
 
-/// Loads what is new, and makes the engines.
+/// Loads new plugins and builds the engines.
 fn prepare(
     file: &FromFile,
     kept: &PluginOverrides,
@@ -97,10 +99,10 @@ fn prepare(
 }
 
 impl Plugins {
-    /// Reads and checks those of the configuration.
+    /// Reads and checks the plugins of the configuration.
     ///
     /// # Errors
-    /// The first that cannot be used, or what is wrong with the engine's configuration.
+    /// The first plugin that cannot be used, or an invalid engine configuration.
     pub fn load(config: &Config) -> Result<Self, ServiceError> {
         let file = FromFile {
             plugins: config.plugins.clone(),
@@ -120,11 +122,11 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// Takes something else into use, all of it or, if anything is wrong with it, nothing. Decisions under way end with the engine that they began with.
-    /// Whoever calls it has the [turn](Self::turn).
+    /// Replaces the plugins in use, completely or, on any error, not at all. Decisions under way
+    /// end with the engine that they began with. The caller must hold the [turn](Self::turn).
     ///
     /// # Errors
-    /// As [`Self::load`]; then everything is as before.
+    /// As [`Self::load`]; nothing has changed then.
     async fn replace(
         &self,
         file: FromFile,
@@ -146,7 +148,8 @@ impl Plugins {
         Ok(())
     }
 
-    /// SIGHUP: reads the configuration again and takes its plugins, and how weighers count, into use. What else has changed in it waits for the next start.
+    /// SIGHUP: reads the configuration again and applies its plugins and its settings for weighers,
+    /// cost module and lifetime models. Other changes apply at the next start.
     pub async fn read_again(&self, args: &Args) {
         let _turn = self.turn.lock().await;
         let held = self.held();
@@ -192,7 +195,7 @@ impl Plugins {
             .clone()
     }
 
-    /// Says what is in shadow now.
+    /// Passes a description of what is in shadow now to the report.
     fn look_at_shadow(&self) {
         let held = self.held();
         let mut what: Vec<String> = held
@@ -215,7 +218,7 @@ impl Plugins {
         self.held().set.plugins().to_vec()
     }
 
-    /// The same, each with whether it was added while schedulers ran.
+    /// All plugins, each with whether it was added at run time.
     #[must_use]
     pub fn listed(&self) -> Vec<(Plugin, bool)> {
         let held = self.held();
@@ -229,18 +232,18 @@ impl Plugins {
             .collect()
     }
 
-    /// The engine of the moment.
+    /// The engine in use.
     #[must_use]
     pub fn engine(&self) -> Arc<Engine> {
         Arc::clone(&self.engines.borrow().deciding)
     }
 
-    /// The engines of the moment, and of every later one.
+    /// The engines in use, and all later ones.
     pub(crate) fn engines(&self) -> watch::Receiver<Engines> {
         self.engines.subscribe()
     }
 
-    /// Where it is noted what would have been in shadow.
+    /// The collected shadow comparisons.
     pub(crate) fn shadow(&self) -> &ShadowBook {
         &self.shadow
     }

@@ -1,49 +1,49 @@
-//! What has been compared with what would have been in shadow.
+//! Statistics of shadow comparisons.
 
 use ebbtide_model::Timestamp;
 use ebbtide_region::Compared;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Differences that are kept one by one.
+/// Differences that are kept individually.
 const RECENT: usize = 100;
-/// Different pairs of hosts that are counted; more are counted together.
+/// Different pairs of hosts that are counted individually; further ones are counted together.
 const PAIRS: usize = 1000;
 
-/// How often, where, and what it would have cost.
+/// Totals of the comparisons since the present shadow configuration began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ShadowReport {
     /// Since when; `None` if nothing is in shadow.
     pub(crate) since: Option<Timestamp>,
-    /// What is in shadow, in words.
+    /// What is in shadow, as text.
     pub(crate) what: String,
-    /// Decisions that were compared.
+    /// Compared decisions.
     pub(crate) decisions: u64,
-    /// How many would have been others.
+    /// Decisions that differed in shadow.
     pub(crate) different: u64,
-    /// How many could not be made in shadow.
+    /// Decisions that failed in shadow.
     pub(crate) failed: u64,
-    /// How many were made in shadow although a plugin failed there.
+    /// Shadow decisions during which a plugin failed.
     pub(crate) warned: u64,
     /// Requests without a valid host: decided, in shadow.
     pub(crate) no_valid_host: (u64, u64),
     /// Victims: decided, in shadow.
     pub(crate) victims: (u64, u64),
-    /// What they cost by the measure of the deciding engine: decided, in shadow.
+    /// Their cost by the deciding engine's cost module: decided, in shadow.
     pub(crate) cost: (f64, f64),
-    /// What they cost by the measure in shadow: decided, in shadow.
+    /// Their cost by the shadow engine's cost module: decided, in shadow.
     pub(crate) shadow_cost: (f64, f64),
-    /// How often one host was chosen, and another would have been.
+    /// How often the first host was selected and the shadow engine selected the second.
     pub(crate) moves: BTreeMap<(String, String), u64>,
     /// Moves that are not in `moves` because there are too many different ones.
     pub(crate) other_moves: u64,
     /// The last differences, the latest last.
     pub(crate) recent: VecDeque<(Timestamp, Compared)>,
-    /// Why the last one could not be made, or what a plugin did.
+    /// Why the last shadow decision failed, or what a plugin did wrong.
     pub(crate) last_problem: String,
 }
 
-/// Where it is noted. Cheap to clone.
+/// The report, shared. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShadowBook {
     report: Arc<Mutex<ShadowReport>>,
@@ -54,7 +54,7 @@ impl ShadowBook {
         work(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins anew: something else is in shadow now. The same again changes nothing.
+    /// Starts a new report, unless the same is in shadow as before.
     pub(crate) fn begin(&self, now: Timestamp, what: Option<String>) {
         self.with(|report| {
             let same = match &what {
@@ -71,7 +71,7 @@ impl ShadowBook {
         });
     }
 
-    /// More decisions.
+    /// Adds comparisons.
     pub(crate) fn note(&self, now: Timestamp, compared: Vec<Compared>) {
         if compared.is_empty() {
             return;
@@ -83,7 +83,7 @@ impl ShadowBook {
         });
     }
 
-    /// All of it.
+    /// A copy of the report.
     pub(crate) fn report(&self) -> ShadowReport {
         self.with(|report| report.clone())
     }
@@ -109,7 +109,7 @@ impl ShadowReport {
         self.no_valid_host.1 += u64::from(shadow.hosts.is_empty());
         self.victims.0 += u64::from(decided.victims);
         self.victims.1 += u64::from(shadow.victims);
-        // A cost that one side cannot say would make the sums incomparable.
+        // If one side has no cost, the sums would not be comparable.
         if let (Some(a), Some(b)) = (decided.cost, shadow.cost) {
             self.cost = (self.cost.0 + a, self.cost.1 + b);
         }
@@ -176,7 +176,7 @@ mod tests {
                 compared(side("a", 0, 0.0), Err("it looped".to_owned())),
             ],
         );
-        // The same again is no new beginning.
+        // The same configuration does not start a new report.
         book.begin(Timestamp::from_millis(9), Some("energy".to_owned()));
         let report = book.report();
         assert_eq!(report.since, Some(at));

@@ -1,4 +1,5 @@
-//! What is dealt with together: inputs with their answers, changes that are not durable yet, looks at what is.
+//! A batch: inputs with their answers, changes that are not durable yet, and read-only looks at the
+//! region.
 
 use super::{Answer, Look, Work};
 use crate::clock::Stopwatch;
@@ -16,18 +17,19 @@ use ebbtide_store::StoreError;
 pub(super) struct Waiting {
     pub(super) input: Input,
     pub(super) answer: Answer<Reply>,
-    /// What was decided about it before its turn.
+    /// Its speculative decision, if there is one.
     pub(super) speculation: Option<Speculation>,
 }
 
 impl Waiting {
-    /// True if it is for whoever is on duty: what agents say, what the broker has confirmed, the time.
+    /// True for inputs that only the scheduler on duty handles: agent reports, confirmations of the
+    /// broker, ticks.
     fn is_duty(&self) -> bool {
         !matches!(self.input, Input::Command(_))
     }
 }
 
-/// An input with what the region said to it.
+/// An input with the region's reply.
 struct Answered {
     input: Input,
     answer: Answer<Reply>,
@@ -41,9 +43,9 @@ pub(super) struct Batch {
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
     pub(super) events: Vec<Event>,
-    /// What was compared with what would have been in shadow.
+    /// Comparisons with the shadow engine.
     pub(super) compared: Vec<Compared>,
-    /// With its answers something is settled that came from the broker: it is not said again.
+    /// True if the batch contains a report: the broker does not deliver it again after the answer.
     pub(super) settles: bool,
     answered: Vec<Answered>,
 }
@@ -55,7 +57,7 @@ impl Batch {
         batch
     }
 
-    /// One more.
+    /// Adds one work item.
     pub(super) fn add(&mut self, work: Work) {
         match work {
             Work::Look(look) => self.looks.push(look),
@@ -67,7 +69,8 @@ impl Batch {
         }
     }
 
-    /// Sends everything back that is for whoever is on duty. What agents said goes back to the broker. True if time has passed.
+    /// Returns the inputs that only the scheduler on duty handles; reports go back to the broker.
+    /// True if there was a tick.
     pub(super) fn leave_duties(&mut self) -> bool {
         let waiting = std::mem::take(&mut self.waiting);
         let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(Waiting::is_duty);
@@ -81,16 +84,16 @@ impl Batch {
                 }
                 _ => Err(ServiceError::NotOnDuty),
             };
-            // A caller that has gone away does not want its answer.
+            // The caller may have gone away; it then needs no answer.
             let _ = duty.answer.send(answer);
         }
         ticked
     }
 
-    /// Decides what can be decided before this scheduler's turn.
+    /// Makes speculative decisions before this scheduler's turn.
     ///
     /// # Errors
-    /// The region's memory cannot be trusted any more.
+    /// The region in memory is not valid any more; the caller must read it anew.
     pub(super) fn speculate(
         &mut self,
         region: &mut Region,
@@ -109,14 +112,14 @@ impl Batch {
         region.end_speculation()
     }
 
-    /// What was decided early was decided by a region that is not there any more.
+    /// Drops the speculative decisions, which were made by a region that does not exist any more.
     pub(super) fn forget_speculations(&mut self) {
         for waiting in &mut self.waiting {
             waiting.speculation = None;
         }
     }
 
-    /// The region deals with everything that waits.
+    /// Lets the region handle all waiting inputs.
     pub(super) fn handle(&mut self, region: &mut Region, now: Timestamp, metrics: &Metrics) {
         for Waiting {
             input,
@@ -154,16 +157,16 @@ impl Batch {
         }
     }
 
-    /// Everything is durable: everybody gets its answer.
+    /// Sends all answers, after the changes have become durable.
     pub(super) fn answer(self) -> (Vec<Event>, Vec<Look>) {
         for Answered { answer, reply, .. } in self.answered {
-            // A caller that has gone away does not want its answer.
+            // The caller may have gone away; it then needs no answer.
             let _ = answer.send(reply.map_err(ServiceError::from));
         }
         (self.events, self.looks)
     }
 
-    /// What it was made of, to be dealt with once more.
+    /// Returns the work items of the batch, to be handled again.
     pub(super) fn take_apart(self) -> Vec<Work> {
         let answered = self.answered.into_iter();
         let inputs = answered.map(|a| Work::Input(a.input, a.answer)).chain(
@@ -176,7 +179,7 @@ impl Batch {
             .collect()
     }
 
-    /// Nothing of it was written: everybody hears why.
+    /// Refuses all inputs with the reason, because nothing of the batch was written.
     pub(super) fn refuse(self, error: &StoreError) {
         let fenced = matches!(error, StoreError::Fenced { .. });
         let (code, message) = (error.code(), error.to_string());
@@ -197,7 +200,7 @@ impl Batch {
         }
         for Answered { answer, reply, .. } in self.answered {
             let answer_is = match reply {
-                // What the region refused would have been refused anyway.
+                // An input that the region refused would have been refused in any case.
                 Err(refused) if !fenced => refused.into(),
                 _ => told(),
             };

@@ -1,42 +1,42 @@
-//! Whose turn it is: requests for servers of several projects, one project after the other.
+//! Fair order of requests for servers between projects.
 //!
 //! Deficit round robin (Shreedhar, Varghese, SIGCOMM 1995), counted in instances: in each round
-//! every project that waits may have as many instances decided as any other. A large request is
-//! decided in a batch of its own, so that small ones of other projects wait for one large request
-//! at most. All other work (reports, confirmations, deletions, looks) never waits for requests for
-//! servers that were there before it, but for a large one that has begun: it is dealt with in a
-//! batch before the next large one, and the one after that is the large one's.
+//! every waiting project may have the same number of instances decided. A large request is decided
+//! in a batch of its own, so that small requests of other projects wait for at most one large
+//! request. All other work (reports, confirmations, deletions, looks) never waits for requests for
+//! servers that arrived earlier, except for a large one that has begun. It is handled in a batch
+//! before the next large request, which gets the batch after that.
 
 use super::Work;
 use ebbtide_region::{Command, Input};
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::mpsc;
 
-/// Instances of all projects in a round: as many as inputs in a batch, so that a project that is
-/// alone waits for nothing but its own requests.
+/// Instances of all projects in a round: the number of inputs in a batch, so that a single project
+/// waits for its own requests only.
 const ROUND: usize = 256;
 /// A request for more instances than this is decided in a batch of its own.
 const LARGE: usize = 32;
-/// Work that is taken out of the queue before it is dealt with. Beyond that, callers wait.
+/// Work items that are taken out of the channel in advance. Beyond that, callers wait.
 const MOST: usize = 4096;
 
-/// What waits.
+/// The waiting work.
 #[derive(Default)]
 pub(super) struct Fair {
-    /// What is not a request for servers, in the order of its arrival.
+    /// Work other than requests for servers, in the order of arrival.
     other: VecDeque<Work>,
     /// Projects with requests; the first has the next turn.
     order: VecDeque<String>,
     projects: HashMap<String, Project>,
     requests: usize,
-    /// A large request has let a batch of other work go first.
+    /// True if a batch of other work has gone before the next large request.
     has_let_pass: bool,
 }
 
 #[derive(Default)]
 struct Project {
     waiting: VecDeque<(usize, Work)>,
-    /// Instances that it may still have decided.
+    /// Instances that the project may still have decided.
     credit: usize,
 }
 
@@ -72,7 +72,7 @@ impl Fair {
         self.projects.insert(name, project);
     }
 
-    /// Takes in what has arrived.
+    /// Takes the work that has arrived.
     pub(super) fn fill(&mut self, queue: &mut mpsc::Receiver<Work>) {
         while self.requests + self.other.len() < MOST
             && let Ok(work) = queue.try_recv()
@@ -81,7 +81,7 @@ impl Fair {
         }
     }
 
-    /// The next batch, of at most so many inputs.
+    /// The next batch, of at most `most` inputs.
     pub(super) fn batch(&mut self, most: usize) -> Vec<Work> {
         let mut batch = self.take_other(most);
         if !batch.is_empty() && !self.has_let_pass && self.next_is_large() {
@@ -100,8 +100,8 @@ impl Fair {
         batch
     }
 
-    /// What may join a batch that has begun: everything but requests for servers that wait for a
-    /// turn behind others.
+    /// Work that may join a batch that has begun: everything except requests that have to wait for
+    /// those of other projects.
     pub(super) fn join(&mut self, most: usize) -> Vec<Work> {
         let mut joining = self.take_other(most);
         let one = self.order.len() == 1;
@@ -115,7 +115,7 @@ impl Fair {
         joining
     }
 
-    /// A quarter of a batch stays for requests, if there are any.
+    /// Takes other work. A quarter of a batch is reserved for requests, if there are any.
     fn take_other(&mut self, most: usize) -> Vec<Work> {
         let most = match self.order.is_empty() {
             true => most,
@@ -125,18 +125,18 @@ impl Fair {
         self.other.drain(..count).collect()
     }
 
-    /// How much a project may have decided in each round.
+    /// Instances of each project in a round.
     fn turn(&self) -> usize {
         (ROUND / self.order.len().max(1)).max(1)
     }
 
-    /// Whether the request that the next rounds take first is a large one.
+    /// True if the request that the next rounds take first is a large one.
     fn next_is_large(&self) -> bool {
         let fronts = self.order.iter().filter_map(|name| {
             let project = self.projects.get(name)?;
             let (instances, _) = project.waiting.front()?;
             let missing = instances.saturating_sub(project.credit);
-            // The first round suffices for whoever misses nothing, too.
+            // A project whose credit suffices already also needs one round.
             Some((missing.div_ceil(self.turn()).max(1), *instances))
         });
         // Of equal ones the first in the order.
@@ -189,7 +189,8 @@ impl Fair {
                 self.order.push_back(name);
             }
         }
-        // It was its turn, and small ones went before it: the next batch is its own.
+        // It had its turn, but small requests of others went before it: it is first in the next
+        // round.
         if let Some(name) = next {
             self.order.push_front(name);
         }

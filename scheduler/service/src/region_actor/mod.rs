@@ -1,10 +1,11 @@
-//! The region actor: the one task of this process that owns the region.
+//! The region actor: the single task of this process that owns the region.
 //!
-//! Inputs that arrive while a transaction is being written wait in the queue and form the next batch: one commit for all of
-//! them. Throughput then grows with load, and a single request still has the latency of one commit.
+//! Inputs that arrive during a transaction wait in the queue and form the next batch, with one
+//! commit for all of them. So throughput grows with load, and a single request has the latency of
+//! one commit.
 //!
-//! Where the database is shared, each batch is a turn ([`ebbtide_store::WriteTurn`]): what other schedulers have written is taken in before anything is
-//! decided.
+//! On a shared database each batch is a turn ([`ebbtide_store::WriteTurn`]): the actor first
+//! applies what other schedulers have written, and then decides.
 
 mod batch;
 mod fair;
@@ -22,9 +23,9 @@ use ebbtide_store::{Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Inputs that may wait. Beyond that callers wait for their turn to ask.
+/// Inputs that may wait in the queue. Further callers wait until there is space.
 const QUEUE: usize = 4096;
-/// Events that a slow watcher may be behind.
+/// Number of events that a slow watcher may lag behind.
 const WATCH_BACKLOG: usize = 16_384;
 
 /// An event with its number and time.
@@ -32,7 +33,7 @@ const WATCH_BACKLOG: usize = 16_384;
 pub struct SequencedEvent {
     /// When the change was made.
     pub at: Timestamp,
-    /// Counts up by one.
+    /// Sequence number, which increases by one.
     pub sequence: u64,
     /// What happened.
     pub event: Event,
@@ -46,7 +47,7 @@ enum Work {
     Look(Look),
 }
 
-/// The way to the region actor. Cheap to clone.
+/// Handle of the region actor. Cheap to clone.
 #[derive(Clone)]
 pub struct RegionActor {
     work: mpsc::Sender<Work>,
@@ -54,10 +55,10 @@ pub struct RegionActor {
 }
 
 impl RegionActor {
-    /// Hands an input to the region and waits until its effects are durable.
+    /// Sends an input to the region and waits until its effects are durable.
     ///
     /// # Errors
-    /// The region's refusal, or that the state could not be written.
+    /// The region's refusal, or a failure to write the state.
     pub async fn handle(&self, input: Input) -> Result<Reply, ServiceError> {
         self.submit(input)
             .await?
@@ -65,7 +66,7 @@ impl RegionActor {
             .map_err(|_| ServiceError::Stopping)?
     }
 
-    /// Hands a command to the region; see [`RegionActor::handle`].
+    /// Sends a command to the region; see [`RegionActor::handle`].
     ///
     /// # Errors
     /// See [`RegionActor::handle`].
@@ -73,7 +74,7 @@ impl RegionActor {
         self.handle(Input::Command(command)).await
     }
 
-    /// Puts an input into the queue; the answer comes through the receiver. Inputs keep their order.
+    /// Puts an input into the queue; the receiver gets the answer. Inputs keep their order.
     pub(crate) async fn submit(
         &self,
         input: Input,
@@ -86,7 +87,7 @@ impl RegionActor {
         Ok(answered)
     }
 
-    /// Looks at the region between two batches: everything that is seen is durable.
+    /// Reads from the region between two batches, so that everything it sees is durable.
     ///
     /// # Errors
     /// [`ServiceError::Stopping`].
@@ -96,7 +97,7 @@ impl RegionActor {
     ) -> Result<T, ServiceError> {
         let (answer, answered) = oneshot::channel();
         let look: Look = Box::new(move |region| {
-            // Nobody may be waiting any more; then the answer is for nobody.
+            // The caller may have gone away; it then needs no answer.
             let _ = answer.send(region.map(look));
         });
         self.work
@@ -106,27 +107,28 @@ impl RegionActor {
         answered.await.map_err(|_| ServiceError::Stopping)?
     }
 
-    /// Everything that happens from now on.
+    /// All events from now on.
     #[must_use]
     pub fn watch(&self) -> broadcast::Receiver<SequencedEvent> {
         self.events.subscribe()
     }
 }
 
-/// What the region actor's task has in its hands.
+/// The dependencies of the region actor's task.
 pub(crate) struct Holdings {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
-    /// The engine of the moment.
+    /// The engines in use at the moment.
     pub(crate) engines: watch::Receiver<Engines>,
-    /// What is compared with what would have been in shadow.
+    /// Collects the comparisons with the shadow engine.
     pub(crate) shadow: ShadowBook,
     pub(crate) region_config: RegionConfig,
     pub(crate) outbox: Outbox,
     pub(crate) metrics: Metrics,
 }
 
-/// Reads the region from the database and starts the region actor. `written` is cancelled when it has ended: nothing more is written then.
+/// Reads the region from the database and starts the region actor. The actor cancels `written` when
+/// it has ended and writes nothing more.
 pub(crate) async fn start(
     holdings: Holdings,
     written: CancellationToken,
@@ -140,7 +142,7 @@ pub(crate) async fn start(
     };
     let task = task::Task::new(holdings, events, tasks.clone()).await?;
     tasks.spawn("region_actor", async move {
-        // Also if it panics.
+        // The guard also applies if the task panics.
         let _ended = written.drop_guard();
         Box::pin(task.run(queue)).await;
     });

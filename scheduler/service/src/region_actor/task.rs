@@ -15,14 +15,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 
-/// Most inputs in one transaction: enough to hide the disk behind, few enough for a steady latency.
+/// Most inputs in one transaction: enough to amortize the disk access, few enough for a steady
+/// latency.
 const BATCH: usize = 256;
-/// How long after a failed restore the next is tried.
+/// Pause after a failed restore, before the next attempt.
 const RESTORE_PAUSE: Duration = Duration::from_millis(500);
-/// How long after another scheduler wrote something it is taken to be active. Deciding before it is one's turn is worth it then.
+/// Time after a write of another scheduler for which that scheduler counts as active. Speculative
+/// decisions are useful during this time.
 const OTHERS_ACTIVE: Duration = Duration::from_secs(10);
 
-/// The region, and how far it has followed.
+/// The region, and the last commit that it contains.
 struct Memory {
     region: Region,
     /// The last commit that the region contains.
@@ -31,13 +33,13 @@ struct Memory {
 
 pub(super) struct Task {
     holdings: Holdings,
-    /// `None` after a commit that failed, until the database could be read again.
+    /// `None` after a commit that failed, until the database can be read again.
     memory: Option<Memory>,
     /// The lease with which the region was read; `None` if another scheduler is on duty.
     lease: Option<Lease>,
-    /// Since when others have written nothing.
+    /// Time since the last write of another scheduler.
     others_silent: Option<Stopwatch>,
-    /// Decisions of others that those who watch have not been told of.
+    /// Decisions of other schedulers that are still to be published to watchers.
     untold: Vec<DecisionId>,
     events: broadcast::Sender<SequencedEvent>,
     sequence: u64,
@@ -71,8 +73,7 @@ impl Task {
         let mut new = Vec::with_capacity(BATCH);
         loop {
             if fair.is_empty() {
-                // Ends when every sender is gone, so that nothing that was accepted is left without
-                // an answer.
+                // Ends when every sender is gone, so that every accepted input gets an answer.
                 if queue.recv_many(&mut new, BATCH).await == 0 {
                     return;
                 }
@@ -81,21 +82,22 @@ impl Task {
             fair.fill(&mut queue);
             let works = fair.batch(BATCH);
             let again = self.deal_with(works, Some((&mut fair, &mut queue))).await;
-            // One of them cannot be written whatever happens; each on its own, only that one is refused.
+            // One of them cannot be written at all. Handled one by one, only that one is refused.
             for work in again {
                 self.deal_with(vec![work], None).await;
             }
         }
     }
 
-    /// The region as the database has it. Whoever is on duty also has what is still to be sent.
+    /// Reads the region from the database, and the outbox if this scheduler is on duty.
     async fn restore(&mut self) -> Result<(), ServiceError> {
         self.memory = None;
         let now = clock::now();
         let holdings = &self.holdings;
-        // Before the reading: who comes on duty after it reads once more.
+        // Taken before the read: a scheduler that comes on duty after it reads once more.
         self.lease = holdings.duty.present();
-        // Budgets look back at most as far as their windows; evacuations are few, so a day more costs nothing.
+        // Longer than the longest budget window (30 days); evacuations are few, so one more day
+        // costs nothing.
         let since = now.minus(ebbtide_model::Seconds(31 * 24 * 3600));
         let loaded = holdings.store.load_all(since).await;
         let (snapshot, seen) = loaded.map_err(|error| not_read(&error))?;
@@ -111,7 +113,7 @@ impl Task {
         Ok(())
     }
 
-    /// Plugins may have been replaced: what is decided from now on is decided with the new ones.
+    /// Replaces the region's engines, because plugins may have changed.
     fn take_engine(&self, memory: &mut Memory) {
         let engines = self.holdings.engines.borrow();
         if !memory.region.decides_with(&engines.deciding) {
@@ -120,7 +122,8 @@ impl Task {
         memory.region.set_shadow(engines.shadow.clone());
     }
 
-    /// Whoever comes on duty reads everything anew: what it takes to be the time that agents have left begins then.
+    /// Applies a change of duty. A scheduler that comes on duty reads the region anew, which also
+    /// restarts the agents' time limits.
     async fn look_at_duty(&mut self) {
         let present = self.holdings.duty.present();
         let epoch = |lease: &Option<Lease>| lease.as_ref().map(Lease::epoch);
@@ -145,8 +148,9 @@ impl Task {
         }
     }
 
-    /// The present time. `None` if the clock was set: limits that are in memory are by the clock as it was. Everything is read anew then, as after
-    /// a restart, and whatever is waited for gets new time from now on.
+    /// The present time. `None` if the clock was set, because limits in memory are by the former
+    /// clock. The task then reads the region anew, as after a restart, and every wait gets new time
+    /// from now on.
     fn time(&mut self) -> Option<Timestamp> {
         let (now, set) = self.watch.look();
         match set {
@@ -158,15 +162,16 @@ impl Task {
         }
     }
 
-    /// Somebody else is on duty: nothing is sent any more.
+    /// Stops sending, because another scheduler is on duty.
     fn stand_down(&mut self) {
         tracing::info!("another scheduler is on duty");
         self.lease = None;
         self.holdings.outbox.replace(Vec::new());
     }
 
-    /// One batch: dealt with, made durable, answered. Returns what has to be dealt with again one by one. `queue`: what came while this scheduler
-    /// waited for its turn joins the batch; `None` for one input that has spoilt a batch before and is alone now.
+    /// Handles one batch: decides, commits, answers. Returns the work to be handled again one by
+    /// one. `queue`: work that arrives while this scheduler waits for its turn joins the batch. It
+    /// is `None` for a single input that is handled again after its batch failed.
     async fn deal_with(
         &mut self,
         works: Vec<Work>,
@@ -210,7 +215,7 @@ impl Task {
                 return Vec::new();
             };
             memory = anew;
-            // They were made on the memory that is gone, and speak of its generations.
+            // They were made by the former region and refer to its generations.
             batch.forget_speculations();
             turn = self
                 .holdings
@@ -221,7 +226,7 @@ impl Task {
         let turn = match turn {
             Ok(turn) => turn,
             Err(error) => {
-                // Nothing was decided yet, so memory is as good as before.
+                // Nothing was decided yet, so the region in memory is still valid.
                 self.memory = Some(memory);
                 tracing::error!(code = error.code(), "nothing can be written: {error}");
                 batch.refuse(&error);
@@ -256,7 +261,8 @@ impl Task {
             .metrics
             .speculated(after.kept - before.kept, after.conflicts - before.conflicts);
         if batch.changes.is_empty() && batch.settles {
-            // A scheduler that stood still may know too little to follow a report, and nobody else would hear it.
+            // A scheduler that was suspended may be outdated and ignore a report. Confirm that it
+            // is still on duty, because the broker does not deliver the report again.
             if let Err(error) = turn.confirm().await {
                 return self.not_written(&error, batch, alone);
             }
@@ -284,7 +290,7 @@ impl Task {
         Vec::new()
     }
 
-    /// Looks need no turn, only what is durable.
+    /// Handles read-only looks, which need no turn but must see everything that is durable.
     async fn only_look(&mut self, mut memory: Memory, batch: Batch, ticked: bool) {
         match self.holdings.store.news(memory.seen).await {
             Ok(news) => {
@@ -305,7 +311,7 @@ impl Task {
                 memory = anew;
             }
             Err(error) => {
-                // What others have written meanwhile cannot be known, and "there is no such thing" would be a guess.
+                // The changes of other schedulers are unknown, and "not found" would be a guess.
                 self.memory = Some(memory);
                 batch.refuse(&error);
                 return;
@@ -319,7 +325,7 @@ impl Task {
         self.tell_decisions(now).await;
     }
 
-    /// Takes in what other schedulers have written. If that fails, memory is thrown away.
+    /// Applies what other schedulers have written. If that fails, the caller discards the region.
     fn follow(&mut self, memory: &mut Memory, news: &[News]) -> Result<(), ()> {
         if !news.is_empty() {
             self.others_silent = Some(Stopwatch::start());
@@ -351,7 +357,8 @@ impl Task {
         Ok(())
     }
 
-    /// Tells those who watch of the decisions of others. Not within a turn, because they have to be read, and the others wait for its end.
+    /// Publishes decisions of other schedulers to watchers. They must be read from the database
+    /// first; this happens outside a turn, because other schedulers wait for its end.
     async fn tell_decisions(&mut self, now: Timestamp) {
         for id in std::mem::take(&mut self.untold) {
             match self.holdings.store.decision(id).await {
@@ -370,7 +377,7 @@ impl Task {
         silent.is_some_and(|since| since.elapsed() < OTHERS_ACTIVE)
     }
 
-    /// Everything is durable: now everybody may know.
+    /// Everything is durable: sends answers, events and messages.
     fn tell(&mut self, memory: Memory, batch: Batch, now: Timestamp) {
         if self.lease.is_some() {
             self.holdings.outbox.follow(&batch.changes);
@@ -394,7 +401,7 @@ impl Task {
 
     fn say(&mut self, at: Timestamp, event: Event) {
         self.sequence += 1;
-        // Without watchers there is nobody to tell.
+        // Fails only if there are no watchers.
         let _ = self.events.send(SequencedEvent {
             at,
             sequence: self.sequence,
@@ -402,7 +409,8 @@ impl Task {
         });
     }
 
-    /// The changes did not become durable, so the region in memory is wrong: it is thrown away.
+    /// Handles a failed commit. The region in memory contains changes that are not durable, so it
+    /// is discarded.
     fn not_written(&mut self, error: &StoreError, batch: Batch, alone: bool) -> Vec<Work> {
         tracing::error!(
             code = error.code(),
@@ -420,7 +428,8 @@ impl Task {
     }
 }
 
-/// While the database is away nothing can be decided, because nothing could be kept.
+/// The error while the database is unavailable: nothing can be decided, because nothing can be
+/// stored.
 fn away() -> StoreError {
     StoreError::Unavailable {
         url: "of this scheduler".to_owned(),

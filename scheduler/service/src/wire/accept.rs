@@ -1,4 +1,4 @@
-//! Taking connections: counted, with TLS agreed on in tasks of their own.
+//! Accepts and counts connections. The TLS handshake of each runs in a task of its own.
 
 use super::connection::{Connection, Stream};
 use super::peer::{Peer, names_of};
@@ -14,12 +14,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// Connections that are ready and that nobody has taken yet.
+/// Most connections that are ready and not yet accepted by the server.
 const READY: usize = 64;
-/// How long nothing is accepted after the system refused (usually: no file descriptors left).
+/// Pause after the system refused to accept a connection (usually: no file descriptors left).
 const BREATH: Duration = Duration::from_millis(100);
 
-/// A port that is taken and not served yet.
+/// A bound port that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Port {
     /// The address that was bound.
@@ -29,7 +29,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Takes it.
+    /// Binds the port.
     ///
     /// # Errors
     /// [`ServiceError::Listen`].
@@ -53,7 +53,7 @@ impl Port {
         })
     }
 
-    /// Begins to take connections.
+    /// Begins to accept connections.
     pub(crate) fn open(
         self,
         protocol: Protocol,
@@ -110,7 +110,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// The same as a stream, as tonic wants it. It ends with the service.
+    /// The connections as a stream, for tonic. It ends with the service.
     pub(crate) fn into_stream(
         self,
     ) -> impl futures::Stream<Item = Result<Connection, std::io::Error>> + Send {
@@ -129,7 +129,7 @@ impl axum::serve::Listener for Connections {
                 let peer = connection.peer().clone();
                 (connection, peer)
             }
-            // The service is ending; axum hears of that from elsewhere.
+            // The service is ending; axum is notified separately.
             None => std::future::pending().await,
         }
     }
@@ -159,7 +159,7 @@ impl Acceptor {
         let Some(session) = self.seats.take(from.ip()) else {
             return;
         };
-        // Answers are small: waiting for more to send with them (Nagle) would cost 40 ms each.
+        // Answers are small: Nagle's algorithm would delay each by 40 ms.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(listener = self.name, %from, "{error}");
         }
@@ -186,13 +186,14 @@ impl Acceptor {
             };
             let stream = Guarded::new(stream, session, protocol, deadlines);
             let connection = Connection::new(stream, peer);
-            // Nobody takes it any more: the service is ending.
+            // Fails only if the service is ending.
             let _ = ready.send(connection).await;
         });
     }
 }
 
-/// Agrees on TLS, if there is any: the stream, and the names of the client's certificate.
+/// Does the TLS handshake, if TLS is configured. Returns the stream and the names of the client's
+/// certificate.
 async fn agree(
     socket: TcpStream,
     tls: Option<Arc<TlsServer>>,

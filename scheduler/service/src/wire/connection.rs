@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-/// A connection that is ready to be read from.
+/// A connection that is ready for reading.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Guarded<Stream>,

@@ -1,7 +1,8 @@
-//! Connections from outside: taken, counted, made secret, and known by whose they are.
+//! Incoming connections: accepted, counted, encrypted, and with a known peer.
 //!
-//! gRPC and the HTTP pages share this: a [`Port`] is taken first, then its [`Connections`] come out one after another, each with its
-//! TLS done and its [`Peer`] known. A connection that says nothing holds up no other one.
+//! gRPC and the HTTP pages share this. A [`Port`] is bound first; its [`Connections`] then yield
+//! one connection after another, each after its TLS handshake and with its [`Peer`]. A silent
+//! connection does not delay others.
 
 mod accept;
 mod connection;

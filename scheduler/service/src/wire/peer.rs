@@ -1,4 +1,4 @@
-//! Whose connection it is.
+//! The other end of a connection.
 
 use ebbtide_listen::Session;
 use rustls_pki_types::CertificateDer;
@@ -8,15 +8,16 @@ use std::sync::Arc;
 /// The other end of a connection. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
-    /// Where it comes from.
+    /// Its address.
     pub(crate) address: SocketAddr,
-    /// The names of its certificate (`dns:…`, `uri:…`), if it has shown one that is trusted.
+    /// The names in its certificate (`dns:…`, `uri:…`), if it has presented a trusted one.
     pub(crate) names: Option<Arc<Vec<String>>>,
-    /// The connection's handle; none for the listener itself.
+    /// The connection's handle; `None` for the listener itself.
     pub(crate) session: Option<Session>,
 }
 
-/// The names for which a certificate stands. The chain has been verified; one that cannot be read has none.
+/// The names in a certificate whose chain has been verified. A certificate that cannot be parsed
+/// has none.
 pub(super) fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = webpki::EndEntityCert::try_from(certificate) else {
         return Vec::new();

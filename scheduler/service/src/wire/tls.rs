@@ -1,4 +1,5 @@
-//! The server's side of TLS: rustls with ring, TLS 1.2 and 1.3, certificates read again when their files change.
+//! The server side of TLS: rustls with ring, TLS 1.2 and 1.3. Certificates are read again when
+//! their files change.
 
 use crate::config::{ClientCertificates, Tls};
 use crate::error::ServiceError;
@@ -13,10 +14,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
 
-/// How often the files are looked at: `stat` of four files.
+/// How often the files are checked for changes: `stat` of four files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What every new connection is agreed on with.
+/// The TLS configuration for new connections.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     files: Tls,
@@ -26,10 +27,11 @@ pub(crate) struct TlsServer {
 }
 
 impl TlsServer {
-    /// Reads the files. `section` names the configuration in errors, `protocols` are those of ALPN.
+    /// Reads the files. `section` is the configuration section for errors, `protocols` are those of
+    /// ALPN.
     ///
     /// # Errors
-    /// [`ServiceError::Config`] with the file that is wrong.
+    /// [`ServiceError::Config`] with the invalid file.
     pub(crate) fn load(
         files: &Tls,
         section: &'static str,
@@ -50,13 +52,14 @@ impl TlsServer {
         }))
     }
 
-    /// For the next connection.
+    /// The acceptor for the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(Arc::clone(&current))
     }
 
-    /// Reads the files again whenever they change; what is wrong then is told, and the old ones go on to be used.
+    /// Reads the files again whenever they change. Invalid files are logged, and the former ones
+    /// stay in use.
     pub(crate) fn follow(self: &Arc<Self>, tasks: &Tasks) {
         let this = Arc::clone(self);
         let stop = tasks.stop().clone();
@@ -74,7 +77,8 @@ impl TlsServer {
                         tracing::info!(section = this.section, "the certificates were read again");
                         seen = now;
                     }
-                    // Certificate and key are two files: between the writing of one and the other they do not fit.
+                    // Certificate and key are two files that do not match while only one of them
+                    // has been written.
                     Err(error) => tracing::warn!(
                         code = error.code(),
                         "the new certificates cannot be used yet, the old ones stay: {error}"
@@ -105,12 +109,12 @@ impl TlsServer {
     }
 }
 
-/// What tells one version of some files from another without reading them.
+/// Identifies a version of some files without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp(Vec<Option<(u64, i64, i64, u64)>>);
 
 impl Stamp {
-    /// As they are now.
+    /// The present version.
     pub(crate) fn of(paths: &[PathBuf]) -> Self {
         let one = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok()?;
@@ -162,7 +166,8 @@ fn server_config(
                     let problem = "there is no PEM block X509 CRL in it".to_owned();
                     return Err(wrong("client_crl", path, problem));
                 }
-                // Roots of which the list says nothing are taken: an authority need not have one.
+                // Certificates of roots without a revocation list are accepted: an authority need
+                // not have one.
                 verifier = verifier.with_crls(lists).allow_unknown_revocation_status();
             }
             if files.client_certificates == ClientCertificates::Optional {
@@ -182,7 +187,7 @@ fn server_config(
     Ok(config)
 }
 
-/// The mode of a file that everybody on the machine can read.
+/// The mode of a file, if every user of the machine can read it.
 fn readable_by_others(path: &Path) -> Option<u32> {
     let mode = std::fs::metadata(path).ok()?.mode() & 0o777;
     (mode & 0o004 != 0).then_some(mode)
@@ -198,7 +203,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// What is wrong with a file of PEM, without its text.
+/// What is wrong with a PEM file, without its contents.
 fn pem_problem(error: &rustls_pki_types::pem::Error, what: &str) -> String {
     use rustls_pki_types::pem::Error;
     match error {

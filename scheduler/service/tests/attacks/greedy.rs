@@ -1,4 +1,4 @@
-//! A tenant that asks for as much as it may.
+//! A tenant that sends as many requests as it can.
 
 use crate::kit::{Region, create};
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -19,13 +19,13 @@ async fn timed(servers: &mut ServersClient<Channel>, token: &str, count: u32) ->
     begin.elapsed()
 }
 
-/// What half of the calls, 95 and 99 of 100 do not exceed.
+/// The 50th, 95th and 99th percentile.
 fn percentiles(mut times: Vec<Duration>) -> [Duration; 3] {
     times.sort_unstable();
     [50, 95, 99].map(|of| times[(times.len() * of).div_ceil(100) - 1])
 }
 
-/// So many creates at a pace that stays below every limit.
+/// This many creates at a rate below every limit.
 async fn paced(region: &Region, servers: &mut ServersClient<Channel>, calls: u32) -> Vec<Duration> {
     let mut pace = tokio::time::interval(Duration::from_millis(30));
     let mut times = Vec::new();
@@ -36,7 +36,8 @@ async fn paced(region: &Region, servers: &mut ServersClient<Channel>, calls: u32
     times
 }
 
-/// Asks for so many servers again and again, as 26 clients at once; returns how often it was heard.
+/// Requests this many servers again and again, as 26 clients at once; returns the number of
+/// requests that were not refused.
 fn attack(
     region: &Region,
     greedy: &ServersClient<Channel>,
@@ -53,7 +54,8 @@ fn attack(
                     Ok(_) => count += 1,
                     Err(status) => {
                         assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
-                        // Ten times as often as it may, all of them together; these clients share the machine with the scheduler.
+                        // Ten times the allowed rate, all clients together; they share the machine
+                        // with the scheduler.
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -64,7 +66,7 @@ fn attack(
     (0..26).map(client).collect()
 }
 
-/// The time that 95 of 100 calls do not exceed.
+/// The 95th percentile.
 async fn p95(servers: &mut ServersClient<Channel>, token: &str) -> Duration {
     let mut times = Vec::new();
     for _ in 0..100 {
@@ -74,7 +76,7 @@ async fn p95(servers: &mut ServersClient<Channel>, token: &str) -> Duration {
     times[94]
 }
 
-/// No limit of this kind in the way of what the test is about.
+/// Limits that are too high to affect the test.
 const NO_RATE: &str = "[limits]\ntenant_requests_per_second = 1000000\ntenant_burst = 1000000\n\
                        [quotas]\nservers = 1000000\n";
 
@@ -98,7 +100,8 @@ async fn large_requests_of_one_project_delay_another_by_one_of_them_at_most() {
         done += attacker.await.unwrap();
     }
     assert!(done >= 26, "the attack took place");
-    // How many of them go first is counted in `region_actor/fair/tests.rs`; times are of this machine.
+    // `region_actor/fair/tests.rs` counts how many of them go first; the times depend on this
+    // machine.
     println!(
         "p95 alone {alone:?}, beside {done} large ones {beside:?}; one large one {:?}",
         large[8]
@@ -122,8 +125,9 @@ async fn large_requests_of_one_project_delay_another_by_one_of_them_at_most() {
     region.end().await;
 }
 
-/// As everything is by default. What a tenant at its limit may have decided is what its bucket says, whatever it sends; the rest ends
-/// at the gate. The times are told, not judged: they are this machine's.
+/// With the default limits, a tenant at its limit gets as many decisions as its rate limit allows,
+/// whatever it sends; the gate refuses the rest. The test prints the times without checking them,
+/// because they depend on the machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_one_tenant_at_its_limit_another_is_served_as_before() {
     let region = Region::start("").await;
@@ -146,7 +150,7 @@ async fn with_one_tenant_at_its_limit_another_is_served_as_before() {
              ({heard} requests of {servers} servers heard, {refused} refused)"
         );
         assert!(refused > 26, "the attack took place: {refused}");
-        // 200 drops at first and 50 a second, of which each request that is refused takes one as well.
+        // 200 requests at first and 50 a second. A refused request takes one as well.
         assert!(heard <= at_most, "{heard} requests of {servers} servers");
     }
     region.end().await;
@@ -154,7 +158,7 @@ async fn with_one_tenant_at_its_limit_another_is_served_as_before() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_request_leaves_one_server_and_can_be_repeated() {
-    // The list comes after the request: it needs what the request leaves of the bucket.
+    // The list comes after the request: it needs what the request leaves of the rate limit.
     let region = Region::start("[limits]\ntenant_burst = 1000\n").await;
     let mut greedy = ServersClient::new(region.channel().await.unwrap());
     let answer = create(&mut greedy, &region.greedy, 200).await.unwrap();
@@ -176,7 +180,7 @@ async fn a_request_is_charged_by_its_instances_and_a_quota_counts_servers_in_err
     create(&mut greedy, &region.greedy, 50).await.unwrap();
     let refused = create(&mut greedy, &region.greedy, 50).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    // Another project has a bucket of its own, and a quota of its own.
+    // Another project has a rate limit and a quota of its own.
     for _ in 0..2 {
         create(&mut greedy, &region.modest, 1).await.unwrap();
     }

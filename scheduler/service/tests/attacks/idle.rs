@@ -1,4 +1,4 @@
-//! Connections that say nothing, or as little as they can.
+//! Connections that send nothing, or as little as they can.
 
 use crate::kit::{Region, with};
 use ebbtide_proto::v1;
@@ -23,7 +23,7 @@ async fn say(address: SocketAddr, words: &[u8]) -> TcpStream {
 /// Waits until the other side has closed the connection.
 async fn closed(mut stream: TcpStream) {
     let mut rest = Vec::new();
-    // A reset is an end, too.
+    // A reset also closes the connection.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut rest))
         .await
         .expect("the connection stays open");
@@ -31,7 +31,8 @@ async fn closed(mut stream: TcpStream) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_of_one_address_keep_nobody_out() {
-    // As by default, but smaller: so many files may be open in every environment.
+    // As by default, but smaller, so that the test works with the open-file limit of every
+    // environment.
     let limits = "[limits]\nconnections = 200\nconnections_per_address = 100\nunauthenticated_per_address = 20\n";
     let region = Region::start(limits).await;
     let channel = region.channel().await.unwrap();
@@ -44,14 +45,14 @@ async fn idle_connections_of_one_address_keep_nobody_out() {
         held.push(say(region.grpc, HALF).await);
         held.push(say(region.grpc, PREFACE).await);
         held.push(say(region.http, b"").await);
-        // Others come in all the while.
+        // Other clients can connect all the time.
         if held.len() % 100 == 0 {
             region.list(&region.modest).await.unwrap();
         }
     }
     region.list(&region.operator).await.unwrap();
     assert!(region.refusals("evicted").await > 0);
-    // A watch that was there before is still there.
+    // An event stream that was open before is still open.
     let channel = region.channel().await.unwrap();
     let mut servers = v1::servers_client::ServersClient::new(channel);
     let created = crate::kit::create(&mut servers, &region.modest, 1).await;
@@ -87,7 +88,7 @@ async fn silence_is_ended_and_an_idle_watch_is_not() {
     for stream in held {
         closed(stream).await;
     }
-    // Headers that drip do not move the deadline.
+    // Headers that arrive byte by byte do not move the deadline.
     let mut dripping = say(region.http, b"GET /healthz HTTP/1.1\r\n").await;
     let dripped = timeout(PATIENCE, async {
         while dripping.write_all(b"A: b\r\n").await.is_ok() {
@@ -96,7 +97,8 @@ async fn silence_is_ended_and_an_idle_watch_is_not() {
     });
     dripped.await.expect("the connection stays open");
     assert!(region.refusals("silent").await >= 6);
-    // All that time, and longer than any deadline, nothing came on the watch.
+    // During all that time, which is longer than any deadline, nothing was sent on the event
+    // stream.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let channel = region.channel().await.unwrap();
     let mut servers = v1::servers_client::ServersClient::new(channel);

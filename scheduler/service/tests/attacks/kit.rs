@@ -41,7 +41,7 @@ async fn run(config: &str) -> (Running, CancellationToken) {
 }
 
 impl Region {
-    /// With these further sections of the configuration.
+    /// Starts a scheduler with these further sections of the configuration.
     pub(crate) async fn start(sections: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", dir.path().join("region.db").display());
@@ -95,7 +95,7 @@ impl Region {
         Channel::from_shared(address).unwrap().connect().await
     }
 
-    /// Over a connection of its own.
+    /// Lists servers over a connection of its own.
     pub(crate) async fn list(&self, token: &str) -> Result<Vec<v1::Server>, String> {
         let channel = self.channel().await.map_err(|e| e.to_string())?;
         let mut servers = ServersClient::new(channel);
@@ -120,7 +120,7 @@ impl Region {
         count.map_or(0, |count| count.parse().unwrap())
     }
 
-    /// What the database takes on the disk, its log included.
+    /// The database's size on disk, including its log.
     pub(crate) fn database_bytes(&self) -> u64 {
         let files = ["region.db", "region.db-wal"];
         let size =
@@ -143,7 +143,7 @@ impl Region {
     }
 }
 
-/// Servers of a project; nothing has room for them, because there is no host.
+/// Creates servers of a project. They are in error, because there is no host.
 pub(crate) async fn create(
     servers: &mut ServersClient<Channel>,
     token: &str,

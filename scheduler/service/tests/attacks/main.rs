@@ -1,5 +1,4 @@
-//! What outsiders and greedy tenants try against a real scheduler: each attack as it was found, and
-//! what others notice of it.
+//! Attacks of outsiders and greedy tenants on a real scheduler, and their effect on others.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 

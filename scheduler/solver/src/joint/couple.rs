@@ -1,9 +1,11 @@
 //! The branch and bound over what couples the hosts.
 //!
-//! A node says how many victims of a project (or other key) some hosts take at least and at most. Its relaxation lets every host use
-//! what the others do not take at least, and charges members of a group by a line below the surcharge; so its plan is a
-//! lower bound for the node. If the plan keeps the budgets and the lines are exact at its counts, it is the best of the
-//! node. Otherwise the node is split at the host that takes most of the key that errs most: fewer than that, or at least that many.
+//! A node says how many victims of a project (or other key) some hosts take at least and at most.
+//! Its relaxation lets every host use what the others do not take at least, and charges members of
+//! a group by a line below the surcharge; so its plan is a lower bound for the node. If the plan
+//! keeps the budgets and the lines are exact at its counts, it is the best of the node. Otherwise
+//! the node is split at the host that takes most of the key that errs most: fewer than that, or at
+//! least that many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -146,7 +148,8 @@ impl Search<'_, '_> {
         )
     }
 
-    /// Lines for the groups that err, moved a step up the Lagrangian dual again and again; keeps the best.
+    /// Lines for the groups that err, moved a step up the Lagrangian dual again and again; keeps
+    /// the best.
     fn move_lines(&mut self, terms: &mut Terms, first: Relaxed) -> Result<Relaxed, SolverError> {
         let mut best = first;
         let mut best_terms = terms.clone();

@@ -1,13 +1,16 @@
-//! The cheapest counts where nothing couples the hosts: a dynamic program over points that are solved only when they matter.
+//! The cheapest counts where nothing couples the hosts: a dynamic program over points that are
+//! solved only when they matter.
 //!
-//! Every point `(host, instances)` has a lower bound for its price, at first the host's bound for one instance. The program finds the
-//! counts of least total; if all its points are solved, no other choice is cheaper, because the others are at least as dear as their
-//! bounds. If not, hosts that were chosen by an older bound get better ones, the other points are solved, and the program
+//! Every point `(host, instances)` has a lower bound for its price, at first the host's bound for
+//! one instance. The program finds the counts of least total; if all its points are solved, no
+//! other choice is cheaper, because the others are at least as dear as their bounds. If not, hosts
+//! that were chosen by an older bound get better ones, the other points are solved, and the program
 //! runs again. So hosts that cannot win are never looked at.
 //!
-//! *Few points are enough.* Of the points for `j` instances a best choice uses one among the `n − j + 1` first by (bound, preference),
-//! besides hosts that have to take part: at most `n − j` other hosts are in use, so if it used a later one, one of those
-//! first would be free to take its place, at no higher price and preferred.
+//! *Few points are enough.* Of the points for `j` instances a best choice uses one among the `n − j +
+//! 1` first by (bound, preference), besides hosts that have to take part: at most `n − j` other
+//! hosts are in use, so if it used a later one, one of those first would be free to take its place,
+//! at no higher price and preferred.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -48,16 +51,18 @@ struct Curves<'a> {
     /// Hosts by their bound for one instance, then by preference.
     base: &'a [(u64, usize)],
     points: BTreeMap<(u32, usize), (Price, State)>,
-    /// Points that were looked at and are alive, by count, in order.
+    /// Points that were examined and are still possible, by count, in order.
     order: Vec<BTreeSet<(Price, usize)>>,
     /// From so many instances on a host is of no use.
     never: BTreeMap<usize, u32>,
     bound_to: BTreeSet<usize>,
-    /// By host: for how many instances it has bounds of its own. Hosts without any are where `base` says.
+    /// By host: for how many instances it has bounds of its own. Hosts without any are where `base`
+    /// says.
     bounded: Vec<u32>,
 }
 
-/// Finds the cheapest counts under the terms of a node. `patient` finishes however many nodes it takes.
+/// Finds the cheapest counts under the terms of a node. `patient` finishes however many nodes it
+/// takes.
 pub(crate) fn relax(
     count: u32,
     base: &[(u64, usize)],
@@ -107,7 +112,8 @@ pub(crate) fn relax(
                 continue;
             }
             if count > curves.bounded[host] {
-                // A host that begins to matter is bounded for few instances, later for twice as many: most never matter more.
+                // A host that begins to matter is bounded for few instances, later for twice as
+                // many: most never matter more.
                 let most = (2 * curves.bounded[host]).clamp(2, curves.count.max(2));
                 let bounds = points.bounds(hosts, host, most.min(curves.count), terms)?;
                 curves.bound(host, most, &bounds);
@@ -154,7 +160,8 @@ impl Curves<'_> {
         self.points.insert((count, host), (price, state));
     }
 
-    /// Takes over the bounds of a host for one, two, … up to `most` instances; there are none for what it cannot take.
+    /// Takes over the bounds of a host for one, two, … up to `most` instances; there are none for
+    /// what it cannot take.
     fn bound(&mut self, host: usize, most: u32, bounds: &Bounds) {
         for (before, &micros) in (0..).zip(&bounds.micros) {
             self.raise(before, host, Price::new(i128::from(micros), 0));
@@ -232,7 +239,8 @@ impl Curves<'_> {
     fn cheapest(&self) -> Option<(Price, Vec<(u32, usize)>)> {
         let listed: Vec<(usize, Vec<(u32, Price)>)> = self.listed().into_iter().collect();
         let width = self.count as usize + 1;
-        // By host, least preferred first: the least price of placing so many on it and those behind it.
+        // By host, least preferred first: the least price of placing so many on it and those behind
+        // it.
         let mut best: Vec<Option<Price>> = vec![None; (listed.len() + 1) * width];
         best[listed.len() * width] = Some(Price::new(0, 0));
         for (at, (host, points)) in listed.iter().enumerate().rev() {

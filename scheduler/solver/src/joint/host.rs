@@ -1,4 +1,5 @@
-//! One point of one host's curve, under what the other hosts leave of the budgets and what the lines charge.
+//! One point of one host's curve, under what the other hosts leave of the budgets and what the
+//! lines charge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -34,7 +35,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The range of a key on a host, as far as it is said.
+    /// The range of a key on a host; without an entry the full range.
     pub(crate) fn range(&self, host: usize, key: Key) -> (u32, u32) {
         self.ranges
             .get(&(host, key))
@@ -91,14 +92,15 @@ pub(crate) struct Bounds {
 /// A host, and what members of groups are charged where that is anything.
 type Charged = (usize, Vec<(u32, u64)>);
 
-/// How a key is told to the solver: at least, at most, charge. Only what differs from the problem as it is.
+/// A key as the solver gets it: at least, at most, charge. Only keys that differ from the original
+/// problem.
 type Extra = (Key, u32, u32, u64);
 
 /// Solves points, and remembers them.
 #[derive(Default)]
 pub(crate) struct Points {
     known: BTreeMap<(usize, u32, Vec<Extra>), Point>,
-    /// By host and what is charged, as far as anybody asked.
+    /// By host and charge, as far as the search has asked for them.
     bounds: BTreeMap<Charged, Bounds>,
     scratch: Scratch,
     deficit: Vec<i64>,
@@ -110,7 +112,8 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// What one, two, … instances on a host cost at least with what the lines charge, for `most` instances or as many as it can take.
+    /// What one, two, … instances on a host cost at least with what the lines charge, for `most`
+    /// instances or as many as it can take.
     pub(crate) fn bounds(
         &mut self,
         hosts: &mut dyn Hosts,
@@ -246,7 +249,7 @@ impl Points {
         for candidate in 0..problem.candidates() {
             let row = &problem.resources[candidate * width..(candidate + 1) * width];
             self.resources.extend_from_slice(row);
-            // Who frees nothing that is missing must not be taken to fill a lower end.
+            // A candidate that frees nothing missing must not serve to fill a lower end.
             let helps = row
                 .iter()
                 .zip(problem.deficit)
@@ -290,7 +293,8 @@ fn extras(here: &HostProblem<'_>, host: usize, terms: &Terms) -> Vec<Extra> {
     }
     let groups = here.groups.iter().filter(|group| **group != NO_GROUP);
     keys.extend(groups.map(|&group| Key::Group(group)));
-    // A lower end of a key of which there is nobody is kept: it makes the point impossible.
+    // Keeps a key that has a lower end but no candidate on this host: it makes the point
+    // impossible.
     keys.extend(
         terms
             .ranges

@@ -1,14 +1,19 @@
-//! Victims on several hosts for several instances at once: how many instances each host gets, and who leaves for them.
+//! Victims on several hosts for several instances at once: how many instances each host gets, and
+//! which victims leave for them.
 //!
-//! Each host has a curve: the cheapest set for one instance, for two, and so on; each needs a solution of its own and curves are
-//! not convex. `curves` finds the counts of least total cost and solves only the points that a best choice could use; with nothing
-//! else to heed that is the answer. Budgets, and a surcharge by group, couple the hosts: a project may lose three victims in
-//! all, wherever they are. `couple` is a branch and bound over how many victims a host takes of a project, with the
-//! curves as its relaxation; as long as no budget binds it needs one node.
+//! Each host has a curve: the cheapest set for one instance, for two, and so on. Each point needs a
+//! solution of its own, and curves are not convex. `curves` finds the counts of least total cost
+//! and solves only the points that a best choice could use. Without budgets and surcharges that is
+//! the answer. Budgets, and a surcharge by group, couple the hosts: a project may lose three
+//! victims in all, on whichever hosts they are. `couple` is a branch and bound over how many
+//! victims of a project a host takes, with the curves as its relaxation. As long as no budget binds
+//! it needs one node.
 //!
-//! The order: total cost, then number of victims. Among equals, where nothing couples the hosts, the counts that come first by
-//! preference: the most preferred host gets as many as possible, then the second. With coupling it is the first such choice that the search
-//! meets; it is the same for every order of the input. On each host the set is the first in the order of [`solve`](crate::solve).
+//! The order: total cost, then number of victims. Among equals, where nothing couples the hosts,
+//! the counts that come first by preference: the most preferred host gets as many as possible, then
+//! the second. With coupling it is the first such choice that the search meets; it is the same for
+//! every order of the input. On each host the set is the first in the order of
+//! [`solve`](crate::solve).
 
 mod couple;
 mod curves;
@@ -27,11 +32,11 @@ pub const MAX_JOINT: u32 = 128;
 /// What one host would have to give.
 #[derive(Clone, Copy, Debug)]
 pub struct HostProblem<'a> {
-    /// The deficit of so many instances, and the candidates. The cutoff is ignored; `budgets.limits` are those of the whole, the same for
-    /// every host.
+    /// The deficit of so many instances, and the candidates. The cutoff is ignored;
+    /// `budgets.limits` are those of the whole, the same for every host.
     pub problem: Problem<'a>,
-    /// The group of each candidate for the surcharge, the same number on every host, or [`NO_GROUP`](crate::NO_GROUP). Empty if nobody
-    /// belongs to one.
+    /// The group of each candidate for the surcharge, the same number on every host, or
+    /// [`NO_GROUP`](crate::NO_GROUP). Empty if no candidate belongs to a group.
     pub groups: &'a [u32],
 }
 
@@ -40,10 +45,12 @@ pub trait Hosts {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// A cost that no sufficient set for one instance on this host can undercut, cheaply; [`Cost::MAX`] if there is none.
+    /// A cost that no sufficient set for one instance on this host can undercut, cheaply;
+    /// [`Cost::MAX`] if there is none.
     fn bound(&mut self, host: usize) -> Cost;
 
-    /// The problem of so many instances on a host; `None` if it must not take so many. More instances never make a problem smaller.
+    /// The problem of so many instances on a host; `None` if it must not take so many. More
+    /// instances never make a problem smaller.
     fn load(&mut self, host: usize, count: u32) -> Option<HostProblem<'_>>;
 }
 
@@ -66,7 +73,8 @@ pub struct Share {
     pub host: usize,
     /// How many instances it gets.
     pub count: u32,
-    /// Positions of its victims in the columns that it was loaded with for this count, by ascending UUID.
+    /// Positions of its victims in the columns that it was loaded with for this count, by ascending
+    /// UUID.
     pub victims: Vec<u32>,
 }
 
@@ -103,7 +111,8 @@ pub enum JointOutcome {
 ///
 /// # Errors
 ///
-/// A malformed problem of a host (see [`Problem::check`]), steps that fall, or a count that is zero or above [`MAX_JOINT`].
+/// A malformed problem of a host (see [`Problem::check`]), steps that fall, or a count that is zero
+/// or above [`MAX_JOINT`].
 pub fn solve_joint(
     problem: &JointProblem<'_>,
     hosts: &mut dyn Hosts,
@@ -120,7 +129,8 @@ pub fn solve_joint(
     couple::run(problem, hosts, limits)
 }
 
-/// Cost and number of victims as one number that compares in that order: no decision has 2^32 victims.
+/// Cost and number of victims as one number that compares in that order: no decision has 2^32
+/// victims.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Price(i128);
 

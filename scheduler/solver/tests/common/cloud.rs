@@ -1,4 +1,5 @@
-//! Several hosts at once: what the joint search asks of them, what must hold of its answers, and the enumeration of all sets.
+//! Several hosts at once: what the joint search asks of them, what must hold of its answers, and
+//! the enumeration of all sets.
 
 use super::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
@@ -84,7 +85,7 @@ impl Hosts for Asked<'_> {
     }
 }
 
-/// Who leaves, as (host, position), and how many instances each host gets.
+/// How many instances each host gets, and the victims as (host, position).
 pub type Choice = (BTreeMap<usize, u32>, Vec<(usize, usize)>);
 
 impl Cloud {

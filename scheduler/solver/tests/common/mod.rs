@@ -158,8 +158,8 @@ impl Host {
         }
     }
 
-    /// Whether the answer is the expected one. Budgets that leave nobody at all are told apart from a
-    /// cutoff even where there is one.
+    /// Whether the answer is the expected one. If the budgets exclude every sufficient set, the
+    /// solver may say so even with a cutoff.
     pub fn agrees(&self, found: &Answer, expected: &Answer) -> bool {
         found == expected
             || (self.cutoff.is_some()
@@ -228,7 +228,8 @@ pub fn seeded(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)
 }
 
-/// The usual host: flavors of 1, 2, 4 and 8 VCPUs with 2 GiB and 20 GB for each VCPU, costs of a partial hour.
+/// The usual host: flavors of 1, 2, 4 and 8 VCPUs with 2 GiB and 20 GB for each VCPU, costs of a
+/// partial hour.
 pub fn mixed_flavors(rng: &mut Pcg64Mcg, n: usize) -> Host {
     let candidates = (0..n)
         .map(|_| {

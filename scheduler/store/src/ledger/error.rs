@@ -10,7 +10,8 @@ pub enum LedgerError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An instance is a victim of another preemption that is under way: look again, and plan without it.
+    /// An instance is a victim of another preemption that is under way: look again, and plan
+    /// without it.
     #[error("instance {victim} is a victim of the preemption {by} already; plan again without it")]
     VictimTaken {
         /// The instance.
@@ -18,7 +19,8 @@ pub enum LedgerError {
         /// The row that has it.
         by: Uuid,
     },
-    /// There is a row of the same request already, which has answered it or is about to: go on with that one.
+    /// There is a row of the same request already, which has answered it or is about to: go on with
+    /// that one.
     #[error("the request {request} has the preemption {by} already; go on with that one")]
     RequestTaken {
         /// The request's key.
@@ -32,7 +34,8 @@ pub enum LedgerError {
         /// Id.
         id: Uuid,
     },
-    /// A scheduler with the same name registered after us: two run under one name, or this one was thought dead.
+    /// A scheduler with the same name registered after this one: two run under one name, or the
+    /// other one replaced this one.
     #[error(
         "another scheduler registered as {name:?} after this one (epoch {epoch}); give each scheduler a name of its own ([DEFAULT] host), and restart this one"
     )]
@@ -57,7 +60,7 @@ impl LedgerError {
         }
     }
 
-    /// True if the same operation can succeed later although nobody changes it.
+    /// True if the same operation can succeed later without any intervention.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_retryable())

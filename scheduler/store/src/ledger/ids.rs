@@ -1,4 +1,5 @@
-//! The only place of the ledger that makes identifiers: one for each write, by which a write that is repeated knows itself.
+//! The only place of the ledger that makes identifiers: one for each write, by which a write that
+//! is repeated knows itself.
 
 use uuid::Uuid;
 

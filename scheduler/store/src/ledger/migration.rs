@@ -164,7 +164,8 @@ fn table(
 }
 
 fn request_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
-    // The key is the point: a request is answered from one row only, however late another scheduler's write comes.
+    // The key is the point: a request is answered from one row only, however late another
+    // scheduler's write comes.
     vec![table(
         "nova_preemption_requests",
         &["request_key"],
@@ -196,7 +197,8 @@ fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
                 text("owner", NAME),
                 number("owner_epoch"),
                 number("version"),
-                // Whose write it was that led to this version: tells a repeated write from a lost one.
+                // Whose write it was that led to this version: tells a repeated write from a lost
+                // one.
                 text("writer", ID),
                 number("created_at"),
                 number("updated_at"),
@@ -209,7 +211,7 @@ fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
             &["instance_uuid", "preemption_id"],
             vec![text("instance_uuid", ID), text("preemption_id", ID)],
         ),
-        // The key is the point: nobody is a victim twice.
+        // The primary key guarantees that no server is a victim twice.
         table(
             "nova_preemption_victims",
             &["victim_uuid"],

@@ -1,16 +1,19 @@
 //! The ledger of preemptions on a real Nova, which several schedulers share.
 //!
-//! Placement holds the truth about room; the ledger holds what we are about to do: which newcomers get the room of which
-//! victims, and how far that is. A row is written before anything happens elsewhere, and every further step moves it from one
-//! version to the next, so that of two schedulers that work on one row only one gets on. A victim is in one open row at most,
-//! which a unique key sees to. Rows of a scheduler that died are adopted by another one.
+//! Placement holds the truth about capacity. The ledger holds what the schedulers are about to do:
+//! which newcomers get the capacity of which victims, and how far that is. A scheduler writes a row
+//! before it acts elsewhere. Every further step moves the row from one version to the next, so that
+//! of two schedulers that work on one row only one succeeds. A victim is in one open row at most; a
+//! unique key guarantees that. Another scheduler adopts the rows of a scheduler that died.
 //!
-//! The tables can live in a database of their own, or beside those of a [`Store`](crate::Store): their names and the table of
-//! their migrations are theirs alone. Times are the database's clock.
+//! The tables can be in a database of their own, or beside those of a [`Store`](crate::Store): no
+//! table name is shared, and the migrations have a table of their own. Times are those of the
+//! database's clock.
 //!
 //! Invariants:
-//! - A write that returned `Ok` survives whatever the database's durability survives. One that returned `Unavailable` may or may
-//!   not have been written; repeating it is safe, but an update may then say `Lost` although it was ours: read the row.
+//! - A write that returned `Ok` survives whatever the database's durability survives. One that
+//!   returned `Unavailable` may or may not have been written; repeating it is safe, but an update
+//!   may then say `Lost` although it was ours: read the row.
 //! - Versions only grow, by one for each write.
 
 mod error;
@@ -166,7 +169,8 @@ fn pairs(count: usize) -> String {
     vec!["(?, ?)"; count].join(", ")
 }
 
-/// The UUIDs as values, each once, in order: of two that insert the same keys, none waits for the other in a circle.
+/// The UUIDs as values, each once, in order: of two that insert the same keys, none waits for the
+/// other in a circle.
 fn sorted(uuids: &[Uuid]) -> Vec<Uuid> {
     let mut uuids = uuids.to_vec();
     uuids.sort_unstable();

@@ -14,7 +14,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whether `other` registered under this one's name after it: then that one has its rows, and this one has to end.
+    /// Whether `other` registered under this one's name after it: then that one has its rows, and
+    /// this one has to end.
     #[must_use]
     pub fn is_superseded_by(&self, other: &Self) -> bool {
         self.name == other.name && self.epoch < other.epoch
@@ -34,7 +35,8 @@ pub struct OwnerSeen {
 const TRIES: u32 = 5;
 
 impl Ledger {
-    /// Registers a scheduler: gives its name a new epoch. Rows of earlier epochs are orphans, to be adopted.
+    /// Registers a scheduler: gives its name a new epoch. Rows of earlier epochs are orphans, to be
+    /// adopted.
     ///
     /// # Errors
     /// Those of the database.

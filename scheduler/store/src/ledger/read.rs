@@ -75,7 +75,7 @@ impl Ledger {
         self.rows(&sql, vec![text(instance)]).await
     }
 
-    /// Every victim of an open row, and that row: nobody to be planned with.
+    /// All victims of open rows, each with its row. The scheduler must not plan with these servers.
     ///
     /// # Errors
     /// Those of the database.
@@ -105,7 +105,8 @@ impl Ledger {
         Ok(self.rows(&sql, vec![text(victim)]).await?.pop())
     }
 
-    /// Of all open rows who owns them and how often they were written: what is looked at again and again.
+    /// Of all open rows who owns them and how often they were written: what is looked at again and
+    /// again.
     ///
     /// # Errors
     /// Those of the database.

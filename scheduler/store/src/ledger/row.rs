@@ -18,7 +18,8 @@ pub struct NewRow {
     pub id: Uuid,
     /// Nova's request id (`req-…`).
     pub request_id: String,
-    /// What tells the request from every other one, if anything does: no other row that answers it may exist.
+    /// What tells the request from every other one, if anything does: no other row that answers it
+    /// may exist.
     pub request_key: Option<String>,
     /// State, in the caller's words; at most 32 characters.
     pub state: String,
@@ -37,7 +38,7 @@ pub struct NewRow {
 pub struct LedgerHead {
     /// Id.
     pub id: Uuid,
-    /// Who drives it.
+    /// The scheduler that drives it.
     pub owner: Owner,
     /// One more with each write.
     pub version: i64,
@@ -85,17 +86,20 @@ pub enum Ending {
 pub enum Written {
     /// It is written; the row has this version now.
     Updated(i64),
-    /// The row has another version: somebody else moved it on, and it is not ours to touch any more.
+    /// The row has another version: another scheduler has changed it, and this one must not touch
+    /// it any more.
     Lost,
 }
 
-/// How often victims that were taken, and are free when we look who has them, are tried again.
+/// How often the ledger tries again when victims were taken, but are free when it looks up which
+/// row has them.
 const TRIES: u32 = 9;
-/// The longest pause after the first such try; it doubles each time, to a quarter of a second before the last one: half a second in all.
+/// The longest pause after the first such attempt. It doubles after each attempt, to a quarter of a
+/// second before the last one: half a second in total.
 const TAKEN_PAUSE: Duration = Duration::from_millis(2);
 
-/// How long to wait after so many tries. Several who want the same victims must not come back in step, each time finding them with
-/// another one: a writer's id is random, so it says who comes when.
+/// The pause after so many attempts. Writers that compete for the same victims must not retry in
+/// step, or each would find them taken again. A writer's id is random, so it spreads the pauses.
 fn taken_pause(writer: Uuid, tries: u32) -> Duration {
     let longest = TAKEN_PAUSE * 2_u32.saturating_pow(tries - 1);
     let share = u32::from(writer.as_bytes()[15]);
@@ -137,7 +141,8 @@ impl Ledger {
                 Err(Stop::Store(error)) => return Err(error.into()),
                 Err(Stop::Duplicate) => {}
             }
-            // Which key it was is looked up afterwards: PostgreSQL answers nothing more in a transaction that failed.
+            // Which key it was is looked up afterwards: PostgreSQL answers nothing more in a
+            // transaction that failed.
             let sql = "SELECT writer FROM nova_preemptions WHERE id = ?";
             let found = self.query("an insert", sql, vec![text(row.id)]).await?;
             if let Some(found) = found.first() {
@@ -180,7 +185,8 @@ impl Ledger {
                     document.into(),
                 ];
                 let insert = statement(transaction.get_database_backend(), sql, values);
-                // Owned, because the transaction may outlive a borrow as far as the compiler can see.
+                // Owned, because the transaction may outlive a borrow as far as the compiler can
+                // see.
                 let (victims, newcomers, id) = (victims.to_vec(), newcomers.to_vec(), row.id);
                 let answers = row.request_key.as_deref().map(|key| {
                     statement(
@@ -217,7 +223,8 @@ impl Ledger {
         })
     }
 
-    /// Says which victim is taken, if one still is; otherwise whoever had it has just finished, and it is tried again after a pause.
+    /// Fails with the victim that is taken and the row that has it. If no victim is taken any more,
+    /// the other row has just finished; then this waits for a pause, and the caller tries again.
     async fn refuse_taken(
         &self,
         victims: &[Uuid],
@@ -291,7 +298,8 @@ impl Ledger {
         .await
     }
 
-    /// Ends a row: its victims can be planned with again, and if it came to nothing, so can its request.
+    /// Ends a row: its victims can be planned with again, and if it came to nothing, so can its
+    /// request.
     ///
     /// # Errors
     /// Those of the database.
@@ -307,7 +315,8 @@ impl Ledger {
         self.step(id, expected_version, step, &[]).await
     }
 
-    /// Takes a row over, if it is still at `expected_version`, and changes its document in the same write.
+    /// Takes a row over, if it is still at `expected_version`, and changes its document in the same
+    /// write.
     ///
     /// # Errors
     /// Those of the database.
@@ -435,8 +444,8 @@ impl Ledger {
         })
     }
 
-    /// Deletes finished rows that were last touched so long ago, and schedulers that have been silent for so long and own
-    /// nothing that is open. Returns how many rows went.
+    /// Deletes finished rows whose last change is this old, and schedulers without a sign of life
+    /// for this long that own no open row. Returns the number of deleted rows.
     ///
     /// # Errors
     /// Those of the database.

@@ -46,7 +46,7 @@ pub struct UsageFilter {
     pub limit: u32,
 }
 
-/// Most records in one answer where no limit is asked for.
+/// Most records in one answer if the request sets no limit.
 const MOST: u32 = 10_000;
 const TABLE: &str = "nova_usage_records";
 

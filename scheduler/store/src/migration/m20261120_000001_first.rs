@@ -19,14 +19,16 @@ impl MigrationName for Migration {
 
 /// An identifier's text.
 const ID: u32 = 36;
-/// Names and projects. The longest index holds one of them, a state, a time and an identifier: 1236 bytes in utf8mb4, InnoDB allows 3072.
+/// Names and projects. The longest index holds one of them, a state, a time and an identifier: 1236
+/// bytes in utf8mb4, InnoDB allows 3072.
 const NAME: u32 = 255;
 /// A budget's scope: a word and a project.
 const SCOPE: u32 = 271;
 /// A state, an outcome.
 const WORD: u32 = 16;
 
-/// Index, table, columns. Lists are sorted by time and identifier, so that every filter's index ends with both.
+/// Index, table, columns. Lists are sorted by time and identifier, so that every filter's index
+/// ends with both.
 const INDEXES: [(&str, &str, &[&str]); 16] = [
     ("servers_by_time", "servers", &["created_at", "id"]),
     (
@@ -107,7 +109,8 @@ impl MigrationTrait for Migration {
             for column in columns {
                 index.col(*column);
             }
-            // MySQL has no IF NOT EXISTS for indexes; a migration that was cut off there is continued.
+            // MySQL has no IF NOT EXISTS for indexes; a migration that was cut off there is
+            // continued.
             if is_mysql(manager) {
                 if manager.has_index(table, name).await? {
                     continue;
@@ -117,7 +120,7 @@ impl MigrationTrait for Migration {
             }
             manager.create_index(index).await?;
         }
-        // The lease has exactly one row, which nobody holds at first.
+        // The lease has exactly one row, at first without a holder.
         let mut lease = Query::insert();
         lease
             .into_table("lease")
@@ -140,7 +143,8 @@ impl Columns {
         let mut column = ColumnDef::new(name);
         column.string_len(length);
         if self.backend == DbBackend::Postgres {
-            // The language of the database must not decide about the order of names, nor slow down keys.
+            // The language of the database must not decide about the order of names, nor slow down
+            // keys.
             column.extra("COLLATE \"C\"");
         }
         column.not_null();
@@ -157,7 +161,8 @@ impl Columns {
         column
     }
 
-    /// The record: JSON up to 16 MB. Not a JSON type, because those change numbers (MySQL) or do not exist.
+    /// The record: JSON up to 16 MB. Not a JSON type, because those change numbers (MySQL) or do
+    /// not exist.
     fn record(&self) -> ColumnDef {
         let mut column = ColumnDef::new("record");
         match self.backend {

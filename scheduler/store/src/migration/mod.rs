@@ -1,8 +1,8 @@
 //! Brings a database to the schema that this program works with.
 //!
-//! Safe when several programs start at once: one migrates, the others wait for it. SQLite and PostgreSQL migrate in one
-//! transaction; MariaDB commits every `CREATE` by itself, so that a lock with a name is held meanwhile and every step is
-//! written to be repeatable (`IF NOT EXISTS`).
+//! Safe when several programs start at once: one migrates, the others wait for it. SQLite and
+//! PostgreSQL migrate in one transaction; MariaDB commits every `CREATE` by itself, so that a lock
+//! with a name is held meanwhile and every step is written to be repeatable (`IF NOT EXISTS`).
 
 mod m20261120_000001_first;
 mod m20261122_000002_commit_log;
@@ -43,7 +43,8 @@ const LOCK_SECONDS: u32 = 60;
 /// Migrates, or finds that nothing is to be done.
 ///
 /// # Errors
-/// `SchemaTooNew`; `Locked` if another program migrates for too long; whatever the database refuses.
+/// `SchemaTooNew`; `Locked` if another program migrates for too long; whatever the database
+/// refuses.
 pub(crate) async fn migrate<M: MigratorTrait>(connections: &Connections) -> Result<(), StoreError> {
     let url = connections.url();
     let classify = |error: DbErr| connections.classify("the migration", error);
@@ -134,7 +135,8 @@ fn is_mysql(manager: &SchemaManager<'_>) -> bool {
     manager.get_database_backend() == sea_orm::DbBackend::MySql
 }
 
-/// A table whose rows are records: a key, what is filtered and sorted by, and the record itself. Repeatable, as every migration is.
+/// A table whose rows are records: a key, what is filtered and sorted by, and the record itself.
+/// Repeatable, as every migration is.
 struct RecordTable {
     name: &'static str,
     key: (&'static str, u32),

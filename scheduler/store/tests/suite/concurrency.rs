@@ -51,7 +51,8 @@ async fn readers_see_whole_commits_only_and_never_wait_for_the_writer(db: TestDb
             }
         });
     }
-    // A busy machine may give the readers their turn late; what counts is that they go on beside the writer.
+    // A busy machine may give the readers their turn late; what counts is that they go on beside
+    // the writer.
     let mut round = 0;
     while round < ROUNDS || (reads.load(Ordering::Relaxed) < READS && round < ROUNDS_AT_MOST) {
         round += 1;
@@ -73,7 +74,8 @@ async fn commits_of_several_tasks_all_arrive(db: TestDb) {
         let (store, lease) = (store.clone(), lease.clone());
         tasks.spawn(async move {
             for n in 0..10 {
-                // One record is everybody's, in changing company: what deadlocks are made of.
+                // All tasks write one common record, in alternating order, which provokes
+                // deadlocks.
                 let mut changes =
                     vec![put_server(server(task * 100 + n)), put_server(server(9999))];
                 if task % 2 == 0 {

@@ -18,8 +18,8 @@ fn config(url: &str) -> StoreConfig {
     config
 }
 
-/// Commits one server and one message after the other until it is told to stop; says how far it got. A commit that fails must
-/// say that the database was not available, and is repeated.
+/// Commits one server and one message after the other until `stop` is set, and reports its
+/// progress. A commit that fails must report that the database was unavailable, and is repeated.
 async fn commit_and_count(
     store: Store,
     lease: Lease,
@@ -144,7 +144,7 @@ async fn postgres_that_is_down_is_reported_and_found_again_when_it_is_up() {
         .unwrap();
 }
 
-/// A server that is alive and does not answer any more: the network is cut, or the machine swaps itself to death.
+/// A server that runs but no longer answers, as after a network cut or while the machine swaps.
 macro_rules! a_silent_server_is_given_up {
     ($test:ident, $server:ty) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,7 +46,7 @@ impl TestDb {
 
     pub(crate) fn config(&self) -> StoreConfig {
         let mut config = StoreConfig::new(&self.url).unwrap();
-        // Nobody should wait for a lock in a test that does not say so.
+        // Long, so that only tests that set a shorter timeout fail on a lock.
         config.lock_timeout = Duration::from_secs(20);
         config.connect_timeout = Duration::from_secs(20);
         config

@@ -92,7 +92,7 @@ async fn a_renewed_lease_lasts_longer(db: TestDb) {
     let second = db.open().await;
     let refused = second.acquire_lease("scheduler-b", at(14), TTL).await;
     assert_eq!(refused.unwrap_err().code(), "EB-STORE-005");
-    // A late renewal is as good, as long as nobody else came.
+    // A late renewal succeeds as long as no other scheduler has taken the lease.
     first.renew_lease(&renewed, at(40), TTL).await.unwrap();
     let refused = second.acquire_lease("scheduler-b", at(49), TTL).await;
     assert_eq!(refused.unwrap_err().code(), "EB-STORE-005");
@@ -190,7 +190,7 @@ async fn a_lease_that_nobody_renews_is_taken_over_whatever_its_end_says(db: Test
         .unwrap();
     let second = db.open().await;
     let seen = ("scheduler-a", lease.expires_at());
-    // It was renewed in the last moment: whoever watched begins anew.
+    // The holder renewed at the last moment, so the watching scheduler has to start again.
     let renewed = first.renew_lease(&lease, at(3601), TTL).await.unwrap();
     let refused = second
         .take_over_lease("scheduler-b", seen, at(20), TTL)

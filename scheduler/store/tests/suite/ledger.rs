@@ -480,7 +480,8 @@ async fn what_is_over_is_purged_and_nothing_else(db: TestDb) {
 
 async fn it_lives_beside_a_store_and_is_opened_again(db: TestDb) {
     let config = db.config();
-    // One after the other: an SQLite file has one writer, and making tables is writing. Whoever comes second then is told so.
+    // One after the other: an SQLite file has one writer, and creating tables is a write. The
+    // second opener at the same time would get an error.
     let ledger = Ledger::open(&config).await.unwrap();
     let store = Store::open(&config).await.unwrap();
     let owner = ledger.register("a").await.unwrap();

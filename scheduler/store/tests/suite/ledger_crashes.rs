@@ -8,8 +8,8 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Two schedulers move rows on while their database server is killed again and again: what was confirmed is there, and
-/// no row ever has a victim of another one.
+/// Two schedulers move rows on while their database server is killed again and again: what was
+/// confirmed is there, and no row ever has a victim of another one.
 macro_rules! survives_a_killed_server {
     ($test:ident, $server:ty) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,7 +25,7 @@ macro_rules! survives_a_killed_server {
             for scheduler in 0..2u128 {
                 let ledger = Ledger::open(&config).await.unwrap();
                 let (progress, stopped) = (progress.clone(), stopped.clone());
-                // Before anybody makes progress, and so before the server is killed for the first time.
+                // Before the first progress, and so before the server is killed for the first time.
                 let owner = ledger.register(&format!("s{scheduler}")).await.unwrap();
                 tasks.spawn(async move {
                     let mut confirmed = Vec::new();
@@ -54,7 +54,8 @@ macro_rules! survives_a_killed_server {
                                 assert!(error.is_retryable(), "{error}");
                                 failures += 1;
                                 assert!(failures < 2000, "the ledger does not come back: {error}");
-                                // Whatever became of it, it is brought to its end: as a scheduler does that starts again.
+                                // Brings the row to its end, as a restarted scheduler does,
+                                // whatever happened to it.
                                 while let Err(error) = tidy(&ledger, id).await {
                                     assert!(error.is_retryable(), "{error}");
                                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -73,7 +74,7 @@ macro_rules! survives_a_killed_server {
                     .expect("rows go on")
                     .unwrap();
                 server.kill();
-                // Whoever asks notices, before there is somebody again who answers.
+                // A read must fail before the server is back.
                 let error = probe
                     .row(uuid(1))
                     .await
@@ -99,7 +100,7 @@ macro_rules! survives_a_killed_server {
     };
 }
 
-/// Ends a row of which nobody knows how far it got.
+/// Finishes a row whose progress is unknown.
 async fn tidy(ledger: &Ledger, id: u128) -> Result<(), LedgerError> {
     if let Some(row) = ledger.row(uuid(id)).await?
         && !row.finished

@@ -87,7 +87,8 @@ async fn a_full_disk_is_reported_and_what_was_committed_is_intact() {
     let n = committed.len() as u64;
     assert_eq!(store.server(server_id(n)).await.unwrap(), None);
     assert_eq!(store.decision(decision_id(n)).await.unwrap(), None);
-    // Whoever has heard that several times is not in a transaction that never ends: what it writes later is seen by others.
+    // After several such errors the connection must not be stuck in a transaction that never ends:
+    // other connections must see later writes.
     for _ in 0..3 {
         let again = store
             .commit(
@@ -147,7 +148,8 @@ async fn a_store_in_memory_does_all_that_a_file_does() {
     assert_eq!(other.load(at(0)).await.unwrap().servers, []);
 }
 
-/// The environment variable by which the test below makes a child of itself, and tells it the database.
+/// The environment variable by which the test below makes a child of itself, and tells it the
+/// database.
 const CHILD: &str = "EBBTIDE_STORE_TEST_CHILD_DATABASE";
 
 #[tokio::test]

@@ -177,7 +177,7 @@ async fn a_turn_whose_holder_stands_still_is_ended(db: TestDb) {
     }
     let (_, seen) = stopped.load_all(at(0)).await.unwrap();
     let held = stopped.turn(seen, None).await.unwrap();
-    // The database ends the turn after some seconds; whoever waited at first may have to ask once more.
+    // The database ends the turn after some seconds. The waiting scheduler may have to try again.
     let mut tries = 0;
     let turn = loop {
         tries += 1;
@@ -188,7 +188,7 @@ async fn a_turn_whose_holder_stands_still_is_ended(db: TestDb) {
     };
     let number = turn.commit(at(1), token(), &[put_server(server(1))]).await;
     assert_eq!(number.unwrap(), seen + 1);
-    // Whoever stood still comes back, and must not write over the others.
+    // The stalled scheduler continues, and must not overwrite the other's changes.
     let late = held.commit(at(1), token(), &[put_server(server(2))]).await;
     assert!(late.is_err(), "{late:?}");
     assert_eq!(other.load(at(0)).await.unwrap().servers, [server(1)]);

@@ -5,7 +5,8 @@ use ebbtide_agent_protocol::Input;
 use ebbtide_model::Timestamp;
 
 impl Agent {
-    /// Somebody sets the clock of the host. The agent's shell notices, also if the agent is down meanwhile.
+    /// The operator sets the clock of the host. The agent's shell notices it, even if the agent is
+    /// down meanwhile.
     pub(crate) fn set_clock(&mut self, skew: i64, now: Timestamp) {
         let by_ms = skew - std::mem::replace(&mut self.skew, skew);
         let set = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
@@ -24,14 +25,16 @@ impl Agent {
         }
     }
 
-    /// See the agent's `steps.rs`: a clock that was set back is noted before the journal knows, one that was set forward afterwards.
+    /// See the agent's `steps.rs`: a clock that was set back is noted before the journal knows, one
+    /// that was set forward afterwards.
     fn note_clock_before(&mut self, by_ms: i64) {
         if by_ms < 0 {
             self.noted_skew = self.skew;
         }
     }
 
-    /// What the clock was set by while nobody looked. False if the disk is full.
+    /// Applies a change of the clock that happened while the agent was down. False if the disk is
+    /// full.
     pub(super) fn catch_up_with_clock(&mut self) -> bool {
         let by_ms = self.skew - self.noted_skew;
         if by_ms == 0 {

@@ -13,7 +13,7 @@ use ebbtide_preemption::{
 use ebbtide_swap::{InstanceRow, SwapFound, Swapped};
 use uuid::Uuid;
 
-/// How long a request without a message may still be redelivered to somebody.
+/// How long the broker may still redeliver the message of an adopted record to a scheduler.
 const REDELIVERY: Seconds = Seconds(60);
 
 impl NovaWorld {
@@ -53,7 +53,8 @@ impl NovaWorld {
                 let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
                     return Err(Stop);
                 };
-                // A report that another scheduler wrote was faster: it may have called everything off.
+                // A report that another scheduler wrote was faster: it may have called everything
+                // off.
                 if !driven.record.answered {
                     return Ok(());
                 }
@@ -166,8 +167,9 @@ impl NovaWorld {
             })
     }
 
-    /// Whether the swap of this record is in force: the newcomer alone does not tell, because another preemption may have put it there. What
-    /// victims hold then, the swap has left to them; one that its owner has deleted since holds nothing at all.
+    /// Whether the swap of this record is in force: the newcomer alone does not tell, because
+    /// another preemption may have put it there. What victims hold then, the swap has left to them;
+    /// one that its owner has deleted since holds nothing at all.
     fn is_swapped(&self, record: &Preemption) -> bool {
         self.newcomer_holds(record)
             && record.victims.iter().all(|victim| {
@@ -221,14 +223,15 @@ impl NovaWorld {
         attempt: u32,
         begin_before: ebbtide_model::Timestamp,
     ) {
-        // Of one that is gone already nobody can die; its record may be taken for swapped because the newcomer is there by another way.
+        // An instance that is already gone cannot be harmed. Its record may count as swapped
+        // because the newcomer got its allocations in another way.
         let lives = self.instances.contains_key(&victim.server.0);
         if lives && !self.swapped.contains(&record.id) {
             let what = format!(
                 "a notice is sent to {} before Placement has taken the swap",
                 self.story.of(victim.server.0)
             );
-            self.fail(Promise::NobodyDiesForNothing, what);
+            self.fail(Promise::NoEndForNothing, what);
         }
         self.told.insert(victim.evacuation.0, record.id);
         let body = Body::Notice(Notice {
@@ -323,7 +326,8 @@ impl NovaWorld {
         Ok(())
     }
 
-    /// An agent follows a notice that nobody stands by any more.
+    /// An agent follows a notice without an open row in the ledger. The scheduler spares its
+    /// victim.
     pub(super) fn spare_stranger(&mut self, body: &Body) {
         let Body::Draining(report) = body else { return };
         let spare = Body::Spare(Spare {
@@ -334,7 +338,7 @@ impl NovaWorld {
         let host = report.host.clone();
         self.tell(|s| {
             format!(
-                "to {host}: {} may stay, nobody stands by its notice",
+                "to {host}: {} may stay, its notice was withdrawn",
                 s.of(report.server_id.0)
             )
         });
@@ -373,7 +377,8 @@ impl NovaWorld {
         self.feed(who, id, &Input::Recorded { victim: place })
     }
 
-    /// Newcomers lose what they claimed, victims that live have again what they had. Who is not as we left it is left alone.
+    /// Newcomers lose what they claimed, victims that live have again what they had. Who is not as
+    /// we left it is left alone.
     fn give_back(&mut self, who: usize, id: Uuid, record: &Preemption) -> Result<(), Stop> {
         let rows = self.rows(record);
         let returned = self

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use uuid::Uuid;
 
 impl NovaWorld {
-    /// A scheduler says that it lives, and looks after rows that nobody drives.
+    /// A scheduler sends its heartbeat and adopts rows without a driver.
     pub(super) fn beat(&mut self, who: usize) {
         let scheduler = &self.schedulers[who];
         if !scheduler.stands() || scheduler.rests || self.ledger.away {
@@ -32,7 +32,7 @@ impl NovaWorld {
             let standing = self.standing(who, id, row.owner);
             let mine = matches!(standing, Standing::Mine { .. });
             let forgets = mine && self.breaks(Mutation::OwnRowForgotten);
-            // Broken on purpose: whoever beats takes what it sees.
+            // Broken on purpose: the scheduler takes every row of the other schedulers.
             let takes = !mine && self.ledger.careless;
             let adopts = standing.is_orphan() && !forgets || takes;
             if adopts {
@@ -60,7 +60,8 @@ impl NovaWorld {
         }
     }
 
-    /// Another process has this one's name, and is of this life: if that is a later one, this one ends.
+    /// Another process has this one's name, and is of this life: if that is a later one, this one
+    /// ends.
     fn ends_for(&mut self, who: usize, life: u64) -> bool {
         if life <= self.schedulers[who].life || self.breaks(Mutation::SupersededGoesOn) {
             return false;
@@ -89,7 +90,8 @@ impl NovaWorld {
         }
     }
 
-    /// Makes a row ours, unless somebody else was faster. With a caller its answer is ours, too.
+    /// Makes this scheduler the owner of a row, unless another scheduler was faster. With a caller,
+    /// this scheduler also gives the answer.
     pub(super) fn take_over(
         &mut self,
         who: usize,
@@ -127,8 +129,9 @@ impl NovaWorld {
         true
     }
 
-    /// A request of which there may be a record: goes on with that. Only who has the message can answer, so the record comes here,
-    /// unless whoever has it got the message later than we did. False: there is none, or it came to nothing.
+    /// Continues with the record of a request, if there is one. Only the scheduler that has the
+    /// message can answer, so it takes the record over, unless the present owner got the message
+    /// later. Returns false if there is no record, or if the record came to nothing.
     pub(super) fn go_on(&mut self, who: usize, n: usize, from_another: bool) -> bool {
         let unique = format!("message-{n}");
         let open = self.ledger.rows.iter().rev();
@@ -181,7 +184,7 @@ impl NovaWorld {
         }
         let taken = row.is_some_and(|row| self.take_over(who, id, row, Some(n)));
         if !taken && !self.schedulers[who].gone {
-            // Somebody has just written it: again in a moment.
+            // Another scheduler has just written the row. This scheduler retries in a moment.
             self.schedulers[who].rests = true;
             self.schedulers[who].going_on.push_back((n, from_another));
         }
@@ -226,7 +229,8 @@ impl NovaWorld {
         self.redeliver(who);
     }
 
-    /// Somebody takes a scheduler that stands still for dead and starts another one under its name.
+    /// The operator mistakes a stalled scheduler for a dead one and starts another one under its
+    /// name.
     pub(super) fn start_twice(&mut self, who: usize) {
         let (node, skew) = (self.schedulers[who].node, self.schedulers[who].skew);
         self.lives[node] += 1;

@@ -1,4 +1,5 @@
-//! Callers: Nova's conductor asks for a place and waits for the answer, or goes away; instances are started where the answer says.
+//! Callers: Nova's conductor asks for a place and waits for the answer, or goes away; instances are
+//! started where the answer says.
 
 use super::world::{Instance, NovaWorld};
 use crate::violation::Promise;
@@ -49,7 +50,7 @@ impl Request {
 }
 
 impl NovaWorld {
-    /// Somebody asks for a place.
+    /// A caller requests a host for a new instance.
     pub(super) fn ask(&mut self, a: u32, b: u32, spot: bool) {
         if !spot {
             self.make_way(b);
@@ -80,7 +81,8 @@ impl NovaWorld {
         self.tell(|s| format!("a place is asked for: {} ({vcpus} VCPU)", s.of(instance)));
     }
 
-    /// Owners give up normal instances before they fill the cloud: a cloud without preemptible ones has nothing to tell.
+    /// Owners give up normal instances before they fill the cloud: a cloud without preemptible ones
+    /// has nothing to tell.
     fn make_way(&mut self, b: u32) {
         let capacity: u64 = self.placement.capacity.iter().sum();
         let normal = self.instances.iter().filter(|(_, i)| !i.spot);
@@ -115,7 +117,7 @@ impl NovaWorld {
         self.start_who_may();
     }
 
-    /// A place that is given must be free: nobody is still leaving it.
+    /// Checks that Placement holds the allocations of an instance whose caller gets a host.
     fn check_answer(&mut self, request: usize) {
         let instance = self.requests[request].instance;
         let held = self.placement.consumers.contains_key(&instance);
@@ -125,7 +127,8 @@ impl NovaWorld {
         }
     }
 
-    /// Compute hosts start who has a place. Where the answer went at once they wait until the room is there.
+    /// Compute hosts start who has a place. Where the answer went at once they wait until the room
+    /// is there.
     pub(super) fn start_who_may(&mut self) {
         let unsettled: Vec<usize> = self.unsettled.iter().copied().collect();
         for n in unsettled {
@@ -196,7 +199,12 @@ impl NovaWorld {
             if self.requests[n].waits && self.requests[n].gives_up_at <= now {
                 self.requests[n].waits = false;
                 let id = self.requests[n].instance;
-                self.tell(|s| format!("whoever asked for {} does not wait any more", s.of(id)));
+                self.tell(|s| {
+                    format!(
+                        "the caller that asked for {} does not wait any more",
+                        s.of(id)
+                    )
+                });
             }
         }
     }

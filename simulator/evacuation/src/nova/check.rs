@@ -39,10 +39,7 @@ impl NovaWorld {
             State::Withdrawing | State::Withdrawn | State::Refused
         );
         if over && after.reason.as_ref().is_none_or(String::is_empty) {
-            let what = format!(
-                "a preemption is {}, and nobody says why",
-                after.state.as_str()
-            );
+            let what = format!("a preemption is {} without a reason", after.state.as_str());
             self.fail(Promise::Explained, what);
         }
         for (was, is) in before.victims.iter().zip(&after.victims) {
@@ -101,7 +98,7 @@ impl NovaWorld {
         }
         if let Some(request) = self.requests.iter().find(|r| r.waits) {
             return Some(format!(
-                "nobody answers about {}",
+                "no answer comes for {}",
                 self.story.of(request.instance)
             ));
         }

@@ -1,4 +1,5 @@
-//! Who has to leave: decided by the engine, and held against everything that could have been decided.
+//! Who has to leave: decided by the engine, and held against everything that could have been
+//! decided.
 
 use super::callers::{Request, takes};
 use super::world::NovaWorld;
@@ -13,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 impl NovaWorld {
-    /// The cheapest victims of all hosts for a normal request, as this scheduler knows who is leaving.
+    /// The cheapest victims of all hosts for a normal request, as this scheduler knows who is
+    /// leaving.
     pub(super) fn cheapest(&mut self, who: usize, request: &Request) -> Option<(usize, Vec<Uuid>)> {
         let now = self.clock(who);
         let table = self.table(who)?;
@@ -110,7 +112,8 @@ impl NovaWorld {
         spot && !self.schedulers[who].leaving.contains(&id)
     }
 
-    /// The victims are enough, none of them could be left out, and no others would have been cheaper on any host.
+    /// The victims are enough, none of them could be left out, and no others would have been
+    /// cheaper on any host.
     fn check_choice(
         &mut self,
         who: usize,
@@ -141,7 +144,7 @@ impl NovaWorld {
         let wrong = match (chosen, least) {
             (None, None) => None,
             (None, Some(least)) => Some(format!(
-                "nobody is asked to leave, where {least} would buy the room"
+                "no server is evicted, where {least} would buy the capacity"
             )),
             (Some((host, victims)), least) => {
                 let (free, _) = hosts.get(*host).cloned().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The loop that drives one record, as the Nova service's does: what is due is decided, then done, then what came of it is written.
+//! The loop that drives one record, as the Nova service's does: what is due is decided, then done,
+//! then what came of it is written.
 
 use super::ledger::Written;
 use super::world::NovaWorld;
@@ -21,7 +22,8 @@ pub(super) struct Driven {
     pub(super) doubtful: bool,
     /// What was found to be due and is not done yet.
     pub(super) pending: VecDeque<Action>,
-    /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in the Nova service.
+    /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in
+    /// the Nova service.
     pub(super) unwritten: bool,
 }
 
@@ -93,7 +95,8 @@ impl NovaWorld {
             .get(&id)
             .map(|d| d.record.clone());
         let _ = self.perform(who, id, &action);
-        // A thing that leaves everything as it was (an answer that did not come) rests until time passes.
+        // A thing that leaves everything as it was (an answer that did not come) rests until time
+        // passes.
         let after = self.schedulers[who]
             .driven
             .get(&id)
@@ -128,7 +131,8 @@ impl NovaWorld {
                 )
             });
         }
-        // What Placement says is read anew by whoever adopts the row, so that state alone need not be written.
+        // The next owner reads the allocations from Placement again, so this state alone need not
+        // be written.
         if is == State::Claimed {
             return Ok(());
         }
@@ -157,8 +161,8 @@ impl NovaWorld {
         }
     }
 
-    /// What could not be written is written when the ledger is back. If only the answer was lost it is written already, and this finds
-    /// that somebody has written the row: itself.
+    /// Writes a pending change once the ledger is back. If only the answer was lost, the change is
+    /// already written. The scheduler then finds a newer version, which it has written itself.
     fn write_at_last(&mut self, who: usize, id: Uuid) -> Result<(), Stop> {
         let Some(driven) = self.schedulers[who].driven.get(&id) else {
             return Err(Stop);
@@ -188,7 +192,8 @@ impl NovaWorld {
         }
     }
 
-    /// Somebody else has written the row: if it is still ours, what they wrote counts.
+    /// Another process has written the row. If the row still belongs to this scheduler, the written
+    /// record replaces the one in memory.
     fn reload(&mut self, who: usize, id: Uuid) -> Result<(), Stop> {
         let owner = self.schedulers[who].owner();
         let row = self.ledger.rows.get(&id).cloned();
@@ -209,7 +214,8 @@ impl NovaWorld {
         }
     }
 
-    /// Another scheduler goes on with it; whoever waited here is answered there, if it has the message, too.
+    /// Another scheduler continues with the record. The caller that waits here is answered there,
+    /// if that scheduler has the message, too.
     fn let_go(&mut self, who: usize, id: Uuid) {
         if let Some(driven) = self.schedulers[who].driven.remove(&id)
             && let Some(n) = driven.caller

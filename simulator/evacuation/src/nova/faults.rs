@@ -20,7 +20,7 @@ impl NovaWorld {
             Op::Lie => {
                 if self.placement.touch(b as usize) {
                     self.fault(Fault::PlacementChanged, || {
-                        "somebody else writes an allocation once more".to_owned()
+                        "another process writes an allocation once more".to_owned()
                     });
                 }
             }
@@ -124,7 +124,7 @@ impl NovaWorld {
         }
     }
 
-    /// Whoever asked goes away, or the instance is deleted while it is being scheduled.
+    /// The caller goes away, or its instance is deleted during scheduling.
     fn cancel(&mut self, a: u32, b: u32) {
         let waiting = self.unsettled.iter().copied();
         let waiting: Vec<usize> = waiting
@@ -133,7 +133,7 @@ impl NovaWorld {
         let Some(n) = waiting.get(a as usize % waiting.len().max(1)).copied() else {
             return;
         };
-        self.fault(Fault::Cancelled, || "whoever asked goes away".to_owned());
+        self.fault(Fault::Cancelled, || "the caller goes away".to_owned());
         if b.is_multiple_of(2) {
             self.requests[n].waits = false;
         } else {

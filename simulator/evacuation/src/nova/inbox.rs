@@ -51,7 +51,7 @@ impl NovaWorld {
         }
     }
 
-    /// A report about a record that another scheduler drives, or nobody.
+    /// Handles a report about a record that this scheduler does not drive.
     fn write_elsewhere(&mut self, who: usize, body: &Body) -> bool {
         let server = body.server_id();
         let open = self

@@ -21,7 +21,7 @@ pub(super) struct Row {
 pub(super) enum Written {
     /// The row has this version now.
     Updated(u64),
-    /// Somebody else has written it.
+    /// Another scheduler has written the row.
     Lost,
     /// The ledger cannot be written, or did not say that it was.
     Away,
@@ -79,7 +79,7 @@ impl Ledger {
         countdown(&mut self.fail_after) || self.away
     }
 
-    /// A write was done; what whoever asked hears of it.
+    /// The answer to a write that was done, as its writer receives it.
     fn say(&mut self, written: Written) -> Written {
         if countdown(&mut self.lose_after) {
             self.lost = true;

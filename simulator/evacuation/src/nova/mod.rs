@@ -1,5 +1,6 @@
-//! The world of OpenStack mode: Placement, a ledger that several schedulers share, callers who wait for an answer, agents, and the record of
-//! a preemption (`ebbtide-preemption`) that whoever owns its row drives.
+//! The world of OpenStack mode: Placement, a ledger that several schedulers share, callers that
+//! wait for an answer, and agents. The owner of a row in the ledger drives its record of a
+//! preemption (`ebbtide-preemption`).
 
 mod act;
 mod adopt;

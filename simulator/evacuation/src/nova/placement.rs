@@ -1,6 +1,7 @@
-//! Placement of Nova's world: the model that is checked against a real one (`ebbtide-placement-model`),
-//! under the client and the code with which a scheduler swaps, reads, gives back and claims
-//! (`ebbtide-openstack`, `ebbtide-swap`). Every question and answer of theirs can be lost.
+//! Placement of Nova's world: the model that is checked against a real one
+//! (`ebbtide-placement-model`), under the client and the code with which a scheduler swaps, reads,
+//! gives back and claims (`ebbtide-openstack`, `ebbtide-swap`). Every question and answer of theirs
+//! can be lost.
 
 use ebbtide_openstack::transport::{Exchange, Sent, Silence, Transport};
 use ebbtide_openstack::{AdapterOptions, Effect, NewClaim, Resources, Session};
@@ -37,7 +38,7 @@ struct Ills {
     silent: bool,
     /// The next question is not heard.
     away: bool,
-    /// Broken on purpose: old generations are taken, and nobody counts.
+    /// Broken on purpose: Placement accepts old generations and does not check capacity.
     careless: bool,
 }
 
@@ -113,7 +114,8 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// Hosts of so many VCPUs. `careless`: old generations are taken, and nobody counts.
+    /// Hosts with the given numbers of VCPUs. `careless`: Placement accepts old generations and
+    /// does not check capacity.
     pub(super) fn new(capacity: Vec<u64>, careless: bool) -> Self {
         let mut model = Model::new();
         for (host, vcpus) in capacity.iter().enumerate() {
@@ -176,7 +178,7 @@ impl Placement {
         }
     }
 
-    /// Somebody else writes the same once more: only the generation is another.
+    /// Another writer repeats the write of an allocation, so that only its generation changes.
     pub(super) fn touch(&mut self, n: usize) -> bool {
         let count = self.consumers.len().max(1);
         let Some((consumer, held)) = self.consumers.iter().nth(n % count) else {

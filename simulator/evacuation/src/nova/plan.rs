@@ -1,4 +1,5 @@
-//! A request on its way: claimed where there is room, else a preemption, decided by the engine, of the cheapest victims of one host.
+//! A request on its way: claimed where there is room, else a preemption, decided by the engine, of
+//! the cheapest victims of one host.
 
 use super::drive::Driven;
 use super::ledger::Written;
@@ -129,7 +130,8 @@ impl NovaWorld {
         self.write_down(who, n, record, 0);
     }
 
-    /// Writes a new row. A ledger that is away, or does not answer, is asked again while the caller waits.
+    /// Writes a new row. A ledger that is away, or does not answer, is asked again while the caller
+    /// waits.
     fn write_down(&mut self, who: usize, n: usize, record: Preemption, tries: u32) {
         let id = record.id;
         let written = self.ledger.insert(self.schedulers[who].owner(), &record);
@@ -153,13 +155,14 @@ impl NovaWorld {
                 self.schedulers[who].leaving = self.ledger.victims();
                 self.decide(who, n);
             }
-            // The message went to another scheduler while the ledger did not answer: that one answers.
+            // The message went to another scheduler while the ledger did not answer: that one
+            // answers.
             Written::RequestTaken => {
                 if !self.go_on(who, n, false) {
                     self.decide(who, n);
                 }
             }
-            // Nobody is evicted without the ledger.
+            // Without the ledger no server is evicted.
             _ if tries >= TRIES => self.answer(who, n, None),
             _ => {
                 self.schedulers[who].rests = true;
@@ -187,8 +190,9 @@ impl NovaWorld {
         moved
     }
 
-    /// What the newcomer does not need of its victims they go on holding in Placement until they are gone, so that nobody else is given
-    /// room in which one of them still runs. In the order of the plan, as the Nova service does it.
+    /// The victims keep in Placement what the newcomer does not need, until they are gone.
+    /// Otherwise another instance could get capacity on which a victim still runs. The order is
+    /// that of the plan, as in the Nova service.
     fn keep_the_rest(&self, victims: &mut [Victim], host: usize, needed: u64) {
         let needed = i64::try_from(needed).unwrap_or(i64::MAX);
         let missing = needed.saturating_sub(self.balance(host)).max(0);

@@ -44,9 +44,11 @@ pub(super) struct Scheduler {
     /// When it said last that it lives.
     pub(super) beat_at: Option<Timestamp>,
     pub(super) driven: BTreeMap<Uuid, Driven>,
-    /// Records that are being written for the first time, with the request and how often that was tried.
+    /// Records that are being written for the first time, with the request and how often that was
+    /// tried.
     pub(super) writing: BTreeMap<Uuid, (usize, Preemption, u32)>,
-    /// Requests that it has and whose record it could not get yet; true where it may be taken from somebody who has the request, too.
+    /// Requests that this scheduler holds and whose record it could not take over yet. True if it
+    /// may take the record from another scheduler that also has the request.
     pub(super) going_on: VecDeque<(usize, bool)>,
     /// Victims of open rows, as it saw them last.
     pub(super) leaving: BTreeSet<Uuid>,
@@ -263,7 +265,8 @@ impl NovaWorld {
         self.look_at_hosts();
     }
 
-    /// What hosts have done to guests, held against the ledger; who is gone has gone from Nova, too.
+    /// What hosts have done to guests, held against the ledger; who is gone has gone from Nova,
+    /// too.
     pub(super) fn look_at_hosts(&mut self) {
         for (host, deed) in self.deeds() {
             let (id, server, ends) = match deed {
@@ -280,21 +283,21 @@ impl NovaWorld {
         let name = self.agents[host].name.clone();
         let what = if ends { "ended" } else { "told of its end" };
         let Some(record) = self.told.get(&id).copied() else {
-            let what =
-                format!("{name}: a guest is {what} for an evacuation of which nobody was told");
-            return self.fail(Promise::NobodyDiesForNothing, what);
+            let what = format!("{name}: a guest is {what} for an evacuation without a notice");
+            return self.fail(Promise::NoEndForNothing, what);
         };
         let row = self.ledger.record(record);
         let victims = row.map(|r| r.victims.as_slice()).unwrap_or_default();
         let spared = victims
             .iter()
             .any(|v| v.evacuation.0 == id && v.state == VictimState::Spared);
-        // Of an agent that stayed silent nobody knows anything; but it must have been asked to let its victim live.
+        // The fate of the victim is unknown after an agent was silent. But a spare must have been
+        // sent to that agent.
         let failed = victims
             .iter()
             .any(|v| v.evacuation.0 == id && matches!(v.state, VictimState::Failed { .. }));
         let unknown = failed && self.spares.contains(&id);
-        // Nobody is told where nobody is any more.
+        // A notice about an instance that is already gone harms no tenant.
         let there = ends || self.instances.contains_key(&server.0);
         if !there {
             return;
@@ -309,7 +312,7 @@ impl NovaWorld {
                 "{name}: {} is {what} although {why}",
                 self.story.of(server.0)
             );
-            return self.fail(Promise::NobodyDiesForNothing, what);
+            return self.fail(Promise::NoEndForNothing, what);
         }
         self.tell(|s| format!("{name}: {} is {what}", s.of(server.0)));
     }

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The fault of what a start that was given up may have left (`docs/evacuation.md`).
 const REMAINS: &str = "EB-FAULT-004";
 
-/// Whether a server takes its room. One that had been stopped or hibernated before its owner deleted it takes at most its disk.
+/// Whether a server takes its room. One that had been stopped or hibernated before its owner
+/// deleted it takes at most its disk.
 pub(super) fn holds_room(server: &Server) -> bool {
     let ended = server.status == ServerStatus::Deleting && server.ended_at.is_some();
     server.status.holds_room() && !ended
@@ -36,8 +37,9 @@ impl RegionWorld {
 
     fn check_server(&mut self, server: &Server) {
         let before = self.database.server(server.id).map(|s| s.status);
-        // A place that was only reserved, and given back, may be asked for again by the same hand; and what a start that was given up may
-        // have left is looked after again whenever it is heard of again.
+        // A place that was only reserved, and given back, may be asked for again by the same hand;
+        // and what a start that was given up may have left is looked after again whenever it is
+        // heard of again.
         let remains = server.fault.as_ref().is_some_and(|f| f.code == REMAINS);
         let again = before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone();
         if again && !server.external && !remains {
@@ -49,7 +51,7 @@ impl RegionWorld {
         if server.status == ServerStatus::Error && server.fault.is_none() {
             self.fail(
                 Promise::Explained,
-                "a server is in error, and nobody says why".to_owned(),
+                "a server is in error without a reason".to_owned(),
             );
         }
         if let Some(place) = self.tenants.of.get(&server.id).copied() {
@@ -84,7 +86,7 @@ impl RegionWorld {
         if asks && !explained {
             self.fail(
                 Promise::Explained,
-                format!("an evacuation is {}, and nobody says why", evacuation.state),
+                format!("an evacuation is {} without a reason", evacuation.state),
             );
         }
         if evacuation.spare_requested && !spared && was.is_none_or(|s| !s.is_final()) {
@@ -100,15 +102,16 @@ impl RegionWorld {
                 .any(|c| matches!(c, Change::Enqueue(m) if spares(m)));
             if !said {
                 self.fail(
-                    Promise::NobodyDiesForNothing,
+                    Promise::NoEndForNothing,
                     "a victim is to be spared, and its agent is not told".to_owned(),
                 );
             }
         }
     }
 
-    /// Who was chosen: a preemptible one, for a normal one, and not a second time while the first is under way. So nobody who makes others
-    /// leave can be made to leave for them, and no chain of preemptions comes back.
+    /// Checks who was chosen: a preemptible victim, for a normal preemptor, and not a second time
+    /// while its first evacuation is under way. So a preemptor is never a victim itself, and chains
+    /// of preemptions cannot form a cycle.
     fn check_chosen(&mut self, evacuation: &Evacuation, changes: &[Change]) {
         let kind = |id: ServerId| {
             let written = changes.iter().rev().find_map(|change| match change {
@@ -133,8 +136,10 @@ impl RegionWorld {
         let twice = others
             .any(|e| e.id != evacuation.id && e.victim_id == evacuation.victim_id && !over(e.id));
         if !right {
-            let what = "somebody leaves who is not preemptible, or for somebody who is".to_owned();
-            self.fail(Promise::NobodyDiesForNothing, what);
+            let what =
+                "a server that is not preemptible is evicted, or one for a preemptible request"
+                    .to_owned();
+            self.fail(Promise::NoEndForNothing, what);
         } else if twice {
             let what = "a victim is chosen while it is leaving already".to_owned();
             self.fail(Promise::NoVictimTooMany, what);
@@ -162,15 +167,15 @@ impl RegionWorld {
         self.check_room_of_comebacks();
     }
 
-    /// Nobody hears of its end before the claim on its room is durable.
+    /// Checks that a victim gets its notice only after the claim on its capacity is durable.
     fn check_notice(&mut self, message: &OutboxMessage, id: EvacuationId, changes: &[Change]) {
-        // A transaction may change its mind: what it takes back itself nobody has heard.
+        // A transaction may withdraw a message that it has added. Such a message is never sent.
         if !self.database.outbox.iter().any(|m| m.id == message.id) {
             return;
         }
         let Some(evacuation) = self.database.evacuation(id) else {
             return self.fail(
-                Promise::NobodyDiesForNothing,
+                Promise::NoEndForNothing,
                 "a notice of an evacuation that is not durable".to_owned(),
             );
         };
@@ -188,20 +193,21 @@ impl RegionWorld {
             matches!(&told, Ok(Body::Notice(notice)) if notice.grace_seconds < evacuation.grace);
         if hurried {
             let what = "a notice gives less time than the victim was promised".to_owned();
-            return self.fail(Promise::NobodyDiesForNothing, what);
+            return self.fail(Promise::NoEndForNothing, what);
         }
         let written = changes
             .iter()
             .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id));
         if !claims || evacuation.state.is_final() || evacuation.spare_requested || !written {
             self.fail(
-                Promise::NobodyDiesForNothing,
+                Promise::NoEndForNothing,
                 "a notice without a claim on the room".to_owned(),
             );
         }
     }
 
-    /// The time of its notice has come: its lifetime less its grace period is over, by the clock of a scheduler, which may be wrong.
+    /// The time of its notice has come: its lifetime less its grace period is over, by the clock of
+    /// a scheduler, which may be wrong.
     fn has_lived_long(&self, evacuation: &Evacuation) -> bool {
         let victim = self.database.server(evacuation.victim_id);
         let lifetime = victim.and_then(|v| v.flavor.properties().ok()?.max_lifetime);

@@ -1,4 +1,5 @@
-//! What must hold when somebody comes back, and that everybody does for whom there is room.
+//! Checks of servers that come back after an evacuation, and the check that every one comes back
+//! for which there is capacity.
 
 use super::checks::holds_room;
 use super::world::RegionWorld;
@@ -38,7 +39,7 @@ impl RegionWorld {
             && has_it(before.host.as_deref())
     }
 
-    /// Before they are written: nobody too early, nobody elsewhere.
+    /// Before the write: no server comes back too early, or on a host that does not keep it.
     pub(super) fn check_comebacks(&mut self, changes: &[Change]) {
         for (server, before) in self.told_to_go_on(changes) {
             self.resumed += 1;
@@ -71,7 +72,7 @@ impl RegionWorld {
                 && free < 0
             {
                 let what = format!(
-                    "{host}: somebody comes back, and {} of {capacity} VCPUs are promised or taken",
+                    "{host}: a server comes back, and {} of {capacity} VCPUs are promised or taken",
                     capacity - free
                 );
                 self.fail(Promise::NoRoomTwice, what);
@@ -79,7 +80,8 @@ impl RegionWorld {
         }
     }
 
-    /// VCPUs of a host that nobody has, keeps or was promised, and all that it has. `None` if it has lied about that.
+    /// Free VCPUs of a host, without those that a server has, keeps or was promised, and the total.
+    /// `None` if a heartbeat of the host was wrong.
     fn free_beyond_promises(&self, host: &str) -> Option<(i64, i64)> {
         let place = self.agents.iter().position(|a| a.name == host)?;
         if self.liars[place] {
@@ -94,7 +96,8 @@ impl RegionWorld {
         Some((capacity - taken, capacity))
     }
 
-    /// Whether a server that comes back fits into what is free, and the reserve is left. False for a host that has lied about that.
+    /// Whether a server that comes back fits into what is free, and the reserve is left. False for
+    /// a host that has lied about that.
     fn has_room_for(&self, server: &Server, host: &str) -> bool {
         let Some((free, capacity)) = self.free_beyond_promises(host) else {
             return false;
@@ -108,7 +111,8 @@ impl RegionWorld {
         1000 * free - reserve >= 1000 * i64::from(server.flavor.vcpus)
     }
 
-    /// A host that shares the storage of a server that waits, and has room for it, and nobody who waits there could keep that for itself.
+    /// A host that shares the storage of a waiting server and has capacity for it. No server may
+    /// wait on that host, because it could reserve the capacity for itself.
     fn could_go_on_elsewhere(&self, server: &Server, own: &str) -> Option<&str> {
         server.kept_in()?;
         let waits_on = |host: &str| {
@@ -127,7 +131,7 @@ impl RegionWorld {
         others.find(|host| self.has_room_for(server, host))
     }
 
-    /// A token that nobody needs any more, or that a server waits for and cannot have.
+    /// A token that no server needs any more, or that a server waits for and cannot have.
     pub(super) fn token_astray(&self) -> Option<String> {
         let shared = self
             .agents
@@ -147,7 +151,8 @@ impl RegionWorld {
                 .agents
                 .iter()
                 .find(|a| Some(&a.name) == s.host.as_ref());
-            // A guest that was lost before its start was reported is no token's fault: who let it go on last has it.
+            // A guest that was lost before its start was reported is no token's fault: who let it
+            // go on last has it.
             let lost = |a: &Agent| {
                 let shared = a.hypervisor.shared.as_ref();
                 shared.is_some_and(|shared| shared.has_lost(s.id))
@@ -160,13 +165,13 @@ impl RegionWorld {
         });
         astray.map(|s| {
             format!(
-                "{} waits, and nobody can have its token",
+                "{} waits, and no host can have its token",
                 self.story.of(s.id.0)
             )
         })
     }
 
-    /// Somebody who waits although there is room.
+    /// A server that waits although there is capacity for it.
     pub(super) fn could_come_back(&self) -> Option<String> {
         for server in self.database.servers.values() {
             let Some(host) = server

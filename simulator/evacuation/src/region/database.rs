@@ -1,4 +1,5 @@
-//! The database: what is durable. A list of changes is applied as a whole or not at all, and only for whoever holds the lease.
+//! The database: what is durable. It applies a list of changes as a whole or not at all, and only
+//! for the holder of the lease.
 
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
@@ -51,7 +52,7 @@ pub(crate) struct Database {
     pub(crate) fail_after: Option<u32>,
     /// A commit's answer is lost after so many.
     pub(crate) lose_after: Option<u32>,
-    /// Broken on purpose: nobody looks at the lease.
+    /// Broken on purpose: the database does not check the lease.
     pub(crate) unfenced: bool,
     /// What each commit changed: those who are active beside the one that wrote it follow that.
     pub(crate) log: Vec<Vec<Change>>,
@@ -87,7 +88,7 @@ impl Database {
         Commit::Written
     }
 
-    /// Whether this is the present lease, or nobody looks.
+    /// Whether this is the present lease. Always true if the lease is not checked.
     pub(crate) fn is_led_by(&self, who: usize, epoch: u64) -> bool {
         self.unfenced || self.lease.holder == Some(who) && self.lease.epoch == epoch
     }
@@ -161,7 +162,8 @@ impl Database {
                     let line = self.prices.entry(p.flavor_id).or_default();
                     line.insert(p.at, p.clone());
                 }
-                // Decisions and past lives are read by people only; the world has no aggregates, and deletes no flavors.
+                // Decisions and past lives are read by people only; the world has no aggregates,
+                // and deletes no flavors.
                 Change::PutDecision(_)
                 | Change::PutLife(_)
                 | Change::PutAggregate(_)

@@ -1,4 +1,5 @@
-//! No victim too many: every decision that takes room from somebody is held against plain arithmetic over what is durable.
+//! No victim too many: the simulator compares every decision with victims with plain arithmetic
+//! over the durable state.
 
 use super::checks::holds_room;
 use super::world::RegionWorld;
@@ -21,7 +22,7 @@ impl RegionWorld {
                 if none.reason.is_empty() {
                     self.fail(
                         Promise::Explained,
-                        "no valid host, and nobody says why".to_owned(),
+                        "no valid host without a reason".to_owned(),
                     );
                 }
             }
@@ -32,7 +33,8 @@ impl RegionWorld {
                         "the search did not end, in a world of a few hosts".to_owned(),
                     );
                 }
-                // Within other transactions more has changed before the decision than what is durable shows.
+                // Within other transactions more has changed before the decision than what is
+                // durable shows.
                 if self.only_asked && placements.iter().any(|p| !p.victims.is_empty()) {
                     self.check_victims(decision, placements);
                 }
@@ -77,8 +79,9 @@ impl RegionWorld {
         self.check_cost(decision, placements, vcpus);
     }
 
-    /// No set of victims is cheaper, on whatever host: everything is tried. Who may not be chosen for a reason that is not to be seen here is
-    /// left out, so the engine may find something cheaper, never something dearer.
+    /// No set of victims is cheaper, on whatever host: everything is tried. Who may not be chosen
+    /// for a reason that is not to be seen here is left out, so the engine may find something
+    /// cheaper, never something dearer.
     fn check_cost(&mut self, decision: &Decision, placements: &[Placement], vcpus: i64) {
         if decision.request.group_id.is_some() || !self.database.budgets.is_empty() {
             return;
@@ -116,7 +119,8 @@ impl RegionWorld {
     /// Who can certainly be a victim on a host.
     fn certain_candidates(&self, host: &str, now: Timestamp) -> Vec<Candidate> {
         let rests = |id: ServerId| {
-            // It may have been claimed long ago: as long as the broker is away nobody gives up.
+            // The evacuation may have been claimed long ago: while the broker is away, the
+            // scheduler does not give up a notice. So the time of its end counts.
             let mut ended = self.database.ended.values();
             ended.any(|e| {
                 let lately = e.ended_at.is_some_and(|at| at.plus(LONG) > now);
@@ -144,8 +148,9 @@ impl RegionWorld {
             .collect()
     }
 
-    /// VCPUs that will be free on a host once everybody has left who is leaving and everybody has come who was promised room, and what
-    /// each server there takes. `None` for a host about which somebody has lied.
+    /// VCPUs that will be free on a host after every leaving server has left and every promised
+    /// server has come, and what each server there takes. `None` if a heartbeat of the host was
+    /// wrong.
     fn future_room(
         &self,
         host: &str,

@@ -4,7 +4,8 @@ use super::world::RegionWorld;
 use crate::violation::Promise;
 use ebbtide_model::ServerStatus;
 
-/// Longer than all limits of a world one after the other: three hosts that are tried, each with its notices, graces and starts.
+/// Longer than all limits of a world one after the other: three hosts that are tried, each with its
+/// notices, graces and starts.
 const SECONDS: u32 = 400;
 /// At least so long: two heartbeats and a dead host.
 const AT_LEAST: u32 = 45;
@@ -36,7 +37,7 @@ impl RegionWorld {
     /// What is not over yet.
     fn left_undone(&self) -> Option<String> {
         if self.leader().is_none() {
-            return Some("nobody leads".to_owned());
+            return Some("no scheduler leads".to_owned());
         }
         if let Some(e) = self.database.active.values().next() {
             return Some(format!(

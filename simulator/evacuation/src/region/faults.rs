@@ -82,11 +82,11 @@ impl RegionWorld {
         }
     }
 
-    /// Whoever asked goes away while the request is under way.
+    /// The caller goes away while its request is under way.
     fn cancel(&mut self, a: u32) {
         let waits = |status| matches!(status, ServerStatus::Waiting | ServerStatus::Building);
         if let Some(id) = self.some_server(a, waits) {
-            self.fault(Fault::Cancelled, || "whoever asked goes away".to_owned());
+            self.fault(Fault::Cancelled, || "the caller goes away".to_owned());
             self.tell_delete(id);
             self.command(Command::DeleteServer(id));
         }

@@ -54,7 +54,8 @@ impl Bids {
         Money::from_micros(BASE * u64::from(vcpus))
     }
 
-    /// The most that somebody pays: from the floor to the ceiling, in steps, so that prices meet bids exactly now and then; or whatever it costs.
+    /// The maximum price of a tenant: from the floor to the ceiling, in steps, so that prices
+    /// sometimes equal bids exactly. `None`: the tenant pays any price.
     pub(super) fn next(&mut self, vcpus: u32) -> Option<Money> {
         let percent = u64::from(20 + 20 * self.chance.below(10));
         let bids = self.chance.percent(80);
@@ -80,19 +81,21 @@ impl RegionWorld {
         published.next().or_else(|| self.database.price_of(flavor))
     }
 
-    /// Whether a server's owner pays less than the price at a change of a transaction. Without a price it is what the flavor says.
+    /// Whether a server's owner pays less than the price at a change of a transaction. Without a
+    /// price it is what the flavor says.
     fn is_outbid(&self, server: &Server, changes: &[Change], at: usize) -> bool {
         let price = self.price_then(server.flavor.id, changes, at);
         let price = price.unwrap_or_else(|| Bids::base(server.flavor.vcpus));
         self.config.market.enabled && server.max_price.is_some_and(|most| price > most)
     }
 
-    /// Nobody leaves out of bid whose maximum is at or above the price.
+    /// Whether a victim may leave out of bid: only if its maximum is below the price.
     pub(super) fn leaves_out_of_bid(&self, evacuation: &Evacuation, changes: &[Change]) -> bool {
         let here = |c: &Change| matches!(c, Change::PutEvacuation(e) if e.id == evacuation.id);
         let at = changes.iter().position(here).unwrap_or(changes.len());
         let victim = self.database.server(evacuation.victim_id);
-        // Somebody may wait for its room by now: an evacuation that is under way serves whoever needs it.
+        // A preemptor may wait for the capacity by now: an evacuation that is under way serves any
+        // server that needs it.
         victim.is_some_and(|victim| self.is_outbid(victim, changes, at))
     }
 
@@ -111,12 +114,13 @@ impl RegionWorld {
         }
     }
 
-    /// Nobody is taken in, or comes back, who does not pay.
+    /// Checks that no server is admitted or comes back whose maximum price is below the price.
     fn check_entry(&mut self, server: &Server, changes: &[Change], at: usize) {
         let before = self.database.server(server.id);
         let back = server.status == ServerStatus::Building
             && before.is_some_and(Server::waits_to_come_back);
-        // One that had been forgotten and is found is as it was when it was taken in; one in error got no place.
+        // One that had been forgotten and is found is as it was when it was taken in; one in error
+        // got no place.
         let taken_in = !matches!(server.status, ServerStatus::Active | ServerStatus::Error);
         let new = before.is_none() && taken_in;
         if (back || new) && self.is_outbid(server, changes, at) {
@@ -128,10 +132,11 @@ impl RegionWorld {
         }
     }
 
-    /// Prices stay within bounds, and each is later than the one before: what is read anew is what was known.
+    /// Prices stay within bounds, and each is later than the one before: what is read anew is what
+    /// was known.
     fn check_price(&mut self, point: &PricePoint) {
         let Some(flavor) = self.database.flavors.get(&point.flavor_id) else {
-            let what = format!("a price of {}, which nobody knows", point.flavor);
+            let what = format!("a price of {}, which is unknown", point.flavor);
             return self.fail(Promise::MemoryIsDurable, what);
         };
         let base = Bids::base(flavor.vcpus).micros();
@@ -154,7 +159,8 @@ impl RegionWorld {
         }
     }
 
-    /// A life that ended out of bid is one whose server had to leave for that, and its bill says so.
+    /// A life that ended out of bid is one whose server had to leave for that, and its bill says
+    /// so.
     fn check_life(&mut self, life: &PastLife, changes: &[Change]) {
         let of_it =
             |e: &Evacuation| e.victim_id == life.server_id && e.cause == EvacuationCause::OutOfBid;
@@ -167,8 +173,8 @@ impl RegionWorld {
             .values()
             .chain(self.database.ended.values());
         if life.end == LifeEnd::OutOfBid && !written && !known.into_iter().any(of_it) {
-            let what = "a life ended out of bid, and nobody was told to leave for that".to_owned();
-            self.fail(Promise::NobodyDiesForNothing, what);
+            let what = "a life ended outbid without a notice".to_owned();
+            self.fail(Promise::NoEndForNothing, what);
         }
         let Some(flavor) = self
             .database
@@ -194,7 +200,8 @@ impl RegionWorld {
         };
         let line = ebbtide_market::PriceLine::new(&points);
         let wrong = hours(&billed, Some(&line), life.ended_at).any(|hour| {
-            // By their own words: the price at the beginning of the hour, and nothing for one that the provider broke off.
+            // By their own words: the price at the beginning of the hour, and nothing for one that
+            // the provider broke off.
             let begun = |point: &&PricePoint| point.at <= hour.from;
             let price = points.iter().rev().find(begun).map(|point| point.price);
             let whole = life.ended_at.millis_since(hour.from) >= 3_600_000;
@@ -219,7 +226,7 @@ impl RegionWorld {
         !self.is_outbid(server, &[], 0)
     }
 
-    /// Somebody who does not pay and stays.
+    /// A server that stays although its maximum price is below the price.
     pub(super) fn stays_unpaid(&self) -> Option<String> {
         let mut servers = self.database.servers.values();
         let stays = servers.find(|s| {

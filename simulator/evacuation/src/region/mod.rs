@@ -1,4 +1,5 @@
-//! The world of the standalone region: schedulers of which one leads, a database, a broker, hosts with their agents, tenants.
+//! The world of the standalone region: schedulers of which one leads, a database, a broker, hosts
+//! with their agents, tenants.
 
 mod checks;
 mod comebacks;

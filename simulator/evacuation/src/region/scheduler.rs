@@ -1,4 +1,5 @@
-//! A scheduler of the standalone region: the real region in a shell with a lease, or a stand-by without one.
+//! A scheduler of the standalone region: the real region in a shell with a lease, or a stand-by
+//! without one.
 
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{EvacuationId, MessageId, Timestamp};
@@ -32,7 +33,8 @@ pub(crate) struct Scheduler {
     pub(crate) skew: i64,
     /// The epoch of the lease that it believes to have.
     pub(crate) epoch: Option<u64>,
-    /// `None` without a lease, and after a commit that failed until the database could be read again.
+    /// `None` without a lease, and after a commit that failed until the database could be read
+    /// again.
     pub(crate) region: Option<Region>,
     /// How much of the database's log the region contains.
     pub(crate) seen: usize,
@@ -66,7 +68,8 @@ impl Scheduler {
         self.up && !self.paused && !self.rests
     }
 
-    /// It has the lease, as far as it knows: it reads reports and sends messages, and if it is alone, it decides.
+    /// It has the lease, as far as it knows: it reads reports and sends messages, and if it is
+    /// alone, it decides.
     pub(crate) fn leads(&self) -> bool {
         self.works() && self.epoch.is_some()
     }

@@ -1,4 +1,5 @@
-//! What the scheduler's service does around the region: leads by a lease, commits, sends what is durable, reads reports.
+//! What the scheduler's service does around the region: leads by a lease, commits, sends what is
+//! durable, reads reports.
 
 use super::database::Commit;
 use super::world::RegionWorld;
@@ -16,7 +17,7 @@ const THOROUGH: u64 = 64;
 /// So is what was restored, as often.
 const THOROUGH_RESTORED: u64 = 8;
 
-/// The changes could not be written, or nobody knows: nothing is answered.
+/// The changes were not written, or the result is unknown. The scheduler answers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotWritten;
 
@@ -105,7 +106,8 @@ impl RegionWorld {
         }
     }
 
-    /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is checked.
+    /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is
+    /// checked.
     pub(super) fn input(&mut self, who: usize, inputs: Vec<Input>) -> Result<Replies, NotWritten> {
         if self.shared {
             return self.turn(who, inputs, false);
@@ -238,7 +240,7 @@ impl RegionWorld {
         }
     }
 
-    /// Broken on purpose: whoever does not pay has no time.
+    /// Broken on purpose: a victim that is out of bid gets a grace period of 0 seconds.
     fn take_time_from_outbid(&self, changes: &mut [Change]) {
         let outbid: Vec<_> = changes
             .iter()
@@ -289,7 +291,7 @@ impl RegionWorld {
             && self.database.evacuation(notice.evacuation_id).is_none()
         {
             self.fail(
-                Promise::NobodyDiesForNothing,
+                Promise::NoEndForNothing,
                 "a notice is sent, and its evacuation is not durable".to_owned(),
             );
         }
@@ -298,7 +300,8 @@ impl RegionWorld {
         self.broker.agents[host].push_back(parsed);
     }
 
-    /// Sends the next message for a host. `lost`: the broker has it, and its confirmation does not arrive.
+    /// Sends the next message for a host. `lost`: the broker has it, and its confirmation does not
+    /// arrive.
     pub(super) fn send_one(&mut self, who: usize, host: usize, lost: bool) -> bool {
         if !self.schedulers[who].works() || !self.broker.up {
             return false;

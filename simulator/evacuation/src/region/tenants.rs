@@ -14,9 +14,9 @@ use ebbtide_region::{Command, CreateServers, Ids, Input, Reply};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
-/// Nobody asks again more often than that.
+/// Maximum number of times that a tenant sends a request.
 const TRIES: u32 = 4;
-/// Nor for longer than this.
+/// How long a tenant repeats a request.
 const PATIENCE: Seconds = Seconds(300);
 
 /// One request of a tenant.
@@ -156,8 +156,8 @@ impl RegionWorld {
         self.ask(self.tenants.requests.len() - 1);
     }
 
-    /// Owners give up normal servers before they fill the region: a region without preemptible ones has nothing to tell. What is in error
-    /// goes, too.
+    /// Owners give up normal servers before they fill the region: a region without preemptible ones
+    /// has nothing to tell. What is in error goes, too.
     fn make_way(&mut self, b: u32) {
         let capacity: u64 = self.agents.iter().map(|a| a.hypervisor.vcpus()).sum();
         let mut normal = 0;
@@ -222,7 +222,8 @@ impl RegionWorld {
                 }
             )
         });
-        // Every other request is decided before its turn, on what the scheduler knew last; what comes of that cannot be foretold here.
+        // Every other request is decided before its turn, on what the scheduler knew last; what
+        // comes of that cannot be foretold here.
         let early = self.shared && place.is_multiple_of(2);
         let ready = !early && (!self.shared || self.catch_up(who));
         let foreseen = match ready {
@@ -284,13 +285,14 @@ impl RegionWorld {
         }
     }
 
-    /// Whoever has no answer asks again.
+    /// A tenant without an answer repeats its request.
     pub(super) fn retry_requests(&mut self) {
         if self.answers().is_some()
             && self.tenants.chance.percent(60)
             && let Some(place) = self.tenants.unanswered.pop_front()
         {
-            // The region remembers what is gone for ten minutes; nobody asks again for that long.
+            // The region remembers gone servers for ten minutes. Tenants stop repeating earlier
+            // than that.
             let patient = self.tenants.requests[place].asked_at.plus(PATIENCE) > self.now;
             if patient {
                 self.ask(place);

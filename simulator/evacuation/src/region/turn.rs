@@ -1,4 +1,5 @@
-//! Several schedulers that are active at once: each batch is a turn at the database, in which what the others have written is taken in first.
+//! Several schedulers that are active at once: each batch is a turn at the database, in which what
+//! the others have written is taken in first.
 
 use super::shell::{NotWritten, Replies};
 use super::world::RegionWorld;
@@ -7,7 +8,7 @@ use crate::violation::Promise;
 use ebbtide_region::{Command, Effects, Input, Speculation};
 
 impl RegionWorld {
-    /// Somebody who can be asked: whoever leads, or any of those who are active, in turn.
+    /// A scheduler that answers: the leader, or each of the active schedulers in turn.
     pub(super) fn answers(&mut self) -> Option<usize> {
         if !self.shared {
             return self.leader();
@@ -50,7 +51,7 @@ impl RegionWorld {
         true
     }
 
-    /// Notices that somebody else is on duty.
+    /// Detects that another scheduler is on duty.
     fn look_at_duty(&mut self, who: usize) {
         let Some(epoch) = self.schedulers[who].epoch else {
             return;
@@ -61,7 +62,7 @@ impl RegionWorld {
         }
     }
 
-    /// Somebody else is on duty: nothing is sent any more.
+    /// Another scheduler is on duty: this one stops sending.
     pub(super) fn stand_down(&mut self, who: usize) {
         let scheduler = &mut self.schedulers[who];
         scheduler.epoch = None;
@@ -71,7 +72,8 @@ impl RegionWorld {
         self.tell(|_| format!("{name} finds that another one is on duty, and goes on deciding"));
     }
 
-    /// A batch of inputs in a turn. `early`: what can be decided is decided before it, on what this scheduler knew then.
+    /// A batch of inputs in a turn. `early`: what can be decided is decided before it, on what this
+    /// scheduler knew then.
     pub(super) fn turn(
         &mut self,
         who: usize,

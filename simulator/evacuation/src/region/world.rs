@@ -42,7 +42,8 @@ pub(crate) struct RegionWorld {
     pub(super) commits: u64,
     /// How often a region was read from the database.
     pub(super) restored: u64,
-    /// All schedulers decide, and the lease only says who is on duty; else whoever has the lease decides alone (SQLite).
+    /// True: all schedulers decide, and the lease only says which one is on duty. False: the holder
+    /// of the lease decides alone (SQLite).
     pub(super) shared: bool,
     /// Who was asked last.
     pub(super) asked_last: usize,
@@ -52,11 +53,11 @@ pub(crate) struct RegionWorld {
     pub(crate) conflicts: u64,
     /// The clock of the scheduler that writes.
     pub(super) written_at: Timestamp,
-    /// How often somebody was told to go on.
+    /// How often a server was told to come back.
     pub(super) resumed: u64,
     /// How often that was on another host than the one that had kept it.
     pub(super) moved: u64,
-    /// Hosts to which the transaction that is being written lets somebody come back.
+    /// Hosts on which the current transaction lets a server come back.
     pub(super) coming_back: Vec<String>,
 }
 
@@ -130,7 +131,8 @@ impl RegionWorld {
         let mut agents: Vec<Agent> = (0..hosts)
             .map(|n| {
                 let vcpus = 4 + 2 * u64::from(chance.below(3));
-                // Clocks differ, but by less than the notices' patience: otherwise agents refuse to begin.
+                // Clocks differ, but by less than the notices' patience: otherwise agents refuse to
+                // begin.
                 let skew = i64::from(chance.below(3001)) - 1500;
                 let mut agent = Agent::new(&format!("host-{n}"), vcpus, skew, now);
                 agent.mutation = mutation;
@@ -188,7 +190,8 @@ impl RegionWorld {
         world
     }
 
-    /// The hosts register, one after the other so that their order is that of their names; some regions have a group and a budget.
+    /// The hosts register, one after the other so that their order is that of their names; some
+    /// regions have a group and a budget.
     fn begin(&mut self, chance: &mut Chance) {
         self.lead();
         for host in 0..self.agents.len() {
@@ -266,7 +269,8 @@ impl RegionWorld {
         self.look_at_hosts();
     }
 
-    /// A server that goes on with what was kept of it runs once, under its token, and is not kept meanwhile.
+    /// A server that goes on with what was kept of it runs once, under its token, and is not kept
+    /// meanwhile.
     fn check_shelf(&mut self) {
         let mut runs: BTreeMap<ServerId, &str> = BTreeMap::new();
         let mut wrong = None;
@@ -309,17 +313,16 @@ impl RegionWorld {
         let what = if ends { "ended" } else { "told of its end" };
         match self.database.evacuation(id) {
             None => {
-                let what =
-                    format!("{name}: a guest is {what} for an evacuation that nobody wrote down");
-                self.fail(Promise::NobodyDiesForNothing, what);
+                let what = format!("{name}: a guest is {what} for an evacuation without a record");
+                self.fail(Promise::NoEndForNothing, what);
             }
             Some(e) if e.victim_id != server || e.host != name => {
                 let what = format!("{name}: a guest is {what} that the evacuation is not about");
-                self.fail(Promise::NobodyDiesForNothing, what);
+                self.fail(Promise::NoEndForNothing, what);
             }
             Some(e) if ends && e.state == EvacuationState::Spared => {
                 let what = format!("{name}: a guest is ended that was said to be spared");
-                self.fail(Promise::NobodyDiesForNothing, what);
+                self.fail(Promise::NoEndForNothing, what);
             }
             Some(_) => {
                 self.story.fold_id(id.0);
@@ -362,7 +365,7 @@ impl RegionWorld {
         ends
     }
 
-    /// A command to somebody who answers. Refusals are answers.
+    /// Sends a command to a scheduler that answers. A refusal is an answer, too.
     pub(super) fn command(&mut self, command: Command) {
         if let Some(who) = self.answers() {
             let _ = self.input(who, vec![Input::Command(command)]);

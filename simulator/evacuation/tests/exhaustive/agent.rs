@@ -18,7 +18,7 @@ pub(crate) enum Call {
     Good,
     /// Not at all.
     Failed,
-    /// Done, but nobody hears of it in time.
+    /// The call has succeeded, but its answer does not arrive in time.
     DoneUnheard,
 }
 
@@ -48,7 +48,8 @@ fn policy() -> Policy {
     }
 }
 
-/// Feeds the text of a value to a hasher, without the numbers that only count how much has happened.
+/// Feeds the text of a value to a hasher, without the numbers that only count how much has
+/// happened.
 struct Fingerprint<'a, H: Hasher> {
     hasher: &'a mut H,
     skips: bool,
@@ -259,7 +260,8 @@ impl Small {
         self.perform(now, effects);
     }
 
-    /// As the agent's shell: the journal first. What the journal has is what the core knows once all of it is written.
+    /// As the agent's shell: the journal first. What the journal has is what the core knows once
+    /// all of it is written.
     fn perform(&self, now: &mut Now, effects: Vec<Effect>) {
         for effect in &effects {
             if let Effect::Journal(Record::Evacuation(record)) = effect

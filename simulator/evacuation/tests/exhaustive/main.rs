@@ -1,8 +1,10 @@
-//! The small core of an evacuation, explored whole: a claim, its notices and spares, two schedulers, one agent.
+//! The small core of an evacuation, explored whole: a claim, its notices and spares, two
+//! schedulers, one agent.
 //!
-//! The record of the preemption and the mind of the agent are the real ones; what is around them (ledger, Placement, broker, hypervisor,
-//! caller) is as small as it can be. Every order of steps is tried, with every crash between an effect and its being written down, up to
-//! the bounds of each test. `simulator/evacuation` samples much larger worlds.
+//! The record of the preemption and the mind of the agent are the real ones; what is around them
+//! (ledger, Placement, broker, hypervisor, caller) is as small as it can be. Every order of steps
+//! is tried, with every crash between an effect and its being written down, up to the bounds of
+//! each test. `simulator/evacuation` samples much larger worlds.
 
 mod agent;
 mod promises;

@@ -8,7 +8,7 @@ type Holds = fn(&Small, &Now) -> bool;
 /// Promises that hold in every state.
 pub(crate) const PROMISES: &[(&str, Holds)] = &[
     (
-        "nobody dies for nothing, and nothing is done twice",
+        "no server ends for nothing, and nothing is done twice",
         |_, now| now.wrong.is_none(),
     ),
     ("who hears that there is room has it", |_, now| {
@@ -35,7 +35,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
         },
     ),
     (
-        "a victim that stays has its allocations when its row is over, and nobody else has them",
+        "a victim that stays has its allocations when its row is over, and no other consumer has them",
         |model, now| {
             let over = now.row.as_ref().is_some_and(|row| row.finished);
             // After an early answer a victim that left by an earlier evacuation may be asked to
@@ -56,7 +56,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
         },
     ),
     (
-        "the room of a victim that has left is given back to nobody once its row is over",
+        "the room of a victim that has left is given to no consumer once its row is over",
         |_, now| {
             let withdrawn = now
                 .row

@@ -1,4 +1,5 @@
-//! Schedulers and their ledger: as the Nova service does it, a step at a time (`scheduler/nova-service`, `evacuate`).
+//! Schedulers and their ledger: as the Nova service does it, a step at a time
+//! (`scheduler/nova-service`, `evacuate`).
 
 use crate::world::{Broken, Command, HOST, Now, Placement, Report, Small, VICTIM, plan};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
@@ -32,7 +33,7 @@ pub(crate) struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Crash {
     None,
-    /// What was to be done is done, and nobody has written it down.
+    /// The action is done, but not written down.
     BeforeWriting,
 }
 
@@ -125,7 +126,8 @@ impl Small {
         now.held[who] = None;
     }
 
-    /// The message comes to another scheduler; whoever had it does not know.
+    /// The broker redelivers the message to another scheduler. The previous holder does not know
+    /// that.
     pub(crate) fn redeliver(&self, now: &mut Now, who: usize) {
         now.faults += 1;
         now.message = [false; 2];
@@ -173,7 +175,9 @@ impl Small {
         });
     }
 
-    /// Writes what a scheduler has in its hands. Not ours any more: it is read again if somebody only wrote a report into it.
+    /// Writes the record that a scheduler holds. If the version differs, the scheduler reads the
+    /// row again and goes on if the row is still its own: the other scheduler has only written a
+    /// report into it.
     fn write(&self, now: &mut Now, who: usize) -> Result<(), Stop> {
         let (Some(row), Some(held)) = (&mut now.row, &mut now.held[who]) else {
             return Err(Stop);
@@ -209,7 +213,7 @@ impl Small {
         if !held.record.feed(input, time, &self.policy) {
             return Ok(());
         }
-        // Read anew from Placement by whoever adopts the row.
+        // The next owner of the row reads this from Placement again.
         if held.record.state == State::Claimed {
             return Ok(());
         }
@@ -358,7 +362,8 @@ impl Small {
         }
     }
 
-    /// A report reaches a scheduler: whoever drives the record takes it in, anybody else writes it into the row.
+    /// A report reaches a scheduler. The driver of the record takes the report in. Any other
+    /// scheduler writes it into the row.
     pub(crate) fn hear(&self, now: &mut Now, who: usize, report: Report) {
         let (body, time) = (body_of(report), now.time());
         if now.held[who].is_some() {

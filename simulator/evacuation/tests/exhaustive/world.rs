@@ -26,8 +26,9 @@ pub(crate) const SCHEDULERS: usize = 2;
 pub(crate) struct Bounds {
     /// Time ends after so many seconds.
     pub seconds: i64,
-    /// So much goes wrong, in any mixture: a scheduler or the agent dies, the caller's message comes to another scheduler, a row is taken
-    /// over (also from a scheduler that lives), the hypervisor fails, an answer of Placement is lost.
+    /// So much goes wrong, in any mixture: a scheduler or the agent dies, the caller's message
+    /// comes to another scheduler, a row is taken over (also from a scheduler that lives), the
+    /// hypervisor fails, an answer of Placement is lost.
     pub faults: u8,
     /// Each message reaches the agent so often, or less.
     pub deliveries: u8,
@@ -48,7 +49,7 @@ pub(crate) enum Broken {
     NoticeFirst,
     /// The caller is answered before the victim is gone.
     AnswerFirst,
-    /// The caller is answered although somebody else has written the row meanwhile.
+    /// The caller is answered although another scheduler has written the row meanwhile.
     AnswerUnwritten,
     /// What was called off is over before its agent has said that the victim stays.
     SpareIsAnswer,
@@ -159,7 +160,8 @@ pub(crate) enum Step {
     Notice(usize),
     /// A scheduler writes its plan down.
     Begin(usize),
-    /// A scheduler does what is due next. `bool`: of two outcomes that it cannot influence, the worse.
+    /// A scheduler does what is due next. `bool`: of two outcomes that it cannot influence, the
+    /// worse.
     Work(usize, bool, Crash),
     /// The caller's message comes to another scheduler.
     Redeliver(usize),
@@ -236,7 +238,8 @@ impl Hash for Now {
     }
 }
 
-/// Alike for all that is explored from here: what only counts how much has happened is not looked at.
+/// Alike for all that is explored from here: what only counts how much has happened is not looked
+/// at.
 impl PartialEq for Now {
     fn eq(&self, other: &Self) -> bool {
         let fingerprint = |now: &Self| {

@@ -37,7 +37,7 @@ fn chances_and_expectation_are_those_of_the_distribution() {
             let (share, low, high) = chance.seen.unwrap();
             assert!(low <= share && share <= high, "{chance:?}");
         }
-        // Whoever is told is told it as text, and the text says the same.
+        // The answer also contains the model as text, and the text describes the same model.
         let again = Description::parse(&told.model).unwrap().model().unwrap();
         assert!((again.mean_residual(age) - told.expected).abs() < 1e-12);
         let last = told.curve.last().unwrap();
@@ -71,7 +71,8 @@ fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
             "{plan:?}"
         );
         assert!(plan.makespan >= work);
-        // Every hour is a multiple of the grain, so the best plan knows that one, too; a checkpoint that is no multiple of it is planned as a mixture.
+        // Every hour is a multiple of the grain, so the best plan knows that one, too; a checkpoint
+        // that is no multiple of it is planned as a mixture.
         assert!(
             plan.makespan <= plan.hourly * 1.001,
             "job {job} at {age}: {} {}",
@@ -211,7 +212,8 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
         );
         assert!(error.to_string().contains(expected), "{error}");
     }
-    // No server lives for a checkpoint of 24 h and a step. A job that is shorter than a life goes without one; of a longer one it is said that it never ends.
+    // No server lives for a checkpoint of 24 h and a step. A job that is shorter than a life goes
+    // without one; of a longer one it is said that it never ends.
     let long = Question {
         checkpoint: 24.0,
         ..good

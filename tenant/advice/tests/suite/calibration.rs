@@ -1,4 +1,4 @@
-//! A right model is calibrated, a wrong one is not, and nobody is told what was not known.
+//! A correct model is calibrated, a wrong one is not, and no forecast uses later data.
 
 use crate::world::{KEPT, at, lives, model};
 use ebbtide_advice::calibration::{Calibration, backtest};
@@ -75,7 +75,8 @@ fn models_of_the_backtest_know_only_what_was_known_and_are_few() {
         let number = asked.fetch_add(1, Ordering::SeqCst);
         let last = known.all().last().unwrap().hours;
         longest.fetch_max(known.all().len(), Ordering::SeqCst);
-        // The k-th model is of the (k+1)-th sixth of 2400 h: nothing in it is longer than all time before.
+        // The k-th model is of the (k+1)-th sixth of 2400 h: nothing in it is longer than all time
+        // before.
         assert!(last <= 400.0 * (number + 1) as f64);
         None
     });

@@ -48,7 +48,8 @@ fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
             .map(|n| preempted(&name(n), f64::from(n), 3.0))
             .collect()
     };
-    // Nine lives, two projects, or one that has nearly all: the same answer as if there were nobody.
+    // Nine lives, or two projects, or one project with almost all lives: the answer is the same as
+    // without other tenants.
     assert_eq!(with(of(9, 5)), alone);
     assert_eq!(with(of(500, 2)), alone);
     let mut large = of(4, 2);
@@ -87,7 +88,7 @@ fn servers_of_others_that_run_are_not_seen_to_start_live_or_stop() {
         limit: 24.0,
     };
     let before = asked(&all, 200.0);
-    // Started after the last batch: nobody hears of it, nor of how it ends.
+    // The server started after the last batch, so no answer contains its start or its end.
     all.push(runs(198.0, None));
     assert_eq!(asked(&all, 200.0), before);
     all.pop();
@@ -105,7 +106,8 @@ fn batches_close_on_whole_hours() {
     let all = region();
     let mut more = all.clone();
     more.extend((0..12).map(|n| preempted(&format!("other-{}", n % 4), 199.0, 1.25)));
-    // All of them ended at 200.25; at 200.9 nobody is told, at 201 everybody.
+    // All of them ended at 200.25; the answer at 200.9 excludes them, the answer at 201 includes
+    // them.
     let before = asked(&all, 200.0);
     assert_eq!(asked(&more, 200.9), before);
     assert_ne!(asked(&more, 201.0), before);
@@ -202,7 +204,8 @@ fn what_is_told_is_coarse() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// The promise itself, on the pool: a server of another tenant runs, then it ends, then an hour is over. Nothing has changed, or a batch is full.
+    /// The promise itself, on the pool: a server of another tenant runs, then it ends, then an hour
+    /// is over. Nothing has changed, or a batch is full.
     #[test]
     fn a_pool_changes_by_batches_or_not_at_all(
         ends in prop::collection::vec((0.0..50.0f64, 0..4u32), 0..60), launched in 0.0..50.0f64, project in 0..4u32
@@ -217,8 +220,8 @@ proptest! {
         let without = pool(&all, now);
         all.push(Life { ended: None, ..preempted(&name(project), launched, 0.0) });
         let running = pool(&all, now);
-        // What is not in a batch yet is no more than nine, or of few tenants: so one that runs adds itself at most, as long as it had lived when the last
-        // batch closed.
+        // What is not in a batch yet is no more than nine, or of few tenants: so one that runs adds
+        // itself at most, as long as it had lived when the last batch closed.
         prop_assert!(running.followed.len() - without.followed.len() <= 1);
         if let Some(last) = all.last_mut() {
             last.ended = Some((at(now), LifeEnd::Preempted));
@@ -227,7 +230,8 @@ proptest! {
         if (0.001..0.999).contains(&now.fract()) {
             prop_assert!(pool(&all, now) == running);
         }
-        // An hour later a batch is full with it, and ten ends at least have become known at once; or nothing has changed.
+        // An hour later a batch is full with it, and ten ends at least have become known at once;
+        // or nothing has changed.
         let later = pool(&all, now.floor() + 1.0);
         let known = |pool: &Pool| pool.followed.iter().filter(|one| one.seen.ended).count();
         prop_assert!(later == running || known(&later) >= known(&running) + 10);

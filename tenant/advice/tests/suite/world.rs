@@ -31,8 +31,9 @@ pub(crate) fn model(text: &str) -> Box<dyn Lifetime> {
     Description::parse(text).unwrap().model().unwrap()
 }
 
-/// Lives of a model, launched one after another over `span` hours, spread over `projects`; about a share `stopped` is ended by its users, whenever they
-/// have done what they wanted: that has nothing to do with how long the server would have lived. What ends after `span` goes on.
+/// Lives of a model, launched one after another over `span` hours, spread over `projects`; about a
+/// share `stopped` is ended by its users, whenever they have done what they wanted: that has
+/// nothing to do with how long the server would have lived. What ends after `span` goes on.
 pub(crate) fn lives(
     model: &dyn Lifetime,
     count: u32,
@@ -46,7 +47,8 @@ pub(crate) fn lives(
         .map(|n| {
             let launched = span * f64::from(n) / f64::from(count);
             let whole = model.sample(&mut chance);
-            // Their work takes 20 h on average if half of them are to stop; infinitely long if nobody is.
+            // The users' work takes 20 h on average if half of the servers are to be stopped, and
+            // for ever if none is.
             let work = -(1.0 - chance.random::<f64>()).ln() * 20.0 * (1.0 - stopped) / stopped;
             let (hours, end) = if work < whole {
                 (work, LifeEnd::Deleted)

@@ -1,12 +1,14 @@
 //! Carries a plan out: events in, actions out, no clock.
 //!
-//! **The promise.** With copies, and if on-demand instances boot in the rules' time and stay, tasks take no longer than planned, and
-//! [`Executor::wake_at`] is answered in time, every task is done by [`Bag::end`], whatever hibernates, comes back, is interrupted or never starts.
-//! The reason is short: as long as a task is not done, either its backup runs, launched when there was time for all that it has to run; or there
-//! still is time, since its latest start lies ahead.
+//! **The promise.** With copies, and if on-demand instances boot in the rules' time and stay, tasks
+//! take no longer than planned, and [`Executor::wake_at`] is answered in time, every task is done
+//! by [`Bag::end`], whatever hibernates, comes back, is interrupted or never starts. The reason is
+//! short: as long as a task is not done, either its backup runs, launched when there was time for
+//! all that it has to run; or there still is time, since its latest start lies ahead.
 //!
-//! The paper starts backups of hibernating instances only. Then a second hibernation after the latest start, or a first one of an
-//! instance whose tasks end late, breaks the deadline; [`Conduct::paper`] does so, to compare with.
+//! The paper starts backups of hibernating instances only. Then a second hibernation after the
+//! latest start, or a first one of an instance whose tasks end late, breaks the deadline;
+//! [`Conduct::paper`] does so, to compare with.
 
 mod instance;
 
@@ -98,8 +100,9 @@ pub enum OnHibernation {
 pub struct Conduct {
     /// What is done when an instance hibernates.
     pub on_hibernation: OnHibernation,
-    /// Whether backups also start at their latest start when the instance is running: its tasks then have a copy each, and the first that is
-    /// done stops the other. Without, the promise does not hold.
+    /// Whether backups also start at their latest start when the instance is running: its tasks
+    /// then have a copy each, and the first that is done stops the other. Without, the promise does
+    /// not hold.
     pub copies: bool,
 }
 
@@ -139,7 +142,8 @@ pub struct Executor<'a> {
     now: u64,
     primaries: Vec<Instance<'a>>,
     backups: Vec<Instance<'a>>,
-    /// For each backup its instance of the primary map, and the latest start for what is left of its tasks.
+    /// For each backup its instance of the primary map, and the latest start for what is left of
+    /// its tasks.
     covers: Vec<(usize, u64)>,
     /// For each instance of the primary map its first backup and the one after its last.
     covered: Vec<(usize, usize)>,
@@ -189,10 +193,12 @@ impl<'a> Executor<'a> {
         (executor, actions)
     }
 
-    /// Takes in what happened, `at` seconds after the begin. What is repeated or comes too late to matter changes nothing.
+    /// Takes in what happened, `at` seconds after the begin. What is repeated or comes too late to
+    /// matter changes nothing.
     ///
     /// # Errors
-    /// [`BagError::Event`] if time runs backwards, or for an instance or task that is not of the plan.
+    /// [`BagError::Event`] if time runs backwards, or for an instance or task that is not of the
+    /// plan.
     pub fn on(&mut self, at: u64, event: Event) -> Result<Vec<Action>, BagError> {
         let wrong = |problem: String| Err(BagError::Event { at, problem });
         if at < self.now {
@@ -249,7 +255,8 @@ impl<'a> Executor<'a> {
         Ok(actions)
     }
 
-    /// When [`Event::Time`] has to come at the latest, unless another event comes before: the next latest start. `None` if there is none.
+    /// When [`Event::Time`] has to come at the latest, unless another event comes before: the next
+    /// latest start. `None` if there is none.
     #[must_use]
     pub fn wake_at(&self) -> Option<u64> {
         (0..self.backups.len())
@@ -311,7 +318,8 @@ impl<'a> Executor<'a> {
                 instance.phase = Phase::Gone;
                 self.launch_all(primary, actions);
             }
-            // An on-demand instance that dies is no preemption. The best that can be done is another one; the promise is not made for this.
+            // An on-demand instance that dies is no preemption. The best that can be done is
+            // another one; the promise is not made for this.
             _ => {
                 instance.again();
                 actions.push(Action::Launch(vm));

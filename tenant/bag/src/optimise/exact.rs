@@ -1,5 +1,5 @@
-//! All plans of a very small bag, by dynamic programming over sets of tasks: the best single instance for every set, then the best way to
-//! cut the bag into such sets.
+//! All plans of a very small bag, by dynamic programming over sets of tasks: the best single
+//! instance for every set, then the best way to cut the bag into such sets.
 
 use super::pack::types;
 use crate::input::Bag;
@@ -9,8 +9,9 @@ use crate::plan::Planned;
 /// Bags up to so many tasks are solved so: 21,147 ways to fill cores, each on each type.
 pub(super) const MOST_TASKS: usize = 8;
 
-/// The cheapest plan in which every core runs its tasks by falling duration, and no preemptible instance is used beyond the share of the deadline
-/// unless it runs a single task on each core. `None` if the bag is too large.
+/// The cheapest plan in which every core runs its tasks by falling duration, and no preemptible
+/// instance is used beyond the share of the deadline unless it runs a single task on each core.
+/// `None` if the bag is too large.
 pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
     let count = bag.tasks().len();
     if count > MOST_TASKS {
@@ -62,7 +63,8 @@ pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
     Some(vms)
 }
 
-/// The cheapest instance for a set of tasks, over all ways to fill cores and all types; on demand besides.
+/// The cheapest instance for a set of tasks, over all ways to fill cores and all types; on demand
+/// besides.
 fn instance(bag: &Bag, market: Market, tasks: &[usize]) -> Option<Planned> {
     let mut best: Option<Planned> = None;
     let mut cores: Vec<Vec<usize>> = Vec::new();

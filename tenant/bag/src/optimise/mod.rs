@@ -18,9 +18,11 @@ pub enum Effort {
     /// A greedy map that differs from Algorithm 1 in the choice of the instance (see `greedy.rs`),
     /// with backups by Algorithm 2.
     Greedy,
-    /// Many packings (each type, each number of slots), then a local search of so many rounds; all plans of very small bags.
+    /// Many packings (each type, each number of slots), then a local search of so many rounds; all
+    /// plans of very small bags.
     Search {
-        /// Rounds of the search; each takes a few instances apart and puts their tasks together anew.
+        /// Rounds of the search; each takes a few instances apart and puts their tasks together
+        /// anew.
         rounds: u32,
         /// What chance begins with.
         seed: u64,
@@ -28,7 +30,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// A search that takes well under a second for hundreds of tasks, and about a second for ten thousand.
+    /// A search that takes well under a second for hundreds of tasks, and about a second for ten
+    /// thousand.
     #[must_use]
     pub fn usual(seed: u64) -> Self {
         Self::Search { rounds: 400, seed }
@@ -98,8 +101,9 @@ const SHARES: [f64; 14] = [
     0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0,
 ];
 
-/// Finds the share of the deadline up to which preemptible instances are best used (the paper's future work): the cheapest by
-/// [`crate::Price::weighed`]; of equals the smallest, which leaves most time to wait out hibernations.
+/// Finds the share of the deadline up to which preemptible instances are best used (the paper's
+/// future work): the cheapest by [`crate::Price::weighed`]; of equals the smallest, which leaves
+/// most time to wait out hibernations.
 ///
 /// # Errors
 /// None, if the bag is usable: the share is no part of what makes a deadline possible.

@@ -1,4 +1,5 @@
-//! Packings: tasks put tightly into instances of one type that all are used for the same number of slots.
+//! Packings: tasks put tightly into instances of one type that all are used for the same number of
+//! slots.
 
 use super::{cheaper, complete};
 use crate::greedy::in_order;
@@ -7,8 +8,8 @@ use crate::map::{Market, Vm, sum};
 use crate::plan::{Method, Plan};
 use std::collections::BTreeSet;
 
-/// With fewer tasks all types and numbers of slots are tried (up to [`MOST_HORIZONS`]); with more only [`FEW_HORIZONS`] on the [`FEW_TYPES`] on which work is
-/// cheapest.
+/// With fewer tasks all types and numbers of slots are tried (up to [`MOST_HORIZONS`]); with more
+/// only [`FEW_HORIZONS`] on the [`FEW_TYPES`] on which work is cheapest.
 const MANY_TASKS: usize = 1_000;
 const MOST_HORIZONS: u64 = 24;
 const FEW_HORIZONS: u64 = 6;
@@ -86,7 +87,8 @@ pub(super) fn best(bag: &Bag, market: Market) -> Plan {
         })
         .collect();
     packings.sort_by_key(|(price, vms)| (*price, vms.len()));
-    // Backups and copies decide among the few with the cheapest instances: to plan them for all would take longer than the rest.
+    // Backups and copies decide among the few with the cheapest instances: to plan them for all
+    // would take longer than the rest.
     let some = if tasks.len() > MANY_TASKS { 2 } else { 4 };
     let plans = packings.into_iter().take(some);
     plans
@@ -95,7 +97,8 @@ pub(super) fn best(bag: &Bag, market: Market) -> Plan {
         .unwrap_or_else(|| complete(bag, crate::greedy::greedy(bag, market), Method::Greedy))
 }
 
-/// Packs tasks, which come by falling memory and duration: onto the core that they leave fullest, else onto a new one.
+/// Packs tasks, which come by falling memory and duration: onto the core that they leave fullest,
+/// else onto a new one.
 pub(super) fn pack(bag: &Bag, market: Market, recipe: Recipe, tasks: &[usize]) -> Vec<Vm> {
     let mut packer = Packer {
         bag,
@@ -178,7 +181,8 @@ impl Packer<'_> {
                 continue;
             };
             let vms = &self.vms;
-            // Tasks come by falling memory, yet an instance without memory for this one may have some for the next.
+            // Tasks come by falling memory, yet an instance without memory for this one may have
+            // some for the next.
             self.room[ty].retain(|&vm| vms[vm].vm.cores.len() < t.vcpus as usize);
             found = self.room[ty]
                 .iter()
@@ -205,8 +209,9 @@ impl Packer<'_> {
         self.cores[ty].insert((open.cap.saturating_sub(runtime), vm, core));
     }
 
-    /// Type, market and cap of a new instance for a task: those of the recipe if it is short enough, else the type where it is
-    /// cheapest as one of many like it, for as many slots as it takes.
+    /// Type, market and cap of a new instance for a task: those of the recipe if it is short
+    /// enough, else the type where it is cheapest as one of many like it, for as many slots as it
+    /// takes.
     fn new_instance(&self, task: usize) -> (usize, Market, u64) {
         let bag = self.bag;
         let rules = bag.rules();

@@ -1,4 +1,5 @@
-//! Local search: a few instances are taken apart, and their tasks put together anew in some other way; what is cheaper stays.
+//! Local search: a few instances are taken apart, and their tasks put together anew in some other
+//! way; what is cheaper stays.
 
 use super::pack::{Recipe, pack, recipes, types};
 use crate::backup::Backup;

@@ -121,7 +121,8 @@ pub fn bag(text: &str, format: Format, instead: Instead) -> Result<Bag, BagError
 }
 
 impl TasksPart {
-    /// One task, several alike, or several of different durations; of several each has a number behind its name.
+    /// One task, several alike, or several of different durations; of several each has a number
+    /// behind its name.
     fn tasks(self, lifetime: Option<u64>, tasks: &mut Vec<Task>) -> Result<(), String> {
         let of = |problem: &str| format!("tasks {:?}: {problem}", self.name);
         let durations: Vec<u64> = match (self.duration, self.count, &self.durations) {
@@ -163,7 +164,8 @@ impl TasksPart {
 }
 
 impl CheckpointsPart {
-    /// As written, or by the rule of Young and Daly for instances that live so long in the mean, seconds.
+    /// As written, or by the rule of Young and Daly for instances that live so long in the mean,
+    /// seconds.
     fn of(&self, seconds: u64, lifetime: Option<u64>) -> Result<Checkpoints, String> {
         let cost = self.takes.0;
         let interval = match (self.every, lifetime) {

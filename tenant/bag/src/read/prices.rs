@@ -1,4 +1,5 @@
-//! Price traces: CSV with the columns `seconds,type,price`, any order of types, times rising for each.
+//! Price traces: CSV with the columns `seconds,type,price`, any order of types, times rising for
+//! each.
 
 use super::units::price;
 use crate::error::BagError;

@@ -10,7 +10,8 @@ use crate::map::Market;
 struct Running {
     task: usize,
     begin: u64,
-    /// When it is done, and when it saves its state next with how much work; seconds since the begin as long as nothing freezes.
+    /// When it is done, and when it saves its state next with how much work; seconds since the
+    /// begin as long as nothing freezes.
     done: u64,
     saves: Option<(u64, u64)>,
 }

@@ -1,7 +1,8 @@
 //! A world for plans: instances boot, run, hibernate, come back or are interrupted, and are paid.
 //!
-//! Tasks take exactly as long as planned. A hibernating instance is not paid; what it is used before and after counts together,
-//! rounded up to slots once. A preemptible slot costs what the trace says when it begins. An instance that is interrupted pays its last slot, too.
+//! Tasks take exactly as long as planned. A hibernating instance is not paid; what it is used
+//! before and after counts together, rounded up to slots once. A preemptible slot costs what the
+//! trace says when it begins. An instance that is interrupted pays its last slot, too.
 
 mod instance;
 mod prices;
@@ -39,7 +40,8 @@ pub enum OutageEnd {
 /// What happens to a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Scenario {
-    /// What instances suffer. Those of on-demand instances, and those that overlap an earlier one, count for nothing.
+    /// What instances suffer. Those of on-demand instances, and those that overlap an earlier one,
+    /// count for nothing.
     pub outages: Vec<Outage>,
     /// Prices that change; without, those of the types.
     pub prices: Prices,

@@ -83,7 +83,8 @@ impl Prices {
         }
     }
 
-    /// The hibernations of a plan whose instances freeze while their price is above `most` for an hour.
+    /// The hibernations of a plan whose instances freeze while their price is above `most` for an
+    /// hour.
     #[must_use]
     pub fn outages(&self, plan: &Plan, most: Money) -> Vec<Outage> {
         let mut outages = Vec::new();

@@ -30,10 +30,12 @@ struct World<'a> {
     moved: usize,
 }
 
-/// Carries a plan out in a simulated world. Where several things happen in the same second, tasks end first, and outages come before time.
+/// Carries a plan out in a simulated world. Where several things happen in the same second, tasks
+/// end first, and outages come before time.
 ///
 /// # Errors
-/// [`BagError::Event`] for an outage of an instance that the plan does not have, or one that ends before it begins.
+/// [`BagError::Event`] for an outage of an instance that the plan does not have, or one that ends
+/// before it begins.
 pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagError> {
     let mut turns = turns(plan, scenario)?.into_iter().peekable();
     let (executor, actions) = Executor::begin(bag, plan, scenario.conduct);
@@ -137,7 +139,8 @@ fn turns(plan: &Plan, scenario: &Scenario) -> Result<Vec<(u64, Turn, usize)>, Ba
             }
         }
     }
-    // Stable: a hibernation of no length freezes before it thaws, and one that follows another thaws before it freezes.
+    // Stable: a hibernation of no length freezes before it thaws, and one that follows another
+    // thaws before it freezes.
     turns.sort_by_key(|&(at, _, _)| at);
     Ok(turns)
 }

@@ -62,7 +62,8 @@ fn a_type() -> impl Strategy<Value = (u32, u64, u64, u64, f64)> {
     (1u32..6, 4u64..40, 1u64..400, 5u64..60, 0.2f64..2.0)
 }
 
-/// Bags that can be done in time: up to so many tasks with deadlines from the smallest possible one to five times that.
+/// Bags that can be done in time: up to so many tasks with deadlines from the smallest possible one
+/// to five times that.
 pub fn bags(most: usize) -> impl Strategy<Value = Bag> {
     let tasks = prop::collection::vec(
         (1u64..20_000, 0u64..4, prop::option::of(1u64..4000)),

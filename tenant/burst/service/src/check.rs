@@ -13,12 +13,12 @@ const NEEDED: [(&str, &str, &str); 3] = [
     (
         "ResumeProgram",
         "(null)",
-        "ResumeProgram is not set: nobody would create instances; see `ebbtide-burst setup`",
+        "ResumeProgram is not set: Slurm could not create instances; see `ebbtide-burst setup`",
     ),
     (
         "SuspendProgram",
         "(null)",
-        "SuspendProgram is not set: nobody would give instances back; see `ebbtide-burst setup`",
+        "SuspendProgram is not set: Slurm could not give instances back; see `ebbtide-burst setup`",
     ),
     (
         "JobRequeue",

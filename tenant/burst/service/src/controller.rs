@@ -29,7 +29,8 @@ struct Controller {
 /// Looks after the cluster until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// What makes it impossible from the beginning: settings, the record. What goes wrong later is said, written down, and tried again.
+/// What makes it impossible from the beginning: settings, the record. What goes wrong later is
+/// said, written down, and tried again.
 pub(crate) async fn run(settings: Settings, slurm: Slurm, observe: bool) -> Result<(), CliError> {
     let mut poll = tokio::time::interval(Duration::from_secs_f64(settings.poll_seconds));
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -238,7 +239,8 @@ impl Controller {
                 return Ok(slurm.node(node, &changes).await?);
             }
         };
-        // The code is said by `trouble`, once for as long as it lasts; what was not done is said here each time.
+        // The code is said by `trouble`, once for as long as it lasts; what was not done is said
+        // here each time.
         self.say(&match &done {
             Ok(()) => words(action),
             Err(error) => format!("{}: not done: {error}", words(action)),

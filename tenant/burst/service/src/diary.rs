@@ -23,7 +23,8 @@ impl Diary {
     /// Opens the record, and keeps others from writing it.
     ///
     /// # Errors
-    /// [`BurstError::Storage`], also if another controller has it; [`BurstError::Record`] if it cannot be used.
+    /// [`BurstError::Storage`], also if another controller has it; [`BurstError::Record`] if it
+    /// cannot be used.
     pub(crate) fn open(settings: &Settings) -> Result<Self, BurstError> {
         let dir = &settings.state_dir;
         std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
@@ -82,7 +83,7 @@ impl Diary {
     }
 }
 
-/// The account so far, for somebody who does not write.
+/// Reads the account so far, without write access.
 ///
 /// # Errors
 /// [`BurstError::Storage`], [`BurstError::Record`].

@@ -1,6 +1,7 @@
 //! `ebbtide-burst`: the controller beside slurmctld, and the programs that slurmctld calls.
 
-/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error:
+/// `println!` would panic.
 macro_rules! say {
     ($($words:tt)*) => {{
         let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));

@@ -1,5 +1,6 @@
-//! What slurmctld calls: nodes come, nodes go. These programs are done in the time of one call to the region, since slurmctld waits for many of them at a time; what is missing
-//! afterwards is seen by the controller.
+//! What slurmctld calls: nodes come, nodes go. These programs are done in the time of one call to
+//! the region, since slurmctld waits for many of them at a time; what is missing afterwards is seen
+//! by the controller.
 
 use crate::diary;
 use crate::region::Cloud;
@@ -27,7 +28,8 @@ fn ours(settings: &Settings, list: &str) -> Result<Vec<String>, BurstError> {
     }
 }
 
-/// Creates the instances of nodes. A node that gets none is told to Slurm as down, with the reason, so that its jobs go back into the queue at once.
+/// Creates the instances of nodes. A node that gets none is told to Slurm as down, with the reason,
+/// so that its jobs go back into the queue at once.
 ///
 /// # Errors
 /// The first node's that got none.
@@ -102,7 +104,8 @@ pub(crate) async fn suspend(settings: &Settings, list: &str) -> Result<(), CliEr
     Ok(())
 }
 
-/// Deletes the instances of nodes whose slurmd did not come up within ResumeTimeout. The nodes themselves are the controller's business.
+/// Deletes the instances of nodes whose slurmd did not come up within ResumeTimeout. The nodes
+/// themselves are the controller's business.
 ///
 /// # Errors
 /// The region's.

@@ -1,4 +1,5 @@
-//! The region's side: instances for nodes. An instance has the name of its node, so that whoever looks finds it again.
+//! The region's side: instances for nodes. Each instance has the name of its node, so that every
+//! program finds it again.
 
 use ebbtide_burst::{BurstError, Instance, Settings, Status};
 use ebbtide_cli::client::Region;
@@ -25,7 +26,7 @@ impl Cloud {
     /// Connects.
     ///
     /// # Errors
-    /// Nobody answers, or the credentials cannot be used.
+    /// The region does not answer, or the credentials cannot be used.
     pub(crate) async fn connect(settings: &Settings) -> Result<Self, CliError> {
         let own = &settings.region;
         let from_env = std::env::var("EBBTIDE_TOKEN").ok();
@@ -126,7 +127,8 @@ impl Cloud {
         Ok(id)
     }
 
-    /// Gives an instance back: one that has notice needs the rest of its time no longer, any other is deleted.
+    /// Gives an instance back: one that has notice needs the rest of its time no longer, any other
+    /// is deleted.
     ///
     /// # Errors
     /// The region's.

@@ -67,7 +67,7 @@ pub(crate) fn run(settings: &Settings, config: &Path, programs: &Path) -> Result
         "# Addresses are those from which nodes register.\nSlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend"
     );
     say!(
-        "# Nodes that are away are seen; without this, nobody could ask for them.\nPrivateData=cloud"
+        "# Nodes that are away are seen; without this, no job could request them.\nPrivateData=cloud"
     );
     say!("TreeWidth=65533");
     Ok(())

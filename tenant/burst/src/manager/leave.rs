@@ -1,8 +1,11 @@
-//! An instance has notice: its jobs save their work and go on elsewhere.
+//! Handles an instance with notice: its jobs save their work and continue on other nodes.
 //!
-//! The node takes nothing new. A job whose time limit ends before the instance does may end where it is. All others are signalled to save their work, and put back into the queue
-//! after `checkpoint_seconds`, at the latest `margin_seconds` before the instance ends. A job that has ended meanwhile is not put back: Slurm is asked to requeue what is incomplete
-//! only. When nothing is left the node is given back before its time, and whoever waits for the room has it sooner.
+//! The controller drains the node. A job whose time limit ends before the instance does may finish
+//! on the node. The controller signals all other jobs to save their work, and requeues them after
+//! `checkpoint_seconds`, at the latest `margin_seconds` before the instance ends. A job that has
+//! ended meanwhile is not requeued: the controller asks Slurm to requeue incomplete jobs only. When
+//! no job is left, the controller returns the node before its deadline, so that the normal request
+//! that needs the capacity gets it earlier.
 
 use super::{Action, Instance, Manager, World};
 use crate::error::BurstError;

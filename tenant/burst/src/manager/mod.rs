@@ -1,11 +1,14 @@
-//! The controller: what Slurm and the region say goes in, what is to be done comes out.
+//! The controller: it takes the state of Slurm and of the region and returns the actions to take.
 //!
-//! It looks at the whole state each time and says what is missing (level-triggered): an action that was lost, refused or carried out twice does no harm, since the next look shows
-//! it. What is not seen to have had an effect is said again after [`AGAIN_MS`]. Nothing but the notices that were told and the ids of the elastic partition's controller is
-//! remembered, and a new controller finds those again by adopting the instances that are there.
+//! The controller is level-triggered: each look compares the whole state with the wanted state and
+//! returns what is missing. A lost, refused or repeated action does no harm, because the next look
+//! shows the difference. The controller repeats an action without visible effect after
+//! [`AGAIN_MS`]. It remembers only the notices that it has handled and the ids of the elastic
+//! partition's controller. A new controller recovers both by adopting the existing instances.
 //!
-//! A node of the cloud that nobody asked for is *resting*: drained while it is powered down, so that Slurm does not start it by itself for a job that waits. One that was asked for is
-//! opened when its slurmd has answered, so that no job waits for a boot.
+//! A cloud node that the controller has not requested is *resting*: drained while it is powered
+//! down, so that Slurm does not start it by itself for a waiting job. The controller opens a
+//! requested node when its slurmd has answered, so that no job waits for a boot.
 
 mod leave;
 mod slot;
@@ -22,29 +25,29 @@ use ebbtide_elastic::{Action as Elastic, Controller, Event, ServerId, State};
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a node of the cloud is drained that nobody asked for.
+/// Drain reason of a cloud node that the controller has not requested.
 pub const RESTING: &str = "ebbtide-burst: resting";
-/// Why a node is drained that is to be given back.
+/// Drain reason of a node that is no longer needed.
 const SHRINK: &str = "ebbtide-burst: no longer needed";
-/// Why a node is drained whose instance has to leave.
+/// Drain reason of a node whose instance has notice.
 const NOTICE: &str = "ebbtide-burst: the instance has notice";
-/// With what all reasons begin that are set here.
+/// Prefix of all drain reasons that the controller sets.
 const OURS: &str = "ebbtide-burst";
-/// What had no effect is said again after so long: longer than Slurm takes to change a node's state.
+/// Repeat interval of an action without effect: longer than Slurm takes to change a node's state.
 const AGAIN_MS: i64 = 5_000;
-/// What has to be had at once is said again after so long.
+/// Repeat interval of urgent actions.
 const SOON_MS: i64 = 1_000;
 
-/// What the controller has to say beside its actions.
+/// Result of one look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
-    /// What is to be done, in this order.
+    /// Actions to take, in this order.
     pub actions: Vec<Action>,
-    /// What went wrong.
+    /// Errors found.
     pub troubles: Vec<BurstError>,
-    /// The long-load ratio, and how many instances there should be.
+    /// The long-load ratio.
     pub ratio: Option<f64>,
-    /// How many instances there should be.
+    /// Wanted number of instances.
     pub wanted: u32,
 }
 
@@ -60,13 +63,13 @@ pub struct Manager {
     waiting: Vec<ServerId>,
     /// Jobs that lost their node, and are to be started again at once.
     displaced: BTreeSet<u32>,
-    /// When an action was said last.
+    /// When each action was said last.
     said: BTreeMap<Action, i64>,
-    /// Before then nothing is asked of the region.
+    /// Until then the controller requests no new instance from the region.
     quiet_until: i64,
-    /// When the first look was: the partition's times count from there.
+    /// Time of the first look: the partition's times count from there.
     began: Option<i64>,
-    /// When the last look was.
+    /// Time of the last look.
     last: i64,
     checkpoint_ms: i64,
     margin_ms: i64,
@@ -78,7 +81,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// A controller that has seen nothing yet.
+    /// A controller without any state.
     ///
     /// # Errors
     /// [`BurstError::Setting`], [`BurstError::Hosts`].
@@ -105,10 +108,10 @@ impl Manager {
         })
     }
 
-    /// Looks at the world and says what is to be done.
+    /// Looks at the world and returns the actions to take.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] if the partition's controller is told what cannot be.
+    /// [`BurstError::Setting`] if the partition's controller rejects an event.
     pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Heard, BurstError> {
         self.began.get_or_insert(now);
         self.set_back(self.last.saturating_sub(now));
@@ -131,7 +134,8 @@ impl Manager {
             self.one(now, node, instance, world)?;
         }
         let (long, on_demand) = self.figures(world);
-        // Who may spend nothing wants nothing: what is there is drained and given back, a node at a time.
+        // With the budget used up, the wanted number is zero: the controller drains and returns the
+        // existing nodes, one at a time.
         let long = if world.budget_used_up { 0 } else { long };
         self.tell(now, Event::Load { long, on_demand }, world)?;
         self.cancel(now, world)?;
@@ -146,7 +150,8 @@ impl Manager {
         })
     }
 
-    /// A clock that was set back by so much: what is remembered was that much earlier by the new time. Nothing waits until the old time is reached again.
+    /// The clock was set back by `by`: all remembered times move back by the same amount, so that
+    /// no timeout waits until the old time is reached again.
     fn set_back(&mut self, by: i64) {
         if by <= 0 {
             return;
@@ -158,13 +163,14 @@ impl Manager {
         }
     }
 
-    /// Whether the node of an instance has come up while this controller was there.
+    /// Whether the node of an instance has come up during the life of this controller.
     #[must_use]
     pub fn has_come_up(&self, instance: &str) -> bool {
         self.seen_up.contains(instance)
     }
 
-    /// N_long and the servers that stay: nodes in service, and those of them that run long jobs or are wanted by one that waits.
+    /// N_long and the number of on-demand servers: all on-demand nodes in service, and those of
+    /// them that run long jobs or that a waiting long job needs.
     fn figures(&self, world: &World<'_>) -> (u32, u32) {
         let is_ours = |name: &String| self.names.contains(name);
         let stay = world.nodes.iter().filter(|node| !is_ours(&node.name));
@@ -183,13 +189,13 @@ impl Manager {
                 waiting = waiting.saturating_add(nodes);
             }
         }
-        // One that waits will take a node that short jobs have now, but no more than there are.
+        // A waiting job takes nodes that short jobs use now, but no more than there are.
         let free = stay.iter().filter(|name| !busy.contains(*name)).count() as u32;
         let long = busy.len() as u32 + waiting.min(free);
         (long, stay.len() as u32)
     }
 
-    /// Tells the partition's controller of an event, and turns what it wants into actions.
+    /// Reports an event to the partition's controller, and turns its answer into actions.
     fn tell(&mut self, now: i64, event: Event, world: &World<'_>) -> Result<(), BurstError> {
         let us = self.micros(now);
         let nodes: BTreeMap<ServerId, String> = self
@@ -218,7 +224,7 @@ impl Manager {
                 }
                 Elastic::Release(server) => match self.node_of(server) {
                     Some(node) => self.say(now, AGAIN_MS, Action::PowerDown { node }),
-                    // It never got a node: it is gone as soon as that is said.
+                    // The server never got a node, so it is gone at once.
                     None => {
                         self.waiting.retain(|one| *one != server);
                         self.tell(now, Event::Gone(server), world)?;
@@ -256,7 +262,7 @@ impl Manager {
         self.say(now, AGAIN_MS, Action::Drain { node, reason });
     }
 
-    /// Says an action, unless it was said within the last `again_ms`.
+    /// Returns an action, unless it was returned within the last `again_ms`.
     fn say(&mut self, now: i64, again_ms: i64, action: Action) {
         let due = self.said.get(&action).is_none_or(|at| at + again_ms <= now);
         if due {
@@ -265,7 +271,8 @@ impl Manager {
         }
     }
 
-    /// Servers that have no node yet and are not needed any more: nobody was asked for them.
+    /// Drops requested servers that are no longer needed and have no node yet. No action is
+    /// necessary, because neither Slurm nor the region knows them.
     fn cancel(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
         loop {
             let census = self.controller.census();
@@ -279,7 +286,7 @@ impl Manager {
         }
     }
 
-    /// Gives nodes that are away to servers that were asked for.
+    /// Assigns powered-down nodes to requested servers.
     fn give_nodes(&mut self, now: i64, world: &World<'_>) {
         if now < self.quiet_until {
             return;
@@ -289,7 +296,8 @@ impl Manager {
                 return;
             }
             let node = world.nodes.iter().find(|node| node.name == name);
-            // Slurm has to know that it is away, and the region not to have one for it.
+            // Slurm must know that the node is powered down, and the region must have no instance
+            // for it.
             let free = node
                 .is_some_and(|node| node.is_off() && !node.is_stopping() && !node.is_down())
                 && world.instance(&name).is_none()
@@ -303,7 +311,8 @@ impl Manager {
         }
     }
 
-    /// Two instances for one node, as when Slurm asked twice: the older one stays.
+    /// Deletes duplicates: if a node has two instances, for example because Slurm called the resume
+    /// program twice, the older one stays.
     fn duplicates(&mut self, now: i64, world: &World<'_>) {
         for one in world.instances {
             let counts = |other: &Instance| other.node == one.node && other.status.is_there();
@@ -320,7 +329,8 @@ impl Manager {
         }
     }
 
-    /// Jobs that lost their node are started as soon as Slurm lets them: it would make them wait until old credentials have expired.
+    /// Starts jobs that lost their node as soon as Slurm permits: Slurm itself would delay them
+    /// until their old credentials have expired.
     fn start_again(&mut self, now: i64, world: &World<'_>) {
         for id in self.displaced.clone() {
             let Some(job) = world.jobs.iter().find(|job| job.id == id) else {
@@ -332,7 +342,7 @@ impl Manager {
                     self.say(now, SOON_MS, Action::StartNow { job: id });
                 }
                 JobState::Running | JobState::Completed | JobState::Ended => {
-                    // It runs on the node that it is going to lose, or somewhere else.
+                    // The job runs on the node that it is going to lose, or on another one.
                     let leaves = job.nodes.iter().any(|node| self.is_leaving(node));
                     if !leaves || job.is_over() {
                         self.displaced.remove(&id);
@@ -348,7 +358,8 @@ impl Manager {
         ours && !matches!(self.state(name), Some(State::Active | State::Draining))
     }
 
-    /// What Slurm is told of a node with an instance, if it does not know yet.
+    /// Sets the weight, comment and features of a node with an instance, if Slurm does not have
+    /// them yet.
     fn label(&mut self, now: i64, node: &Node, instance: &Instance) -> Result<(), BurstError> {
         let launched = instance.launched_ms.unwrap_or(now);
         let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;

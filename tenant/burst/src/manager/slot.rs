@@ -1,4 +1,4 @@
-//! One node of the cloud: where it is on its way from asked for to gone, and what comes next.
+//! The state of one cloud node between request and removal, and its next step.
 
 use super::{AGAIN_MS, Action, Instance, Manager, OURS, SOON_MS, Status, World};
 use crate::error::BurstError;
@@ -9,27 +9,27 @@ use std::collections::BTreeSet;
 /// A server of the partition that has a node.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
-    /// Its number.
+    /// Its number in the partition.
     pub(super) server: ServerId,
-    /// Since when it has the node.
+    /// Time from which it has the node.
     pub(super) since: i64,
-    /// Its instance, once the region has shown one.
+    /// Its instance, once the region has listed one.
     pub(super) instance: Option<String>,
-    /// Since when it has notice, and what was done about it.
+    /// Its notice, if it has one.
     pub(super) notice: Option<Notice>,
 }
 
-/// A notice that was told.
+/// A notice to an instance, and what the controller has done about it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notice {
     /// When it was seen.
     pub(super) seen: i64,
-    /// Jobs that were told to save their work.
+    /// Jobs that the controller has signalled to save their work.
     pub(super) signalled: BTreeSet<u32>,
 }
 
 impl Slot {
-    /// One that was just asked for.
+    /// A slot for a node that was just requested.
     pub(super) fn asked(server: ServerId, now: i64) -> Self {
         Self {
             server,
@@ -39,7 +39,7 @@ impl Slot {
         }
     }
 
-    /// All times that it remembers.
+    /// All remembered times.
     pub(super) fn times(&mut self) -> impl Iterator<Item = &mut i64> {
         let seen = self.notice.as_mut().map(|notice| &mut notice.seen);
         [&mut self.since].into_iter().chain(seen)
@@ -47,7 +47,7 @@ impl Slot {
 }
 
 impl Manager {
-    /// What is to be done about a node.
+    /// Decides the next action for a node.
     pub(super) fn one(
         &mut self,
         now: i64,
@@ -56,7 +56,7 @@ impl Manager {
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
-            self.nobody(now, node, instance, world);
+            self.without_instance(now, node, instance, world);
             return Ok(());
         };
         if let Some(one) = instance.filter(|one| one.status.is_there()) {
@@ -76,8 +76,10 @@ impl Manager {
         }
     }
 
-    /// Nodes that have come up since the look before. They are told as of then: if looks are far apart, as when slurmctld was away, who is up now is not given up as one that takes
-    /// too long.
+    /// Reports nodes that have come up since the previous look. The events carry the time of the
+    /// previous look: if looks are far apart, for example because slurmctld was down, the
+    /// partition's controller must not treat a node that is up now as one that exceeded its launch
+    /// timeout.
     pub(super) fn came_up(
         &mut self,
         before: i64,
@@ -103,7 +105,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Takes in all nodes whose instances are there and that nobody here has asked for, before anything is asked for: they count against K.
+    /// Adopts all nodes that have an instance but no slot. This runs before the controller requests
+    /// new nodes, because these nodes count against K.
     pub(super) fn take_in(&mut self, now: i64, world: &World<'_>) {
         for name in self.names.clone() {
             let node = world.nodes.iter().find(|node| node.name == name);
@@ -116,10 +119,11 @@ impl Manager {
         }
     }
 
-    /// Takes in a node with an instance that is there already: Slurm has asked for it, or another controller has.
+    /// Adopts a node whose instance exists already: Slurm has requested it, or another controller
+    /// has.
     fn adopt(&mut self, now: i64, node: &Node, instance: Option<&Instance>) {
         let up = node.is_up() && instance.is_some_and(|one| one.status != Status::Coming);
-        // It is one of those that were wanted and had no node yet, if there is such a one.
+        // A wanted server without a node takes this node, if there is one.
         let server = if self.waiting.is_empty() {
             self.controller.adopt(self.micros(now), up)
         } else {
@@ -133,8 +137,15 @@ impl Manager {
         self.slots.insert(node.name.clone(), slot);
     }
 
-    /// Nobody has asked for this node, and the region has nothing that could run it.
-    fn nobody(&mut self, now: i64, node: &Node, instance: Option<&Instance>, world: &World<'_>) {
+    /// Handles a node without a slot: this controller has not requested it, and the region has no
+    /// usable instance for it.
+    fn without_instance(
+        &mut self,
+        now: i64,
+        node: &Node,
+        instance: Option<&Instance>,
+        world: &World<'_>,
+    ) {
         if let Some(one) = instance
             && matches!(one.status, Status::Failed | Status::Kept)
         {
@@ -142,21 +153,23 @@ impl Manager {
         }
         let name = node.name.clone();
         if node.is_stopping() {
-            // Slurm forgets that a node is drained when it gives it back, and would start it for the next job as soon as it is away.
+            // Slurm clears the drain flag when it powers the node down, and would then start the
+            // node for the next job.
             if !node.is_drained() {
                 self.say(now, SOON_MS, Action::Rest { node: name });
             }
             return;
         }
         if node.is_starting() {
-            // Slurm has just asked by itself; the instance shows in a moment, or Slurm's ResumeTimeout ends it.
+            // Slurm has just started the node by itself. Either the instance appears soon, or
+            // Slurm's ResumeTimeout ends the attempt.
             return;
         }
         if node.is_off() && !node.is_down() {
             if !node.is_drained() {
                 self.say(now, SOON_MS, Action::Rest { node: name });
             }
-            // What comes up next here is new.
+            // The next instance of this node is new, so its age is 0.
             match self.ages.label(0.0, String::new()) {
                 Ok(label) => self.tell_label(now, node, label),
                 Err(error) => self.troubles.push(error),
@@ -171,7 +184,7 @@ impl Manager {
         }
     }
 
-    /// It was asked for and is not up.
+    /// Handles a node that was requested and is not up yet.
     fn coming(
         &mut self,
         now: i64,
@@ -196,7 +209,7 @@ impl Manager {
             }
             _ => {}
         }
-        // Slurm has given up waiting, or the resume program has said that there is nothing.
+        // Slurm has stopped waiting, or the resume program has reported that there is no instance.
         if node.is_down() && now > slot.since + SOON_MS {
             match instance {
                 Some(one) => {
@@ -208,7 +221,7 @@ impl Manager {
                 }
                 None => self.troubles.push(BurstError::NoInstance {
                     node: name,
-                    // As our resume program has said it, or Slurm.
+                    // In the words of our resume program, or of Slurm.
                     problem: node.reason.trim_start_matches("ebbtide-burst: ").to_owned(),
                 }),
             }
@@ -223,7 +236,8 @@ impl Manager {
         if instance.is_none() && node.is_off() && !node.is_stopping() {
             let over = self.controller.census().all() > self.controller.policy().budget();
             if world.budget_used_up || over {
-                // Slurm never heard of it; meanwhile the money is spent, or Slurm has started others by itself.
+                // Slurm has not received the request. Meanwhile the budget is used up, or Slurm has
+                // started other nodes by itself.
                 self.slots.remove(&name);
                 return self.tell(now, Event::Gone(slot.server), world);
             }
@@ -243,8 +257,10 @@ impl Manager {
         self.is_gone(now, node, slot.server, world)
     }
 
-    /// A server is of no use any more. As long as the region has an instance for it, or Slurm waits for one, it counts: else there were more than K while one is deleted, it would
-    /// be taken in again as one that comes, and a node would wait for ResumeTimeout if giving it back was said in vain.
+    /// Ends a server that is no longer useful. The server counts as long as the region has an
+    /// instance for it or Slurm waits for one. Otherwise there would be more than K servers during
+    /// a deletion, the controller would adopt the node again as a new one, and a node whose
+    /// power-down request was lost would wait for ResumeTimeout.
     fn is_gone(
         &mut self,
         now: i64,
@@ -264,7 +280,7 @@ impl Manager {
         self.tell(now, Event::Gone(server), world)
     }
 
-    /// It is up, or was.
+    /// Handles a node that is up, or was up.
     fn there(
         &mut self,
         now: i64,
@@ -277,7 +293,8 @@ impl Manager {
         };
         let alive = instance.filter(|one| matches!(one.status, Status::Active | Status::Leaving));
         let Some(one) = alive else {
-            // It is gone: Slurm is told, and does not have to find out.
+            // The instance is gone. The controller tells Slurm, so that Slurm does not have to
+            // detect it.
             if let Some(one) = instance.filter(|one| one.status != Status::Going) {
                 self.delete(now, one);
             }
@@ -285,7 +302,7 @@ impl Manager {
             return self.is_gone(now, node, slot.server, world);
         };
         if node.is_off() || node.is_stopping() || node.is_down() {
-            // Slurm has given the node back by itself, or its slurmd does not answer any more.
+            // Slurm has powered the node down by itself, or its slurmd no longer answers.
             self.displace(node, world);
             self.delete(now, one);
             return self.gave_up(now, node, &slot, world);
@@ -295,7 +312,8 @@ impl Manager {
         }
         self.label(now, node, one)?;
         match self.state(&node.name) {
-            // Of those drained by somebody else nothing is known here: an operator may look at one.
+            // Only drains of this controller are undone: an operator may have drained the node to
+            // inspect it.
             Some(State::Active) if node.is_drained() && node.reason.starts_with(OURS) => {
                 self.say(
                     now,
@@ -311,7 +329,7 @@ impl Manager {
         }
     }
 
-    /// It takes nothing new; once nothing is left it may go.
+    /// Drains a node. Once it has no jobs left, it may be released.
     pub(super) fn drains(
         &mut self,
         now: i64,
@@ -329,7 +347,7 @@ impl Manager {
         Ok(())
     }
 
-    /// It is being given back.
+    /// Handles a node that is being released.
     fn going(
         &mut self,
         now: i64,
@@ -352,7 +370,7 @@ impl Manager {
                 Ok(())
             }
             Some(one) if off => {
-                // The suspend program should have deleted it by now.
+                // The suspend program has not deleted the instance yet.
                 if !node.is_stopping() {
                     self.delete(now, one);
                 }

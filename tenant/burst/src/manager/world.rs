@@ -1,43 +1,43 @@
-//! What the controller sees, and what it can want.
+//! Input and output of the controller.
 
 use crate::age::Label;
 use crate::slurm::{Job, Node};
 
-/// How an instance is.
+/// State of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Asked for.
+    /// Requested, not running yet.
     Coming,
-    /// There.
+    /// Running.
     Active,
-    /// There, and has notice to leave.
+    /// Running, and has notice.
     Leaving,
-    /// Frozen or stopped by the provider: of no use to a cluster.
+    /// Frozen or stopped by the provider: of no use to the cluster.
     Kept,
     /// Being deleted.
     Going,
-    /// The region could not start it, or had no place.
+    /// The region could not start it, or had no capacity.
     Failed,
     /// Gone.
     Gone,
 }
 
 impl Status {
-    /// Whether a node may run on it, now or soon.
+    /// Whether a node runs on it, now or soon.
     #[must_use]
     pub fn is_there(self) -> bool {
         matches!(self, Self::Coming | Self::Active | Self::Leaving)
     }
 }
 
-/// An instance as the region has it.
+/// An instance as the region reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id; ids sort by the time at which they were made.
+    /// Its id; ids sort by creation time.
     pub id: String,
-    /// The node that it is for.
+    /// Its node.
     pub node: String,
-    /// How it is.
+    /// Its state.
     pub status: Status,
     /// Since when it runs, milliseconds.
     pub launched_ms: Option<i64>,

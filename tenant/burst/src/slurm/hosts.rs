@@ -2,13 +2,15 @@
 
 use crate::error::BurstError;
 
-/// The most hosts that a list may stand for: more than Slurm's default MaxNodeCount is a typing error, and a short text must not fill the memory.
+/// The most hosts that a list may stand for: more than Slurm's default MaxNodeCount is a typing
+/// error, and a short text must not fill the memory.
 pub const MOST_HOSTS: usize = 65_536;
 
 /// The hosts of a list, in its order. An empty list has none.
 ///
 /// # Errors
-/// [`BurstError::Hosts`] for brackets that do not close, ranges that run backwards and more than [`MOST_HOSTS`] hosts.
+/// [`BurstError::Hosts`] for brackets that do not close, ranges that run backwards and more than
+/// [`MOST_HOSTS`] hosts.
 pub fn hosts(list: &str) -> Result<Vec<String>, BurstError> {
     let refuse = |problem: &str| BurstError::Hosts {
         text: list.chars().take(80).collect(),

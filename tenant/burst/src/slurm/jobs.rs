@@ -134,8 +134,8 @@ fn small(value: Option<u64>) -> u32 {
     u32::try_from(set(value).unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
-/// How many numbers a list of array elements has: `2-3`, `1,4-9`, `1-9%2` (at most two at a time). Slurm cuts long lists off with dots; what is cut off is
-/// not counted.
+/// How many numbers a list of array elements has: `2-3`, `1,4-9`, `1-9%2` (at most two at a time).
+/// Slurm cuts long lists off with dots; what is cut off is not counted.
 fn elements(list: &str) -> u32 {
     let list = list.split_once('%').map_or(list, |(list, _)| list);
     let count = |part: &str| {
@@ -153,7 +153,8 @@ fn elements(list: &str) -> u32 {
 /// The jobs in an answer of `squeue --json`.
 ///
 /// # Errors
-/// [`BurstError::Answer`] for what is no such answer, [`BurstError::Hosts`] for nodes that cannot be read.
+/// [`BurstError::Answer`] for what is no such answer, [`BurstError::Hosts`] for nodes that cannot
+/// be read.
 pub fn jobs(text: &str) -> Result<Vec<Job>, BurstError> {
     let rows: Rows = answer("squeue --json", text)?;
     let mut seen = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! What Slurm says: its JSON as of version 22.05 (plugin openapi/v0.0.38), and lists of hosts.
 //!
-//! Only what is needed is read, so that fields that come and go do not matter; a field that is needed and is not there, or is something else, is an error and
-//! never a zero.
+//! Only what is needed is read, so that fields that come and go do not matter; a field that is
+//! needed and is not there, or is something else, is an error and never a zero.
 
 mod hosts;
 mod jobs;
@@ -15,7 +15,8 @@ use crate::error::BurstError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// Slurm says so for "not set" in 64 and in 32 bits (slurm.h: NO_VAL64, NO_VAL) and for "for ever" (INFINITE64, INFINITE).
+/// Slurm says so for "not set" in 64 and in 32 bits (slurm.h: NO_VAL64, NO_VAL) and for "for ever"
+/// (INFINITE64, INFINITE).
 const UNSET: [u64; 4] = [
     0xffff_ffff_ffff_fffe,
     0xffff_fffe,
@@ -41,7 +42,8 @@ struct Envelope {
     errors: Vec<Complaint>,
 }
 
-/// Reads an answer, and refuses it if Slurm says in it that something went wrong: rows may be missing then.
+/// Reads an answer, and refuses it if Slurm says in it that something went wrong: rows may be
+/// missing then.
 fn answer<T: DeserializeOwned>(program: &str, text: &str) -> Result<T, BurstError> {
     let wrong = |problem: String| BurstError::Answer {
         program: program.to_owned(),

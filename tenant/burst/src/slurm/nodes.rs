@@ -14,7 +14,8 @@ pub enum Base {
     Mixed,
     /// All of them.
     Allocated,
-    /// Slurm has given it up: it does not answer, or somebody said so.
+    /// Slurm has marked the node down: the node does not answer, or an operator or a program set
+    /// this state.
     Down,
     /// Anything else: unknown after a start of slurmctld, an error, planned for the future.
     Other,

@@ -1,4 +1,5 @@
-//! A small Slurm 22.05 and a small region, with all that goes wrong in them. Times are milliseconds; the world's time is not the clock's, which may be set back.
+//! A small Slurm 22.05 and a small region, with all that goes wrong in them. Times are
+//! milliseconds; the world's time is not the clock's, which may be set back.
 
 mod act;
 mod region;
@@ -43,7 +44,8 @@ pub(crate) struct Host {
     pub(crate) silent: Option<i64>,
     /// Until when it does not answer although it is there.
     pub(crate) deaf_until: i64,
-    /// Whether this controller has not asked for it when it was started: Slurm did so by itself, or another controller.
+    /// Whether this controller has not asked for it when it was started: Slurm did so by itself, or
+    /// another controller.
     pub(crate) foreign: bool,
 }
 

@@ -1,7 +1,9 @@
-//! ACC: the ACC paper's own scheme. It bids so much (S_bid) that the provider never ends its instance, and gives the instance back by
-//! itself where the next hour would cost more than A_bid: at t_cd, a checkpoint before the end of each hour, it saves if the price is
-//! above A_bid (E_ckpt); at t_td, just before the hour ends, it terminates if the price is still above (E_terminate); it launches
-//! again when the price is not above any more (E_launch). What happens within an hour does not matter, for the hour is paid.
+//! ACC: the ACC paper's own scheme. It bids so much (S_bid) that the provider never ends its
+//! instance, and gives the instance back by itself where the next hour would cost more than A_bid:
+//! at t_cd, a checkpoint before the end of each hour, it saves if the price is above A_bid
+//! (E_ckpt); at t_td, just before the hour ends, it terminates if the price is still above
+//! (E_terminate); it launches again when the price is not above any more (E_launch). What happens
+//! within an hour does not matter, for the hour is paid.
 
 use crate::bill::HOUR_SECONDS;
 use crate::scheme::{Act, Scheme, SchemeKind, Seen};

@@ -1,16 +1,19 @@
 //! ADAPT: at regular times it asks the failure density whether a checkpoint pays.
 //!
-//! From the description of Yi et al. (2010): compare the expected time to recover with and without a checkpoint now. Over the
-//! time d until the next decision, with p seconds of unsaved work, K the time until failure, r the restart:
+//! From the description of Yi et al. (2010): compare the expected time to recover with and without
+//! a checkpoint now. Over the time d until the next decision, with p seconds of unsaved work, K the
+//! time until failure, r the restart:
 //!
 //! - without: E[(p + K + r) | K <= d];
-//! - with: t_c + E[(p + K + r) | K < t_c] + E[(K - t_c + r) | t_c <= K <= d], since a failure during the checkpoint loses the work all
-//!   the same.
+//! - with: t_c + E[(p + K + r) | K < t_c] + E[(K - t_c + r) | t_c <= K <= d], since a failure
+//!   during the checkpoint loses the work all the same.
 //!
-//! The difference is t_c - (p + t_c) P(t_c <= K <= d): a checkpoint pays where the chance to need it, times what it saves, is more
-//! than what it costs. K is conditional on the time for which the price has not been above the bid already.
+//! The difference is t_c - (p + t_c) P(t_c <= K <= d): a checkpoint pays where the chance to need
+//! it, times what it saves, is more than what it costs. K is conditional on the time for which the
+//! price has not been above the bid already.
 //!
-//! Whoever has never seen a failure expects none and takes no checkpoint; it learns from each.
+//! A scheme that has not seen a failure yet expects none and takes no checkpoint; it learns from
+//! each failure.
 
 use crate::scheme::{Act, Scheme, SchemeKind, Seen};
 

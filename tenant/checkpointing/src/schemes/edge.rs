@@ -1,5 +1,6 @@
-//! EDGE: a checkpoint whenever the price rises (and stays within the bid): the next rise may be the one above it. A rise while
-//! nothing is unsaved, in a restart or during another checkpoint, is let pass.
+//! EDGE: a checkpoint whenever the price rises (and stays within the bid): the next rise may be the
+//! one above it. A rise while nothing is unsaved, in a restart or during another checkpoint, is let
+//! pass.
 
 use crate::scheme::{Act, Scheme, SchemeKind, Seen};
 

@@ -14,7 +14,8 @@ impl Scheme for Hour {
 
     fn next(&self, seen: &Seen<'_>) -> Option<Act> {
         let span = seen.now + seen.terms.checkpoint_seconds - seen.launch;
-        // The first hour whose checkpoint has not begun yet; at `now` itself there may be nothing to save.
+        // The first hour whose checkpoint has not begun yet; at `now` itself there may be nothing
+        // to save.
         let mut hour = (span + HOUR_SECONDS - 1) / HOUR_SECONDS;
         let begin = |hour: i64| seen.launch + hour * HOUR_SECONDS - seen.terms.checkpoint_seconds;
         if seen.unsaved_at(begin(hour)) == 0 {

@@ -1,5 +1,6 @@
-//! OPT: a checkpoint that ends just when the instance does, so that nothing is lost but its own time. Nobody can do that without
-//! knowing the future: it is the bound for all schemes that die with the price.
+//! OPT: a checkpoint that ends exactly when the instance does, so that only the checkpoint's own
+//! time is lost. The scheme needs to know the future: it is the bound for all schemes whose
+//! instances end with the price.
 
 use crate::scheme::{Act, Scheme, SchemeKind, Seen};
 

@@ -1,8 +1,11 @@
-//! The manager of the partition as a state machine: figures and events with their times in, actions out.
+//! The manager of the partition as a state machine: it takes figures and events with their times
+//! and returns actions.
 //!
-//! Growth is aggressive: all servers that are missing are asked for at once. Shrinking is conservative: one server for each report of the load, none within
-//! [`Policy::release_interval_us`] after it, and it is drained first. A server counts against the budget from the moment it is asked for until it is known to be
-//! gone. The controller knows no clock, no cluster and no cloud; whoever drives it reports what happened and carries out what it says.
+//! Growth is aggressive: the controller requests all missing servers at once. Shrinking is
+//! conservative: the controller drains at most one server within [`Policy::release_interval_us`],
+//! or at each load report if that is 0, and releases a server only after it has drained. A server
+//! counts against the budget from its request until it is known to be gone. The controller knows no
+//! clock, no cluster and no cloud: its caller reports the events and carries out the actions.
 
 mod server;
 
@@ -27,7 +30,8 @@ pub enum Event {
     Up(ServerId),
     /// A server that is being drained has nothing more to do.
     Drained(ServerId),
-    /// The provider says that it is going to take a server: it is drained, and replaced at once if the budget has room for both.
+    /// The provider says that it is going to take a server: it is drained, and replaced at once if
+    /// the budget has room for both.
     Notice(ServerId),
     /// A server does not exist any more: it was interrupted, its launch failed, or it was released.
     Gone(ServerId),
@@ -77,8 +81,10 @@ impl Controller {
         }
     }
 
-    /// Takes in a server that is there already and that another controller has asked for, as after a restart; `up` if it takes tasks. It counts against the budget even if there
-    /// are more than that allows: nobody is released but by what the load says. Report [`Event::Up`] for one that is not up yet.
+    /// Adopts a server that another controller has requested, for example after a restart. `up`
+    /// says whether it takes tasks. The server counts against the budget even if the number of
+    /// servers then exceeds it: only the load causes a release. The caller reports [`Event::Up`]
+    /// for a server that is not up yet.
     pub fn adopt(&mut self, now_us: u64, up: bool) -> ServerId {
         let id = ServerId(self.next);
         self.next += 1;
@@ -116,7 +122,8 @@ impl Controller {
         self.servers.iter().map(|(id, one)| (*id, one.state))
     }
 
-    /// l_r = N_long / N_total of the last load that was reported, over servers that are up. Those that are being provisioned do no work yet.
+    /// l_r = N_long / N_total of the last load that was reported, over servers that are up. Those
+    /// that are being provisioned do no work yet.
     #[must_use]
     pub fn long_load_ratio(&self) -> Option<f64> {
         let (long, on_demand) = self.load?;
@@ -130,12 +137,14 @@ impl Controller {
             .map_or(0, |(long, on_demand)| self.policy.wanted(long, on_demand))
     }
 
-    /// When it wants to be told [`Event::Tick`] at the latest, microseconds; none if only events can change anything.
+    /// When it wants to be told [`Event::Tick`] at the latest, microseconds; none if only events
+    /// can change anything.
     #[must_use]
     pub fn wake_us(&self) -> Option<u64> {
         let paced = self.policy.release_interval_us() > 0;
         let shrink = (paced && self.surplus() > 0).then_some(self.release_from_us);
-        // Servers are launched in the order of their ids, so the first that is not up is the first to time out.
+        // Servers are launched in the order of their ids, so the first that is not up is the first
+        // to time out.
         let provisioning = |one: &&Server| one.state == State::Provisioning;
         let oldest = if self.census.provisioning > 0 {
             self.servers.values().find(provisioning)
@@ -150,11 +159,13 @@ impl Controller {
         }
     }
 
-    /// Takes in what happened at `now_us` and says what has to be done. `work` tells how much an active server still has to do, in any
-    /// unit; it is only called when one of them is to be released: the one with least.
+    /// Takes in what happened at `now_us` and says what has to be done. `work` tells how much an
+    /// active server still has to do, in any unit; it is only called when one of them is to be
+    /// released: the one with least.
     ///
     /// # Errors
-    /// [`ElasticError::Event`] if time runs backwards or the event cannot be; nothing has changed then.
+    /// [`ElasticError::Event`] if time runs backwards or the event cannot be; nothing has changed
+    /// then.
     pub fn handle(
         &mut self,
         now_us: u64,
@@ -281,7 +292,8 @@ impl Controller {
         }
     }
 
-    /// Everything that is missing at once: first whoever is being drained stays, then new ones are asked for.
+    /// Obtains all missing servers at once: first the controller keeps draining servers, then it
+    /// requests new ones.
     fn grow(&mut self, actions: &mut Vec<Action>) {
         let usable = self.census.provisioning + self.census.active;
         let mut missing = self.wanted().saturating_sub(usable);
@@ -315,7 +327,8 @@ impl Controller {
         }
     }
 
-    /// One server at most, the one with least to do; among equals the youngest, whose caches are coldest.
+    /// One server at most, the one with least to do; among equals the youngest, whose caches are
+    /// coldest.
     fn shrink(&mut self, work: &mut dyn FnMut(ServerId) -> u64, actions: &mut Vec<Action>) {
         if self.surplus() == 0 || self.now_us < self.release_from_us {
             return;

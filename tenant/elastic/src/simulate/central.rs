@@ -1,11 +1,13 @@
-//! The central scheduler of long jobs: each task to the server on which it will wait least, by the estimates.
+//! The central scheduler of long jobs: each task to the server on which it will wait least, by the
+//! estimates.
 
 use std::collections::BTreeSet;
 
 /// What it knows of the servers that long jobs may use, which are numbered from 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Central {
-    /// When the long tasks of a server will be done, and its number; 0 for a server without long tasks.
+    /// When the long tasks of a server will be done, and its number; 0 for a server without long
+    /// tasks.
     order: BTreeSet<(u64, u32)>,
     servers: Vec<Known>,
 }

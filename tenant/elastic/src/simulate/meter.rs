@@ -30,7 +30,8 @@ impl Meter {
         self.value = value;
     }
 
-    /// The mean over the window; the last value goes on to its end. Of a window without length it is the value.
+    /// The mean over the window; the last value goes on to its end. Of a window without length it
+    /// is the value.
     pub(crate) fn mean(&self) -> f64 {
         let length = (self.until_us - self.from_us) as f64;
         if length == 0.0 {

@@ -1,7 +1,9 @@
-//! A simulated cluster for the controller: Eagle's hybrid scheduler, with a static or an elastic partition for short jobs.
+//! A simulated cluster for the controller: Eagle's hybrid scheduler, with a static or an elastic
+//! partition for short jobs.
 //!
-//! A central scheduler places the tasks of long jobs ([`central`]); short jobs send probes to servers ([`short`]) and hand out their tasks when a probe's turn
-//! comes. Events lie in one queue, ordered by time and then by number, so a seed gives one outcome, bit for bit.
+//! A central scheduler places the tasks of long jobs ([`central`]); short jobs send probes to
+//! servers ([`short`]) and hand out their tasks when a probe's turn comes. Events lie in one queue,
+//! ordered by time and then by number, so a seed gives one outcome, bit for bit.
 
 mod central;
 mod event;
@@ -21,7 +23,7 @@ mod world;
 
 pub use outcome::{Outcome, Times, Transients};
 pub use setup::{Cluster, Elastic, Setup};
-pub use watch::{Happening, Nobody, Place, Watch};
+pub use watch::{Happening, NoWatch, Place, Watch};
 
 use crate::error::ElasticError;
 use crate::trace::Trace;
@@ -30,7 +32,8 @@ use world::World;
 /// Plays a trace to its end.
 ///
 /// # Errors
-/// [`ElasticError::Setting`] for a setup that cannot be, [`ElasticError::NoRoom`] for long jobs without servers for them.
+/// [`ElasticError::Setting`] for a setup that cannot be, [`ElasticError::NoRoom`] for long jobs
+/// without servers for them.
 pub fn simulate(
     trace: &Trace,
     setup: &Setup,

@@ -57,7 +57,8 @@ impl Times {
         us.map_or(0.0, |us| *us as f64 / 1e6)
     }
 
-    /// The empirical distribution function as steps: (seconds, share not above), at most about `points` of them, first and last among them.
+    /// The empirical distribution function as steps: (seconds, share not above), at most about
+    /// `points` of them, first and last among them.
     #[must_use]
     pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
         let count = self.sorted_us.len();
@@ -94,7 +95,8 @@ pub struct Transients {
 /// A simulation's outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// From the arrival of its job until a task began (the last time, if it was lost), for each task of a short job.
+    /// From the arrival of its job until a task began (the last time, if it was lost), for each
+    /// task of a short job.
     pub short: Times,
     /// The same for tasks of long jobs.
     pub long: Times,

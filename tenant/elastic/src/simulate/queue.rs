@@ -1,4 +1,5 @@
-//! Probes that wait at a server: the job with least left to do first, and nobody is overtaken for ever.
+//! Queue of the probes at one server: the job with the least remaining work comes first, and each
+//! probe is overtaken a limited number of times.
 
 use std::collections::VecDeque;
 
@@ -52,8 +53,10 @@ impl ShortQueue {
         self.probes.iter()
     }
 
-    /// The next probe: that of the job with least work left, the first among equals. Whoever was overtaken `cap` times is not any more.
-    /// A probe whose job has nothing left (`remaining` of 0) is taken at once and counts as overtaking nobody: no task gets ahead by it.
+    /// Removes the next probe: that of the job with the least remaining work, the earliest among
+    /// equals. A probe that was overtaken `cap` times is not overtaken again. A probe whose job has
+    /// nothing left (`remaining` of 0) is removed at once and does not count as overtaking, because
+    /// it starts no task.
     pub(crate) fn pop(&mut self, cap: u32, remaining: impl Fn(u32) -> u64) -> Option<Probe> {
         let mut best: Option<(u64, usize)> = None;
         for (at, probe) in self.probes.iter().enumerate() {

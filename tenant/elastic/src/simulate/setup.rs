@@ -5,11 +5,12 @@ use crate::policy::{MOST_SERVERS, PROVISIONING_US, Policy, duration};
 use ebbtide_lifetime::Lifetime;
 use std::sync::Arc;
 
-/// The shortest provisioning delay where servers are interrupted, microseconds: one that dies at once and is replaced at once would be
-/// replaced for ever.
+/// The shortest provisioning delay where servers are interrupted, microseconds: one that dies at
+/// once and is replaced at once would be replaced for ever.
 const QUICKEST_US: u64 = 1_000_000;
 
-/// A cluster in the manner of Eagle (Delgado et al., *Job-aware scheduling in Eagle*, SoCC 2016). Each server runs one task at a time.
+/// A cluster in the manner of Eagle (Delgado et al., *Job-aware scheduling in Eagle*, SoCC 2016).
+/// Each server runs one task at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// All on-demand servers, those for short jobs only among them.
@@ -26,12 +27,14 @@ pub struct Cluster {
     pub network_us: u64,
     /// How often a probe may be overtaken by jobs with less left to do.
     pub srpt_cap: u32,
-    /// Durations are cut to whole seconds, as Eagle's simulator does; tasks below one second take no time then.
+    /// Durations are cut to whole seconds, as Eagle's simulator does; tasks below one second take
+    /// no time then.
     pub whole_seconds: bool,
 }
 
 impl Default for Cluster {
-    /// The paper's section 4.1, which takes Eagle's settings for the Yahoo trace; but durations as they are.
+    /// The paper's section 4.1, which takes Eagle's settings for the Yahoo trace; but durations as
+    /// they are.
     fn default() -> Self {
         Self {
             servers: 4_000,
@@ -107,7 +110,7 @@ pub struct Elastic {
 }
 
 impl Elastic {
-    /// The paper's: 120 s of provisioning, nobody is interrupted.
+    /// The paper's setup: 120 s of provisioning and no interruptions.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {

@@ -1,11 +1,13 @@
 //! Short jobs: probes to servers, a task for each probe whose turn comes (Eagle, sections 3 and 4).
 //!
-//! Two probes a task go to random servers. Servers with long tasks reject them and answer with what they know of the others (succinct state
-//! sharing), so the second round goes to servers without, and the third to the partition for short jobs only. A server whose task is done asks the same
+//! Two probes a task go to random servers. Servers with long tasks reject them and answer with what
+//! they know of the others (succinct state sharing), so the second round goes to servers without,
+//! and the third to the partition for short jobs only. A server whose task is done asks the same
 //! job for another one (sticky batch probing).
 //!
-//! With an elastic partition, as many probes as the job has tasks go to on-demand servers only: its *copies*. A copy whose turn comes when all tasks have begun
-//! is parked as long as a task runs on a transient server that has no other one, and wakes up if that server is interrupted.
+//! With an elastic partition, as many probes as the job has tasks go to on-demand servers only: its
+//! *copies*. A copy whose turn comes when all tasks have begun is parked as long as a task runs on
+//! a transient server that has no other one, and wakes up if that server is interrupted.
 
 use super::event::{Coming, Sent};
 use super::queue::Probe;
@@ -45,7 +47,8 @@ impl World<'_> {
         let general = self.setup.general();
         let short_only = self.setup.short_on_demand();
         let transients = if copy { 0 } else { self.transients.len() };
-        // Where a partition for short jobs is empty (p = 1, and nothing has come up), all servers are as good.
+        // Where a partition for short jobs is empty (p = 1, and nothing has come up), all servers
+        // are as good.
         let among = match round {
             1 => general,
             INFORMED => self.clean.len(),
@@ -141,7 +144,8 @@ impl World<'_> {
         true
     }
 
-    /// A copy for which there is no task now: parked if a task on a transient server has no other one.
+    /// A copy for which there is no task now: parked if a task on a transient server has no other
+    /// one.
     fn dismiss(&mut self, server: u32, job: u32) {
         if let Some(progress) = self.jobs.get_mut(job as usize) {
             if progress.copies > progress.uncovered() {
@@ -152,7 +156,8 @@ impl World<'_> {
         }
     }
 
-    /// Begins a task of this job; false if none is left. The server asks for it, and hears which one it is.
+    /// Begins a task of this job; false if none is left. The server asks for it, and hears which
+    /// one it is.
     fn begin_short(&mut self, number: u32, job: u32) -> bool {
         let progress = self.jobs.get_mut(job as usize);
         let place = self.servers.get(number as usize).map(|one| one.place);
@@ -182,8 +187,8 @@ impl World<'_> {
         true
     }
 
-    /// A task of a short job is done: another one of the same job. Not where a long task waits, since it would reject a probe, too; nor on a server that is
-    /// to go.
+    /// A task of a short job is done: another one of the same job. Not where a long task waits,
+    /// since it would reject a probe, too; nor on a server that is to go.
     pub(super) fn stick(&mut self, number: u32, job: u32) -> bool {
         let open = self
             .servers
@@ -199,7 +204,8 @@ impl World<'_> {
         true
     }
 
-    /// A task began without a copy. If it runs on demand, a parked copy may have become one too many.
+    /// A task began without a copy. If it runs on demand, a parked copy may have become one too
+    /// many.
     fn drop_surplus_copy(&mut self, number: u32, job: u32) {
         let on_demand = number < self.on_demand_servers();
         if on_demand

@@ -1,9 +1,10 @@
-//! What holds in the world after every single event. What can be seen from outside is tested in `tests/`.
+//! What holds in the world after every single event. What can be seen from outside is tested in
+//! `tests/`.
 
 use super::event::Coming;
 use super::server::{Doing, Standing};
 use super::setup::{Cluster, Elastic, Setup};
-use super::watch::{Nobody, Place};
+use super::watch::{NoWatch, Place};
 use super::world::World;
 use crate::policy::Policy;
 use crate::trace::{Job, Trace};
@@ -155,7 +156,8 @@ impl World<'_> {
                 progress.copies
             ));
         }
-        // A task that waits has a copy that will ask for it: one in a queue or on its way, not a parked one.
+        // A task that waits has a copy that will ask for it: one in a queue or on its way, not a
+        // parked one.
         if progress.left_us.len() > copies as usize - progress.parked.len() {
             return Some(format!(
                 "job {number}: a parked copy sleeps while a task waits"
@@ -174,7 +176,7 @@ proptest! {
         setup in setups(),
     ) {
         let trace = Trace::new(jobs).unwrap();
-        let mut nobody = Nobody;
+        let mut nobody = NoWatch;
         let mut world = World::new(&trace, &setup, &mut nobody).unwrap();
         while world.step().unwrap() {
             prop_assert_eq!(world.flaw(), None);
@@ -184,7 +186,7 @@ proptest! {
             prop_assert!(progress.parked.is_empty());
         }
         prop_assert!(world.servers.iter().all(|server| server.doing == Doing::Idle));
-        // The load has fallen to nothing, so nobody keeps a preemptible server.
+        // The load has fallen to zero, so no preemptible server remains.
         let census = world.controller.as_ref().unwrap().census();
         let paced = setup.elastic.as_ref().unwrap().policy.release_interval_us() > 0;
         prop_assert!(!paced || census.all() == 0, "{:?}", census);

@@ -9,7 +9,8 @@ use crate::error::ElasticError;
 use std::collections::VecDeque;
 
 impl World<'_> {
-    /// The number of a transient server: they come after all others, in the order in which they are asked for.
+    /// The number of a transient server: they come after all others, in the order in which they are
+    /// asked for.
     fn number(&self, id: ServerId) -> u32 {
         self.on_demand_servers() + id.0 as u32
     }
@@ -71,7 +72,8 @@ impl World<'_> {
         }
     }
 
-    /// The provider takes a server: what runs there begins anew elsewhere, what waits there has its copies elsewhere.
+    /// The provider takes a server: what runs there begins anew elsewhere, what waits there has its
+    /// copies elsewhere.
     pub(super) fn interrupted(&mut self, id: ServerId) -> Result<(), ElasticError> {
         let Some(server) = self.at(id).filter(|one| one.standing != Standing::Gone) else {
             return Ok(());

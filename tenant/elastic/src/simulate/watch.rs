@@ -1,4 +1,4 @@
-//! What a simulation tells whoever watches it.
+//! Events that a simulation reports to its observer.
 
 /// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,8 @@ pub enum Place {
     Transient,
 }
 
-/// Something that happened. Jobs are numbered as in the trace, servers over all kinds; a transient server's number is never used again.
+/// Something that happened. Jobs are numbered as in the trace, servers over all kinds; a transient
+/// server's number is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
     /// A job came.
@@ -80,16 +81,16 @@ pub enum Happening {
     },
 }
 
-/// Whoever watches.
+/// An observer of a simulation.
 pub trait Watch {
-    /// At this time, in microseconds, this happened. Times never fall.
+    /// Receives an event and its time in microseconds. Times never decrease.
     fn saw(&mut self, at_us: u64, what: Happening);
 }
 
-/// Nobody.
+/// An observer that ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoWatch;
 
-impl Watch for Nobody {
+impl Watch for NoWatch {
     fn saw(&mut self, _: u64, _: Happening) {}
 }

@@ -15,7 +15,8 @@ use crate::trace::{Job, Trace};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-/// Apart from the probes' chance: who is interrupted when does not depend on how many probes there are.
+/// Apart from the probes' chance: who is interrupted when does not depend on how many probes there
+/// are.
 const FATE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub(crate) struct World<'a> {
@@ -230,7 +231,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What an idle server does next: short tasks first, since no probe comes to where a long task is; then long ones.
+    /// What an idle server does next: short tasks first, since no probe comes to where a long task
+    /// is; then long ones.
     pub(super) fn next(&mut self, number: u32) -> Result<(), ElasticError> {
         if self.next_short(number) || self.next_long(number) {
             return Ok(());

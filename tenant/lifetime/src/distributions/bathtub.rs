@@ -6,11 +6,13 @@ use crate::error::{LifetimeError, positive};
 
 const NAME: &str = "bathtub";
 
-/// `F(t) = A (1 - exp(-t/τ1) + exp((t-b)/τ2))` up to the maximum lifetime `L`: many instances end early (rate 1/τ1), then few for
-/// hours, then many near `b` (rate 1/τ2). What is left at `L` ends there, an atom of `1 - F(L)` that the paper leaves out of equation 3.
+/// `F(t) = A (1 - exp(-t/τ1) + exp((t-b)/τ2))` up to the maximum lifetime `L`: many instances end
+/// early (rate 1/τ1), then few for hours, then many near `b` (rate 1/τ2). What is left at `L` ends
+/// there, an atom of `1 - F(L)` that the paper leaves out of equation 3.
 ///
-/// Where equation 1 passes 1 before `L`, the maximum is where it does. `F(0) = A exp(-b/τ2)` is next to nothing with the paper's
-/// values; a fit with a large τ2 has instances that never come up, and they stay in the model as ends at age 0.
+/// Where equation 1 passes 1 before `L`, the maximum is where it does. `F(0) = A exp(-b/τ2)` is
+/// next to nothing with the paper's values; a fit with a large τ2 has instances that never come up,
+/// and they stay in the model as ends at age 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bathtub {
     a: f64,
@@ -21,8 +23,9 @@ pub struct Bathtub {
 }
 
 impl Bathtub {
-    /// A model from `a` (a share) and `tau1`, `tau2`, `b` and `maximum` in hours; the paper has A of 0.4 to 0.5, τ1 of 0.5 to 1.5
-    /// (its text prints "[0.5, 1, 5]"), τ2 of about 0.8, b and L of about 24.
+    /// A model from `a` (a share) and `tau1`, `tau2`, `b` and `maximum` in hours; the paper has A
+    /// of 0.4 to 0.5, τ1 of 0.5 to 1.5 (its text prints "[0.5, 1, 5]"), τ2 of about 0.8, b and L of
+    /// about 24.
     ///
     /// # Errors
     /// [`LifetimeError::Parameter`] unless all are finite and above zero and `F(0)` is below 1.

@@ -5,7 +5,8 @@ use crate::error::LifetimeError;
 
 const NAME: &str = "empirical";
 
-/// A distribution function through points, a straight line between each two. What the last point leaves is the atom at it.
+/// A distribution function through points, a straight line between each two. What the last point
+/// leaves is the atom at it.
 ///
 /// [`crate::fit::kaplan_meier`] makes one of observations.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +18,12 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// A model from points (hours, share that has ended by then). The line begins at (0, 0) if the first point is later.
+    /// A model from points (hours, share that has ended by then). The line begins at (0, 0) if the
+    /// first point is later.
     ///
     /// # Errors
-    /// [`LifetimeError::Points`] if there is none after time 0, times do not rise, shares fall or leave `0..=1`, or any is no number.
+    /// [`LifetimeError::Points`] if there is none after time 0, times do not rise, shares fall or
+    /// leave `0..=1`, or any is no number.
     pub fn new(points: &[(f64, f64)]) -> Result<Self, LifetimeError> {
         let refuse = |problem: String| {
             Err(LifetimeError::Points {
@@ -78,7 +81,8 @@ impl Empirical {
             .min(self.times.len() - 2)
     }
 
-    /// How far `t` is on a line, from 0 to 1, and how far the line rises. A line may be too steep for its slope to be a number.
+    /// How far `t` is on a line, from 0 to 1, and how far the line rises. A line may be too steep
+    /// for its slope to be a number.
     fn along(&self, line: usize, t: f64) -> (f64, f64) {
         let width = self.times[line + 1] - self.times[line];
         let rise = self.shares[line + 1] - self.shares[line];

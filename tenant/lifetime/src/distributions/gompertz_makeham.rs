@@ -5,7 +5,8 @@ use crate::error::{LifetimeError, maximum_of, positive};
 
 const NAME: &str = "gompertz-makeham";
 
-/// `F(t) = 1 - exp(-λ t - (α/β)(exp(β t) - 1))`: hazard `λ + α exp(β t)`, with a maximum lifetime or without.
+/// `F(t) = 1 - exp(-λ t - (α/β)(exp(β t) - 1))`: hazard `λ + α exp(β t)`, with a maximum lifetime
+/// or without.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GompertzMakeham {
     lambda: f64,
@@ -15,10 +16,12 @@ pub struct GompertzMakeham {
 }
 
 impl GompertzMakeham {
-    /// A model from λ and α, per hour, β, per hour, and the maximum lifetime, hours (infinite for none). λ may be zero.
+    /// A model from λ and α, per hour, β, per hour, and the maximum lifetime, hours (infinite for
+    /// none). λ may be zero.
     ///
     /// # Errors
-    /// [`LifetimeError::Parameter`] for a negative λ and anything else that is not above zero and finite.
+    /// [`LifetimeError::Parameter`] for a negative λ and anything else that is not above zero and
+    /// finite.
     pub fn new(lambda: f64, alpha: f64, beta: f64, maximum: f64) -> Result<Self, LifetimeError> {
         if !(lambda.is_finite() && lambda >= 0.0) {
             return Err(LifetimeError::Parameter {
@@ -67,7 +70,8 @@ impl Lifetime for GompertzMakeham {
             return 0.0;
         }
         let survival = (-self.cumulative_hazard(t)).exp();
-        // Where nobody is left the hazard may be infinite, and infinity times zero is no density.
+        // Where the survival is zero the hazard may be infinite, and infinity times zero is not a
+        // number.
         if survival > 0.0 {
             (self.lambda + self.alpha * (self.beta * t).exp()) * survival
         } else {

@@ -1,4 +1,5 @@
-//! Piecewise phases: a constant hazard in each, for operators who know "so many an hour at first, then so many".
+//! Piecewise phases: a constant hazard in each, for operators who know "so many an hour at first,
+//! then so many".
 
 use crate::Lifetime;
 use crate::error::LifetimeError;
@@ -14,7 +15,8 @@ pub struct Phase {
     pub hazard: f64,
 }
 
-/// Lives in phases of constant hazard. The end of the last phase is the maximum lifetime, where an atom takes what is left.
+/// Lives in phases of constant hazard. The end of the last phase is the maximum lifetime, where an
+/// atom takes what is left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phases {
     phases: Vec<Phase>,
@@ -26,7 +28,8 @@ impl Phases {
     /// A model from phases in order of age; the first one begins at age 0.
     ///
     /// # Errors
-    /// [`LifetimeError::Points`] if there is none, ages do not rise, a hazard is negative or no number, or nobody would ever end.
+    /// [`LifetimeError::Points`] if there is no phase, ages do not increase, a hazard is negative
+    /// or not a number, or the last phase never ends.
     pub fn new(phases: Vec<Phase>) -> Result<Self, LifetimeError> {
         let refuse = |problem: String| {
             Err(LifetimeError::Points {
@@ -58,7 +61,7 @@ impl Phases {
             } else if number < phases.len() {
                 return refuse(format!("phase {number} never ends and others follow"));
             } else if phase.hazard == 0.0 {
-                return refuse("nobody ends in the last phase, which never ends".to_owned());
+                return refuse("no life ends in the last phase, which never ends".to_owned());
             }
             from = phase.until;
         }

@@ -5,7 +5,8 @@ use crate::error::{LifetimeError, maximum_of, positive};
 
 const NAME: &str = "weibull";
 
-/// `F(t) = 1 - exp(-(λ t)^k)`, with a maximum lifetime or without. The hazard falls with age for `k < 1`, rises for `k > 1`.
+/// `F(t) = 1 - exp(-(λ t)^k)`, with a maximum lifetime or without. The hazard falls with age for `k
+/// < 1`, rises for `k > 1`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weibull {
     rate: f64,
@@ -14,7 +15,8 @@ pub struct Weibull {
 }
 
 impl Weibull {
-    /// A model from the rate λ, per hour, the shape k, and the maximum lifetime, hours (infinite for none).
+    /// A model from the rate λ, per hour, the shape k, and the maximum lifetime, hours (infinite
+    /// for none).
     ///
     /// # Errors
     /// [`LifetimeError::Parameter`] unless all are above zero and rate and shape are finite.

@@ -7,8 +7,8 @@ use crate::observation::Observations;
 /// Points (hours, share) of what was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Curve {
-    /// The empirical distribution function of ended instances alone: the paper's way. It forgets that stopped instances would have
-    /// lived longer, so its lifetimes are too short.
+    /// The empirical distribution function of ended instances alone: the paper's way. It forgets
+    /// that stopped instances would have lived longer, so its lifetimes are too short.
     EndedOnly,
     /// Kaplan's and Meier's estimate, with stopped instances as right-censored.
     KaplanMeier,
@@ -46,13 +46,15 @@ pub(super) fn below_maximum(points: &[(f64, f64)], maximum: f64) -> Vec<(f64, f6
     kept
 }
 
-/// The points (hours, share that has ended) of the observed distribution function, one a time, for charts; below the maximum lifetime.
+/// The points (hours, share that has ended) of the observed distribution function, one a time, for
+/// charts; below the maximum lifetime.
 #[must_use]
 pub fn observed(curve: Curve, seen: &Observations) -> Vec<(f64, f64)> {
     below_maximum(&points(curve, seen), seen.maximum())
 }
 
-/// The empirical model by Kaplan and Meier; with a maximum lifetime, what is left there is its atom.
+/// The empirical model by Kaplan and Meier; with a maximum lifetime, what is left there is its
+/// atom.
 ///
 /// # Errors
 /// [`LifetimeError::TooFew`] if nothing ended after time 0.

@@ -57,8 +57,8 @@ impl Family {
         }
     }
 
-    /// Bounds of its parameters, in the order of [`Lifetime::parameters`]. A bathtub's τ2 above 10 h or b above 60 h cannot be told
-    /// from a straight line within a day.
+    /// Bounds of its parameters, in the order of [`Lifetime::parameters`]. A bathtub's τ2 above 10
+    /// h or b above 60 h cannot be told from a straight line within a day.
     pub(super) fn bounds(self) -> &'static [Bound] {
         const RATE: Bound = (1e-7, 1e3);
         match self {
@@ -70,7 +70,8 @@ impl Family {
         }
     }
 
-    /// Where searches begin, first the paper's own typical values (scaled to the longest life). `mean` of the observations and `longest` in hours.
+    /// Where searches begin, first the paper's own typical values (scaled to the longest life).
+    /// `mean` of the observations and `longest` in hours.
     pub(super) fn starts(self, mean: f64, longest: f64) -> Vec<Vec<f64>> {
         match self {
             Self::Bathtub => {
@@ -93,7 +94,8 @@ impl Family {
         }
     }
 
-    /// The formula at `t`, hours, without maximum and atom: the paper's fits go on beyond the maximum.
+    /// The formula at `t`, hours, without maximum and atom: the paper's fits go on beyond the
+    /// maximum.
     pub(super) fn formula(self, p: &[f64], t: f64, maximum: f64) -> f64 {
         match (self, p) {
             (Self::Bathtub, &[a, tau1, tau2, b]) => {

@@ -15,7 +15,8 @@ use crate::Lifetime;
 use crate::error::LifetimeError;
 use crate::observation::Observations;
 
-/// The shortest lifetime that a likelihood regards, hours (a second): some densities are infinite at 0.
+/// The shortest lifetime that a likelihood regards, hours (a second): some densities are infinite
+/// at 0.
 const SHORTEST: f64 = 1.0 / 3600.0;
 /// Chances below this count as this: an impossible observation makes a fit bad, not undefined.
 const UNLIKELY: f64 = 1e-12;
@@ -23,9 +24,11 @@ const UNLIKELY: f64 = 1e-12;
 /// How parameters are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Least squares, each ended instance with the same weight, on this curve. The paper's way with [`Curve::EndedOnly`].
+    /// Least squares, each ended instance with the same weight, on this curve. The paper's way with
+    /// [`Curve::EndedOnly`].
     LeastSquares(Curve),
-    /// Maximum likelihood with stopped instances as right-censored, and ends at the maximum lifetime as its atom.
+    /// Maximum likelihood with stopped instances as right-censored, and ends at the maximum
+    /// lifetime as its atom.
     MaximumLikelihood,
 }
 
@@ -38,18 +41,20 @@ pub struct Fit {
     pub method: Method,
     /// Its parameters in the order of [`Lifetime::parameters`], times in hours.
     pub parameters: Vec<f64>,
-    /// Their standard errors; `None` if the data do not determine them, or they lie on a bound. Those of least squares are as curve
-    /// fitting programs print them: they take the points of the curve for independent, which they are not, and are too small.
+    /// Their standard errors; `None` if the data do not determine them, or they lie on a bound.
+    /// Those of least squares are as curve fitting programs print them: they take the points of the
+    /// curve for independent, which they are not, and are too small.
     pub standard_errors: Option<Vec<f64>>,
-    /// The share of the curve's variance that the formula explains: over all points of the curve with least squares, over those below the
-    /// maximum lifetime with maximum likelihood.
+    /// The share of the curve's variance that the formula explains: over all points of the curve
+    /// with least squares, over those below the maximum lifetime with maximum likelihood.
     pub r2: f64,
-    /// Kolmogorov's and Smirnov's distance between model and curve below the maximum lifetime; the curve is Kaplan's and Meier's
-    /// with maximum likelihood.
+    /// Kolmogorov's and Smirnov's distance between model and curve below the maximum lifetime; the
+    /// curve is Kaplan's and Meier's with maximum likelihood.
     pub ks: f64,
     /// The logarithm of the censored likelihood.
     pub log_likelihood: f64,
-    /// Akaike's criterion: `2 k - 2 ln L`; the smaller the better, comparable between models of the same observations.
+    /// Akaike's criterion: `2 k - 2 ln L`; the smaller the better, comparable between models of the
+    /// same observations.
     pub aic: f64,
     /// The model.
     pub model: Box<dyn Lifetime>,
@@ -58,8 +63,9 @@ pub struct Fit {
 /// Fits one formula.
 ///
 /// # Errors
-/// [`LifetimeError::TooFew`] if there are not at least two different ended lifetimes more than parameters;
-/// [`LifetimeError::NoFit`] if the search ends nowhere; [`LifetimeError::Parameter`] for a uniform or bathtub model without a maximum.
+/// [`LifetimeError::TooFew`] if there are not at least two different ended lifetimes more than
+/// parameters; [`LifetimeError::NoFit`] if the search ends nowhere; [`LifetimeError::Parameter`]
+/// for a uniform or bathtub model without a maximum.
 pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, LifetimeError> {
     let bounds = family.bounds();
     seen.need(bounds.len() + 2)?;
@@ -106,7 +112,8 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
         match method {
             Method::LeastSquares(_) => {
                 let spare = points.len() as f64 - parameters.len() as f64;
-                // Near the least squares the Hessian of half their sum is JᵀJ plus a part of the residuals' size.
+                // Near the least squares the Hessian of half their sum is JᵀJ plus a part of the
+                // residuals' size.
                 search::inverse_diagonal(&normal_matrix(family, &parameters, &points, maximum)).map(
                     |diagonal| {
                         let variance = squares(&parameters) / spare;
@@ -120,7 +127,8 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
             }
         }
     };
-    // Least squares is about all points of the curve. A likelihood takes what is at the maximum lifetime as the atom.
+    // Least squares is about all points of the curve. A likelihood takes what is at the maximum
+    // lifetime as the atom.
     let r2 = match method {
         Method::LeastSquares(_) => explained(family, &parameters, &points, maximum),
         Method::MaximumLikelihood => {
@@ -143,8 +151,9 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
     })
 }
 
-/// Of the valleys of a bathtub's sum of squares, the deepest with a wall at the end of life, as the paper describes the curve: τ2 not
-/// longer than a twelfth of the maximum (2 h of a day). A long τ2 is a slope without a wall; it is taken if it halves the squares.
+/// Of the valleys of a bathtub's sum of squares, the deepest with a wall at the end of life, as the
+/// paper describes the curve: τ2 not longer than a twelfth of the maximum (2 h of a day). A long τ2
+/// is a slope without a wall; it is taken if it halves the squares.
 fn walled(mut valleys: Vec<(Vec<f64>, f64)>, maximum: f64) -> Option<(Vec<f64>, f64)> {
     valleys.sort_by(|a, b| a.1.total_cmp(&b.1));
     let deepest = valleys.first()?.1;
@@ -165,8 +174,8 @@ fn explained(family: Family, p: &[f64], points: &[(f64, f64)], maximum: f64) -> 
     1.0 - squares / spread
 }
 
-/// The logarithm of the chance of what was seen: the density where an instance ended, the survival where it was stopped or the
-/// maximum lifetime ended it.
+/// The logarithm of the chance of what was seen: the density where an instance ended, the survival
+/// where it was stopped or the maximum lifetime ended it.
 fn log_likelihood(family: Family, p: &[f64], seen: &Observations) -> f64 {
     let maximum = seen.maximum();
     seen.all()
@@ -174,7 +183,8 @@ fn log_likelihood(family: Family, p: &[f64], seen: &Observations) -> f64 {
         .map(|one| {
             let t = one.hours.max(SHORTEST);
             if one.ended && t < maximum {
-                // Where a bathtub's formula has passed 1 everybody has ended, and its slope, which grows without bound, means nothing.
+                // Where a bathtub's formula has passed 1 everybody has ended, and its slope, which
+                // grows without bound, means nothing.
                 let possible = family.formula(p, t, maximum) <= 1.0;
                 let density = if possible {
                     family.slope(p, t, maximum)
@@ -216,8 +226,8 @@ fn normal_matrix(family: Family, p: &[f64], points: &[(f64, f64)], maximum: f64)
     matrix
 }
 
-/// The greatest distance between the model and the curve's steps below the maximum lifetime. At the maximum both jump to where
-/// everybody has ended, however long the provider took to end them.
+/// The greatest distance between the model and the curve's steps below the maximum lifetime. At the
+/// maximum both jump to where everybody has ended, however long the provider took to end them.
 fn distance(model: &dyn Lifetime, points: &[(f64, f64)], maximum: f64) -> f64 {
     let mut before = 0.0;
     let mut worst = 0.0f64;

@@ -5,7 +5,8 @@ use crate::distributions::{Phase, Phases};
 use crate::error::LifetimeError;
 use crate::observation::Observations;
 
-/// Where the paper's three phases end, as shares of the maximum lifetime: 3 h, 22 h and 24 h of a day (its section 3.1).
+/// Where the paper's three phases end, as shares of the maximum lifetime: 3 h, 22 h and 24 h of a
+/// day (its section 3.1).
 const PAPER: [f64; 3] = [3.0 / 24.0, 22.0 / 24.0, 1.0];
 
 /// Phases with their standard errors.
@@ -21,7 +22,8 @@ pub struct PhasesFit {
     pub aic: f64,
 }
 
-/// The ends of the paper's three phases, hours; without a maximum lifetime they are scaled to the longest observation and the last one never ends.
+/// The ends of the paper's three phases, hours; without a maximum lifetime they are scaled to the
+/// longest observation and the last one never ends.
 #[must_use]
 pub fn default_phases(seen: &Observations) -> Vec<f64> {
     if seen.maximum().is_finite() {
@@ -31,12 +33,14 @@ pub fn default_phases(seen: &Observations) -> Vec<f64> {
     vec![PAPER[0] * longest, PAPER[1] * longest, f64::INFINITY]
 }
 
-/// Fits hazards that are constant in phases that end at `ends`, hours, by maximum likelihood with stopped instances as right-censored: the number of ends over
-/// the time lived, in each phase. Ends at the maximum lifetime are its atom, no hazard.
+/// Fits hazards that are constant in phases that end at `ends`, hours, by maximum likelihood with
+/// stopped instances as right-censored: the number of ends over the time lived, in each phase. Ends
+/// at the maximum lifetime are its atom, no hazard.
 ///
 /// # Errors
-/// [`LifetimeError::TooFew`] with fewer than two different ended lifetimes; [`LifetimeError::Points`] for ends that do not rise, or a last
-/// phase without an end in which nothing ended.
+/// [`LifetimeError::TooFew`] with fewer than two different ended lifetimes;
+/// [`LifetimeError::Points`] for ends that do not rise, or a last phase without an end in which
+/// nothing ended.
 pub fn phases(ends: &[f64], seen: &Observations) -> Result<PhasesFit, LifetimeError> {
     seen.need(2)?;
     let mut from = 0.0;
@@ -76,7 +80,8 @@ pub fn phases(ends: &[f64], seen: &Observations) -> Result<PhasesFit, LifetimeEr
     })
 }
 
-/// Kolmogorov's and Smirnov's distance between any model and Kaplan's and Meier's estimate, below the maximum lifetime.
+/// Kolmogorov's and Smirnov's distance between any model and Kaplan's and Meier's estimate, below
+/// the maximum lifetime.
 #[must_use]
 pub fn distance_from(model: &dyn Lifetime, seen: &Observations) -> f64 {
     let points = super::curve::points(super::Curve::KaplanMeier, seen);

@@ -1,7 +1,9 @@
-//! The least value of a function of a few parameters: Nelder and Mead's simplex on the logarithms, begun again until nothing moves.
+//! The least value of a function of a few parameters: Nelder and Mead's simplex on the logarithms,
+//! begun again until nothing moves.
 //!
-//! Written here and not taken from a crate: argmin brings the unmaintained `paste`, which `deny.toml` keeps out, and cobyla is translated
-//! C with unsafe blocks. One to four parameters need no more than this.
+//! Written here and not taken from a crate: argmin brings the unmaintained `paste`, which
+//! `deny.toml` keeps out, and cobyla is translated C with unsafe blocks. One to four parameters
+//! need no more than this.
 
 /// Least and greatest value of a parameter, both above zero.
 pub(super) type Bound = (f64, f64);
@@ -20,7 +22,8 @@ pub(super) fn least(
         .min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Where the search ends from each start, and the value there. Points outside of the bounds are moved onto them.
+/// Where the search ends from each start, and the value there. Points outside of the bounds are
+/// moved onto them.
 pub(super) fn valleys(
     cost: &impl Fn(&[f64]) -> f64,
     bounds: &[Bound],
@@ -63,7 +66,8 @@ pub(super) fn valleys(
     found
 }
 
-/// One run from `start`: Nelder, Mead, *A simplex method for function minimization* (1965), with the usual factors.
+/// One run from `start`: Nelder, Mead, *A simplex method for function minimization* (1965), with
+/// the usual factors.
 fn simplex(value: &impl Fn(&[f64]) -> f64, start: &[f64], width: f64) -> (Vec<f64>, f64) {
     let n = start.len();
     let mut corners: Vec<(Vec<f64>, f64)> = vec![(start.to_vec(), value(start))];
@@ -150,10 +154,12 @@ pub(super) fn curvature(cost: &impl Fn(&[f64]) -> f64, at: &[f64]) -> Vec<Vec<f6
         .collect()
 }
 
-/// The diagonal of the inverse of a symmetric matrix; `None` if it has none or an entry is not above zero.
+/// The diagonal of the inverse of a symmetric matrix; `None` if it has none or an entry is not
+/// above zero.
 pub(super) fn inverse_diagonal(matrix: &[Vec<f64>]) -> Option<Vec<f64>> {
     let n = matrix.len();
-    // Parameters differ in size by orders of magnitude: scaled to a unit diagonal, the pivots can be compared.
+    // Parameters differ in size by orders of magnitude: scaled to a unit diagonal, the pivots can
+    // be compared.
     let scale: Vec<f64> = (0..n).map(|i| matrix[i][i].abs().sqrt()).collect();
     if scale.iter().any(|s| !s.is_finite() || *s == 0.0) {
         return None;

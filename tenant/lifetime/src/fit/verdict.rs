@@ -8,10 +8,11 @@ use crate::observation::Observations;
 pub struct Verdict {
     /// The place of the best formula among the fits that were given.
     pub best: usize,
-    /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models that were not fitted to the same
-    /// data, so who fails here fails.
+    /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models
+    /// that were not fitted to the same data, so who fails here fails.
     pub fits: bool,
-    /// Whether the empirical model is the one to use: no formula stands, and there are enough ended lifetimes for it.
+    /// Whether the empirical model is the one to use: no formula stands, and there are enough ended
+    /// lifetimes for it.
     pub empirical: bool,
     /// The verdict in words for people.
     pub words: String,
@@ -20,8 +21,8 @@ pub struct Verdict {
 /// With this many ended lifetimes the empirical model is steadier than a formula that does not fit.
 const ENOUGH: usize = 100;
 
-/// Compares fits by the criterion that they were made by (Akaike's of the likelihood, or of the squares), and holds the best one against
-/// Kolmogorov and Smirnov. `None` without fits.
+/// Compares fits by the criterion that they were made by (Akaike's of the likelihood, or of the
+/// squares), and holds the best one against Kolmogorov and Smirnov. `None` without fits.
 #[must_use]
 pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
     let mut order: Vec<usize> = (0..fits.len()).collect();
@@ -44,7 +45,8 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
                     fits[second].aic - winner.aic,
                     format!("AIC {:.1} against {:.1}", winner.aic, fits[second].aic),
                 ),
-                // Points of a distribution function lean on their neighbours, so Akaike's criterion of the squares exaggerates.
+                // Points of a distribution function lean on their neighbours, so Akaike's criterion
+                // of the squares exaggerates.
                 Method::LeastSquares(_) => (
                     (winner.r2 - fits[second].r2) * 200.0,
                     format!("R² {:.3} against {:.3}", winner.r2, fits[second].r2),

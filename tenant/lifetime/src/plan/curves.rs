@@ -7,7 +7,8 @@ use crate::error::LifetimeError;
 /// Points of a curve.
 pub type Points = Vec<(f64, f64)>;
 
-/// Figure 4: by how many hours jobs from a new instance get longer, for lengths up to `longest` hours.
+/// Figure 4: by how many hours jobs from a new instance get longer, for lengths up to `longest`
+/// hours.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a length that is not above zero.
@@ -21,8 +22,9 @@ pub fn wasted_by_length(
         .collect()
 }
 
-/// Figure 5: the chance that a job of `length` hours fails, by the age of the instance that is there: who always keeps it (`None`, what
-/// a memoryless model advises), or who takes a new one where that is better.
+/// Figure 5: the chance that a job of `length` hours fails, by the age of the instance that is
+/// there: who always keeps it (`None`, what a memoryless model advises), or who takes a new one
+/// where that is better.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a length that is not above zero.
@@ -41,11 +43,13 @@ pub fn failure_by_age(
         .collect()
 }
 
-/// Figures 6 and 7: the chance that a job fails, averaged over instances of every age, by its length. Lives follow `model`, decisions `believed`:
-/// the same for figure 6, another one for figure 7.
+/// Figures 6 and 7: the chance that a job fails, averaged over instances of every age, by its
+/// length. Lives follow `model`, decisions `believed`: the same for figure 6, another one for
+/// figure 7.
 ///
 /// # Errors
-/// [`LifetimeError::Question`] for a length that is not above zero, or a model without a maximum lifetime.
+/// [`LifetimeError::Question`] for a length that is not above zero, or a model without a maximum
+/// lifetime.
 pub fn failure_by_length(
     model: &dyn Lifetime,
     believed: &dyn Lifetime,

@@ -8,7 +8,8 @@ use crate::error::LifetimeError;
 /// Ages and lengths are searched with this step, hours, then halved.
 const STEP: f64 = 0.01;
 
-/// Whether an instance of age `age` is at least as good for a job of `length` hours as a new one: by expected running time.
+/// Whether an instance of age `age` is at least as good for a job of `length` hours as a new one:
+/// by expected running time.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
@@ -24,8 +25,8 @@ pub fn keeps(
     Ok(kept <= new + 1e-6)
 }
 
-/// Whether an instance of age `age` is at least as likely to last for a job of `length` hours as a new one. The paper's age of 18 h for a job
-/// of 6 h follows from this, not from its equation 8.
+/// Whether an instance of age `age` is at least as likely to last for a job of `length` hours as a
+/// new one. The paper's age of 18 h for a job of 6 h follows from this, not from its equation 8.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
@@ -47,11 +48,12 @@ pub fn switch_age_by_risk(model: &dyn Lifetime, length: f64) -> Result<Option<f6
     last_good_age(model, |age| as_likely_to_last(model, age, length))
 }
 
-/// The age, hours, at which the longest span of ages ends in which an instance is kept for a job of `length`: after it a new one is
-/// better. `None` if there is no such span, or if it goes on to the end of all lives.
+/// The age, hours, at which the longest span of ages ends in which an instance is kept for a job of
+/// `length`: after it a new one is better. `None` if there is no such span, or if it goes on to the
+/// end of all lives.
 ///
-/// Beyond it an instance may be kept again just before the maximum lifetime: it ends so soon that it can lose nothing. Equation 8 counts
-/// lost work and no restarts.
+/// Beyond it an instance may be kept again just before the maximum lifetime: it ends so soon that
+/// it can lose nothing. Equation 8 counts lost work and no restarts.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a length that is not above zero.
@@ -93,8 +95,9 @@ fn last_good_age(
     }
 }
 
-/// The paper's T*: the longest job, hours, for which an instance of age `age` is better than a new one, as are all shorter ones.
-/// `None` if there is none; the maximum lifetime (or infinity) if all are.
+/// The paper's T*: the longest job, hours, for which an instance of age `age` is better than a new
+/// one, as are all shorter ones. `None` if there is none; the maximum lifetime (or infinity) if all
+/// are.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a negative age.
@@ -136,11 +139,13 @@ fn halve(
     Ok(good)
 }
 
-/// The chance that a job of `length` fails, averaged over instances of every age below the maximum lifetime: `None` always keeps
-/// (what a memoryless model advises), a reading takes a new instance where it is better. Needs a maximum lifetime.
+/// The chance that a job of `length` fails, averaged over instances of every age below the maximum
+/// lifetime: `None` always keeps (what a memoryless model advises), a reading takes a new instance
+/// where it is better. Needs a maximum lifetime.
 ///
 /// # Errors
-/// [`LifetimeError::Question`] for a length that is not above zero, or a model without a maximum lifetime.
+/// [`LifetimeError::Question`] for a length that is not above zero, or a model without a maximum
+/// lifetime.
 pub fn average_failure(
     model: &dyn Lifetime,
     length: f64,
@@ -149,7 +154,8 @@ pub fn average_failure(
     average_failure_believing(model, model, length, policy)
 }
 
-/// As [`average_failure`], where lives follow `model` and decisions `believed`: what a wrong model costs.
+/// As [`average_failure`], where lives follow `model` and decisions `believed`: what a wrong model
+/// costs.
 ///
 /// # Errors
 /// As [`average_failure`].
@@ -178,7 +184,8 @@ pub fn average_failure_believing(
     Ok(sum / count)
 }
 
-/// The chance that a job of `length` fails if somebody has an instance of `age` and decides by the model `believed`: on it, or on a new one.
+/// The chance that a job of `length` fails if the tenant has an instance of `age` and decides by
+/// the model `believed` whether to use this instance or a new one.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.

@@ -242,7 +242,8 @@ fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
     let [at] = schedule.new_instances[..] else {
         panic!("{schedule:?}");
     };
-    // 21 hours are left of the first life, and the last of them are too dangerous to begin anything in.
+    // 21 hours are left of the first life, and the last of them are too dangerous to begin anything
+    // in.
     let before: f64 = schedule.intervals[..at].iter().sum();
     assert!((15.0..21.0).contains(&before), "{before}");
     assert!((schedule.intervals.iter().sum::<f64>() - 30.0).abs() < 1e-9);

@@ -1,4 +1,5 @@
-//! Running times, reuse and checkpoint plans against the paper's vectors, and against lives lived through.
+//! Running times, reuse and checkpoint plans against the paper's vectors, and against lives lived
+//! through.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
 

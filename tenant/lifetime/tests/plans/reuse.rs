@@ -60,7 +60,8 @@ fn the_corrected_equations_5_and_7_differ_from_the_printed_ones_by_the_atom_at_t
                 assert_eq!(literal, corrected, "{name} {t}");
             }
         }
-        // A job as long as any life loses the whole life, whenever it ends: equation 3 with the atom.
+        // A job as long as any life loses the whole life, whenever it ends: equation 3 with the
+        // atom.
         let lost = wasted_work(model, 24.0, RunningTime::Corrected).unwrap();
         assert!(
             (lost - model.mean()).abs() < 1e-6,
@@ -89,7 +90,8 @@ fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
     let crossing = bathtub.iter().zip(&even).find(|(b, e)| b.1 < e.1).unwrap();
     assert!((4.0..=5.0).contains(&crossing.0.0), "{crossing:?}");
     assert!((even[19].1 - 2.08).abs() < 0.01 && (bathtub[19].1 - 0.39).abs() < 0.01);
-    // Figure 5: 6 h: at age 0 0.4; beyond 18 h a kept instance certainly fails, the policy stays at 0.4.
+    // Figure 5: 6 h: at age 0 0.4; beyond 18 h a kept instance certainly fails, the policy stays at
+    // 0.4.
     let keep = curves::failure_by_age(&model, 6.0, 24.0, 48, None).unwrap();
     let policy =
         curves::failure_by_age(&model, 6.0, 24.0, 48, Some(RunningTime::UntilDone)).unwrap();
@@ -100,7 +102,8 @@ fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
                 "{age} {kept} {chosen}"
             );
         }
-        // Two hours before the switch, expected work lost and chance to fail disagree; nowhere else.
+        // Two hours before the switch, expected work lost and chance to fail disagree; nowhere
+        // else.
         assert!(
             chosen <= kept || (16.0..18.1).contains(age),
             "{age} {kept} {chosen}"
@@ -137,7 +140,8 @@ fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
 #[test]
 fn until_it_is_done_an_instance_that_certainly_fails_is_never_kept() {
     let model = refit();
-    // Equation 8 counts what is lost: a quarter of an hour before the maximum that is next to nothing.
+    // Equation 8 counts what is lost: a quarter of an hour before the maximum that is next to
+    // nothing.
     assert!(keeps(&model, 23.8, 6.0, RunningTime::Corrected).unwrap());
     let done = RunningTime::UntilDone;
     for age in [18.0, 20.0, 23.0, 23.8, 23.99] {
@@ -247,16 +251,18 @@ fn average_failures_are_those_of_the_vectors() {
             ] {
                 let own = average_failure(model, length, policy).unwrap();
                 let expected = row[key].as_f64().unwrap();
-                // The vectors' averages are over the ages 0, 0.1, … 23.9 h; the crate's grid is finer, which matters close to the
-                // end of life, where policies change their mind within minutes.
+                // The vectors' averages are over the ages 0, 0.1, … 23.9 h; the crate's grid is
+                // finer, which matters close to the end of life, where policies change their mind
+                // within minutes.
                 let chances = (0..240).map(|tenth| {
                     let age = f64::from(tenth) * 0.1;
                     let kept =
                         policy.is_none_or(|reading| keeps(model, age, length, reading).unwrap());
                     failure_probability(model, if kept { age } else { 0.0 }, length).unwrap()
                 });
-                // Where a job of 23 h cannot end before the maximum, equation 8 as printed goes on beyond it, and the vectors always take a
-                // new instance; here the density ends at the maximum. The only difference in all vectors.
+                // Where a job of 23 h cannot end before the maximum, equation 8 as printed goes on
+                // beyond it, and the vectors always take a new instance; here the density ends at
+                // the maximum. The only difference in all vectors.
                 let allowed = if length == 23.0 && policy == Some(RunningTime::Literal) {
                     0.007
                 } else {

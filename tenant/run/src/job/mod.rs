@@ -6,30 +6,30 @@ use crate::record::{Checkpoint, End, Life, Record};
 use crate::{Action, Ending, Event, Moment, Rules, RunError, Span, Why};
 use std::collections::BTreeSet;
 
-/// Where the job is.
+/// State of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// There is no instance.
     Waiting,
     /// Its process is being started, or restored from a checkpoint.
     Starting { since: Moment },
-    /// Its process has worked since then; before it had this work.
+    /// Its process has worked since `since`; before, it had the work `base`.
     Running { since: Moment, base: Span },
-    /// A checkpoint is being written; the process is taken to stand still meanwhile.
+    /// A checkpoint is being written; the process counts as paused meanwhile.
     Saving { id: u64, since: Moment, work: Span },
-    /// Its process was ended because the instance has to leave, which is still there.
+    /// Its process was ended because of a notice, and the instance still exists.
     Left,
     /// It has ended.
     Over,
 }
 
-/// What is known of a notice.
+/// A notice and its handling.
 #[derive(Debug, Clone, Copy)]
 struct Notice {
     deadline: Moment,
-    /// When to look again.
+    /// When to decide again.
     later: Option<Moment>,
-    /// Checkpoints that have failed since.
+    /// Checkpoints that have failed since the notice.
     failed: u32,
 }
 
@@ -40,28 +40,30 @@ pub struct Job {
     record: Record,
     phase: Phase,
     now: Moment,
-    /// When the instance came, and how old it was then.
+    /// When the instance became available, and its age then.
     came: (Moment, Span),
     notice: Option<Notice>,
     /// The work at which the next checkpoint is due.
     due: Option<Span>,
     /// Checkpoints that have failed since the last good one.
     failures: u32,
-    /// The checkpoint that this instance went on from, as long as it has saved nothing itself.
+    /// The checkpoint from which this instance continued, until it has saved one itself.
     resumed: Option<u64>,
-    /// Checkpoints from which this run could not go on. Not recorded: the next one may be able to.
+    /// Checkpoints from which this run could not continue. The record does not contain them,
+    /// because a later run may be able to use them.
     bad: BTreeSet<u64>,
     stopping: bool,
 }
 
 impl Job {
-    /// A job that goes on from `record`; a new one from an empty record. It waits for its first [`Event::Instance`].
+    /// A job that continues from `record`, or a new one from an empty record. It waits for its
+    /// first [`Event::Instance`].
     ///
     /// # Errors
-    /// [`RunError::Zero`] for rules that make no sense.
+    /// [`RunError::Zero`] for invalid rules.
     pub fn new(rules: Rules, mut record: Record) -> Result<Self, RunError> {
         rules.check()?;
-        // Whoever kept this record was taken away with the instance.
+        // An open life in the record means that the process writing it was lost with its instance.
         if let Some(life) = record.lives.last_mut().filter(|life| life.end == End::Open) {
             life.end = End::Interrupted;
         }
@@ -80,8 +82,9 @@ impl Job {
         })
     }
 
-    /// What has to outlive this process. To be written down after [`Event::Saved`] before its actions are carried out, since these remove
-    /// older checkpoints; after other events, and now and then, the account alone is at stake.
+    /// The state that must outlive this process. After [`Event::Saved`] the caller must store it
+    /// before it carries out the actions, because they remove older checkpoints. After other
+    /// events, and from time to time, the caller should store it to keep the account up to date.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
@@ -97,7 +100,8 @@ impl Job {
         }
     }
 
-    /// The work that would be lost if the instance ended at that moment.
+    /// The work that would be lost if the instance ended at the moment of the last event or
+    /// account.
     #[must_use]
     pub fn unsaved(&self) -> Span {
         match self.phase {
@@ -108,20 +112,21 @@ impl Job {
         }
     }
 
-    /// The work at which the next checkpoint is due, if nothing happens before.
+    /// The work at which the next checkpoint is due without other events.
     #[must_use]
     pub fn due(&self) -> Option<Span> {
         self.due
             .filter(|_| matches!(self.phase, Phase::Running { .. }))
     }
 
-    /// True if this instance went on from a checkpoint and has not saved since: then [`Event::RestoreFailed`] is believed.
+    /// True if this instance continued from a checkpoint and has not saved since. Only then
+    /// [`Event::RestoreFailed`] has an effect.
     #[must_use]
     pub fn has_resumed(&self) -> bool {
         self.resumed.is_some()
     }
 
-    /// When [`Event::Time`] is wanted, if nothing happens before.
+    /// When the job needs [`Event::Time`], unless another event comes before.
     #[must_use]
     pub fn wake_at(&self) -> Option<Moment> {
         match (self.phase, self.notice) {
@@ -134,13 +139,14 @@ impl Job {
         }
     }
 
-    /// Brings the account up to this moment; nothing is decided.
+    /// Brings the account up to this moment, without a decision.
     pub fn account(&mut self, now: Moment) {
         self.now = self.now.max(now);
         self.note();
     }
 
-    /// What is to be done about an event. Time never goes back; an event that does not fit the phase changes nothing.
+    /// The actions that follow from an event. Time never goes back; an event that does not fit the
+    /// phase changes nothing.
     pub fn handle(&mut self, now: Moment, event: Event) -> Vec<Action> {
         if self.phase == Phase::Over {
             return Vec::new();
@@ -169,7 +175,7 @@ impl Job {
         actions
     }
 
-    /// The checkpoint to go on from.
+    /// The checkpoint to continue from.
     fn saved(&self) -> Option<Checkpoint> {
         let usable = |c: &&Checkpoint| !self.bad.contains(&c.id);
         self.record.checkpoints.iter().rev().find(usable).copied()
@@ -183,7 +189,7 @@ impl Job {
         self.record.cost().unwrap_or(self.rules.cost)
     }
 
-    /// The account of the life that goes on.
+    /// Updates the account of the current life.
     fn note(&mut self) {
         let work = match self.phase {
             Phase::Waiting | Phase::Left | Phase::Over => return,
@@ -209,7 +215,8 @@ impl Job {
             return self.finish(Vec::new(), Ending::CannotRestore);
         }
         let work = from.map_or(Span::ZERO, |c| c.work);
-        // A checkpoint that an earlier run could not go on from may be good here: then what it had lost is there again.
+        // A checkpoint that an earlier run could not use may be usable here. Then its work is not
+        // lost.
         self.record.lost = self.record.lost.plus(self.record.reached()).minus(work);
         self.record.lives.push(Life {
             age,
@@ -248,7 +255,8 @@ impl Job {
     }
 
     fn restore_failed(&mut self) -> Vec<Action> {
-        // A process may find out only once it runs; what it did until then was no work.
+        // A process may detect a bad checkpoint only while it runs; its work until then does not
+        // count.
         let (since, from) = match (self.phase, self.resumed) {
             (Phase::Starting { since } | Phase::Running { since, .. }, Some(from)) => (since, from),
             _ => return Vec::new(),
@@ -274,19 +282,20 @@ impl Job {
         vec![Action::Restore(next.id)]
     }
 
-    /// When to save next.
+    /// Plans the next checkpoint.
     fn plan(&mut self) {
         let work = self.work();
         let cost = self.cost();
         let left = self.rules.length.map(|length| match length.minus(work) {
-            // It is longer than was said, nobody knows by how much.
+            // The job is longer than its stated length, by an unknown amount.
             Span::ZERO => Span(length.percent(10).0.max(cost.0.saturating_mul(10)).max(1)),
             left => left,
         });
         let restart = self.record.restart().unwrap_or(self.rules.restart);
         let interval = self.rules.rhythm.interval(left, self.age(), cost, restart);
         self.due = interval.map(|interval| match left {
-            // No checkpoint before the end: one only if the end does not come.
+            // No checkpoint is due before the expected end. One follows only if the job runs
+            // longer.
             Some(left) if interval >= left => work.plus(left.percent(105)).plus(cost),
             _ => work.plus(interval),
         });
@@ -338,7 +347,8 @@ impl Job {
             self.record.failed += 1;
             self.failures += 1;
             self.plan();
-            // Not at once: what failed would fail again. Four times what it costs, then eight…; not later than planned.
+            // Not at once, because the same failure would probably repeat. The delay is four times
+            // the cost, then eight times, and so on, but the checkpoint is not later than planned.
             let times = 1u64 << (1 + self.failures).min(16);
             let pause = self.cost().0.max(1_000).saturating_mul(times);
             let soon = work.plus(Span(pause));
@@ -375,7 +385,7 @@ impl Job {
             }
             _ => Vec::new(),
         };
-        // Under a notice it is most probably the machine's end that came early.
+        // Under a notice the machine has most probably ended early.
         self.end_life(match self.notice {
             Some(_) => End::Interrupted,
             None => End::Stopped,
@@ -431,7 +441,7 @@ impl Job {
         }
     }
 
-    /// What a running process needs now.
+    /// Decides what a running process needs now.
     fn decide(&mut self) -> Vec<Action> {
         match self.notice {
             Some(notice) => self.decide_under(notice),

@@ -1,10 +1,10 @@
-//! What a notice changes.
+//! Handling of a notice.
 
 use super::{Job, Notice, Phase};
 use crate::record::End;
 use crate::{Action, Moment, Span, Why};
 
-/// Checkpoints that may fail under one notice before no more is tried.
+/// Number of failed checkpoints under one notice after which the job stops trying.
 const TRIES: u32 = 3;
 
 impl Job {
@@ -22,12 +22,12 @@ impl Job {
                 self.notice = Some(notice);
                 self.decide_under(notice)
             }
-            // Nothing that would be worth the time is there yet.
+            // The process has no work yet that is worth the time.
             Phase::Starting { .. } => {
                 self.notice = Some(notice);
                 self.leave()
             }
-            // The checkpoint that is being written comes first.
+            // The checkpoint in progress must end first.
             Phase::Saving { .. } => {
                 self.notice = Some(notice);
                 Vec::new()
@@ -36,7 +36,7 @@ impl Job {
         }
     }
 
-    /// What a process that runs should do about its instance's end.
+    /// Decides what a running process does before the end of its instance.
     pub(super) fn decide_under(&mut self, notice: Notice) -> Vec<Action> {
         if self.unsaved() == Span::ZERO {
             return self.leave();
@@ -54,23 +54,23 @@ impl Job {
             left > Span::ZERO && self.now.plus(left) <= notice.deadline
         });
         match (self.now <= last, ends_first) {
-            // It will probably end by itself: a checkpoint at the last moment, if it has not.
+            // The job will probably end by itself; if it has not, it saves at the last moment.
             (true, true) if self.now < last => {
                 self.look_again(Some(last));
                 Vec::new()
             }
             (true, _) => self.save(Why::Notice),
-            // A checkpoint now would only keep it from ending.
+            // A checkpoint now would only delay the job's end.
             (false, true) => {
                 self.look_again(None);
                 Vec::new()
             }
-            // The work since the last checkpoint is lost in any case if this is not tried.
+            // Without this attempt the work since the last checkpoint is lost in any case.
             (false, false) => self.save(Why::LastTry),
         }
     }
 
-    /// After a checkpoint, good or not.
+    /// Continues after a checkpoint, successful or not.
     pub(super) fn after_save(&mut self, well: bool) -> Vec<Action> {
         let Some(notice) = self.notice else {
             return Vec::new();
@@ -80,7 +80,8 @@ impl Job {
         }
         let safe = self.safe_cost();
         let last = notice.deadline.minus(safe);
-        // Whoever cannot give the time back uses it, and saves once more at the end.
+        // If the instance cannot be released early, the job uses the remaining time and saves once
+        // more at the end.
         if !self.rules.releases && self.now.plus(safe.percent(200)) <= last {
             self.look_again(Some(last));
             return Vec::new();
@@ -133,7 +134,7 @@ impl Job {
         actions
     }
 
-    /// The process is ended; its instance may go.
+    /// Ends the process, and releases the instance if the rules permit it.
     fn leave(&mut self) -> Vec<Action> {
         self.note();
         self.end_life(End::Interrupted);

@@ -141,7 +141,8 @@ impl Hosts {
         numbers
     }
 
-    /// Sum of the weighted weights, in the order of the names; without a multiplier the weigher's own.
+    /// Sum of the weighted weights, in the order of the names; without a multiplier the weigher's
+    /// own.
     pub(crate) fn totals(&self, weighers: &[(&str, Option<f64>)]) -> Vec<f64> {
         let mut totals = vec![0.0; self.len];
         for (name, multiplier) in weighers {
@@ -160,7 +161,8 @@ pub(crate) fn named(name: &str) -> Arc<dyn Weigher> {
     by_name(name, &with_a_model(3600)).unwrap()
 }
 
-/// Instances that are interrupted evenly within two days, and others in the zone `calm` that nearly never are.
+/// Instances that are interrupted evenly within two days, and others in the zone `calm` that nearly
+/// never are.
 pub(crate) fn with_a_model(risk_horizon_seconds: u32) -> WeigherOptions {
     let even = |seconds: f64| LifeTable::new(&[(0.0, 1.0), (seconds, 0.0)], 0.0).unwrap();
     let calm = LifeGroup {

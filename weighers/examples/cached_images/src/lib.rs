@@ -1,6 +1,8 @@
-//! A weigher for Ebbtide: prefers hosts that have the image already, so that a server starts without a download.
+//! A weigher for Ebbtide: prefers hosts that have the image already, so that a server starts
+//! without a download.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -54,7 +56,8 @@ pub fn image<'a>(
     property("image_id").or_else(|| property(&of_flavor?))
 }
 
-/// 1 if the list (ids with commas between) has the image, else 0. Without an image, for example of a server that boots from a volume, 0.
+/// 1 if the list (ids with commas between) has the image, else 0. Without an image, for example of
+/// a server that boots from a volume, 0.
 pub fn score(image_id: Option<&str>, cached: &str) -> f64 {
     let is_there = |image| {
         cached

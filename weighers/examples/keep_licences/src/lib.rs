@@ -1,6 +1,8 @@
-//! A weigher for Ebbtide: keeps licensed hosts for those who need the licence, and brings those there.
+//! A weigher for Ebbtide: keeps licensed hosts for those who need the licence, and brings those
+//! there.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -52,7 +54,8 @@ pub fn licences(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// From -1 to 1: which share of the licences that are wanted a host has, less for licences that would lie idle under the instance.
+/// From -1 to 1: which share of the licences that are wanted a host has, less for licences that
+/// would lie idle under the instance.
 pub fn score(wanted: &BTreeSet<&str>, there: &BTreeSet<&str>) -> f64 {
     let idle = there.difference(wanted).count() as f64;
     let waste = idle / (idle + 1.0);

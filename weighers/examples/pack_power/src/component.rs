@@ -12,7 +12,8 @@ impl Guest for Plugin {
     fn describe(settings: Vec<Pair>) -> Result<Description, String> {
         let settings = read(&settings)?;
         Ok(Description {
-            // More than Nova's weighers for memory, processors and disk, which spread, have together.
+            // More than Nova's weighers for memory, processors and disk, which spread, have
+            // together.
             default_multiplier: 20.0,
             needs: vec![
                 format!("text:{}", settings.domain),

@@ -1,6 +1,8 @@
-//! A weigher for Ebbtide: fills hosts and racks that are running anyway, so that the others can sleep.
+//! A weigher for Ebbtide: fills hosts and racks that are running anyway, so that the others can
+//! sleep.
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -21,7 +23,8 @@ pub const FULL: f64 = 3.0;
 pub struct Settings {
     /// The key in the aggregates' metadata that says which hosts get their power together.
     pub domain: String,
-    /// Memory that should stay free on a host, in MiB; where less would be left it counts as overcommitted.
+    /// Memory that should stay free on a host, in MiB; where less would be left it counts as
+    /// overcommitted.
     pub keep_free_mb: f64,
 }
 
@@ -79,7 +82,7 @@ pub struct Host {
     pub free_ram_mb: f64,
 }
 
-/// The racks where somebody runs something: whether the one with this number does.
+/// For each rack number, whether any host of the rack runs an instance.
 pub fn awake(hosts: impl Iterator<Item = Host>) -> Vec<bool> {
     let mut awake = Vec::new();
     for host in hosts {
@@ -95,7 +98,8 @@ pub fn awake(hosts: impl Iterator<Item = Host>) -> Vec<bool> {
     awake
 }
 
-/// How little has to be woken for the request there; among hosts that run something, how full it makes them.
+/// How little has to be woken for the request there; among hosts that run something, how full it
+/// makes them.
 pub fn score(host: Host, taken: Taken, keep_free_mb: f64, awake: &[bool]) -> f64 {
     let vcpus_left = host.free_vcpus - taken.vcpus;
     if vcpus_left < 0.0 || host.free_ram_mb - taken.memory_mb < keep_free_mb {

@@ -1,6 +1,8 @@
-//! A weigher for Ebbtide: keeps the members of a server group, and then everything else, in different failure domains (racks, rooms, power feeds).
+//! A weigher for Ebbtide: keeps the members of a server group, and then everything else, in
+//! different failure domains (racks, rooms, power feeds).
 //!
-//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what Ebbtide calls.
+//! What it works out is here, where `cargo test` reaches it natively; `component.rs` is what
+//! Ebbtide calls.
 
 #[cfg(target_family = "wasm")]
 mod component;
@@ -10,7 +12,8 @@ mod component;
 pub struct Settings {
     /// The key in the aggregates' metadata that says where a host stands.
     pub domain: String,
-    /// Whether domains with few instances come first among those with equally many members of the group.
+    /// Whether domains with few instances come first among those with equally many members of the
+    /// group.
     pub balance: bool,
 }
 
@@ -59,7 +62,8 @@ struct Domain {
 /// What is known of the hosts: one entry a host in each.
 #[derive(Debug, Clone, Copy)]
 pub struct Hosts<'a> {
-    /// Which domain it is in. Those of which no domain is known share one: they could fall together.
+    /// Which domain it is in. Those of which no domain is known share one: they could fall
+    /// together.
     pub domain: &'a [u32],
     /// Members of the group on it.
     pub members: &'a [f64],
@@ -67,7 +71,8 @@ pub struct Hosts<'a> {
     pub instances: &'a [f64],
 }
 
-/// One number a host: minus the members of the group in its whole domain, and less than one for how full the domain is.
+/// One number a host: minus the members of the group in its whole domain, and less than one for how
+/// full the domain is.
 pub fn scores(hosts: Hosts<'_>, apart: bool, balance: bool) -> Vec<f64> {
     let most = hosts.domain.iter().max().map_or(0, |most| *most as usize);
     let mut domains = vec![Domain::default(); most + 1];

@@ -1,4 +1,5 @@
-//! In languages where the contract is written by hand: every part of what a weigher is handed arrives as it was sent.
+//! In languages where the contract is written by hand: every part of what a weigher is handed
+//! arrives as it was sent.
 
 use crate::installed::{environment, packages};
 use crate::support::run;
@@ -11,8 +12,9 @@ use ebbtide_weigher_api::{
 };
 use std::path::Path;
 
-/// 10^6 for each processor that is wanted, 10^5 if it is preemptible, 10^4 for each letter of the flavor's name and 10^3 for each of the project's; and of each host 10^2 for
-/// each letter of its rack, and the ages of its preemptible instances.
+/// 10^6 for each processor that is wanted, 10^5 if it is preemptible, 10^4 for each letter of the
+/// flavor's name and 10^3 for each of the project's; and of each host 10^2 for each letter of its
+/// rack, and the ages of its preemptible instances.
 const C: &str = r#"
 #include "ebbtide_plugin.h"
 #include <string.h>

@@ -1,5 +1,5 @@
-//! The examples under `weighers/examples` and `cost_modules/examples`: each passes its own tests, builds, passes the conformance kit, and ranks as its
-//! README shows.
+//! The examples under `weighers/examples` and `cost_modules/examples`: each passes its own tests,
+//! builds, passes the conformance kit, and ranks as its README shows.
 
 use crate::support::{built, cargo, failures};
 use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};

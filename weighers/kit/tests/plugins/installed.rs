@@ -1,4 +1,5 @@
-//! What the system has to have for other languages than Rust. Nothing is skipped: what is missing is installed.
+//! What the system has to have for other languages than Rust. Nothing is skipped: what is missing
+//! is installed.
 
 use crate::support::{run, target};
 use std::fs::{self, File};
@@ -13,7 +14,8 @@ pub(crate) fn packages(service: &str) {
     run(&root, "bash", &["devstack/lib/packages.sh", service]);
 }
 
-/// An environment of Python's with these packages of PyPI. Tests are processes that run at the same time, so one makes it and the others wait.
+/// An environment of Python's with these packages of PyPI. Tests are processes that run at the same
+/// time, so one makes it and the others wait.
 pub(crate) fn environment(name: &str, requirements: &str) -> PathBuf {
     packages("plugins-python");
     let dir = target().join(name);

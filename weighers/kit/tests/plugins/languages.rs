@@ -1,4 +1,5 @@
-//! New projects in other languages than Rust: their own tests pass, they build with what Debian, PyPI and rustup have, and pass the conformance kit.
+//! New projects in other languages than Rust: their own tests pass, they build with what Debian,
+//! PyPI and rustup have, and pass the conformance kit.
 
 use crate::installed::{environment, packages};
 use crate::support::{failures, run};
@@ -27,7 +28,8 @@ fn outcome(checks: &[Check], name: &str) -> Option<Outcome> {
     found.map(|check| check.outcome)
 }
 
-/// It passes with the limits that plugins have, and refuses a setting in its author's words if it has one.
+/// It passes with the limits that plugins have, and refuses a setting in its author's words if it
+/// has one.
 ///
 /// It is compiled once for all checks: compiling the 18 MB of Python without optimisation takes
 /// minutes on a busy machine.

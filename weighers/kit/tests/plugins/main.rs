@@ -1,4 +1,5 @@
-//! New projects and examples: they build, pass their own tests and the conformance kit, and do what they say; what is wrong is found.
+//! New projects and examples: they build, pass their own tests and the conformance kit, and do what
+//! they say; what is wrong is found.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
 mod abi;

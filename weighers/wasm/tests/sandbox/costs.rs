@@ -36,7 +36,8 @@ fn a_cost_module_prices_what_it_reads_of_each_candidate() {
     }
 }
 
-/// Made in November 2026 for `ebbtide:plugin@1.0.0`: the example `owner_fairness` as it was then. It must run for ever.
+/// Made in November 2026 for `ebbtide:plugin@1.0.0`: the example `owner_fairness` as it was then.
+/// It must run for ever.
 const FIRST: &[u8] = include_bytes!("../fixtures/cost-1.0.wasm");
 
 #[test]

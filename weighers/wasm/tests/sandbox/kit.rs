@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Builds a guest of these tests and gives its file. Cargo sees to it that two tests do not build at the same time.
+/// Builds a guest of these tests and gives its file. Cargo sees to it that two tests do not build
+/// at the same time.
 fn guest(feature: Option<&str>) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/naughty");
     let kind = feature.unwrap_or("weigher");
@@ -91,7 +92,8 @@ pub(crate) fn try_cost(pairs: &[(&str, &str)]) -> Result<WasmCostModule, WasmErr
     )
 }
 
-/// What a weigher gives to so many hosts, of which nothing is known but how many processors are free: 0, 1, 2 …
+/// What a weigher gives to so many hosts, of which nothing is known but how many processors are
+/// free: 0, 1, 2 …
 pub(crate) fn weigh(weigher: &WasmWeigher, hosts: usize) -> Result<Vec<f64>, WeigherError> {
     weigh_with(weigher, hosts, &[])
 }

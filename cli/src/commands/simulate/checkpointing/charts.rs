@@ -1,5 +1,5 @@
-//! The comparison in charts, like the ACC paper's figures 7 to 10: cost, time and product over the bids of a series; the gain over
-//! all series.
+//! The comparison in charts, like the ACC paper's figures 7 to 10: cost, time and product over the
+//! bids of a series; the gain over all series.
 
 use super::CheckpointingArgs;
 use super::sweep::{All, Swept};

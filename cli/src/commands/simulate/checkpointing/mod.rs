@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 pub(super) const HELP: &str = "\
 A job is handed in again and again over the history (--every), with every bid, to every scheme:
-  NONE   no checkpoints: whoever is interrupted begins anew
-  OPT    a checkpoint just before each interruption, by foresight: nobody can do that; the bound
+  NONE   no checkpoints: an interrupted job starts again
+  OPT    a checkpoint just before each interruption, by foresight, impossible in practice: the bound
   HOUR   a checkpoint at the end of each instance-hour
   EDGE   a checkpoint whenever the price rises
   ADAPT  every --adapt-every a checkpoint, if the failure density of the bid says that it pays
@@ -76,7 +76,8 @@ pub struct CheckpointingArgs {
     /// Length of the job without interruptions and checkpoints
     #[arg(long, value_name = "TIME")]
     pub(super) job: Hours,
-    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 % band]
+    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 %
+    /// band]
     #[arg(long, value_name = "BIDS")]
     pub(super) bids: Option<Bids>,
     /// How many bids a range or band is cut into
@@ -96,7 +97,8 @@ pub struct CheckpointingArgs {
     /// S_bid: what ACC bids [default: so much that it is never interrupted]
     #[arg(long, value_name = "PRICE")]
     pub(super) ceiling: Option<Money>,
-    /// ACC where the price rose after its checkpoint was due: strict keeps the instance, naive loses the work
+    /// ACC where the price rose after its checkpoint was due: strict keeps the instance, naive
+    /// loses the work
     #[arg(long, value_name = "strict|naive", default_value = "strict", value_parser = reading)]
     pub(super) acc: Reading,
     /// Time between two decisions of ADAPT
@@ -138,8 +140,8 @@ pub(in crate::commands) fn seconds(hours: Hours) -> i64 {
 /// Reads the histories that were asked for.
 ///
 /// # Errors
-/// [`CliError::Sim`] for a file that cannot be read, [`CliError::Checkpointing`] for what stands in it, [`CliError::NotFound`] for a
-/// series that is not in it.
+/// [`CliError::Sim`] for a file that cannot be read, [`CliError::Checkpointing`] for what stands in
+/// it, [`CliError::NotFound`] for a series that is not in it.
 pub(in crate::commands) fn read(args: &HistoryArgs) -> Result<Vec<Series>, CliError> {
     let text = ebbtide_simulator::read_file(&args.history)?;
     let mut series =

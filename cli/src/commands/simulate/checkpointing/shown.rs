@@ -39,7 +39,8 @@ pub(super) fn all(
     Ok(())
 }
 
-/// One line a scheme: scheme, number of series or bids, cost, time, product in per cent against OPT.
+/// One line a scheme: scheme, number of series or bids, cost, time, product in per cent against
+/// OPT.
 fn values(context: &mut Context, all: &All) -> Result<(), CliError> {
     let single = match all.series.as_slice() {
         [one] => Some(one),

@@ -145,7 +145,7 @@ fn play(
                         return;
                     };
                     let row = compare(&one.history, *bid, kinds, terms, work, starts);
-                    // Nobody listens any more only if the command itself is ending.
+                    // Sending fails only if the command itself is ending.
                     if told.send((n, row)).is_err() {
                         return;
                     }

@@ -25,7 +25,8 @@ pub(super) fn figure(args: &ElasticArgs, terms: &Terms, all: &All) -> Figure {
     figure
 }
 
-/// Steps that begin at the bottom. Times of zero have no place on a logarithmic axis: they lie at its beginning.
+/// Steps that begin at the bottom. Times of zero have no place on a logarithmic axis: they lie at
+/// its beginning.
 fn steps(name: String, distribution: &[(f64, f64)], least: f64) -> Line {
     let mut points = vec![(least, 0.0)];
     points.extend(
@@ -59,7 +60,7 @@ fn distributions(args: &ElasticArgs, all: &All) -> Panel {
 }
 
 fn sweep(all: &All, knob: Knob) -> Panel {
-    // What is infinite is cut off by the chart; nobody waits there.
+    // The chart cuts off infinite values; at these points no task waits.
     let of = |value: fn(&super::play::Played) -> f64| -> Vec<(f64, f64)> {
         all.swept(knob).map(|(x, one)| (x, value(one))).collect()
     };

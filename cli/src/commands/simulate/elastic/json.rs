@@ -1,4 +1,5 @@
-//! The comparison as JSON: delays in seconds, lives and what was paid in hours. What is infinite or no number is null.
+//! The comparison as JSON: delays in seconds, lives and what was paid in hours. What is infinite or
+//! no number is null.
 
 use super::play::{All, Figures, Played};
 use super::shown::verdict;

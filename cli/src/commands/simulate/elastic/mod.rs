@@ -1,4 +1,5 @@
-//! `ebbtide simulate elastic`: preemptible servers for the short jobs of a cluster, on a recorded trace.
+//! `ebbtide simulate elastic`: preemptible servers for the short jobs of a cluster, on a recorded
+//! trace.
 
 mod charts;
 mod json;
@@ -70,7 +71,8 @@ pub struct ClusterArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Preemptible servers")]
 pub struct PartitionArgs {
-    /// r: the price of an on-demand server over that of a preemptible one; several with commas between
+    /// r: the price of an on-demand server over that of a preemptible one; several with commas
+    /// between
     #[arg(long, value_name = "R", value_delimiter = ',', default_value = "3", value_parser = number)]
     pub ratio: Vec<f64>,
     /// p: the part of the servers for short jobs that is given up
@@ -85,7 +87,8 @@ pub struct PartitionArgs {
     /// At most one server is released in this time; 0: one at each change of the load
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub release_interval: Hours,
-    /// How long preemptible servers live: NAME:key=value,… in hours, or a file of `ebbtide model fit` [default: until they are released]
+    /// How long preemptible servers live: NAME:key=value,… in hours, or a file of `ebbtide model
+    /// fit` [default: until they are released]
     #[arg(long, value_name = "MODEL")]
     pub lifetime: Option<String>,
     /// How long before its end a server is told of it and drained; 0: never
@@ -101,8 +104,9 @@ pub struct ElasticArgs {
     pub trace: PathBuf,
     #[command(flatten)]
     pub partition: PartitionArgs,
-    /// Vary one setting, the others as given (r: the last one): NAME, or NAME=VALUE,…; NAME is threshold, share, ratio, provisioning
-    /// (seconds), release (seconds) or interruptions (times those of --lifetime); all for every one; may be repeated
+    /// Vary one setting, the others as given (r: the last one): NAME, or NAME=VALUE,…; NAME is
+    /// threshold, share, ratio, provisioning (seconds), release (seconds) or interruptions (times
+    /// those of --lifetime); all for every one; may be repeated
     #[arg(long, value_name = "SWEEP")]
     pub sweep: Vec<Sweep>,
     #[command(flatten)]

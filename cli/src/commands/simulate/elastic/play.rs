@@ -20,7 +20,8 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// The figures of one run, or the means over several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Figures {
-    /// Queueing delay of short tasks, seconds: mean, median, nine of ten, 99 of 100, longest (over all seeds).
+    /// Queueing delay of short tasks, seconds: mean, median, nine of ten, 99 of 100, longest (over
+    /// all seeds).
     pub(super) mean: f64,
     pub(super) median: f64,
     pub(super) p90: f64,
@@ -111,16 +112,17 @@ impl Figures {
     }
 }
 
-/// A partition that was played.
+/// A simulated partition.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) swept: Option<(Knob, f64)>,
     pub(super) elastic: Elastic,
     pub(super) figures: Figures,
-    /// The static partition's mean delay over this one's, likewise the longest; infinite if nobody waits here.
+    /// The static partition's mean delay divided by this one's, and the same for the longest delay;
+    /// infinite if no task waits here.
     pub(super) improvement: f64,
     pub(super) max_improvement: f64,
-    /// The same quotient of means for each seed, least and greatest: how much of it is chance.
+    /// The least and the greatest quotient of the means over all seeds: the effect of chance.
     pub(super) spread: (f64, f64),
     /// Transient servers over r, and what of the given-up servers' price is saved.
     pub(super) normalised: f64,
@@ -268,7 +270,7 @@ fn run(
                     let first = setup.seed == args.seed;
                     let figures = outcome.map(|outcome| Figures::of(&outcome, first));
                     let stop = figures.is_err();
-                    // Nobody listens any more only if the command itself is ending.
+                    // Sending fails only if the command itself is ending.
                     if told.send((n, figures)).is_err() || stop {
                         return;
                     }

@@ -61,7 +61,8 @@ pub(super) fn all(
     Ok(())
 }
 
-/// One line a partition: r, mean delay, improvement; then one a value of each sweep: name, value, mean delay, improvement.
+/// One line a partition: r, mean delay, improvement; then one a value of each sweep: name, value,
+/// mean delay, improvement.
 fn values(context: &mut Context, all: &All) -> Result<(), CliError> {
     for one in &all.partitions {
         let name = match one.swept {

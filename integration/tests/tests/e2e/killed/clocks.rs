@@ -1,4 +1,5 @@
-//! Somebody sets a clock by an hour while a grace period runs: nobody loses time that was promised, and nobody waits for an hour.
+//! The test sets a clock by an hour during a grace period. The victim keeps its promised time, and
+//! the preemptor does not wait for an hour.
 
 use super::kit::{
     audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,

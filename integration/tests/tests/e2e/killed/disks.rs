@@ -103,7 +103,8 @@ async fn an_agent_whose_disk_is_full_begins_nothing_and_goes_on_when_there_is_ro
     region.wait_for_hosts_up().await.unwrap();
     flavors(&region).await;
     preemptible(&region, "eighth", 1, 2).await;
-    // The notices, or the ends, of eight victims are more than what is left of the journal's last page.
+    // The notices, or the ends, of eight victims are more than what is left of the journal's last
+    // page.
     for (round, before) in [(0, true), (1, false)] {
         let (victims, _) = create(&region, "victim", request("eighth", 8)).await;
         for victim in &victims {
@@ -175,7 +176,8 @@ async fn a_scheduler_whose_disk_is_full_refuses_and_goes_on_when_there_is_room()
     region.wait_for_hosts_up().await.unwrap();
     flavors(&region).await;
 
-    // A claim that cannot be written is none; a victim that has been told leaves all the same, and that is written when there is room.
+    // A claim that cannot be written is none; a victim that has been told leaves all the same, and
+    // that is written when there is room.
     let victim = insist(&region, "victim", "victim", Uuid::from_u128(1))
         .await
         .id;

@@ -18,7 +18,8 @@ const HOST: &str = "host-A";
 /// What was at rest for so long when its host was heard is audited (see `LIMITS`).
 const AT_REST: Seconds = Seconds(3);
 
-/// Regions that are looked after at the same time: most of the time each of them waits for a lease or a grace period.
+/// Regions that are looked after at the same time: most of the time each of them waits for a lease
+/// or a grace period.
 const LANES: usize = 4;
 
 /// Who comes to a place.
@@ -28,7 +29,7 @@ enum Who {
     Agent,
 }
 
-/// In which story somebody comes to a place.
+/// The story in which a process reaches a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Story {
     /// The victim leaves, the preemptor starts.
@@ -81,7 +82,8 @@ fn place(point: Point) -> Option<(Who, Story)> {
     Some(place)
 }
 
-/// Starts whoever is to die anew: with the place in its environment, or without.
+/// Restarts the scheduler or the agent, with the place at which it dies in its environment, or
+/// without one.
 async fn start_anew(region: &mut Region, who: Who, at: Option<Point>) {
     let surroundings = at.map(Surroundings::dying_at).unwrap_or_default();
     match who {
@@ -111,7 +113,8 @@ async fn died(region: &mut Region, who: Who, at: Point) {
     died.unwrap_or_else(|error| panic!("{}: {error:#}", at.name()));
 }
 
-/// One preemption in which somebody dies at the place; the host is empty before and after it.
+/// One preemption in which the scheduler or the agent dies at the place. The host is empty before
+/// and after it.
 async fn one_round(region: &mut Region, point: Point) {
     let (who, story) = place(point).unwrap();
     let id = |n| Uuid::from_u128(0x100 * (point as u128 + 1) + n);
@@ -124,7 +127,7 @@ async fn one_round(region: &mut Region, point: Point) {
     until(region, &victim, "active").await;
     end(region, who).await;
     start_anew(region, who, Some(point)).await;
-    // Whoever asks may hear nothing; what was not heard is asked again.
+    // The request may fail, because the scheduler may die before it answers. It is repeated below.
     let _ = try_to_create(region, "pet", "pet", pet).await;
     let pet_id = pet.to_string();
     if story == Story::Spared {

@@ -1,4 +1,5 @@
-//! One host, one victim, one preemptor, as often as wanted; and what must be true of them in the end.
+//! One host, one victim, one preemptor, as often as wanted; and what must be true of them in the
+//! end.
 
 use crate::kit::{code, evacuations, flavor, preemptible, request, the_audit_is_clean, until};
 use ebbtide_harness::{Command, eventually};
@@ -10,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Limits so short that whoever waits for one of them in vain is seen. A host that is silent for 6 s is down, so what has been at rest for 3 s is
-/// audited.
+/// Short limits, so that every wait for a missing event becomes visible. A host that is silent for
+/// 6 s is down, so the audit covers everything that has been at rest for 3 s.
 pub(super) const LIMITS: &str = "notice_timeout_seconds = 3\nnotice_attempts = 3\nact_timeout_seconds = 10\n\
      start_timeout_seconds = 20\nhost_down_seconds = 6\nfailed_victim_rest_seconds = 1";
 
@@ -28,14 +29,16 @@ pub(super) fn one_host() -> RegionOptions {
     }
 }
 
-/// The flavors of the story: `victim` with a grace period of a second, `patient` with one of ten minutes, `pet`.
+/// The flavors of the story: `victim` with a grace period of a second, `patient` with one of ten
+/// minutes, `pet`.
 pub(super) async fn flavors(region: &Region) {
     preemptible(region, "victim", 8, 1).await;
     preemptible(region, "patient", 8, 600).await;
     flavor(region, "pet", 8, &[]).await;
 }
 
-/// Creates one server under an id that is known before, as often as it takes: as somebody does who does not know whether he was heard.
+/// Creates one server under a known id and repeats the request until it succeeds, as a caller
+/// without an answer does.
 pub(super) async fn insist(region: &Region, name: &str, flavor: &str, id: Uuid) -> v1::Server {
     eventually(PATIENCE, async || {
         try_to_create(region, name, flavor, id).await
@@ -113,7 +116,8 @@ pub(super) fn runs_in(dir: &Path) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Exactly these servers run on a host, by what its hypervisor says itself, and none of them has a notice.
+/// Exactly these servers run on a host, by what its hypervisor says itself, and none of them has a
+/// notice.
 pub(super) async fn runs_exactly(region: &Region, host: &str, ids: &[&str]) {
     let wanted: BTreeSet<(String, bool)> = ids.iter().map(|id| ((*id).to_owned(), false)).collect();
     eventually(PATIENCE, async || {
@@ -143,7 +147,8 @@ pub(super) async fn the_host(region: &Region) -> v1::Host {
     hosts.remove(0)
 }
 
-/// `ebbtide audit`, as an operator runs it, has nothing to say; asked until what is under way has come to rest.
+/// `ebbtide audit`, as an operator runs it, has nothing to say; asked until what is under way has
+/// come to rest.
 pub(super) async fn audited(region: &Region) {
     the_audit_is_clean(region).await;
     let log = region.dir().join("audit.log");

@@ -1,5 +1,6 @@
-//! Really killed: processes end at named places of a preemption, servers at named states of it, networks are cut in one direction, disks are full,
-//! clocks are set, processes stand still. Whatever happens, what was promised is kept, and the audit finds nothing in the end.
+//! Really killed: processes end at named places of a preemption, servers at named states of it,
+//! networks are cut in one direction, disks are full, clocks are set, processes stand still.
+//! Whatever happens, what was promised is kept, and the audit finds nothing in the end.
 
 mod clocks;
 mod disks;

@@ -1,4 +1,5 @@
-//! Packets are dropped between network namespaces, in one direction or in both, for longer than every heartbeat and timeout.
+//! Packets are dropped between network namespaces, in one direction or in both, for longer than
+//! every heartbeat and timeout.
 
 use super::kit::{
     LIMITS, audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,
@@ -18,7 +19,7 @@ use uuid::Uuid;
 const HOSTS: [&str; 2] = ["host-A", "host-B"];
 const DIRECTIONS: [Direction; 3] = [Direction::Out, Direction::In, Direction::Both];
 
-/// Brokers elsewhere are not to be spoken to in plain text, unless somebody says so.
+/// A broker that is not on loopback requires TLS unless this option allows plain text.
 const BUS: &str = "insecure = true";
 
 /// The URL of a server as it is reached from a network beside this one.
@@ -69,7 +70,8 @@ async fn an_agent_is_cut_off(broker: &RabbitMq, first: u8, direction: Direction)
     }
     let on = |host: &str| victims.iter().find(|v| v.host == host).unwrap().id.clone();
 
-    // Before the claim, and until nobody waits any more: the preemptor goes elsewhere, and the victim stays.
+    // The test cuts the network before the claim and until the scheduler gives the notice up. The
+    // preemptor goes to another host, and the victim stays.
     let refused = where_to(&region).await;
     network(&refused).cut(port, direction).unwrap();
     let pet = insist(&region, "pet", "pet", Uuid::from_u128(1)).await;
@@ -182,7 +184,7 @@ async fn a_scheduler_is_cut_off(broker: &RabbitMq, server: &Postgres, n: u8, dir
     std::fs::write(&file, beside).unwrap();
     let second = Peer::start(region.dir(), &file, "second").await.unwrap();
     for (round, port) in (0u128..).zip(ports) {
-        // Whoever is on duty is the one that will be cut off.
+        // The first scheduler must be on duty, because its network is cut off below.
         the_first_one_is_on_duty(&region, &second).await;
         let (victim, pet) = (Uuid::from_u128(10 + round), Uuid::from_u128(20 + round));
         let victim = insist(&region, "victim", "victim", victim).await.id;

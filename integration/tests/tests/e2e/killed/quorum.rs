@@ -78,7 +78,8 @@ async fn three_schedulers_over_quorum_queues_lose_nothing_when_broker_and_schedu
     let third = region.start_peer("third").await.unwrap();
     fill(&region, 2).await;
     queues_are_durable(&broker).await;
-    // Half of them while everything is there, half of them while the broker is not, decided by two schedulers; the one on duty dies as well.
+    // Half of them while everything is there, half of them while the broker is not, decided by two
+    // schedulers; the one on duty dies as well.
     let mut pets = Vec::new();
     for n in 0..2 {
         pets.push(create_at(&second, n).await.id);

@@ -9,8 +9,9 @@ use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
 use uuid::Uuid;
 
-/// The victim has a second, the scheduler gives its agent two more; then the preemptor goes to another host. The agent wakes up long after that, with a
-/// victim whose time is over and a spare in its queue.
+/// The victim has a second, the scheduler gives its agent two more; then the preemptor goes to
+/// another host. The agent wakes up long after that, with a victim whose time is over and a spare
+/// in its queue.
 #[tokio::test]
 async fn an_agent_that_stood_still_ends_nobody_for_a_preemptor_that_went_elsewhere() {
     let options = RegionOptions {

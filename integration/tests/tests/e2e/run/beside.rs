@@ -5,7 +5,8 @@ use crate::kit::{create, flavor, preemptible, request, until};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
 
-/// How many seconds stand for an hour: jobs of hours are shrunk to seconds, and hourly checkpoints with them.
+/// How many seconds stand for an hour: jobs of hours are shrunk to seconds, and hourly checkpoints
+/// with them.
 const HOUR: &str = "2s";
 
 /// Two hosts, each for one server.
@@ -20,7 +21,8 @@ async fn region() -> Region {
     region
 }
 
-/// A normal request for the host on which the job's server is; the room of the one before is free again.
+/// A normal request for the host on which the job's server is; the room of the one before is free
+/// again.
 async fn preempt(region: &Region, before: &mut Option<String>) {
     let mut servers = region.servers().await.unwrap();
     let list = v1::ListServersRequest {
@@ -49,7 +51,8 @@ async fn preempt(region: &Region, before: &mut Option<String>) {
     *before = Some(created[0].id.clone());
 }
 
-/// Three preemptions of a run, each once a planned checkpoint of that life is complete and some work was done since.
+/// Three preemptions of a run, each once a planned checkpoint of that life is complete and some
+/// work was done since.
 async fn three_times(region: &Region, run: &Run) {
     let mut before = None;
     for time in 1..=3 {

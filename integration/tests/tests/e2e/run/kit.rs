@@ -56,7 +56,8 @@ impl TestHarness {
             .arg("--")
             .args(command.iter().copied())
             .env("EBBTIDE_PROJECT", "tests")
-            // Whoever is killed with the run says nothing any more, but its children may have to be looked after.
+            // A command that is killed together with the run reports nothing, but its children may
+            // still need cleanup.
             .current_dir(self.dir.path());
         if let Some(endpoint) = endpoint {
             run = run.env("EBBTIDE_ENDPOINT", endpoint);

@@ -278,7 +278,8 @@ async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
 #[tokio::test]
 async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
     let rig = TestHarness::new();
-    // The shell starts something and then becomes the run. In a session of its own: the harness ends the group of a process that has ended.
+    // The shell starts something and then becomes the run. In a session of its own: the harness
+    // ends the group of a process that has ended.
     let script = format!(
         "setsid sleep 300 & echo $! > stranger; exec '{}' run --metadata none --every 0.3s --state-dir state --checkpoint-command '{SAVE}' -- sh -c \"$1\"",
         bin("ebbtide").display()

@@ -1,4 +1,5 @@
-//! Agents act for their own host only: with the real RabbitMQ, its rights, and its validated user-id.
+//! Agents act for their own host only: with the real RabbitMQ, its rights, and its validated
+//! user-id.
 
 use super::kit::soon;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Definitions, Identity, Login, Outgoing, QueuePrefix};
@@ -128,7 +129,8 @@ async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notice
     let prefix = QueuePrefix::new(region.prefix()).unwrap();
     let thief = connected(&broker, "agent-host-1.example", Identity::Agent).await;
 
-    // A lie about another host gets as far as the dead letters, with the code. (Believed, it would empty the host.)
+    // A lie about another host gets as far as the dead letters, with the code. (Believed, it would
+    // empty the host.)
     thief
         .publish(&prefix.scheduler(), &heartbeat("host-2.example"))
         .await
@@ -158,7 +160,8 @@ async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notice
         !host.resources.is_empty() && host.health == "up",
         "{host:?}"
     );
-    // A login that nobody vouches for is not believed either, not even the scheduler's own about a host.
+    // The scheduler also rejects a message without a verified agent login. Even the scheduler's own
+    // login may not report for a host.
     operator
         .publish(&prefix.scheduler(), &heartbeat("host-2.example"))
         .await

@@ -6,7 +6,7 @@ use rcgen::{
 };
 use std::path::{Path, PathBuf};
 
-/// Whoever signs.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,

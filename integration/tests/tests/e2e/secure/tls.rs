@@ -99,7 +99,8 @@ async fn only_certificates_of_the_authority_are_heard_and_their_names_give_the_r
         (Code::Unauthenticated, "EB-ACCESS-003".to_owned())
     );
 
-    // No certificate, one of another authority, and no TLS: none of them gets so far as to be answered.
+    // No certificate, one of another authority, and no TLS: none of them gets so far as to be
+    // answered.
     let plain = region.endpoint().unwrap().replace("https://", "http://");
     for (credentials, endpoint) in [
         (with_certificate(&ca, None), region.endpoint().unwrap()),

@@ -48,7 +48,7 @@ async fn tokens_are_made_and_revoked_without_a_restart() {
         other => Err(format!("{other:?}")),
     })
     .await;
-    // A broken file is told, and locks nobody out.
+    // The scheduler logs a broken file and keeps the old tokens.
     std::fs::write(&tokens.path, "[[token]").unwrap();
     soon(
         async || match region.scheduler_log().contains("EB-ACCESS-009") {

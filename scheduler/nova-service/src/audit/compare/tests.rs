@@ -217,7 +217,7 @@ fn a_victim_runs_without_room_once_neither_it_nor_its_newcomer_holds_that() {
     assert_eq!(report.findings[0].code, "EB-AUDIT-011");
     assert_eq!(
         report.findings[0].what,
-        format!("4 VCPU of its victims {SERVER} run on compute1 and nobody holds that")
+        format!("4 VCPU of its victims {SERVER} run on compute1 without an allocation")
     );
     let consumers = &mut picture.hosts.get_mut(&HOST).unwrap().consumers;
     consumers.insert(SERVER, amounts(3));

@@ -113,8 +113,8 @@ impl World {
         }
     }
 
-    /// An answer is in the ledger before the caller has it: a scheduler that goes on with the record
-    /// would call it off.
+    /// An answer is in the ledger before the caller has it: a scheduler that goes on with the
+    /// record would call it off.
     async fn is_written(&self, instance: Uuid) {
         let rows = self.full.ledger.by_instance(instance).await.unwrap();
         let mut records = rows

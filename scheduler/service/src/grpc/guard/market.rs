@@ -1,4 +1,5 @@
-//! What tenants may know of lives: of their own all, of others' what advice tells in batches. Prices are published.
+//! Market calls of tenants: a tenant sees its own lives, and those of others only as aggregated
+//! advice. Prices are public.
 
 use super::super::ApiHandlers;
 use super::{Guard, caller};
@@ -25,7 +26,7 @@ impl Market for Guard {
         &self,
         request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        // The same for everybody.
+        // Prices are the same for every caller.
         caller(&request)?;
         <ApiHandlers as Market>::list_prices(&self.handlers, request).await
     }

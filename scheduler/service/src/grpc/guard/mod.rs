@@ -1,7 +1,9 @@
-//! Whose things a request names: tenants see and change their own, and nobody else's exist for them.
+//! Ownership checks: tenants see and change only their own objects; those of other tenants do not
+//! exist for them.
 //!
-//! A [`Guard`] stands in front of [`ApiHandlers`] and has every call of the services that tenants use, so that a new call does not compile
-//! before somebody has thought about it. Whether the role may make the call at all was decided before, at the gate.
+//! A [`Guard`] stands in front of [`ApiHandlers`] and implements every call of the services that
+//! tenants use. A new call therefore does not compile until its access rule is written. Whether the
+//! role may make the call at all has been decided before, at the gate.
 
 mod market;
 mod own;
@@ -16,22 +18,23 @@ use ebbtide_proto::v1;
 use ebbtide_region::Event;
 use tonic::{Request, Status};
 
-/// The API, as each caller may see it.
+/// The API with the ownership checks of each caller.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) handlers: ApiHandlers,
 }
 
-/// Who asks. The gate has said so; a request that did not come through it is refused.
+/// The caller, as the gate has identified it. A request that has bypassed the gate is refused.
 pub(super) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let caller = request.extensions().get::<Caller>().cloned();
-    caller.ok_or_else(|| ServiceError::Access(ebbtide_access::AccessError::NobodyKnown).into())
+    caller.ok_or_else(|| ServiceError::Access(ebbtide_access::AccessError::Unauthenticated).into())
 }
 
-/// A decision as the caller may see it: tenants hear nothing about other tenants.
+/// A decision as the caller may see it: without anything about other tenants.
 pub(super) fn seen(decision: Decision, who: &Caller) -> Decision {
     if who.is_tenant() {
-        // Of a tenant with several projects: only the project's own is told, which is never too much.
+        // A tenant with several projects sees only the part of the request's project, which is
+        // always allowed.
         let project = decision.request.project_id.clone();
         decision.for_tenant(&project)
     } else {

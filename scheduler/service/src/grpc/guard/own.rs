@@ -1,6 +1,7 @@
-//! From what a tenant calls something to its identifier, among the tenant's own only.
+//! Resolves the names that a tenant uses to identifiers, among the tenant's own objects only.
 //!
-//! Names are looked up inside of the tenant's projects: two tenants may each have a server `web`, and neither learns of the other's.
+//! Names are looked up within the tenant's projects: two tenants may each have a server `web`, and
+//! neither learns of the other's.
 
 use super::Guard;
 use crate::error::ServiceError;
@@ -20,7 +21,8 @@ fn no_server(name: &str) -> ServiceError {
 }
 
 impl Guard {
-    /// The identifier of a server that the caller may see; what others name is taken as it is.
+    /// The identifier of a server that the caller may see. For callers that are not tenants, the
+    /// name is returned as it is.
     pub(super) async fn own_server(
         &self,
         who: &Caller,
@@ -90,7 +92,7 @@ impl Guard {
         }
     }
 
-    /// A request for instances, in the caller's project and with what is the caller's only.
+    /// A placement request in the caller's project, with objects of the caller only.
     pub(super) async fn own_request(
         &self,
         who: &Caller,
@@ -101,13 +103,13 @@ impl Guard {
             return Ok(None);
         };
         wire.project_id = who.project(&wire.project_id, what)?;
-        // Before anything is looked up for them.
+        // Charge the instances before anything is looked up for them.
         let instances = wire.server_ids.len().max(wire.count as usize);
         self.handlers.gate.charge(who, instances)?;
         if !who.is_tenant() {
             return Ok(Some(wire));
         }
-        // As in Nova: which host is the operator's to say.
+        // As in Nova: only operators may name hosts.
         for (field, hosts) in [
             ("force_hosts", &wire.force_hosts),
             ("ignore_hosts", &wire.ignore_hosts),
@@ -121,7 +123,8 @@ impl Guard {
             wire.group = self.own_group(who, &wire.group).await?;
         }
         for id in &wire.server_ids {
-            // Repeating a request answers with the servers of the first time, so they have to be the caller's.
+            // A repeated request returns the servers of the first one, so they have to be the
+            // caller's.
             let Ok(known) = id.parse::<ServerId>() else {
                 continue;
             };

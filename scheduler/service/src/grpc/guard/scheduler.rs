@@ -1,4 +1,4 @@
-//! Deciding, explaining, watching.
+//! Decisions, explanations, event streams.
 
 use super::super::ApiHandlers;
 use super::{Guard, caller};
@@ -16,7 +16,7 @@ impl Scheduler for Guard {
         &self,
         request: Request<v1::SelectDestinationsRequest>,
     ) -> Result<Response<v1::SelectDestinationsResponse>, Status> {
-        // For operators, says the table.
+        // The gate's table of rules limits this call to operators.
         caller(&request)?;
         self.handlers.select_destinations(request).await
     }
@@ -51,7 +51,7 @@ impl Scheduler for Guard {
             })
             .into());
         }
-        // A decision has an id of its own; anything else is the name of a server.
+        // An id may be that of a decision or a server; anything else is the name of a server.
         let id = if wire.id.parse::<Uuid>().is_ok() {
             wire.id.clone()
         } else {
@@ -87,7 +87,7 @@ impl Scheduler for Guard {
         &self,
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
-        // The handlers ask the store for the caller's projects only.
+        // The handlers query only the caller's projects.
         self.handlers.list_decisions(request).await
     }
 

@@ -1,4 +1,4 @@
-//! The calls of tenants.
+//! Tenant calls: servers, groups, evacuations.
 
 use super::super::request::{optional, parsed, required};
 use super::super::servers::without_preemptor;
@@ -121,7 +121,7 @@ impl Servers for Guard {
             .filter(|evacuation| who.sees(&evacuation.victim_project_id))
             .map(without_preemptor);
         if wire.evacuation.is_none() {
-            // In the words of one that does not exist.
+            // The same error as for an evacuation that does not exist.
             let id: EvacuationId = required("id", parsed("id", &asked.unwrap_or_default())?)?;
             return Err(ServiceError::NotFound {
                 what: "evacuation",
@@ -142,7 +142,7 @@ impl Servers for Guard {
         wire.project_id = who
             .project(&wire.project_id, "list evacuations")
             .map_err(ServiceError::Access)?;
-        // With a project named, the handlers leave out who came in their place.
+        // With a project in the request, the handlers leave out the preemptors.
         self.handlers.list_evacuations(request).await
     }
 }

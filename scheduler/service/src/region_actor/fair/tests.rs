@@ -32,7 +32,7 @@ fn tick() -> Work {
     Work::Input(Input::Tick, answer)
 }
 
-/// A batch as project and instances.
+/// A batch as pairs of project and instances.
 fn batch(fair: &mut Fair) -> Vec<(String, usize)> {
     fair.batch(256)
         .iter()
@@ -127,7 +127,7 @@ fn what_needs_no_decision_goes_before_the_next_large_request_and_starves_none() 
         fair.push(ask("greedy", 1000));
     }
     for _ in 0..3 {
-        // One comes while the others are dealt with, each time.
+        // Each time, one tick arrives while the others are handled.
         fair.push(tick());
         assert_eq!(batch(&mut fair), [of("-", 0)]);
         fair.push(tick());
@@ -136,7 +136,8 @@ fn what_needs_no_decision_goes_before_the_next_large_request_and_starves_none() 
     assert!(fair.is_empty());
 }
 
-/// A caller who asks one thing after the other, a look for each request: between two of its answers, one large request at most.
+/// A caller that sends one request after the other, with a look after each: between two of its
+/// answers, at most one large request is handled.
 #[test]
 fn each_step_of_a_modest_caller_waits_for_one_large_request_at_most() {
     let mut fair = Fair::default();

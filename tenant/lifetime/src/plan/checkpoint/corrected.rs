@@ -1,13 +1,15 @@
 //! The corrected recursion.
 //!
-//! With `M(J, t)` the expected time to the end with `J` of work left at age `t`, `S` the survival, `I` its integral, `d` the
-//! checkpoint, `K(J) = R + M(J, 0)` and `w = t + i + d`, conditional on being alive at `t`:
+//! With `M(J, t)` the expected time to the end with `J` of work left at age `t`, `S` the survival,
+//! `I` its integral, `d` the checkpoint, `K(J) = R + M(J, 0)` and `w = t + i + d`, conditional on
+//! being alive at `t`:
 //!
 //! `S(t) M(J,t) = min over i of  I(w) - I(t) + S(w) M(J-i, w) + (S(t) - S(w)) K(J)`
 //!
-//! since `I(w) - I(t)` is `S(t)` times the expected time until `w` or death, whichever is first; the atom at the maximum is in `S`.
-//! The table holds `A(J,t) = I(t) + S(t) M(J,t)`, so that `A(J,t) = S(t) K + min of A(J-i,w) - S(w) K`: two loads, a product and a
-//! comparison a choice. For `t = 0` the equation holds `M(J,0)` on both sides and is solved for it in every choice.
+//! since `I(w) - I(t)` is `S(t)` times the expected time until `w` or death, whichever is first;
+//! the atom at the maximum is in `S`. The table holds `A(J,t) = I(t) + S(t) M(J,t)`, so that
+//! `A(J,t) = S(t) K + min of A(J-i,w) - S(w) K`: two loads, a product and a comparison a choice.
+//! For `t = 0` the equation holds `M(J,0)` on both sides and is solved for it in every choice.
 
 use super::grid::{Grid, Table};
 use crate::error::LifetimeError;
@@ -74,7 +76,8 @@ impl Corrected {
         best.1
     }
 
-    /// `A` and `S` after an interval and its checkpoint, the mixture of both lengths of a checkpoint.
+    /// `A` and `S` after an interval and its checkpoint, the mixture of both lengths of a
+    /// checkpoint.
     fn after(&self, grid: &Grid, left: usize, age: usize, interval: usize) -> (f64, f64) {
         let at = |cost: usize| {
             let then = age + interval + cost;

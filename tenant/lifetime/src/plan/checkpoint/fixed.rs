@@ -5,9 +5,10 @@ use crate::Lifetime;
 use crate::error::LifetimeError;
 use crate::plan::{above_zero, job, not_negative};
 
-/// The expected time, hours, of a job with these intervals (hours of work, a checkpoint behind each) that begins at `age`. A failure
-/// goes back to the last checkpoint, and on with the same intervals on a new instance. Exact, without a grid; the step and reading of
-/// `options` do not matter. Infinite if some interval is longer than any lifetime.
+/// The expected time, hours, of a job with these intervals (hours of work, a checkpoint behind
+/// each) that begins at `age`. A failure goes back to the last checkpoint, and on with the same
+/// intervals on a new instance. Exact, without a grid; the step and reading of `options` do not
+/// matter. Infinite if some interval is longer than any lifetime.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for impossible numbers, or no interval at all.
@@ -35,7 +36,8 @@ pub fn expected_makespan(
     Ok(walk(model, &spans, 0, age, &fresh, options.restart, false))
 }
 
-/// The expectation from interval `from` on at age `start`; `own` solves for the first interval's own restart.
+/// The expectation from interval `from` on at age `start`; `own` solves for the first interval's
+/// own restart.
 fn walk(
     model: &dyn Lifetime,
     spans: &[f64],
@@ -84,11 +86,12 @@ pub fn young_daly_interval(cost: f64, mttf: f64) -> Result<f64, LifetimeError> {
     Ok((2.0 * cost * above_zero("the mean time to failure", mttf)?).sqrt())
 }
 
-/// The intervals, hours, of Young's and Daly's rule: `sqrt(2 d MTTF)` each, the last one what is left. `mttf` is the mean time to
-/// failure, hours, that a memoryless world would have.
+/// The intervals, hours, of Young's and Daly's rule: `sqrt(2 d MTTF)` each, the last one what is
+/// left. `mttf` is the mean time to failure, hours, that a memoryless world would have.
 ///
 /// # Errors
-/// [`LifetimeError::Question`] for a length, cost or MTTF that is not above zero, or more than a million intervals.
+/// [`LifetimeError::Question`] for a length, cost or MTTF that is not above zero, or more than a
+/// million intervals.
 pub fn young_daly(length: f64, cost: f64, mttf: f64) -> Result<Vec<f64>, LifetimeError> {
     let interval = young_daly_interval(cost, mttf)?;
     if job(length)? > interval * MOST_INTERVALS {
@@ -110,7 +113,8 @@ pub fn young_daly(length: f64, cost: f64, mttf: f64) -> Result<Vec<f64>, Lifetim
     Ok(intervals)
 }
 
-/// The expected time, hours, of a job without any checkpoint: infinite for a job longer than any lifetime.
+/// The expected time, hours, of a job without any checkpoint: infinite for a job longer than any
+/// lifetime.
 ///
 /// # Errors
 /// [`LifetimeError::Question`] for impossible numbers.

@@ -10,13 +10,14 @@ const LARGEST: usize = 100_000_000;
 /// Survival and its integral at every step, and the size of the problem in steps.
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Survival at each age. That of age 0 is 1: instances that never come up fail in their first interval.
+    /// Survival at each age. That of age 0 is 1: instances that never come up fail in their first
+    /// interval.
     pub(super) survival: Vec<f64>,
     /// The integral of the survival up to each age, hours.
     pub(super) lived: Vec<f64>,
     /// The last age of the grid, steps.
     pub(super) end: usize,
-    /// Whether nobody is left at the last age.
+    /// Whether the survival at the last age is zero.
     pub(super) mortal: bool,
     /// Steps of the job.
     pub(super) job: usize,
@@ -49,7 +50,8 @@ impl Grid {
         if more < 1e-9 {
             more = 0.0;
         }
-        // Without a maximum lifetime, or with one far beyond: no plan takes more time than the job with a checkpoint every step.
+        // Without a maximum lifetime, or with one far beyond: no plan takes more time than the job
+        // with a checkpoint every step.
         let farthest = steps(age) + work * (2.0 + cost);
         let life = (model.maximum() / step - 1e-9).ceil();
         let end = farthest.min(life);
@@ -115,8 +117,9 @@ impl Grid {
     }
 }
 
-/// A value for each (work left, age). A row has all of the same sum of both: after an interval and its checkpoint the sum has grown by
-/// the checkpoint's steps, whatever the interval, so all choices of a state lie side by side in one row.
+/// A value for each (work left, age). A row has all of the same sum of both: after an interval and
+/// its checkpoint the sum has grown by the checkpoint's steps, whatever the interval, so all
+/// choices of a state lie side by side in one row.
 #[derive(Debug)]
 pub(super) struct Table {
     width: usize,

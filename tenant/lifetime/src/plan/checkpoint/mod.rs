@@ -1,4 +1,5 @@
-//! When to checkpoint: dynamic programming over the paper's equations 9 to 13, with Young and Daly and no checkpoints beside it.
+//! When to checkpoint: dynamic programming over the paper's equations 9 to 13, with Young and Daly
+//! and no checkpoints beside it.
 
 mod corrected;
 mod fixed;
@@ -14,16 +15,17 @@ pub use simulate::Estimate;
 use super::not_negative;
 use crate::error::LifetimeError;
 
-/// Which reading of equations 9 to 13. In all of them a job that fails goes on from its last checkpoint on a new instance, as the
-/// text says; the printed equation 12 goes on at the age of the dead one, and equation 11 adds the age to the time at every step.
+/// Which reading of equations 9 to 13. In all of them a job that fails goes on from its last
+/// checkpoint on a new instance, as the text says; the printed equation 12 goes on at the age of
+/// the dead one, and equation 11 adds the age to the time at every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reading {
-    /// The chance to fail is conditional on the age, and what is lost is the exact expectation since the last checkpoint, the atom
-    /// at the maximum lifetime included. The one to use.
+    /// The chance to fail is conditional on the age, and what is lost is the exact expectation
+    /// since the last checkpoint, the atom at the maximum lifetime included. The one to use.
     #[default]
     Corrected,
-    /// The paper's schedules: the chance to fail is `F(t+i+d) - F(t)`, as if nobody knew that the instance is alive, and a failure
-    /// loses half of the interval.
+    /// The paper's schedules: the chance to fail is `F(t+i+d) - F(t)`, not conditional on the
+    /// instance being alive, and a failure loses half of the interval.
     Paper,
     /// As [`Self::Paper`], but with the exact expectation of what is lost.
     PaperExactLoss,
@@ -34,14 +36,15 @@ pub enum Reading {
 pub struct Options {
     /// The grain of the plan: intervals between checkpoints are multiples of it.
     pub step: f64,
-    /// How long a checkpoint takes; any length. One that is no multiple of the step is planned as a mixture of the two next to it,
-    /// which has the same expectation.
+    /// How long a checkpoint takes; any length. One that is no multiple of the step is planned as a
+    /// mixture of the two next to it, which has the same expectation.
     pub cost: f64,
     /// How long it takes to get a new instance and load the checkpoint; its life begins after that.
     pub restart: f64,
     /// Which reading of the equations.
     pub reading: Reading,
-    /// Whether the last interval ends with a checkpoint, too: results have to be saved. The paper's schedules have it.
+    /// Whether the last interval ends with a checkpoint, too: results have to be saved. The paper's
+    /// schedules have it.
     pub final_checkpoint: bool,
 }
 

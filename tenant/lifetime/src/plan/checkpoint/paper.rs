@@ -1,4 +1,5 @@
-//! The paper's recursion, with a new instance after a failure: equations 9 to 11 with `P = F(t+i+d) - F(t)`, not conditional.
+//! The paper's recursion, with a new instance after a failure: equations 9 to 11 with `P = F(t+i+d) -
+//! F(t)`, not conditional.
 
 use super::grid::{Grid, Table};
 use crate::error::LifetimeError;
@@ -64,8 +65,8 @@ impl Paper {
         best
     }
 
-    /// The least value over all choices. In the common case all of them lie side by side in the table, and eight minima are kept side by
-    /// side, so that the compiler can use vectors.
+    /// The least value over all choices. In the common case all of them lie side by side in the
+    /// table, and eight minima are kept side by side, so that the compiler can use vectors.
     fn least(&self, grid: &Grid, left: usize, age: usize) -> f64 {
         if age == 0 || grid.more > 0.0 || !grid.final_checkpoint {
             return self.best(grid, left, age).0;
@@ -117,7 +118,8 @@ impl Paper {
         best
     }
 
-    /// The value of one choice. From age 0 the equation holds its own result on both sides and is solved for it.
+    /// The value of one choice. From age 0 the equation holds its own result on both sides and is
+    /// solved for it.
     fn value(&self, grid: &Grid, left: usize, age: usize, interval: usize, cost: usize) -> f64 {
         let then = age + interval + cost;
         if then > grid.end {

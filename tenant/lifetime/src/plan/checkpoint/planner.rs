@@ -14,7 +14,8 @@ enum Solved {
     Paper(Paper),
 }
 
-/// All best plans of a job: from its start, and from every state that it can come into. To be computed once and asked often.
+/// All best plans of a job: from its start, and from every state that it can come into. To be
+/// computed once and asked often.
 #[derive(Debug)]
 pub struct Planner {
     pub(super) grid: Grid,
@@ -26,21 +27,25 @@ pub struct Planner {
 pub struct Schedule {
     /// Work between checkpoints, hours, in order.
     pub intervals: Vec<f64>,
-    /// The places of intervals that need a new instance, since the one before reaches its maximum lifetime first. Zero if even the first
-    /// interval cannot be finished on the instance that is there.
+    /// The places of intervals that need a new instance, since the one before reaches its maximum
+    /// lifetime first. Zero if even the first interval cannot be finished on the instance that is
+    /// there.
     pub new_instances: Vec<usize>,
-    /// The expected time to the end, hours, failures and checkpoints included, as the reading reckons it.
+    /// The expected time to the end, hours, failures and checkpoints included, as the reading
+    /// reckons it.
     pub makespan: f64,
     /// By which share that is longer than the work alone.
     pub overhead: f64,
 }
 
 impl Planner {
-    /// Solves the problem of a job of `length` hours that begins on an instance of `age` hours. Both are rounded to steps.
+    /// Solves the problem of a job of `length` hours that begins on an instance of `age` hours.
+    /// Both are rounded to steps.
     ///
     /// # Errors
-    /// [`LifetimeError::Question`] for impossible numbers, an age that no instance reaches, or so many steps that memory ends;
-    /// [`LifetimeError::NeverEnds`] if no instance lives for a step and a checkpoint.
+    /// [`LifetimeError::Question`] for impossible numbers, an age that no instance reaches, or so
+    /// many steps that memory ends; [`LifetimeError::NeverEnds`] if no instance lives for a step
+    /// and a checkpoint.
     pub fn new(
         model: &dyn Lifetime,
         length: f64,
@@ -90,7 +95,8 @@ impl Planner {
         self.at_state(self.grid.job, self.grid.age)
     }
 
-    /// The plan on a new instance with `left` hours of work to do: after a failure. Rounded to steps, at most the whole job.
+    /// The plan on a new instance with `left` hours of work to do: after a failure. Rounded to
+    /// steps, at most the whole job.
     ///
     /// # Errors
     /// [`LifetimeError::Question`] if nothing is left.

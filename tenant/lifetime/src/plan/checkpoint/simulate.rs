@@ -1,4 +1,5 @@
-//! The same job lived through many times: a check of the expectations that shares no formula with them.
+//! The same job lived through many times: a check of the expectations that shares no formula with
+//! them.
 
 use super::Planner;
 use crate::Lifetime;
@@ -7,7 +8,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::HashMap;
 
-/// A run with so many failures never ends: lives of a model that the plan was not made for can all be too short for it.
+/// A run with so many failures never ends: lives of a model that the plan was not made for can all
+/// be too short for it.
 const FAILURES: u32 = 100_000;
 
 /// The mean of many simulated runs.
@@ -20,8 +22,8 @@ pub struct Estimate {
 }
 
 impl Planner {
-    /// Runs the job `runs` times as planned, with lifetimes drawn from `model`, which may be another one than the plan was made for;
-    /// the mean is infinite if a run does not end.
+    /// Runs the job `runs` times as planned, with lifetimes drawn from `model`, which may be
+    /// another one than the plan was made for; the mean is infinite if a run does not end.
     #[must_use]
     pub fn simulate(&self, model: &dyn Lifetime, runs: u32, seed: u64) -> Estimate {
         let mut chance = Pcg64::seed_from_u64(seed);
