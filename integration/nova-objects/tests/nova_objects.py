@@ -81,7 +81,7 @@ class Notifier:
 
 def write():
     nova_oracle.silence_logging()
-    # Payloads are only filled in when somebody would get them.
+    # Payloads are only filled in when a notifier would send them.
     rpc.NOTIFIER = Notifier()
     nova_oracle.CONF.set_override('notification_format', 'both', group='notifications')
     rng = random.Random('ebbtide')
