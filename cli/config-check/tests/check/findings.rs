@@ -157,7 +157,7 @@ fn weighers_that_do_not_do_what_they_seem_to() {
         hold(|_| scheduler(&list(weighers)), &[(weighers, level, code, key, line, word)]);
     }
     hold(scheduler, &[
-        ("[engine]\nweighers = [{ name = \"preemption_needed\", multiplier = -1 }]\n", Warning, code::INVERTED, "engine.weighers[0].multiplier", 2, "evicted although there is room"),
+        ("[engine]\nweighers = [{ name = \"preemption_needed\", multiplier = -1 }]\n", Warning, code::INVERTED, "engine.weighers[0].multiplier", 2, "evicted although there is free capacity"),
         ("[engine]\nweighers = [{ name = \"eviction_cost\", multiplier = -1 }]\n", Warning, code::INVERTED, "engine.weighers[0].multiplier", 2, "costs most"),
         ("[engine]\nweighers = [{ name = \"ram\", multiplier = 0 }]\n", Warning, code::ZERO, "engine.weighers[0].multiplier", 2, "no weigher counts"),
         ("[engine]\nweighers = [{ name = \"eviction_cost\", multiplier = 5 }]\n", Note, code::NO_EFFECT, "engine.weighers[0].multiplier", 2, "under the policy tiered"),
