@@ -110,7 +110,13 @@ async fn a_reader_gets_its_queue_back_after_a_cut_of_the_network() {
         until(&mut hold, Hold::Held).await;
         let said = format!("after cut {round}");
         bus.publish(&queue, &message(&said)).await.unwrap();
-        assert_eq!(soon("the message", heard.recv()).await, Some(said));
+        let mut next = soon("the message", heard.recv()).await;
+        // The cut may have lost the acknowledgement of the message before: the broker sends it
+        // again.
+        if round == 1 && next.as_deref() == Some("after cut 0") {
+            next = soon("the message", heard.recv()).await;
+        }
+        assert_eq!(next, Some(said));
     }
     bus.close().await;
 }
