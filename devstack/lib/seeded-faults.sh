@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Shows that the tests which need no server would see a fault in how allocations are claimed, swapped, given back and adopted, or in the loop that drives a
-# preemption: each patch of integration/seeded-faults is applied to a copy of the tree, and the tests over the model of Placement must fail there. On the
+# Shows that the tests which need no server would see a fault in how allocations are claimed,
+# swapped, given back and adopted, or in the loop that drives a
+# preemption: each patch of integration/seeded-faults is applied to a copy of the tree, and the
+# tests over the model of Placement must fail there. On the
 # copy as it is they must pass.
 #
 #   devstack/lib/seeded-faults.sh            all of them (a build of the Nova service's tests for each: half an hour on two cores that have other work)
 #   devstack/lib/seeded-faults.sh NAME…      only these
 #   devstack/lib/seeded-faults.sh --check    only whether each patch still fits the tree (seconds; ./devstack/test does this)
 #
-# What came of it is in target/seeded-faults/table.md. The copy has a target directory of its own: cargo would take what was built from a broken copy for
+# What came of it is in target/seeded-faults/table.md. The copy has a target directory of its own:
+# cargo would take what was built from a broken copy for
 # the tree's own, because it is newer than the sources.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
@@ -37,7 +40,8 @@ mkdir -p "$copy" "$CARGO_TARGET_DIR/debug/deps"
 rm -rf -- "$copy"
 mkdir -p "$copy"
 git ls-files -co --exclude-standard -z | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done | tar --null --files-from=- -cf - | tar -C "$copy" -xf -
-# What the tree has built is a beginning: packages of others are never written again and are linked, our own are copied.
+# What the tree has built is a beginning: packages of others are never written again and are linked,
+# our own are copied.
 if [ -d "$target/debug/.fingerprint" ] && [ ! -d "$CARGO_TARGET_DIR/debug/.fingerprint" ]; then
     cp -a -- "$target/debug/.fingerprint" "$target/debug/build" "$CARGO_TARGET_DIR/debug/"
     find "$target/debug/deps" -maxdepth 1 -type f \( -name 'lib*.rlib' -o -name 'lib*.rmeta' -o -name 'lib*.so' -o -name '*.d' \) -print0 \
@@ -61,7 +65,8 @@ run_tests() {
 # Names of the failed tests of a log, each once.
 failed() { sed -n 's/^ *\(FAIL\|TIMEOUT\|SIG[A-Z]*\) \[[^]]*\] \(([^)]*) \)\{0,1\} *//p' "$work/$1.log" | awk '{print $NF}' | sed 's/^over_model:://' | sort -u; }
 
-# A file's time must be later than what was built of it, or cargo does not see the change: also what the last run left behind is of a broken copy.
+# A file's time must be later than what was built of it, or cargo does not see the change: also what
+# the last run left behind is of a broken copy.
 again() { local file; for file in $(sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' "$1"); do touch -- "$file"; done; }
 for name in $(names); do again "$faults/$name.patch"; done
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# A Slurm cluster on one machine, for tests and the demonstration: munged, slurmctld, nodes that stay, and nodes of the cloud that are there when
+# A Slurm cluster on one machine, for tests and the demonstration: munged, slurmctld, nodes that
+# stay, and nodes of the cloud that are there when
 # a line says so. Root only. Debian's packages (`ensure_packages slurm`).
 #
 #   bash devstack/lib/slurm.sh serve DIR PORT STAYING CLOUD [LINE...]   in the foreground, until it is killed
 #
-# - DIR gets everything: slurm.conf, logs, `ready` once the nodes that stay answer. PORT and those behind it are used on 127.0.0.1.
-# - STAYING nodes s1, s2 ... and CLOUD nodes c1, c2 ... of two processors each. LINEs go to the end of slurm.conf; NodeName lines of the cloud may be among them.
-# - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. The follower of a region writes it, as a whole (by rename). A node is started when its line
+# - DIR gets everything: slurm.conf, logs, `ready` once the nodes that stay answer. PORT and those
+#   behind it are used on 127.0.0.1.
+# - STAYING nodes s1, s2 ... and CLOUD nodes c1, c2 ... of two processors each. LINEs go to the end
+#   of slurm.conf; NodeName lines of the cloud may be among them.
+# - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. The follower of a
+#   region writes it, as a whole (by rename). A node is started when its line
 #   comes, and killed without warning, with all that runs on it, when it goes: that is what a preemption looks like from inside.
 # - All of it lives in a process namespace of its own and ends with the process that was started.
 set -eu
@@ -84,7 +88,8 @@ munged --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir
 # In this script's directory of logs; slurmctld leaves its terminal by itself.
 slurmctld -c -f "$SLURM_CONF"
 
-# machine NODE KEY: namespaces of its own, with slurmd and all its jobs inside. -b: it was started just now.
+# machine NODE KEY: namespaces of its own, with slurmd and all its jobs inside. -b: it was started
+# just now.
 machine() {
     mkdir -p "$dir/spool/$1"
     unshare --pid --mount --uts --fork --kill-child=KILL --mount-proc bash -c '

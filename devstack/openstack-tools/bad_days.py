@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak, and no server may be evicted for nothing.
+"""Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak,
+and no server may be evicted for nothing.
 
 Usage: bad_days.py [DAY…|busy|waiting]   busy: those that keep the machine at work, waiting: those that mostly wait
 
@@ -60,7 +61,8 @@ def again(what, seconds, action):
 
 
 def outcome(stage, uuids, seconds=150):
-    """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not repeated) stays in BUILD: it is deleted, as an
+    """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not
+    repeated) stays in BUILD: it is deleted, as an
     operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
     claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR stands in stage.failed, with its fault."""
     lost, active, failed = [], [], {}
@@ -115,7 +117,8 @@ def novas_logs():
 
 
 def dies(stage, name, down_seconds, least, may_refuse=False):
-    """`name` is killed while servers are being made room for, and comes back after a while that is shorter than our patience. At least
+    """`name` is killed while servers are being made room for, and comes back after a while that is
+    shorter than our patience. At least
     `least` of four servers come; each other one is lost for a reason that the logs prove."""
     must(down_seconds < PATIENCE_SECONDS, 'this day promises nothing: %d s are longer than our patience' % down_seconds)
     ages = stage.fill(count=4)
@@ -213,7 +216,8 @@ def the_scheduler_is_killed_at_any_moment(stage):
 
 @day
 def two_schedulers_race_for_the_same_victims(stage):
-    """200 rounds of two requests at once, each wanting the cheapest victim, decided by two schedulers of ours that answer at once: one of
+    """200 rounds of two requests at once, each wanting the cheapest victim, decided by two
+    schedulers of ours that answer at once: one of
     them gets it, the other takes the next. The victims are really ended, by the agent and Nova's computes, while the
     next rounds are decided. In heats, because each end costs Nova's compute a question to Placement for every server of its host."""
     config = processes.HOME + '/etc/race.conf'
@@ -274,7 +278,8 @@ def the_scheduler_was_down_for_two_minutes(stage):
 
 @day
 def beside_the_original(stage):
-    """A rolling switch on a full cloud: ours works beside a nova-scheduler on the same queue, is ended and comes back, nova-scheduler goes."""
+    """A rolling switch on a full cloud: ours works beside a nova-scheduler on the same queue, is
+    ended and comes back, nova-scheduler goes."""
     other = 'nova-scheduler-2'
     ages = stage.fill()
     stack('stack_scheduler_conf', '2')
@@ -307,7 +312,8 @@ def beside_the_original(stage):
 
 @day
 def rolled_back_in_haste(stage):
-    """The operator ends ours in the middle of a preemption and starts nova-scheduler, without waiting as the documents ask. What is under way
+    """The operator ends ours in the middle of a preemption and starts nova-scheduler, without
+    waiting as the documents ask. What is under way
     ends as they say: warned victims leave, newcomers without an answer get NoValidHost, and nothing is leaked when those are deleted."""
     other = 'nova-scheduler-2'
     ages = stage.fill()

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The client of the benchmark: asks a scheduler as nova-conductor does, with Nova's own RPC API and objects.
+"""The client of the benchmark: asks a scheduler as nova-conductor does, with Nova's own RPC API and
+objects.
 
 Reads one JSON command a line and answers with one JSON line each, so that Nova's modules are read in once for the whole benchmark:
   {"do": "seq", "runs": N, "flavor": {…}}                    one after the other
@@ -57,7 +58,8 @@ def spec(uuid, flavor):
 
 
 def wanted(uuid):
-    """The row by which a scheduler sees that a caller still waits for this server: no server is evicted for a request without one."""
+    """The row by which a scheduler sees that a caller still waits for this server: no server is
+    evicted for a request without one."""
     with connect('nova_api') as connection, connection.cursor() as cursor:
         cursor.execute("insert into build_requests (created_at, project_id, instance_uuid, instance) values (utc_timestamp(), %s, %s, '{}')",
                        (cloud.project, uuid))
@@ -124,7 +126,8 @@ def conc(command):
 
 
 def arrived(uuid, host):
-    """As after a boot: a compute asks Placement again and again about consumers on it that are no instances of its."""
+    """As after a boot: a compute asks Placement again and again about consumers on it that are no
+    instances of its."""
     with connect('nova_cell1') as connection, connection.cursor() as cursor:
         cursor.execute("update instances set host = %s, node = %s, vm_state = 'active', task_state = null, power_state = 1, "
                        "updated_at = utc_timestamp() where uuid = %s", (host, host, uuid))

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A cloud that is being built: ours starts before any service of Nova has a record, says that it cannot know the release, follows the one
+"""A cloud that is being built: ours starts before any service of Nova has a record, says that it
+cannot know the release, follows the one
 that the records show later, and answers."""
 import re
 import sys

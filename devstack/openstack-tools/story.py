@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The story: three full hosts, six preemptible servers, and normal requests that need their room. Each chapter ends with the books in order.
+"""The story: three full hosts, six preemptible servers, and normal requests that need their room.
+Each chapter ends with the books in order.
 
 Usage: story.py [CHAPTER…]
 """
@@ -34,7 +35,8 @@ def chapter(function):
 
 
 def arrives(stage, ages, expected, begin, what, states=('ACTIVE', 'ERROR')):
-    """Runs `begin`, which gives server ids; they must become ACTIVE, exactly `expected` must be warned and go, everything must add up."""
+    """Runs `begin`, which gives server ids; they must become ACTIVE, exactly `expected` must be
+    warned and go, everything must add up."""
     watch = Watch(ages)
     began = time.monotonic()
     try:
@@ -72,7 +74,8 @@ def one_normal_server(stage):
 
 @chapter
 def a_small_server(stage):
-    """A newcomer that needs a quarter of its victim: the victim holds the rest until it is gone, so that no other server is placed over it."""
+    """A newcomer that needs a quarter of its victim: the victim holds the rest until it is gone, so
+    that no other server is placed over it."""
     ages = stage.fill()
     (victim,) = stage.cheapest(ages)
     had = allocations()[victim]
@@ -124,7 +127,8 @@ def members(stage, group, manner):
 
 @chapter
 def every_policy_of_a_group(stage):
-    """Three members on a full cloud, in one request, in three at the same time, and one after another: each policy is kept, and only three servers end for it."""
+    """Three members on a full cloud, in one request, in three at the same time, and one after
+    another: each policy is kept, and only three servers end for it."""
     ages = stage.fill('medium.preemptible', 12)
     for policy, expected in POLICIES.items():
         for manner in ('in one request', 'at the same time', 'one after another'):
@@ -169,7 +173,8 @@ def three_at_once(stage):
 
 @chapter
 def a_resize_that_needs_room(stage):
-    """A normal server grows: its new host is made free, and after the confirmation the books hold its new size only."""
+    """A normal server grows: its new host is made free, and after the confirmation the books hold
+    its new size only."""
     grower = stage.cloud.boot('grower', 'medium')
     must(grower['status'] == 'ACTIVE', 'grower is %s' % grower['status'])
     ages = stage.fill(count=5)
@@ -192,7 +197,8 @@ def a_resize_that_needs_room(stage):
 
 @chapter
 def slow_hypervisors(stage):
-    """Ending a server takes ten seconds: the normal one starts when the room is really free, never before."""
+    """Ending a server takes ten seconds: the normal one starts when the room is really free, never
+    before."""
     computes = [n for n in processes.names() if n.startswith('nova-compute-')]
     for name in computes:
         processes.restart(name, environment={'TEST_FAKE_DESTROY_S': '10'})
@@ -212,7 +218,8 @@ def slow_hypervisors(stage):
 
 @chapter
 def deleted_while_room_is_made(stage):
-    """The tenant deletes a server while its victim drains (Tempest's test_delete_server_while_in_building_state, on a full cloud), and others
+    """The tenant deletes a server while its victim drains (Tempest's
+    test_delete_server_while_in_building_state, on a full cloud), and others
     ask for room at the same moment: the victim lives on with its allocations, and no host ever runs more than it has."""
     ages = stage.fill('large.patient.preemptible')
     had = {uuid: held for uuid, held in allocations().items() if uuid in ages}
@@ -290,7 +297,8 @@ def what_an_operator_sees(stage):
 
 @chapter
 def a_compute_that_nobody_mapped(stage):
-    """With discover_hosts_in_cells_interval a compute comes into its cell by itself, as with nova-scheduler."""
+    """With discover_hosts_in_cells_interval a compute comes into its cell by itself, as with
+    nova-scheduler."""
     config = processes.HOME + '/etc/discover.conf'
     with open(config, 'w', encoding='utf-8') as file:
         file.write('[scheduler]\ndiscover_hosts_in_cells_interval = 2\n')
@@ -325,7 +333,8 @@ def spread_of(stage, name, count=3):
 
 @chapter
 def a_weigher_of_the_operator(stage):
-    """[ebbtide] plugins: a component behind Nova's weighers, taken into use, changed and refused on SIGHUP while the scheduler answers."""
+    """[ebbtide] plugins: a component behind Nova's weighers, taken into use, changed and refused on
+    SIGHUP while the scheduler answers."""
     config, plugins = processes.HOME + '/etc/plugins.conf', processes.HOME + '/etc/plugins.toml'
     component = processes.HOME + '/etc/weigher.wasm'
     shutil.copyfile(FIRST_WEIGHER, component)
@@ -406,7 +415,8 @@ def relay(port, to):
 
 @chapter
 def a_ledger_that_comes_later(stage):
-    """The ledger's database is away when the scheduler starts: requests that find room are answered, and servers leave once it is there."""
+    """The ledger's database is away when the scheduler starts: requests that find room are
+    answered, and servers leave once it is there."""
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = free.getsockname()[1]
     config = processes.HOME + '/etc/late-ledger.conf'

@@ -22,7 +22,8 @@ class _Refused(Exception):
 
 
 class _Known:
-    """One plugin with its settings. Calls come one after another: the author of a class need not think of threads."""
+    """One plugin with its settings. Calls come one after another: the author of a class need not
+    think of threads."""
 
     def __init__(self, plugin):
         self.plugin = plugin
