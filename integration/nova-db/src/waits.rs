@@ -153,12 +153,12 @@ impl NovaDb {
         if self.build_request_exists(instance_uuid).await? {
             return Ok(CallerWait::Build);
         }
-        let nobody = |why: &str| Ok(CallerWait::Gone(why.to_owned()));
+        let gone = |why: &str| Ok(CallerWait::Gone(why.to_owned()));
         let Some(cell_uuid) = self.instance_cell(instance_uuid).await? else {
-            return nobody("it has no build request and is in no cell: it was deleted");
+            return gone("it has no build request and is in no cell: it was deleted");
         };
         if cell_uuid == crate::CELL0_UUID {
-            return nobody("it was buried in cell0: its caller has given up");
+            return gone("it was buried in cell0: its caller has given up");
         }
         let cell = match self.cell(&cell_uuid) {
             Ok(cell) => cell,

@@ -1,12 +1,11 @@
 //! A scheduler died with a preemption in its hands: another one finishes or withdraws it, once.
 
+use super::agents::evacuated;
 use super::full_host::{VICTIM, on_host, replay, victim};
 use super::newcomer;
 use super::preemptions::Stage;
-use crate::clock;
 use crate::evacuate::Outcome;
 use crate::preemption::State;
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
 use oslo_messaging::CallState;
 use serde_json::json;
 
@@ -148,15 +147,7 @@ async fn what_another_scheduler_has_written_of_a_report_counts() {
     // The agent speaks once, and its reports come to the other scheduler.
     let reports = async {
         while let Some((evacuation_id, server_id)) = left.pop() {
-            let body = Body::Evacuated(Evacuated {
-                evacuation_id,
-                host: "compute1".to_owned(),
-                server_id,
-                how: EvacuatedHow::Terminated,
-                at: clock::now(),
-                unbilled_seconds: None,
-                storage: None,
-            });
+            let body = evacuated("compute1", evacuation_id, server_id);
             stage.reported_to_another(id, &body).await;
         }
     };

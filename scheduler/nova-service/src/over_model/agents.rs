@@ -2,10 +2,10 @@
 
 use crate::clock;
 use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
-use ebbtide_model::MessageId;
 use ebbtide_model::message::{
     Body, Evacuated, EvacuatedHow, EvacuationFailed, Message, Notice, Spare, Spared,
 };
+use ebbtide_model::{EvacuationId, MessageId, ServerId};
 use std::time::Duration;
 
 /// Longer than any scheduler here takes to say something.
@@ -76,16 +76,8 @@ impl Agent {
 
     /// The victim of a notice is gone.
     pub(super) async fn gone(&self, notice: &Notice) {
-        self.says(Body::Evacuated(Evacuated {
-            evacuation_id: notice.evacuation_id,
-            host: self.host.clone(),
-            server_id: notice.server_id,
-            how: EvacuatedHow::Terminated,
-            at: clock::now(),
-            unbilled_seconds: None,
-            storage: None,
-        }))
-        .await;
+        let body = evacuated(&self.host, notice.evacuation_id, notice.server_id);
+        self.says(body).await;
     }
 
     /// The victim of a notice could not be ended, and runs.
@@ -110,4 +102,17 @@ impl Agent {
         }))
         .await;
     }
+}
+
+/// The report that a victim is gone.
+pub(super) fn evacuated(host: &str, evacuation_id: EvacuationId, server_id: ServerId) -> Body {
+    Body::Evacuated(Evacuated {
+        evacuation_id,
+        host: host.to_owned(),
+        server_id,
+        how: EvacuatedHow::Terminated,
+        at: clock::now(),
+        unbilled_seconds: None,
+        storage: None,
+    })
 }

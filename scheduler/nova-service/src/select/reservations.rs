@@ -150,7 +150,7 @@ impl Selector {
 mod tests {
     use super::*;
 
-    fn nobody(text: &str) -> NoPlan {
+    fn no_plan(text: &str) -> NoPlan {
         NoPlan {
             reason: NoPlanReason::NoHost,
             text: text.to_owned(),
@@ -177,13 +177,13 @@ mod tests {
         let other = reservation(&reserved, &[theirs]);
         let heard = reserved.plan(&mut own, |others| {
             assert_eq!(others, &HashSet::from([theirs]));
-            Err(nobody("nobody else"))
+            Err(no_plan("all others are reserved"))
         });
         assert!(matches!(heard, Err((_, true))));
         drop(other);
         let heard = reserved.plan(&mut own, |others| {
             assert!(others.is_empty());
-            Err(nobody("nobody at all"))
+            Err(no_plan("there is no victim"))
         });
         assert!(matches!(heard, Err((_, false))));
     }

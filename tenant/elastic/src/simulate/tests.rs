@@ -176,8 +176,8 @@ proptest! {
         setup in setups(),
     ) {
         let trace = Trace::new(jobs).unwrap();
-        let mut nobody = NoWatch;
-        let mut world = World::new(&trace, &setup, &mut nobody).unwrap();
+        let mut unwatched = NoWatch;
+        let mut world = World::new(&trace, &setup, &mut unwatched).unwrap();
         while world.step().unwrap() {
             prop_assert_eq!(world.flaw(), None);
         }

@@ -1,11 +1,11 @@
 //! The host's guests and its agent: what really runs.
 
-use super::super::agents::Agent;
+use super::super::agents::{Agent, evacuated};
 use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::{World, now};
 use crate::preemption::{Preemption, State};
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, EvacuationFailed, Notice, Spared};
-use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use ebbtide_model::message::{Body, EvacuationFailed, Notice, Spared};
+use ebbtide_model::{EvacuationId, Timestamp};
 use rand::{Rng, RngExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -133,7 +133,7 @@ impl World {
             None => {}
         }
         if !self.guests().runs(notice.server_id.0) {
-            return agent.says(gone(id, notice.server_id)).await;
+            return agent.says(evacuated(HOST, id, notice.server_id)).await;
         }
         if notice.begin_before <= now() {
             return;
@@ -220,21 +220,9 @@ impl World {
                 .placement
                 .model(|model| write(model, server, &[]));
             assert_eq!(freed, 204);
-            let said = gone(id, notice.server_id);
+            let said = evacuated(HOST, id, notice.server_id);
             deeds.insert(id, Deed::Said(said.clone()));
             agent.says(said).await;
         }
     }
-}
-
-fn gone(evacuation_id: EvacuationId, server_id: ServerId) -> Body {
-    Body::Evacuated(Evacuated {
-        evacuation_id,
-        host: HOST.to_owned(),
-        server_id,
-        how: EvacuatedHow::Terminated,
-        at: now(),
-        unbilled_seconds: None,
-        storage: None,
-    })
 }
