@@ -360,7 +360,21 @@ impl Manager {
         };
         let there = instance.filter(|one| one.status != Status::Going);
         let off = node.is_off() || node.is_stopping();
+        let works = node.is_up()
+            && there.is_some_and(|one| one.status == Status::Active)
+            && world.jobs_on(&node.name).next().is_some();
         match there {
+            // Slurm may not have carried out the last request to start the node yet. Until then
+            // the server counts, or there would be more than K.
+            None if node.is_off() && self.was_just_started(now, &node.name) => Ok(()),
+            // A late request of this controller opened the node, and a job started on it. The
+            // controller waits until the job has ended.
+            Some(_) if works => {
+                if !node.is_drained() {
+                    self.drain(now, &node.name);
+                }
+                Ok(())
+            }
             None if off => {
                 self.slots.remove(&node.name);
                 self.tell(now, Event::Gone(slot.server), world)
@@ -381,6 +395,14 @@ impl Manager {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the controller asked Slurm so recently to start the node that Slurm may not have
+    /// done it yet.
+    fn was_just_started(&self, now: i64, name: &str) -> bool {
+        let node = name.to_owned();
+        let said = self.said.get(&Action::PowerUp { node });
+        said.is_some_and(|at| now - at < SOON_MS)
     }
 
     /// Slurm gives the node back, whatever it does.

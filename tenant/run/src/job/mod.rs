@@ -272,7 +272,9 @@ impl Job {
         };
         let took = self.now.since(since);
         if let Some(life) = self.record.lives.last_mut() {
-            self.record.lost = self.record.lost.plus(life.from.minus(next.work));
+            // The older checkpoint can have more work: an earlier run could not use it, fell back
+            // further and saved less. Then its work is not lost.
+            self.record.lost = self.record.lost.plus(life.from).minus(next.work);
             life.restoring = life.restoring.plus(took);
             life.from = next.work;
             life.reached = next.work;
