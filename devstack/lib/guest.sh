@@ -6,14 +6,14 @@
 #
 #   DIR/qemu-system-x86_64   QEMU: the system's, or a private one
 #   DIR/vmlinux              the kernel, uncompressed: software emulation is slow at decompressing
-#   DIR/initrd               busybox, a few modules, the guest agent, and integration/harness/guest
+#   DIR/initrd               busybox, a few modules, the guest agent, and tests/harness/guest
 #   DIR/accelerator          kvm if a guest was seen to boot with it here, else qemu
 #
 # Built once; a second call returns at once unless the scripts or the place have changed.
 set -euo pipefail
 export LC_ALL=C
 lib=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
-guest=$(readlink -f -- "$lib/../../integration/harness/guest")
+guest=$(readlink -f -- "$lib/../../tests/harness/guest")
 [ $# -eq 1 ] || { sed -n '2,13p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 mkdir -p "$1"
 out=$(readlink -f -- "$1")

@@ -26,7 +26,7 @@ _packages_have() {
     esac
 }
 
-# Are the programs of one service there? The same places as in integration/harness/src/programs.rs.
+# Are the programs of one service there? The same places as in tests/harness/src/programs.rs.
 _packages_present() {
     local dir
     case $1 in

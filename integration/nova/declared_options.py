@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes scheduler/nova/src/options/declared.tsv: every option that Nova declares, as the oracle's process sees them.
+"""Writes integration/nova/src/options/declared.tsv: every option that Nova declares, as the oracle's process sees them.
 
-    /path/to/venv/bin/python integration/nova/declared_options.py > scheduler/nova/src/options/declared.tsv
+    /path/to/venv/bin/python integration/nova/declared_options.py > integration/nova/src/options/declared.tsv
 
 Columns: group, name, kind, least, most, choices. Kinds: bool, int, float, str, words (a list of text), ints (a list of whole
 numbers), names (several values, each text), any (not checked here: none of those shapes a decision).

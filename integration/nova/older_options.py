@@ -14,7 +14,7 @@ from nova.conf import opts as nova_opts
 LIBRARIES = ['keystonemiddleware.auth_token._opts', 'os_brick.opts', 'os_vif.opts', 'oslo_cache._opts', 'oslo_concurrency.opts',
              'oslo_limit.opts', 'oslo_log._options', 'oslo_messaging.opts', 'oslo_middleware.opts', 'oslo_policy.opts',
              'oslo_reports.opts', 'osprofiler.opts']
-NEWEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../scheduler/nova/src/options/declared.tsv')
+NEWEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'src/options/declared.tsv')
 
 
 def options(listed):

@@ -129,7 +129,7 @@ fn no_other_crate_ends_its_process_at_a_place_of_its_own() {
     sources(&root, &mut found);
     let own = root.join("integration/fail-points");
     // What the end-to-end tests set for the processes that they start.
-    let sets = root.join("integration/tests/src");
+    let sets = root.join("tests/end-to-end/src");
     let mut looked = 0;
     for path in found {
         if path.starts_with(&own) || path.starts_with(&sets) {

@@ -460,7 +460,7 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
         };
         let live = match kind {
             Kind::Scheduler => of(&taken),
-            // scheduler/nova-service/src/plugins.rs, `read_again`.
+            // scheduler/openstack/nova-service/src/plugins.rs, `read_again`.
             Kind::Nova => of(&["ebbtide.plugins", "ebbtide.cost_module"]),
             Kind::Agent => false,
         };

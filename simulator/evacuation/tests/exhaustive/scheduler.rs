@@ -1,5 +1,5 @@
 //! Schedulers and their ledger: as the Nova service does it, a step at a time
-//! (`scheduler/nova-service`, `evacuate`).
+//! (`scheduler/openstack/nova-service`, `evacuate`).
 
 use crate::world::{Broken, Command, HOST, Now, Placement, Report, Small, VICTIM, plan};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
