@@ -1,9 +1,9 @@
 //! Cases of Nova's decisions and inputs of its benchmark: whatever is one, is decided, and by
 //! columns as host by host.
 
-use ebbtide_nova::answer::answer;
-use ebbtide_nova::bench_input::BenchInput;
-use ebbtide_nova::case::Case;
+use ebbtide_conformance::answer::answer;
+use ebbtide_conformance::bench_input::BenchInput;
+use ebbtide_conformance::case::Case;
 
 /// More hosts than this tell nothing new.
 const HOSTS: usize = 40;

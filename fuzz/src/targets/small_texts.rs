@@ -5,7 +5,7 @@ use ebbtide_model::{
     EvacuationState, GroupPolicy, InterruptionBehaviour, Money, ResourceClass, ServerStatus,
     Timestamp, Trait,
 };
-use ebbtide_nova::case::moment;
+use ebbtide_nova::python::datetime;
 use ebbtide_nova::image::cpu_spec;
 use ebbtide_nova::python::{Value, json, number};
 use std::fmt::{Debug, Display};
@@ -44,7 +44,7 @@ pub(super) fn run(bytes: &[u8]) {
             round::<oslo_messaging::RpcVersion>(text);
         }
         4 => {
-            let _ = moment::read(text);
+            let _ = datetime::read(text);
         }
         5 => {
             if let Ok(cpus) = cpu_spec(text) {

@@ -155,7 +155,7 @@ impl<'r> Columns<'r> {
     pub(crate) fn moment(&mut self) -> Result<Option<i64>, DbErr> {
         Ok(self
             .text()?
-            .and_then(|text| ebbtide_nova::case::moment::read(&text)))
+            .and_then(|text| ebbtide_nova::python::datetime::read(&text)))
     }
 
     pub(crate) fn float(&mut self) -> Result<Option<f64>, DbErr> {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(second(-5), "1970-01-01 00:00:00");
         assert_eq!(second(i64::MAX), "9999-12-31 23:59:59");
         for text in [second(1_709_164_800_000_000), moment(1_709_164_800_000_001)] {
-            assert!(ebbtide_nova::case::moment::read(&text).is_some(), "{text}");
+            assert!(ebbtide_nova::python::datetime::read(&text).is_some(), "{text}");
         }
     }
 }

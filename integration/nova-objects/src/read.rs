@@ -2,7 +2,7 @@
 //! where Nova's database has them.
 
 use crate::error::{ObjectError, Result};
-use ebbtide_nova::case::moment;
+use ebbtide_nova::python::datetime;
 use ebbtide_nova::python::{Dict, Value, number};
 use std::collections::BTreeSet;
 
@@ -160,7 +160,7 @@ pub(crate) fn time(value: &Value) -> Result<i64> {
     if !text.is_ascii() {
         return Err(ObjectError::value("is not a time in ISO 8601"));
     }
-    moment::read(text).ok_or_else(|| ObjectError::value("is not a time in ISO 8601"))
+    datetime::read(text).ok_or_else(|| ObjectError::value("is not a time in ISO 8601"))
 }
 
 /// Null stays null.

@@ -6,11 +6,8 @@
 //! random (the order of a hash set, `random.choice`), this crate decides by the order of the input
 //! or by the seed. A comment marks each such choice.
 
-pub mod answer;
-pub mod bench_input;
-pub mod case;
-pub mod conform;
 pub mod fault;
+pub mod fields;
 pub mod filtering;
 pub mod filters;
 pub mod hosts;

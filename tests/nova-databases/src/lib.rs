@@ -383,5 +383,5 @@ pub fn flavor_json(preemptible: &str) -> String {
 
 /// Microseconds since 1970 of a moment as SQL has it.
 pub fn at(text: &str) -> i64 {
-    ebbtide_nova::case::moment::read(text).unwrap()
+    ebbtide_nova::python::datetime::read(text).unwrap()
 }

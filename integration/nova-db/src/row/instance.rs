@@ -3,7 +3,7 @@
 use super::primitive::fields;
 use crate::dialect::{Columns, Dialect};
 use crate::track::Mark;
-use ebbtide_nova::case::coerce::{
+use ebbtide_nova::fields::{
     dict, get, integer, key, map, nullable_integer, nullable_string, string,
 };
 use ebbtide_nova::fault::Fault;

@@ -1,10 +1,10 @@
 //! `compute_nodes.pci_stats` (`nova/objects/pci_device_pool.py`, `from_pci_stats`).
 
 use super::primitive::fields;
-use ebbtide_nova::case::coerce::{
+use ebbtide_nova::fields::{
     integer, key, list, map, nullable_integer, nullable_string, string,
 };
-use ebbtide_nova::case::host;
+use ebbtide_nova::hosts::from_dict;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::model::PciPool;
 use ebbtide_nova::python::{Dict, Value, json};
@@ -33,7 +33,7 @@ pub(crate) fn pools(text: Option<&str>) -> Result<Vec<PciPool>, Fault> {
     if let Value::Str(_) = value {
         return Err(Fault::new("AttributeError", "PCI pools are a text"));
     }
-    host::pools(Some(&value))
+    from_dict::pools(Some(&value))
 }
 
 fn pool(data: &Dict<Value>) -> Result<PciPool, Fault> {

@@ -1,6 +1,6 @@
 //! Versioned objects as JSON in a column (`oslo_versionedobjects/base.py`, `obj_from_primitive`).
 
-use ebbtide_nova::case::coerce::{dict, key};
+use ebbtide_nova::fields::{dict, key};
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::python::{Dict, Value};
 

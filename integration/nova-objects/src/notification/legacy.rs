@@ -6,7 +6,7 @@
 
 use super::source::{Source, first_instance, plain};
 use crate::{RpcContext, ScheduleRequest};
-use ebbtide_nova::case::to_json;
+use ebbtide_nova::python::to_json;
 use ebbtide_nova::python::Value;
 use serde_json::{Map, Value as Json, json};
 

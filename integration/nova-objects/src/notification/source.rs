@@ -1,7 +1,7 @@
 //! Fields of the objects that a request came with, as notifications tell them on.
 
 use crate::ScheduleRequest;
-use ebbtide_nova::case::{moment, to_json};
+use ebbtide_nova::python::{datetime, to_json};
 use ebbtide_nova::python::{Dict, Value};
 use serde_json::{Map, Value as Json};
 
@@ -123,7 +123,7 @@ fn dict_of(dict: &Dict<Value>, each: impl Fn(&str, &Value) -> Json) -> Json {
 fn time(text: &str) -> Json {
     let whole = text.strip_suffix('Z').filter(|text| text.len() == 19);
     match whole {
-        Some(whole) if text.is_ascii() && moment::read(text).is_some() => {
+        Some(whole) if text.is_ascii() && datetime::read(text).is_some() => {
             format!("{whole}.000000").into()
         }
         _ => text.into(),

@@ -67,7 +67,7 @@ fn add_filter_properties(request: &mut ScheduleRequest, given: &Dict<Value>) -> 
     };
     spec.limits = member(given, "limits", |value| match object_data(value) {
         Some(_) => limits(value),
-        None => read::map(value, |limit| Ok(ebbtide_nova::case::to_json(limit))),
+        None => read::map(value, |limit| Ok(ebbtide_nova::python::to_json(limit))),
     })?
     .unwrap_or_default();
     let group = member(given, "instance_group", flavor::group)?;

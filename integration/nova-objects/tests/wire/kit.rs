@@ -31,7 +31,7 @@ pub(crate) fn ordered(text: &str) -> Value {
 
 /// As JSON of serde's.
 pub(crate) fn json(value: &Value) -> Json {
-    ebbtide_nova::case::to_json(value)
+    ebbtide_nova::python::to_json(value)
 }
 
 /// Sorts lists that are sets in Nova: names of changed fields, CPUs, networks.

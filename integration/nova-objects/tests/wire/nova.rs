@@ -1,7 +1,7 @@
 //! Requests as Nova 34's own objects write them, against the model that the oracle's corpus gives.
 
 use crate::kit::{at, json, lines, normal, ordered, set_everywhere};
-use ebbtide_nova::case::Case;
+use ebbtide_conformance::case::Case;
 use ebbtide_nova::model::{Options, RequestSpec};
 use ebbtide_nova::placement::{self, World};
 use ebbtide_nova_objects::notification::{legacy_payload, versioned_payload};

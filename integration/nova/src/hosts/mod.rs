@@ -2,6 +2,7 @@
 //! (`nova/scheduler/host_manager.py`).
 
 mod consume;
+pub mod from_dict;
 mod row;
 mod update;
 

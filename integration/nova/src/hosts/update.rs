@@ -1,7 +1,7 @@
 //! What a host state takes from its compute node's row (`HostState._update_from_compute_node`).
 
 use super::row::ComputeRow;
-use crate::case::coerce::{self, narrow, type_error, value_error, wide};
+use crate::fields::{self, narrow, type_error, value_error, wide};
 use crate::fault::Fault;
 use crate::model::{HostState, Metric};
 use crate::python::{Dict, Value, number};
@@ -93,7 +93,7 @@ fn counter(stats: &BTreeMap<String, Option<String>>, name: &str) -> Result<i64, 
 fn metrics(rows: Option<&Value>) -> Result<Vec<Metric>, Fault> {
     match rows {
         None | Some(Value::None) => Ok(Vec::new()),
-        Some(Value::List(rows)) => rows.iter().map(|row| metric(coerce::dict(row)?)).collect(),
+        Some(Value::List(rows)) => rows.iter().map(|row| metric(fields::dict(row)?)).collect(),
         Some(other) => Err(type_error(format!("metrics are a {}", other.class()))),
     }
 }
@@ -108,7 +108,7 @@ fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
     };
     let name = match row.get("name") {
         None => String::new(),
-        Some(name) => coerce::one_of(name, &METRICS)?,
+        Some(name) => fields::one_of(name, &METRICS)?,
     };
     let value = match row.get("value") {
         None => None,
@@ -125,7 +125,7 @@ fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
         }
     }
     if let Some(Value::Str(text)) = row.get("timestamp")
-        && crate::case::moment::read(text).is_none()
+        && crate::python::datetime::read(text).is_none()
     {
         return Err(value_error(format!("{text:?} is no time")));
     }
@@ -143,7 +143,7 @@ fn whole(value: &Value) -> Result<f64, Fault> {
 
 fn hundredfold(value: &Value) -> Result<f64, Fault> {
     match value {
-        Value::Float(fraction) => coerce::truncated(fraction * 100.0).map(|n| n as f64),
+        Value::Float(fraction) => fields::truncated(fraction * 100.0).map(|n| n as f64),
         Value::Int(n) => Ok(n.saturating_mul(100) as f64),
         Value::Bool(b) => Ok(f64::from(u8::from(*b)) * 100.0),
         // Python repeats text; a digit a hundred times over is a number still.

@@ -2,6 +2,8 @@
 //! become text, how values compare, how JSON is read. Nova compares what an operator typed with
 //! what a host reported through these rules.
 
+mod convert;
+pub mod datetime;
 pub mod json;
 pub mod number;
 mod repr;
@@ -10,5 +12,6 @@ mod value;
 
 /// A Python dict with text for keys.
 pub use crate::model::OrderedMap as Dict;
+pub use convert::{from_json, to_json};
 pub use repr::{float_repr, string_repr};
 pub use value::{Object, Value};

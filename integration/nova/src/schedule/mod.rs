@@ -82,7 +82,7 @@ pub fn schedule(
 }
 
 /// The same on any hosts, which are given back with the request.
-pub(crate) fn drive<S: Field>(
+pub fn drive<S: Field>(
     states: S,
     spec: RequestSpec,
     context: &Context<'_>,

@@ -124,7 +124,8 @@ impl Survey {
     }
 
     /// The same without a host more than that, if more than one passes.
-    pub(crate) fn cut(&self, top: usize) -> Sorted {
+    #[must_use]
+    pub fn cut(&self, top: usize) -> Sorted {
         let passing = self.passing.count();
         if passing < 2 {
             return self.sorted();

@@ -2,6 +2,5 @@
 //! says what it does.
 
 mod build;
-mod corpus;
 mod numa;
 mod pci;

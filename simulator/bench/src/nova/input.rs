@@ -4,7 +4,7 @@
 
 use super::NovaAnswer;
 use crate::BenchError;
-use ebbtide_nova::bench_input::BenchInput;
+use ebbtide_conformance::bench_input::BenchInput;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use std::fs::File;

@@ -13,7 +13,7 @@
 mod input;
 mod paths;
 
-pub use ebbtide_nova::bench_input::BenchInput;
+pub use ebbtide_conformance::bench_input::BenchInput;
 pub use input::{nova_cpu_median_us, read_answers, read_input};
 pub use paths::{Columns, NovaPath, Reference};
 

@@ -2,15 +2,15 @@
 
 use super::{error, index, ratios};
 use crate::case::{self, Case, Placed, ScheduleCase};
-use crate::fault::Fault;
-use crate::filters::Context;
-use crate::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
-use crate::python::{Dict, Value};
-use crate::schedule::{
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::filters::Context;
+use ebbtide_nova::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
+use ebbtide_nova::python::{Dict, Value};
+use ebbtide_nova::schedule::{
     Call, Claims, Field, Outcome, Selection, Sorted, availability_zones, drive, sorted,
 };
-use crate::states::{HostStates, States};
-use crate::table::{Cloud, Survey};
+use ebbtide_nova::states::{HostStates, States};
+use ebbtide_nova::table::{Cloud, Survey};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
 struct Recorded<'a> {

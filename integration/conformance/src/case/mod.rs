@@ -5,28 +5,23 @@
 //! Nova's objects refuse the values of a case, the result is a [`Fault`] in a phase, which is
 //! Nova's answer and is compared.
 
-pub mod coerce;
-pub mod host;
-mod json;
-pub mod moment;
 mod request;
 mod states;
 
-use crate::fault::Fault;
-use crate::hosts::{ComputeRow, Ratios};
-use crate::model::{Aggregate, AllocationCandidate, InstanceFacts, Options, RequestSpec, Service};
-use crate::python::{Dict, Value, json as python_json};
-use coerce::{get, string};
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::hosts::{ComputeRow, Ratios, from_dict};
+use ebbtide_nova::model::{Aggregate, AllocationCandidate, InstanceFacts, Options, RequestSpec, Service};
+use ebbtide_nova::python::{Dict, Value, datetime, json as python_json, to_json};
+use ebbtide_nova::fields::{self, get, string};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use json::{from_json, to_json};
 pub use states::{Placed, attach_candidates, states};
 
 /// The cell of a case that names none.
 const ONLY_CELL: &str = "00000000-0000-4000-8000-000000000001";
 /// Nova keeps no hosts in it.
-pub(crate) const CELL0: &str = "00000000-0000-0000-0000-000000000000";
+pub const CELL0: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What is wrong with a line that should be a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +186,7 @@ impl Case {
                 options.initial_disk_allocation_ratio,
             ),
         };
-        host::compute(&self.hosts[place], &ratios)
+        from_dict::compute(&self.hosts[place], &ratios)
     }
 
     /// Takes a host's service in, if it has one.
@@ -201,7 +196,7 @@ impl Case {
     pub fn service(&self, place: usize) -> Result<Option<Service>, Fault> {
         match get(&self.hosts[place], "service") {
             None => Ok(None),
-            Some(service) => host::service(coerce::dict(service)?).map(Some),
+            Some(service) => from_dict::service(fields::dict(service)?).map(Some),
         }
     }
 
@@ -295,7 +290,7 @@ fn read(case: &Dict<Value>, id: String) -> Result<Case, BadCase> {
     let now = match get(case, "now") {
         None => 0,
         Some(Value::Str(now)) => {
-            moment::read(now).ok_or_else(|| BadCase(format!("now is {now:?}, which is no time")))?
+            datetime::read(now).ok_or_else(|| BadCase(format!("now is {now:?}, which is no time")))?
         }
         Some(other) => return Err(BadCase(format!("now is a {}", other.class()))),
     };
@@ -323,7 +318,7 @@ fn read(case: &Dict<Value>, id: String) -> Result<Case, BadCase> {
         config,
         cells: cells(case)?,
         min_compute_version: match get(case, "min_compute_version") {
-            Some(Value::Int(version)) => coerce::narrow(*version),
+            Some(Value::Int(version)) => fields::narrow(*version),
             _ => 74,
         },
         aggregates: aggregates(case)?,
@@ -366,11 +361,11 @@ fn aggregates(case: &Dict<Value>) -> Result<Vec<Arc<Aggregate>>, BadCase> {
         let aggregate = object(aggregate, "an aggregate")?;
         let read = || -> Result<Aggregate, Fault> {
             Ok(Aggregate {
-                id: coerce::integer(coerce::key(aggregate, "id")?)?,
-                uuid: string(coerce::key(aggregate, "uuid")?)?,
-                name: string(coerce::key(aggregate, "name")?)?,
-                hosts: coerce::list(coerce::key(aggregate, "hosts")?, string)?,
-                metadata: coerce::map(coerce::key(aggregate, "metadata")?, string)?,
+                id: fields::integer(fields::key(aggregate, "id")?)?,
+                uuid: string(fields::key(aggregate, "uuid")?)?,
+                name: string(fields::key(aggregate, "name")?)?,
+                hosts: fields::list(fields::key(aggregate, "hosts")?, string)?,
+                metadata: fields::map(fields::key(aggregate, "metadata")?, string)?,
             })
         };
         aggregates.push(Arc::new(read().map_err(bad)?));

@@ -1,6 +1,6 @@
 //! Between values as Python knows them and `serde_json`'s.
 
-use crate::python::{Dict, Value};
+use super::{Dict, Value};
 
 /// As `serde_json` holds it. Whole numbers beyond 64 bits become floats. JSON has no NaN and no
 /// infinities: they become the text that the oracle writes for them, and that `float()` reads back.

@@ -1,17 +1,17 @@
 //! The request of a case (`RequestSpec` and what hangs from it, as the oracle fills them).
 
-use super::coerce::{
+use ebbtide_nova::fields::{
     dict, get, integer, key, list, map, nullable, nullable_integer, nullable_string, one_of,
     string, type_error, value_error, wide,
 };
-use super::host::{integers, networks};
-use super::json::to_json;
-use crate::fault::Fault;
-use crate::model::{
+use ebbtide_nova::hosts::from_dict::{integers, networks};
+use ebbtide_nova::python::to_json;
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::model::{
     Destination, Flavor, Image, InstanceGroup, InstanceNumaCell, InstanceNumaTopology, PciRequest,
     RequestGroup, RequestSpec,
 };
-use crate::python::{Dict, Value};
+use ebbtide_nova::python::{Dict, Value};
 use std::collections::BTreeSet;
 
 /// Reads a request. Cells are those of the case.
@@ -209,7 +209,7 @@ fn pci_request(request: &Dict<Value>) -> Result<PciRequest, Fault> {
         other => Err(value_error(format!("a {} is no dictionary", other.class()))),
     };
     Ok(PciRequest {
-        count: wide(key(request, "count")?).map(super::coerce::narrow)?,
+        count: wide(key(request, "count")?).map(ebbtide_nova::fields::narrow)?,
         spec: list(key(request, "spec")?, spec)?,
         alias_name: nullable_string(request.get("alias_name"))?,
         request_id: nullable(request.get("request_id"), |id| Ok(id.text()))?,

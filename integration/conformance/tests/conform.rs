@@ -5,9 +5,9 @@
     reason = "a test program: what is missing shall fail loudly"
 )]
 
-use ebbtide_nova::answer::answer;
-use ebbtide_nova::case::Case;
-use ebbtide_nova::conform::compare;
+use ebbtide_conformance::answer::answer;
+use ebbtide_conformance::case::Case;
+use ebbtide_conformance::conform::compare;
 use ebbtide_nova::python::Value;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The filters and the query of Placement, against Nova's recorded answers to generated cases.
 
-use ebbtide_nova::answer::answer;
-use ebbtide_nova::case::Case;
-use ebbtide_nova::conform::compare;
+use ebbtide_conformance::answer::answer;
+use ebbtide_conformance::case::Case;
+use ebbtide_conformance::conform::compare;
 use ebbtide_nova::python::Value;
 use flate2::read::GzDecoder;
 use std::fs::File;

@@ -4,13 +4,13 @@ mod placement;
 mod schedule;
 
 use crate::case::{self, Case, Placed};
-use crate::fault::Fault;
-use crate::filtering::{self, Step};
-use crate::filters::{self, Context};
-use crate::model::{HostState, Options, RequestSpec};
-use crate::python::{Dict, Value};
-use crate::table::{Cloud, DecideFault, Decision};
-use crate::weighing;
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::filtering::{self, Step};
+use ebbtide_nova::filters::{self, Context};
+use ebbtide_nova::model::{HostState, Options, RequestSpec};
+use ebbtide_nova::python::{Dict, Value};
+use ebbtide_nova::table::{Cloud, DecideFault, Decision};
+use ebbtide_nova::weighing;
 
 /// Answers a case in the oracle's format.
 #[must_use]

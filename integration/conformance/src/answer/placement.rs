@@ -1,9 +1,9 @@
 //! The query of Placement in the oracle's format.
 
 use crate::case::Case;
-use crate::model::{Options, RequestSpec};
-use crate::placement::{self, Node, World};
-use crate::python::{Dict, Value};
+use ebbtide_nova::model::{Options, RequestSpec};
+use ebbtide_nova::placement::{self, Node, World};
+use ebbtide_nova::python::{Dict, Value};
 
 /// Query, fallback and destination; or the error, with what came before it.
 pub(super) fn answer(case: &Case, spec: &RequestSpec, options: &Options) -> Value {

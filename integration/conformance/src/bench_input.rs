@@ -2,9 +2,9 @@
 //! a line.
 
 use crate::case::{BadCase, Case, attach_candidates, states};
-use crate::model::{HostState, Options, RequestSpec};
-use crate::python::{Dict, Value, json};
-use crate::table::Cloud;
+use ebbtide_nova::model::{HostState, Options, RequestSpec};
+use ebbtide_nova::python::{Dict, Value, json};
+use ebbtide_nova::table::Cloud;
 
 /// A cloud and the requests that are made of it in turn.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl BenchInput {
             _ => return Err(BadCase("the header has no requests".to_owned())),
         };
         case.insert("id", Value::from("bench"));
-        let refused = |fault: crate::fault::Fault| BadCase(format!("Nova refuses it: {fault}"));
+        let refused = |fault: ebbtide_nova::fault::Fault| BadCase(format!("Nova refuses it: {fault}"));
         let mut specs = Vec::new();
         let mut first = None;
         for request in requests {

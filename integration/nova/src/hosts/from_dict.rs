@@ -1,11 +1,11 @@
 //! A host of a case as the rows that Nova would find in its database; what its columns are taken in
 //! with serves real rows, too.
 
-use super::coerce::{
+use crate::fields::{
     dict, float, get, integer, key, list, map, nullable, nullable_integer, nullable_string, string,
     type_error, value_error,
 };
-use super::moment;
+use crate::python::datetime;
 use crate::fault::Fault;
 use crate::hosts::{ComputeRow, Ratios};
 use crate::image;
@@ -82,7 +82,7 @@ pub fn address(value: &Value) -> Result<String, Fault> {
 fn moment_of(object: &Dict<Value>, name: &str) -> Result<Option<i64>, Fault> {
     nullable(object.get(name), |value| match value {
         Value::Str(text) => {
-            moment::read(text).ok_or_else(|| value_error(format!("{text:?} is no time")))
+            datetime::read(text).ok_or_else(|| value_error(format!("{text:?} is no time")))
         }
         other => Err(type_error(format!("a {} is no time", other.class()))),
     })

@@ -5,7 +5,7 @@
 //! NaN, which Python's sort leaves open; and what follows from `random` where it had more than one
 //! host to choose from. Of several availability zones of a host any is good.
 
-use crate::python::{Dict, Value};
+use ebbtide_nova::python::{Dict, Value};
 
 /// One place where two answers differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,7 +158,7 @@ fn same(left: &Value, right: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::python::json::loads;
+    use ebbtide_nova::python::json::loads;
 
     fn differences(expected: &str, ours: &str) -> Vec<String> {
         let (Ok(Value::Dict(expected)), Ok(Value::Dict(ours))) = (loads(expected), loads(ours))

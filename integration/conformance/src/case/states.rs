@@ -1,9 +1,9 @@
 //! The host states of a case, as `HostManager.get_host_states_by_uuids` builds them.
 
 use super::{CELL0, Case};
-use crate::fault::Fault;
-use crate::hosts;
-use crate::model::{Aggregate, HostState, Options, RequestSpec};
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::hosts;
+use ebbtide_nova::model::{Aggregate, HostState, Options, RequestSpec};
 use std::collections::HashMap;
 use std::sync::Arc;
 
