@@ -222,8 +222,8 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The stable code; the region's own where the region refused. `docs/errors.md` has a paragraph
-    /// for each.
+    /// The stable code; the region's own where the region refused. `docs/reference/errors.md` has a
+    /// paragraph for each.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -322,7 +322,7 @@ impl CliError {
                     .to_owned(),
             ),
             Self::Configuration { .. } => Some(
-                "`ebbtide config explain KEY` says what a key may be; docs/errors.md has the codes"
+                "`ebbtide config explain KEY` says what a key may be; docs/reference/errors.md has the codes"
                     .to_owned(),
             ),
             Self::Corpus { .. } => Some(
@@ -333,7 +333,7 @@ impl CliError {
                 "give it more time (`--deadline smallest` takes the smallest that is enough), or a faster on-demand type"
                     .to_owned(),
             ),
-            Self::BagFile { .. } => Some("docs/bags.md says what stands in it".to_owned()),
+            Self::BagFile { .. } => Some("docs/tenants/bags.md says what stands in it".to_owned()),
             Self::Sim(error) => error.next_step(),
             Self::Lifetime { error, .. } => next_steps::lifetimes(error).map(str::to_owned),
             Self::Checkpointing { error, .. } => next_steps::checkpointing(error).map(str::to_owned),

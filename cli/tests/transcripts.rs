@@ -30,93 +30,129 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "./devstack/openstack up", SYSTEM),
     ("README.md", "ebbtide bench preempt", MEASURED),
     ("README.md", "./devstack/test", SYSTEM),
-    ("docs/benchmarks.md", "ebbtide bench preempt", MEASURED),
-    ("docs/benchmarks.md", "ebbtide bench request", MEASURED),
-    ("docs/benchmarks.md", "ebbtide bench figure2", MEASURED),
-    ("docs/benchmarks.md", "./devstack/bench-nova", SYSTEM),
-    ("docs/benchmarks.md", "ebbtide bench memory", MEASURED),
-    ("docs/benchmarks.md", "cargo build", SYSTEM),
-    ("docs/benchmarks.md", "ebbtide bench evacuate", MEASURED),
-    ("docs/benchmarks.md", "ebbtide bench takeover", MEASURED),
-    ("docs/benchmarks.md", "cargo install", SYSTEM),
     (
-        "docs/burst.md",
+        "docs/reference/benchmarks.md",
+        "ebbtide bench preempt",
+        MEASURED,
+    ),
+    (
+        "docs/reference/benchmarks.md",
+        "ebbtide bench request",
+        MEASURED,
+    ),
+    (
+        "docs/reference/benchmarks.md",
+        "ebbtide bench figure2",
+        MEASURED,
+    ),
+    (
+        "docs/reference/benchmarks.md",
+        "./devstack/bench-nova",
+        SYSTEM,
+    ),
+    (
+        "docs/reference/benchmarks.md",
+        "ebbtide bench memory",
+        MEASURED,
+    ),
+    ("docs/reference/benchmarks.md", "cargo build", SYSTEM),
+    (
+        "docs/reference/benchmarks.md",
+        "ebbtide bench evacuate",
+        MEASURED,
+    ),
+    (
+        "docs/reference/benchmarks.md",
+        "ebbtide bench takeover",
+        MEASURED,
+    ),
+    ("docs/reference/benchmarks.md", "cargo install", SYSTEM),
+    (
+        "docs/tenants/burst.md",
         "ebbtide burst report",
         "reads what a Slurm cluster did",
     ),
     (
-        "docs/burst.md",
+        "docs/tenants/burst.md",
         "ebbtide bag submit",
         "needs a Slurm cluster",
     ),
     (
-        "docs/checkpointing.md",
+        "docs/tenants/checkpointing.md",
         "ebbtide simulate checkpointing",
         MINUTES,
     ),
-    ("docs/checkpointing.md", "ebbtide plan bid", MINUTES),
+    ("docs/tenants/checkpointing.md", "ebbtide plan bid", MINUTES),
     (
-        "docs/cost-modules.md",
+        "docs/plugins/cost-modules.md",
         "ebbtide model fit",
         "reads lifetimes that the operator has",
     ),
-    ("docs/elastic.md", "ebbtide simulate elastic", HELD),
+    ("docs/tenants/elastic.md", "ebbtide simulate elastic", HELD),
     (
-        "docs/evacuation-protocol.md",
+        "docs/development/evacuation-protocol.md",
         "ebbtide simulate evacuation --seeds 1000",
         MINUTES,
     ),
-    ("docs/libvirt.md", "", "needs a hypervisor"),
-    ("docs/market.md", "./devstack/up", SYSTEM),
-    ("docs/market.md", "ebbtide price list", REGION),
-    ("docs/market.md", "ebbtide server create", REGION),
-    ("docs/market.md", "ebbtide billing hours", REGION),
-    ("docs/openstack.md", "", "needs an OpenStack"),
-    ("docs/operator-guide.md", "cargo build", SYSTEM),
+    ("docs/operate/libvirt.md", "", "needs a hypervisor"),
+    ("docs/operate/market.md", "./devstack/up", SYSTEM),
+    ("docs/operate/market.md", "ebbtide price list", REGION),
+    ("docs/operate/market.md", "ebbtide server create", REGION),
+    ("docs/operate/market.md", "ebbtide billing hours", REGION),
+    ("docs/openstack/openstack.md", "", "needs an OpenStack"),
+    ("docs/operate/operator-guide.md", "cargo build", SYSTEM),
     (
-        "docs/operator-guide.md",
+        "docs/operate/operator-guide.md",
         "ebbtide-agent",
         "another program; its own tests hold it",
     ),
-    ("docs/operator-guide.md", "", "needs a broker"),
+    ("docs/operate/operator-guide.md", "", "needs a broker"),
     (
-        "docs/plugin-tutorial.md",
+        "docs/plugins/plugin-tutorial.md",
         "",
         "a session with a region and a compiler",
     ),
-    ("docs/run.md", "", "a session with a region"),
-    ("docs/security.md", "openssl", SYSTEM),
+    ("docs/tenants/run.md", "", "a session with a region"),
+    ("docs/operate/security.md", "openssl", SYSTEM),
     (
-        "docs/security.md",
+        "docs/operate/security.md",
         "./devstack/advisories",
         "fetches a database from the internet",
     ),
-    ("docs/security.md", "cargo nextest", MINUTES),
+    ("docs/operate/security.md", "cargo nextest", MINUTES),
     (
-        "docs/security.md",
+        "docs/operate/security.md",
         "ebbtide token create",
         "identifiers and secrets are random",
     ),
-    ("docs/security.md", "export", REGION),
+    ("docs/operate/security.md", "export", REGION),
     (
-        "docs/tenant-guide.md",
+        "docs/tenants/tenant-guide.md",
         "ebbtide server list",
         "a snapshot of cli/tests/cli",
     ),
-    ("docs/tenant-guide.md", "ebbtide --project", REGION),
-    ("docs/tenant-guide.md", "ebbtide price", REGION),
-    ("docs/tenant-guide.md", "ebbtide server create", REGION),
-    ("docs/tenant-guide.md", "ebbtide evacuation", REGION),
-    ("docs/tenant-guide.md", "ebbtide billing", REGION),
-    ("docs/tenants.md", "ebbtide advice", REGION),
+    ("docs/tenants/tenant-guide.md", "ebbtide --project", REGION),
+    ("docs/tenants/tenant-guide.md", "ebbtide price", REGION),
     (
-        "docs/tenants.md",
+        "docs/tenants/tenant-guide.md",
+        "ebbtide server create",
+        REGION,
+    ),
+    ("docs/tenants/tenant-guide.md", "ebbtide evacuation", REGION),
+    ("docs/tenants/tenant-guide.md", "ebbtide billing", REGION),
+    ("docs/tenants/lifetimes.md", "ebbtide advice", REGION),
+    (
+        "docs/tenants/lifetimes.md",
         "ebbtide model fit preemptions.csv -q --by flavor -o json | jq",
         "pipes into jq, which no script of ours installs",
     ),
-    ("docs/tenants.md", "ebbtide plan reuse --job 5h", REGION),
     (
-        "docs/weighers.md",
+        "docs/tenants/lifetimes.md",
+        "ebbtide plan reuse --job 5h",
+        REGION,
+    ),
+    (
+        "docs/plugins/weighers.md",
         "ebbtide model fit --from-region",
         REGION,
     ),
@@ -157,14 +193,22 @@ impl Block {
     }
 }
 
-fn blocks() -> Vec<Block> {
-    let mut files = vec!["README.md".to_owned()];
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") {
-            files.push(format!("docs/{name}"));
+/// The pages below a folder of the repository, as paths from its root.
+fn pages_of(dir: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(root().join(dir)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{dir}/{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            pages_of(&path, found);
+        } else if path.ends_with(".md") {
+            found.push(path);
         }
     }
+}
+
+fn blocks() -> Vec<Block> {
+    let mut files = vec!["README.md".to_owned()];
+    pages_of("docs", &mut files);
     files.sort();
     let mut found = Vec::new();
     for file in files {
@@ -253,7 +297,7 @@ fn place(data: &Path) -> tempfile::TempDir {
     }
     symlink(data.canonicalize().unwrap(), dir.path().join(LIFETIMES)).unwrap();
     // The file of the operator's guide, as it shows it.
-    let guide = fs::read_to_string(root().join("docs/operator-guide.md")).unwrap();
+    let guide = fs::read_to_string(root().join("docs/operate/operator-guide.md")).unwrap();
     if let Some(text) = guide.split("<!-- scheduler.toml -->\n```toml\n").nth(1) {
         let text = text.split("```").next().unwrap();
         fs::write(dir.path().join("scheduler.toml"), text).unwrap();

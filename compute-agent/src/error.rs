@@ -92,7 +92,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The stable code of this error, listed in `docs/errors.md`.
+    /// The stable code of this error, listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -67,7 +67,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 #![allow(
     clippy::print_stdout,
-    reason = "the figures of docs/weighers.md and docs/cost-modules.md"
+    reason = "the figures of docs/plugins/weighers.md and docs/plugins/cost-modules.md"
 )]
 
 use ebbtide_engine::{EngineConfig, Policy, WeigherConfig};

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const AFTER_HELP: &str = "\
-docs/burst.md has the configuration file, the lines for slurm.conf, and the traps.
+docs/tenants/burst.md has the configuration file, the lines for slurm.conf, and the traps.
 
 Examples:
   ebbtide-burst setup --config /etc/ebbtide/burst.toml --programs /usr/local/lib/ebbtide

@@ -29,7 +29,7 @@ pub enum ChartError {
 }
 
 impl ChartError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -47,7 +47,7 @@ pub struct Position {
 pub struct Finding {
     /// How bad it is.
     pub level: Level,
-    /// Stable; `docs/errors.md` has a paragraph for each.
+    /// Stable; `docs/reference/errors.md` has a paragraph for each.
     pub code: &'static str,
     /// Which key; empty if it is about the file.
     pub key: String,

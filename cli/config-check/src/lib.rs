@@ -123,7 +123,7 @@ fn of_another_program() -> Report {
     let finding = Finding::new(Level::Error, code::UNKNOWN, "slurm")
         .what("this is a file of ebbtide-burst, which is not judged here")
         .why("it has a table slurm, which neither the scheduler nor the agent knows")
-        .next("`ebbtide-burst check --config FILE` judges it together with the cluster; docs/burst.md has its keys");
+        .next("`ebbtide-burst check --config FILE` judges it together with the cluster; docs/tenants/burst.md has its keys");
     Report {
         kind: Kind::Scheduler,
         because: "it has slurm".to_owned(),

@@ -310,7 +310,7 @@ fn listeners(file: &TomlFile, config: &Config) -> Vec<Finding> {
             "bus.agent_identity",
             "agents on other machines are believed whatever they say".to_owned(),
             "every client with a broker login can report any host as empty, dead or evacuated",
-            "give every agent a login of its own and write agent_identity = \"user-id\" (docs/security.md)",
+            "give every agent a login of its own and write agent_identity = \"user-id\" (docs/operate/security.md)",
         );
     }
     found

@@ -20,9 +20,9 @@ const EXAMPLES: &str = "\
 Without a file it asks the region: its scheduler holds the database, its own memory and what
 the agents said last against each other. With nova.conf it reads the ledger of preemptions, Nova's
 databases and Placement, with the credentials there. Every disagreement is named with a code
-(docs/errors.md) and what to do. It changes nothing. What is under way (a server that comes or
-leaves, a task, a migration) is not judged, and what is found is looked at once more a second later;
-in a busy cloud run it again before you act.
+(docs/reference/errors.md) and what to do. It changes nothing. What is under way (a server that
+comes or leaves, a task, a migration) is not judged, and what is found is looked at once more a
+second later; in a busy cloud run it again before you act.
 Exit code 1 if there is any.
 
 Examples:

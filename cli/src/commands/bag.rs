@@ -29,7 +29,7 @@ elsewhere; a command that can save its work on SIGUSR1 (or --notice-signal, if b
 told with --pass-notice (the shell that runs it is: let the command begin with `exec`, or trap the signal).
 
 Examples:
-  ebbtide bag submit docs/bags/example.toml --dir /shared/bag --command ./render
+  ebbtide bag submit docs/tenants/bags/example.toml --dir /shared/bag --command ./render
   ebbtide bag submit bag.toml --dir /shared/bag --command ./work --partition short --backup-partition long
   ebbtide bag submit bag.toml --dir bag --command true --dry-run -o json | jq .arrays";
 

@@ -142,9 +142,9 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
         Money::from_micros(money.on_demand),
     ))?;
     for (code, count) in &made.troubles {
-        context
-            .output
-            .line(&format!("{code}: {count} times; see docs/errors.md."))?;
+        context.output.line(&format!(
+            "{code}: {count} times; see docs/reference/errors.md."
+        ))?;
     }
     Ok(())
 }

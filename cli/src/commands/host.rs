@@ -138,7 +138,7 @@ fn list(context: &mut Context, hosts: &[v1::Host]) -> Result<(), CliError> {
         ],
         rows: hosts.iter().map(row).collect(),
         json: json::list(hosts),
-        none: "no hosts; start an agent on one (docs/operator-guide.md)",
+        none: "no hosts; start an agent on one (docs/operate/operator-guide.md)",
     };
     context.output.listing(listing)
 }

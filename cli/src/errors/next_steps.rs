@@ -14,7 +14,7 @@ pub(super) fn lifetimes(error: &LifetimeError) -> Option<&'static str> {
             "give more lifetimes, or coarser groups; instances that only their users stopped never say how long they would have lived",
         ),
         LifetimeError::Row { .. } | LifetimeError::Columns { .. } => {
-            Some("docs/tenants.md has the format")
+            Some("docs/tenants/lifetimes.md has the format")
         }
         LifetimeError::Description { .. } => Some(
             "a model looks like bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45; `ebbtide model fit FILE -o json > model.json` makes one of lifetimes",
@@ -29,7 +29,9 @@ pub(super) fn lifetimes(error: &LifetimeError) -> Option<&'static str> {
 /// What to do about an error of a trace or a partition, on this command line.
 pub(super) fn elastic(error: &ElasticError) -> Option<&'static str> {
     match error {
-        ElasticError::Line { .. } | ElasticError::Empty => Some("docs/elastic.md has the format"),
+        ElasticError::Line { .. } | ElasticError::Empty => {
+            Some("docs/tenants/elastic.md has the format")
+        }
         ElasticError::Unsorted { .. } => Some("`sort -g` puts the lines in order"),
         ElasticError::TooMany { .. } => Some("give a part of the trace"),
         ElasticError::NoRoom { .. } => {
@@ -45,7 +47,7 @@ pub(super) fn checkpointing(error: &CheckpointingError) -> Option<&'static str> 
         CheckpointingError::Empty
         | CheckpointingError::OneRow { .. }
         | CheckpointingError::Row { .. }
-        | CheckpointingError::Header { .. } => Some("docs/checkpointing.md has the format"),
+        | CheckpointingError::Header { .. } => Some("docs/tenants/checkpointing.md has the format"),
         CheckpointingError::Unsorted { .. } => Some("sort the file by unix_ts_utc"),
         CheckpointingError::Duplicate { .. } => {
             Some("keep one of the rows; or a column that tells two series apart is missing")

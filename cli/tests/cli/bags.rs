@@ -4,15 +4,15 @@ use crate::run::{Ran, alone};
 use std::path::{Path, PathBuf};
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bags.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tenants/bags.md")
 }
 
 /// Runs a command line as the page has it, from the root of the repository.
 async fn typed(line: &str) -> Ran {
-    let bags = format!("{}/../docs/bags/", env!("CARGO_MANIFEST_DIR"));
+    let bags = format!("{}/../docs/tenants/bags/", env!("CARGO_MANIFEST_DIR"));
     let words: Vec<String> = line
         .split_whitespace()
-        .map(|word| word.replace("docs/bags/", &bags))
+        .map(|word| word.replace("docs/tenants/bags/", &bags))
         .collect();
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     alone(&words).await
@@ -37,7 +37,7 @@ async fn the_page_shows_what_the_commands_print() {
 
 #[tokio::test]
 async fn a_plan_is_json_with_every_task_and_its_backup() {
-    let json = typed("ebbtide plan bag docs/bags/J207.toml -o json")
+    let json = typed("ebbtide plan bag docs/tenants/bags/J207.toml -o json")
         .await
         .json();
     assert_eq!(
@@ -103,7 +103,7 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
         let path = dir.path().join(format!("{command}.svg"));
         let path = path.to_str().unwrap();
         let ran = typed(&format!(
-            "ebbtide {command} bag docs/bags/J207.toml --svg {path}"
+            "ebbtide {command} bag docs/tenants/bags/J207.toml --svg {path}"
         ))
         .await;
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -113,7 +113,7 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
             assert!(svg.contains(word), "{command}: {word}");
         }
     }
-    let ran = typed("ebbtide plan bag docs/bags/J207.toml --svg /nowhere/x.svg").await;
+    let ran = typed("ebbtide plan bag docs/tenants/bags/J207.toml --svg /nowhere/x.svg").await;
     assert_eq!(ran.code, 1);
     assert!(
         ran.err.contains("EB-SIM-") && ran.err.contains("/nowhere/x.svg"),
@@ -124,7 +124,7 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
 
 #[tokio::test]
 async fn a_missed_deadline_is_said_and_ends_with_1() {
-    let line = "ebbtide simulate bag docs/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
+    let line = "ebbtide simulate bag docs/tenants/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
     let kept = typed(line).await;
     assert_eq!(kept.code, 0, "{}", kept.err);
     assert_eq!(kept.json()["scenarios"][0]["deadline_met"], true);
@@ -154,7 +154,10 @@ async fn options_that_make_no_sense_are_refused() {
         ("--fleet c3.4xlarge=1", "EB-BAG-010"),
         ("--fleet c3.4xlarge=99999999999", "EB-BAG-010"),
     ] {
-        let ran = typed(&format!("ebbtide plan bag docs/bags/J207.toml {options}")).await;
+        let ran = typed(&format!(
+            "ebbtide plan bag docs/tenants/bags/J207.toml {options}"
+        ))
+        .await;
         assert_ne!(ran.code, 0, "{options}");
         let says = if options == "--fleet c3.large=1" {
             "EB-BAG-010"
@@ -166,10 +169,13 @@ async fn options_that_make_no_sense_are_refused() {
     for (options, says) in [
         ("--vm 99", "has 2 instances"),
         ("--scenario trace", "needs --prices"),
-        ("--prices docs/bags/J207.toml --max-price 0.4", "line 1"),
+        (
+            "--prices docs/tenants/bags/J207.toml --max-price 0.4",
+            "line 1",
+        ),
     ] {
         let ran = typed(&format!(
-            "ebbtide simulate bag docs/bags/J207.toml {options}"
+            "ebbtide simulate bag docs/tenants/bags/J207.toml {options}"
         ))
         .await;
         assert_ne!(ran.code, 0, "{options}");
@@ -331,7 +337,7 @@ async fn bad_prices_are_refused_with_their_line() {
     ] {
         std::fs::write(path, text).unwrap();
         let ran = typed(&format!(
-            "ebbtide simulate bag docs/bags/J207.toml --prices {path}"
+            "ebbtide simulate bag docs/tenants/bags/J207.toml --prices {path}"
         ))
         .await;
         assert_eq!(ran.code, 1, "{text}");

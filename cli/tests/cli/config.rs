@@ -220,12 +220,13 @@ async fn a_key_that_does_not_exist_is_answered_with_the_nearest() {
 
 #[tokio::test]
 async fn the_page_of_all_keys_is_what_the_command_prints() {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    let page =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/configuration.md");
     let ran = alone(&["config", "explain", "--output", "markdown"]).await;
     assert_eq!(ran.code, 0);
     assert!(
         std::fs::read_to_string(page).unwrap() == ran.out,
-        "docs/configuration.md is not current; write it with `ebbtide config explain --output markdown`"
+        "docs/reference/configuration.md is not current; write it with `ebbtide config explain --output markdown`"
     );
 }
 

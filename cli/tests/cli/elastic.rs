@@ -281,7 +281,7 @@ async fn settings_that_make_no_sense_are_refused() {
 
 #[tokio::test]
 async fn the_page_shows_what_the_commands_print() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/elastic.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tenants/elastic.md");
     let text = std::fs::read_to_string(page).unwrap();
     let files = ["YH1_sub.tr.zst", "YH_synthetic_seed25.tr.zst"];
     let files = files.map(|name| format!("yahoo-hawk-subtraces/{name}"));

@@ -77,7 +77,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// The stable code of this error, listed in `docs/errors.md`.
+    /// The stable code of this error, listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

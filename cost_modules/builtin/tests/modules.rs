@@ -426,7 +426,7 @@ proptest! {
     }
 }
 
-const PAGE: &str = include_str!("../../../docs/cost-modules.md");
+const PAGE: &str = include_str!("../../../docs/plugins/cost-modules.md");
 
 #[test]
 fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
@@ -450,7 +450,7 @@ fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
         let row = format!("| `{}` | {} |", module.name(), cells.join(" | "));
         assert!(
             PAGE.contains(&row),
-            "docs/cost-modules.md should have the row\n{row}"
+            "docs/plugins/cost-modules.md should have the row\n{row}"
         );
         let pair = costs[0] + costs[2] + module.nth_of_a_project(2);
         let pair_is_cheaper =

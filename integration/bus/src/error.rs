@@ -142,7 +142,7 @@ pub enum BusError {
 }
 
 impl BusError {
-    /// The stable code of this error, listed in `docs/errors.md`.
+    /// The stable code of this error, listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -98,7 +98,7 @@ pub enum NovaDbError {
 }
 
 impl NovaDbError {
-    /// The stable code, as listed in `docs/errors.md`.
+    /// The stable code, as listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

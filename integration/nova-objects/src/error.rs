@@ -94,7 +94,7 @@ impl ObjectError {
         self.within(&format!("[{index}]"))
     }
 
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.wrong {

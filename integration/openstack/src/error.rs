@@ -176,7 +176,7 @@ pub enum OpenStackError {
 }
 
 impl OpenStackError {
-    /// The stable code, as in `docs/errors.md`.
+    /// The stable code, as in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

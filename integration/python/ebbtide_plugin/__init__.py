@@ -1,6 +1,6 @@
 """Weighers and cost modules for Ebbtide in Python, as a service.
 
-The contract in words is docs/plugins.md of Ebbtide. A weigher in full:
+The contract in words is docs/plugins/plugins.md of Ebbtide. A weigher in full:
 
     from ebbtide_plugin import Weigher, serve
 

@@ -33,7 +33,7 @@ class Request:
 
 
 class _Plugin:
-    # What it reads, by name; docs/plugins.md has the names.
+    # What it reads, by name; docs/plugins/plugins.md has the names.
     needs = ()
 
     def configure(self, settings):

@@ -53,7 +53,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Every key of the configuration can be set by the environment, too: EBBTIDE__REGION__NOTICE_ATTEMPTS=5 is region.notice_attempts.
 
-With --config-file the program stands in place of nova-scheduler (see docs/openstack.md); without, it runs a region of its own.
+With --config-file the program stands in place of nova-scheduler (see docs/openstack/openstack.md);
+without, it runs a region of its own.
 
 Examples:
   ebbtide-scheduler --config-file /etc/nova/nova.conf

@@ -127,7 +127,7 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

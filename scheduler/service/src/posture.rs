@@ -27,7 +27,7 @@ pub(crate) fn warnings(config: &Config, at: &Listening) -> Vec<String> {
     if !config.auth.is_configured() {
         lines.push(format!(
             "there is no [auth]: everybody who can connect to {} is an operator. `ebbtide init` makes certificates and a token, \
-             docs/security.md has the rest",
+             docs/operate/security.md has the rest",
             at.grpc
         ));
     }

@@ -8,8 +8,8 @@
 //! promises of the design from outside, with full knowledge of the world. In the end the faults
 //! stop, and every evacuation has to end.
 //!
-//! The same seed and number of steps always give the same story. `docs/evacuation-protocol.md` says
-//! what is modelled and what is not.
+//! The same seed and number of steps always give the same story.
+//! `docs/development/evacuation-protocol.md` says what is modelled and what is not.
 
 mod agent;
 mod broker;

@@ -104,7 +104,7 @@ pub enum BurstError {
 }
 
 impl BurstError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

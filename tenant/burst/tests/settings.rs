@@ -156,7 +156,7 @@ fn accepted(section: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_table_of_the_document_names_exactly_the_keys_that_are_accepted() {
-    let page = include_str!("../../../docs/burst.md");
+    let page = include_str!("../../../docs/tenants/burst.md");
     let (_, table) = page.split_once("## All keys of burst.toml").unwrap();
     let (table, _) = table.split_once("\n## ").unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -111,7 +111,7 @@ fn of(series: &str) -> String {
 }
 
 impl CheckpointingError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

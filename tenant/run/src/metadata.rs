@@ -1,10 +1,10 @@
 //! Interruption notices of metadata servers, in four forms. Requests and answers are plain data:
 //! the caller sends and receives them.
 //!
-//! Sources: docs/libvirt.md for Ebbtide's own form; "Spot Instance interruption notices" and "EC2
-//! instance rebalance recommendations" in the EC2 user guide; "Preemptible VM instances" and "View
-//! and query VM metadata" in GCE's documentation; "Azure Metadata Service: Scheduled Events for
-//! Linux VMs" in Azure's.
+//! Sources: docs/operate/libvirt.md for Ebbtide's own form; "Spot Instance interruption notices"
+//! and "EC2 instance rebalance recommendations" in the EC2 user guide; "Preemptible VM instances"
+//! and "View and query VM metadata" in GCE's documentation; "Azure Metadata Service: Scheduled
+//! Events for Linux VMs" in Azure's.
 
 use crate::RunError;
 use serde::Deserialize;

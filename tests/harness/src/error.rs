@@ -154,7 +154,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The stable code, as listed in `docs/errors.md`.
+    /// The stable code, as listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -35,8 +35,8 @@
 //!
 //! The mean of the exponents is 1, so that the model's own hazard is kept on average. The ages of
 //! the instances already there do not count: they say nothing about the *next* one, whose age is 0
-//! on every host. For what it gains, and where it gains nothing, see `docs/weighers.md`, "What the
-//! risk weigher gains".
+//! on every host. For what it gains, and where it gains nothing, see `docs/plugins/weighers.md`,
+//! "What the risk weigher gains".
 //!
 //! Source: Kadupitiya et al., HPDC 2020, section 4 (place a job by its chance to be preempted while
 //! it runs); the exposure is our own.

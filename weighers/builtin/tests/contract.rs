@@ -324,11 +324,14 @@ proptest! {
 /// Rows of the tables of the operator's page that start with `| first`, cell by cell.
 fn page_row(first: &str) -> Vec<&'static str> {
     let start = format!("| {first} |");
-    let rows: Vec<&str> = include_str!("../../../docs/weighers.md")
+    let rows: Vec<&str> = include_str!("../../../docs/plugins/weighers.md")
         .lines()
         .filter(|line| line.starts_with(&start))
         .collect();
-    assert!(!rows.is_empty(), "docs/weighers.md has no row {start}");
+    assert!(
+        !rows.is_empty(),
+        "docs/plugins/weighers.md has no row {start}"
+    );
     rows[rows.len() - 1]
         .trim_matches('|')
         .split('|')

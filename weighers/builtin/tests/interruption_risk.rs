@@ -110,13 +110,13 @@ fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
     let weigher = by_name("interruption_risk", &options).unwrap();
     let room = [2.0, 6.0, 16.0];
     let chances = rooms(&room).preemptible().raw(weigher.as_ref()).unwrap();
-    let page = include_str!("../../../docs/weighers.md");
+    let page = include_str!("../../../docs/plugins/weighers.md");
     for ((name, room), chance) in ["gap", "half", "empty"].iter().zip(room).zip(chances) {
         let weighted = chance * weigher.default_multiplier();
         let row = format!("| {name} | {room} | {chance:.6} | {weighted:.2} |");
         assert!(
             page.contains(&row),
-            "docs/weighers.md should have the row\n{row}"
+            "docs/plugins/weighers.md should have the row\n{row}"
         );
     }
 }

@@ -2,7 +2,7 @@
 //! columns, whether it is a WebAssembly component or a service behind gRPC. The carriers differ
 //! only in the transport.
 //!
-//! `docs/plugins.md` describes the contract.
+//! `docs/plugins/plugins.md` describes the contract.
 
 mod candidates;
 mod cost;
@@ -26,7 +26,7 @@ use thiserror::Error;
 pub struct DescriptionError(pub String);
 
 /// The version of the contract that this Ebbtide speaks. A plugin of an earlier minor version runs;
-/// see the promise in `docs/plugins.md`.
+/// see the promise in `docs/plugins/plugins.md`.
 pub const CONTRACT: &str = "1.0";
 
 /// Whether a plugin of this version of the contract runs here: `1` and `1.x`.

@@ -1,7 +1,7 @@
 //! Weighers and cost modules that are separate services, called over gRPC.
 //!
-//! The contract is `proto/proto/ebbtide/plugin/v1/plugin.proto`; `docs/plugins.md` describes it. To
-//! the engine such a plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
+//! The contract is `proto/proto/ebbtide/plugin/v1/plugin.proto`; `docs/plugins/plugins.md`
+//! describes it. To the engine such a plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
 //! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe

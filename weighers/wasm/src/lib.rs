@@ -1,8 +1,8 @@
 //! Weighers and cost modules as WebAssembly components, in a sandbox.
 //!
-//! The contract is `wit/plugin.wit`; `docs/plugins.md` describes it. To the engine such a plugin is
-//! a [`Weigher`](ebbtide_weigher_api::Weigher) or a [`CostModule`](ebbtide_cost_api::CostModule)
-//! like those that are compiled in.
+//! The contract is `wit/plugin.wit`; `docs/plugins/plugins.md` describes it. To the engine such a
+//! plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
+//! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe
 //! - **Every call gets a new instance**, made of copy-on-write memory: tens of microseconds.

@@ -17,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("ebbtide.default_grace", Whole, "30", "120", "Notice to end, for flavors that say nothing.").unit("seconds").range(0.0, 86_400.0),
     Key::new("ebbtide.notice_timeout", Whole, "10", "5", "How long an agent may take to answer a notice before it is sent again.").unit("seconds").range(1.0, 3600.0),
     Key::new("ebbtide.act_timeout", Whole, "60", "120", "How long the interruption itself may take after the grace period.").unit("seconds").range(1.0, 86_400.0),
-    Key::new("ebbtide.cost_module", Text, "partial_hour", "revenue", "What the loss of a victim costs (docs/cost-modules.md). The sufficient set of victims with the least sum goes.").sighup(),
+    Key::new("ebbtide.cost_module", Text, "partial_hour", "revenue", "What the loss of a victim costs (docs/plugins/cost-modules.md). The sufficient set of victims with the least sum goes.").sighup(),
     Key::new("ebbtide.plan_rounds", Whole, "4", "8", "How often a plan is made anew because the cloud has changed.").range(1.0, 100.0),
     Key::new("ebbtide.max_in_flight", Whole, "64", "128", "Requests at a time.").range(1.0, 10_000.0),
     Key::new("ebbtide.placement_patience", Whole, "30", "60", "How long a Placement that is away is waited for; Nova does not wait.").unit("seconds").range(1.0, 3600.0),

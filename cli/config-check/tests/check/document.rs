@@ -1,30 +1,34 @@
 //! The page of all keys.
 
 use ebbtide_config_check::{ThisMachine, check, code, guess};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn the_page_of_all_keys_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == ebbtide_config_check::markdown(),
-        "docs/configuration.md is not what the registry says; write it with `ebbtide config explain --output markdown > docs/configuration.md`"
+        "docs/reference/configuration.md is not what the registry says; write it with `ebbtide config explain --output markdown > docs/reference/configuration.md`"
     );
+}
+
+fn pages_of(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages_of(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
 }
 
 /// Every block of TOML in the documents, with its page.
 fn blocks() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec![root.join("README.md")];
-    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
-        let path = entry.unwrap().path();
-        pages.extend(
-            path.extension()
-                .is_some_and(|extension| extension == "md")
-                .then_some(path),
-        );
-    }
+    pages_of(&root.join("docs"), &mut pages);
     let mut found = Vec::new();
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();

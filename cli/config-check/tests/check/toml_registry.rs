@@ -6,7 +6,7 @@ use ebbtide_config_check::schema::{self, Read, Shape};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-const ADD: &str = "add it to cli/config-check/src/registry, then write docs/configuration.md anew (ebbtide config explain --output markdown)";
+const ADD: &str = "add it to cli/config-check/src/registry, then write docs/reference/configuration.md anew (ebbtide config explain --output markdown)";
 
 /// What serde knows of a kind of file.
 fn read_by(kind: Kind) -> Vec<Read> {

@@ -16,7 +16,8 @@ The region fits a model to the lives that it has written down and says what foll
 flavor: how long it will probably live, the chance of an interruption within 1, 6 and 24 hours beside what was
 seen of servers of that age, and whether the same way of telling was right before (past lives are told their
 chances by models of what was known before their launch). With --job, when to write checkpoints.
-Tenants get it of their own servers' lives and, in batches, of those of others: docs/tenants.md, docs/security.md.
+Tenants get it of their own servers' lives and, in batches, of those of others:
+docs/tenants/lifetimes.md, docs/operate/security.md.
 Where too little is known it says so: exit code 0, no model.
 
 Examples:

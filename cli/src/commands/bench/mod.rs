@@ -24,7 +24,8 @@ use clap::Subcommand;
 const HELP: &str = "\
 Workloads come from a seed: the same options give the same clouds and requests everywhere. Times are
 wall-clock times of one thread; keep the machine quiet. Build with --release: figures of a debug build
-mean nothing, and a warning says so. docs/benchmarks.md has method, figures and commands.";
+mean nothing, and a warning says so. docs/reference/benchmarks.md has method, figures
+and commands.";
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]

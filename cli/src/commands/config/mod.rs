@@ -21,8 +21,8 @@ Examples:
 const CHECK: &str = "\
 Reads a file as its program would, and tells everything at once: what the program would refuse
 (errors), what is legal and probably not meant (warnings), what has no effect (notes); each with its
-code (docs/errors.md), why it matters and what to do. Files that it names (certificates, plugins) are
-looked for on this machine. Exit code 1 if there is an error.
+code (docs/reference/errors.md), why it matters and what to do. Files that it names (certificates,
+plugins) are looked for on this machine. Exit code 1 if there is an error.
 
 Examples:
   ebbtide config check /etc/ebbtide/scheduler.toml

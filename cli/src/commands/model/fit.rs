@@ -18,7 +18,7 @@ pub(super) const HELP: &str = "\
 Least squares on those that the provider ended is the way of Kadupitiya et al. (HPDC 2020), and forgets that
 instances which their users stopped would have lived longer; --method mle counts them as censored. For each
 group the verdict says which model to use; --model best takes it. The JSON is what other commands take as a
-model. docs/tenants.md has the whole story, and the format of the file.
+model. docs/tenants/lifetimes.md has the whole story, and the format of the file.
 
 Examples:
   ebbtide model fit preemptions.csv

@@ -20,13 +20,14 @@ start at their latest start, also beside instances that still run. A deadline th
 refused with the task that proves it and the smallest deadline that can.
 
 The bound is what no plan can be below; the gap says how far this one is above it at most.
-docs/bags.md explains the file, the algorithms and their readings; docs/bags has bags to try.
+docs/tenants/bags.md explains the file, the algorithms and their readings; docs/tenants/bags has
+bags to try.
 
 Examples:
-  ebbtide plan bag docs/bags/example.toml
-  ebbtide plan bag docs/bags/J402.toml --share best --svg J402.svg
-  ebbtide plan bag docs/bags/J207.toml --deadline smallest -o json | jq .instances
-  ebbtide plan bag docs/bags/J207.toml --fleet c3.4xlarge=1,c3.8xlarge=1,c4.8xlarge=1 --tasks";
+  ebbtide plan bag docs/tenants/bags/example.toml
+  ebbtide plan bag docs/tenants/bags/J402.toml --share best --svg J402.svg
+  ebbtide plan bag docs/tenants/bags/J207.toml --deadline smallest -o json | jq .instances
+  ebbtide plan bag docs/tenants/bags/J207.toml --fleet c3.4xlarge=1,c3.8xlarge=1,c4.8xlarge=1 --tasks";
 
 /// Options of `plan bag`.
 #[derive(Debug, Clone, Args)]

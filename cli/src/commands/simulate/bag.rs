@@ -32,10 +32,10 @@ other), so the deadline is met in all of them; --conduct paper starts backups of
 only, as the paper does, and can miss it. Exit code 1 if a deadline was missed.
 
 Examples:
-  ebbtide simulate bag docs/bags/J207.toml
-  ebbtide simulate bag docs/bags/J402.toml --method greedy --conduct paper --svg J402.svg
-  ebbtide simulate bag docs/bags/J819.toml --scenario migration --vm 2 --at 1h -o json
-  ebbtide simulate bag docs/bags/J402.toml --prices docs/bags/prices.csv --max-price 0.4";
+  ebbtide simulate bag docs/tenants/bags/J207.toml
+  ebbtide simulate bag docs/tenants/bags/J402.toml --method greedy --conduct paper --svg J402.svg
+  ebbtide simulate bag docs/tenants/bags/J819.toml --scenario migration --vm 2 --at 1h -o json
+  ebbtide simulate bag docs/tenants/bags/J402.toml --prices docs/tenants/bags/prices.csv --max-price 0.4";
 
 /// One of the paper's scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

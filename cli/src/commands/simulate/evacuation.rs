@@ -23,8 +23,9 @@ killed, paused and cut off, messages come twice, late and in another order, disk
 hang, agents lie. After each step all promises are checked; in the end faults stop, and everything has
 to end. The last line says how many promises were broken; exit code 1 unless none.
 
-A seed that breaks a promise is made as small as possible and told as a story. It can be run again, the
-same in every detail, with --seed, --steps and --only. docs/evacuation-protocol.md says what is modelled.
+A seed that breaks a promise is made as small as possible and told as a story. It can be run again,
+the same in every detail, with --seed, --steps and --only. docs/development/evacuation-protocol.md
+says what is modelled.
 
 --break shows that it bites: it breaks one rule on purpose. `--break list` names them.
 

@@ -28,7 +28,7 @@ const WITHOUT_FILTER: &str = "take it out, and keep servers off hosts by traits 
 
 /// What can be done about a weigher that is not here.
 const WITHOUT_WEIGHER: &str = "take it out, let `ebbtide-nova-weighers --weigher {}` serve it as it is, and name the service in the file of \
-    [ebbtide] plugins (docs/plugins.md, \"Nova's own weighers, unmodified\")";
+    [ebbtide] plugins (docs/plugins/plugins.md, \"Nova's own weighers, unmodified\")";
 
 /// A filter or a weigher that nova.conf names and that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]

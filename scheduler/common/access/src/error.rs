@@ -93,7 +93,7 @@ pub enum AccessError {
     /// A report over a login to the broker that may not speak for its host.
     #[error(
         "the login {user:?} may not speak for host {host:?}; the agent's broker URL needs the host's own user and bus.identity = \
-         \"user-id\" (see docs/security.md)"
+         \"user-id\" (see docs/operate/security.md)"
     )]
     OtherHost {
         /// The user that the broker confirms; empty if it confirms none.
@@ -107,7 +107,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

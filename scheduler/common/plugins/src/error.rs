@@ -104,7 +104,7 @@ impl PluginError {
         }
     }
 
-    /// Stable code, explained in `docs/errors.md`.
+    /// Stable code, explained in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

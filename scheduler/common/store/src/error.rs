@@ -172,7 +172,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The stable code, as in `docs/errors.md`.
+    /// The stable code, as in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -2,8 +2,8 @@
 
 use ebbtide_model::Seconds;
 
-/// Time limits of a preemption. The defaults are those of the region (`docs/evacuation.md`), so
-/// that agents see the same in both modes.
+/// Time limits of a preemption. The defaults are those of the region
+/// (`docs/operate/evacuation.md`), so that agents see the same in both modes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// From a notice that the broker has to the agent's answer.

@@ -39,7 +39,7 @@ pub enum NovaServiceError {
 }
 
 impl NovaServiceError {
-    /// The stable code, as in `docs/errors.md`.
+    /// The stable code, as in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -8,9 +8,9 @@
 //! it does not start on the new host, it waits there.
 //!
 //! The region does not have to prevent two hosts from running the server at the same time: a host
-//! may resume it only with the server's token, of which there is one (`docs/evacuation.md`). But
-//! the region asks another host only after the one that was asked before has reported that the
-//! server does not run there.
+//! may resume it only with the server's token, of which there is one
+//! (`docs/operate/evacuation.md`). But the region asks another host only after the one that was
+//! asked before has reported that the server does not run there.
 
 use crate::comeback::Held;
 use crate::transition::Transition;

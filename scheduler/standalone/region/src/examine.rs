@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Stable code, listed in `docs/errors.md`.
+    /// Stable code, listed in `docs/reference/errors.md`.
     pub code: &'static str,
     /// The subject: `server ID`, `host NAME`, `evacuation ID`, `region`.
     pub subject: String,

@@ -158,7 +158,7 @@ pub enum Event {
     Ignored(String),
     /// A problem that an operator must look at, for the log.
     Alarm {
-        /// Its code in `docs/errors.md`.
+        /// Its code in `docs/reference/errors.md`.
         code: &'static str,
         /// What was observed, and what to do.
         words: String,

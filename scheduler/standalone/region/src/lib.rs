@@ -21,7 +21,7 @@
 //! - If the transaction fails, the caller discards the region and restores it from the database:
 //!   memory is never ahead of the database.
 //!
-//! `docs/evacuation.md` describes the protocol with all states, messages and limits.
+//! `docs/operate/evacuation.md` describes the protocol with all states, messages and limits.
 
 mod admin;
 mod adopt;

@@ -10,7 +10,7 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fault of what a start that was given up may have left (`docs/evacuation.md`).
+/// The fault of what a start that was given up may have left (`docs/operate/evacuation.md`).
 const REMAINS: &str = "EB-FAULT-004";
 
 /// Whether a server takes its room. One that had been stopped or hibernated before its owner

@@ -1,4 +1,4 @@
-//! The text of a bag: TOML, or JSON with the same keys. `docs/bags.md` explains it.
+//! The text of a bag: TOML, or JSON with the same keys. `docs/tenants/bags.md` explains it.
 
 use super::units::{Price, Seconds};
 use crate::error::BagError;

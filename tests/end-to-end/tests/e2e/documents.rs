@@ -36,7 +36,7 @@ fn codes_of(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_error_code_has_its_paragraph() {
-    let page = std::fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/reference/errors.md")).unwrap();
     let mut files = Vec::new();
     sources(&root(), &mut files);
     let mut missing = BTreeSet::new();
@@ -55,7 +55,7 @@ fn every_error_code_has_its_paragraph() {
     }
     assert!(
         missing.is_empty(),
-        "docs/errors.md does not speak about {missing:?}"
+        "docs/reference/errors.md does not speak about {missing:?}"
     );
 }
 

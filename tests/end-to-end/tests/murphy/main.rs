@@ -6,7 +6,7 @@
 //! when, follows from a seed; what the processes make of it does not.
 //!
 //! The short form is part of every run of the tests. The long ones are asked for, see
-//! `docs/security.md`:
+//! `docs/operate/security.md`:
 //!
 //! ```console
 //! $ cargo nextest run -p ebbtide-integration-tests --test murphy --run-ignored only

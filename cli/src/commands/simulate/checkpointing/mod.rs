@@ -29,7 +29,8 @@ A job is handed in again and again over the history (--every), with every bid, t
   ACC    bids so high that it is never interrupted; gives the instance back at the end of an hour, after
          a checkpoint, if the next hour would cost more than the bid, and launches when it costs less
 Charged is by the instance-hour at the price at its beginning; the last begun hour is free if the provider
-ends the instance, and charged if the job is done or ACC gives it back. docs/checkpointing.md has more.
+ends the instance, and charged if the job is done or ACC gives it back. docs/tenants/checkpointing.md
+has more.
 
 The history is CSV, plain, gzip or zstd, with a header: unix_ts_utc and price_usd_per_hour; all other
 columns name the series. Without --bids each series gets bids over its own band from 5 to 95 %.

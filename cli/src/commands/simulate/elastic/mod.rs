@@ -27,7 +27,7 @@ has a copy on an on-demand server.
 The cluster is scheduled as Eagle does it: long jobs by a central scheduler, short jobs by probes that avoid servers
 with long tasks. The trace has a job a line: arrival, number of tasks, mean duration, and each duration, in seconds;
 plain, gzip or zstd. Each partition is played with several seeds, and improvement is the static partition's mean delay
-of short tasks over the elastic one's. docs/elastic.md has more.
+of short tasks over the elastic one's. docs/tenants/elastic.md has more.
 
 Examples:
   ebbtide simulate elastic --trace YH1_sub.tr.zst --ratio 3

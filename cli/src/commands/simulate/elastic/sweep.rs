@@ -175,8 +175,8 @@ fn varied(base: &Elastic, knob: Knob, value: f64) -> Result<Elastic, CliError> {
     Ok(elastic)
 }
 
-/// The bathtub model fitted to the 717 preemptions of its paper (docs/tenants.md), where no other
-/// is given.
+/// The bathtub model fitted to the 717 preemptions of its paper (docs/tenants/lifetimes.md), where
+/// no other is given.
 fn bathtub() -> Result<Arc<dyn Lifetime>, CliError> {
     Ok(Arc::new(Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0)?))
 }

@@ -48,7 +48,7 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    /// The stable code, as listed in `docs/errors.md`.
+    /// The stable code, as listed in `docs/reference/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -80,7 +80,7 @@ pub struct Picture {
 /// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// Stable code, as in `docs/errors.md`.
+    /// Stable code, as in `docs/reference/errors.md`.
     pub code: &'static str,
     /// Its subject: a host, a server, a consumer or a preemption.
     pub subject: String,
