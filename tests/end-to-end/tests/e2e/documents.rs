@@ -1,5 +1,7 @@
 //! Documents that have to keep up with the code.
 
+mod links;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
