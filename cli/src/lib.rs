@@ -5,15 +5,14 @@
 //! - `output`, `layout` and `render` say how answers look, `json` turns messages of the contract
 //!   into JSON, `errors` has every way to fail with its code, next step and exit code.
 //!
-//! Invariants: standard output carries data only, standard error talk only. No command reads a
-//! clock but by `clock`, makes an id but by `ids`, starts a task but by `task`, or a process but by
+//! Invariants: standard output carries data only, standard error talk only. Commands read
+//! clocks, make ids and start tasks through `ebbtide-runtime`, and start processes through
 //! `process`.
 
 pub mod args;
 mod bag;
 pub mod charts;
 pub mod client;
-pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod credentials;
@@ -21,7 +20,6 @@ pub mod decision_view;
 pub mod drawn;
 pub mod errors;
 pub mod hours;
-pub mod ids;
 pub mod json;
 pub mod layout;
 pub mod moment;
@@ -32,12 +30,12 @@ pub mod process;
 pub mod render;
 pub mod resolve;
 pub mod slurm;
-pub mod task;
 
 use args::Cli;
 use clap::{CommandFactory, Parser};
 use client::Region;
 use credentials::{Bearer, Credentials};
+use ebbtide_runtime::clock;
 use errors::CliError;
 use output::{ColorChoice, Format, Io, Output};
 use std::ffi::OsString;
@@ -104,7 +102,7 @@ fn process_io() -> Io {
             .width()
             .filter(|_| out_is_terminal),
         no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
-        now: clock::now,
+        now: clock::utc,
         config_home: home,
         see_table: None,
         in_checkout: std::path::Path::new("devstack/up").is_file(),

@@ -17,10 +17,10 @@ use crate::clock::{Clock, SystemClock};
 use crate::driver::Driver;
 use crate::error::AgentError;
 use crate::fence::Fence;
-use crate::ids;
 use crate::journal::{self, FileStorage, Storage};
 use crate::protocol::Policy;
 use ebbtide_bus::{Bus, QueuePrefix};
+use ebbtide_runtime::ids;
 use lock::StateLock;
 use publisher::Identity;
 use session::{End, Session};
@@ -165,7 +165,7 @@ impl Agent {
             .check()
             .map_err(|(key, problem)| AgentError::config(format!("evacuation.{key}"), problem))?;
         let _lock = StateLock::take(&self.config.state_dir)?;
-        let identity = Identity::new(host, ids::session());
+        let identity = Identity::new(host, ids::new());
         tracing::info!(
             host, driver = self.driver.name(), session = %identity.session,
             state_dir = %self.config.state_dir.display(), "the agent starts"

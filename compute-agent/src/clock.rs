@@ -1,12 +1,13 @@
-//! The one place of this crate that reads a clock.
+//! The clock that is given to the agent, so that tests can replace it.
 //!
 //! Ends of grace periods are wall-clock times, because they go on while the agent is down; when the
 //! clock is set, they move with it (see `agent/steps.rs`). Waiting is tokio's business and
-//! relative; see `task.rs`.
+//! relative.
 
 use ebbtide_model::Timestamp;
+use ebbtide_runtime::clock;
 use std::fmt::Debug;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Tells the time.
 pub trait Clock: Send + Sync + Debug {
@@ -22,12 +23,8 @@ pub trait Clock: Send + Sync + Debug {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods)] // This is the crate's `clock` module.
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO);
-        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        clock::now()
     }
 
     fn steady(&self) -> Duration {
@@ -49,11 +46,10 @@ pub struct TimerClock {
 impl TimerClock {
     /// A clock that shows `start` now.
     #[must_use]
-    #[allow(clippy::disallowed_methods)] // This is the crate's `clock` module.
     pub fn starting_at(start: Timestamp) -> Self {
         Self {
             start,
-            began: tokio::time::Instant::now(),
+            began: clock::timer(),
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::config::Config;
 use crate::driver::DriverError;
 use crate::driver::registry::Fleet;
 use crate::error::AgentError;
-use crate::task::Tasks;
 use async_trait::async_trait;
 use ebbtide_bus::{Bus, BusError, BusStatus, Outgoing, QueueName, Subscription};
+use ebbtide_runtime::task::TaskSet;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub async fn serve(
     connect: impl Fn() -> Result<Arc<dyn Bus>, AgentError>,
     shutdown: CancellationToken,
 ) -> Result<(), AgentError> {
-    let mut agents: Tasks<(String, Result<(), AgentError>)> = Tasks::new("agent");
+    let mut agents: TaskSet<(String, Result<(), AgentError>)> = TaskSet::new("agent");
     let mut running: BTreeSet<String> = BTreeSet::new();
     let mut started = 0;
     let mut buses: Vec<Arc<dyn Bus>> = Vec::new();

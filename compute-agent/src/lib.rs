@@ -22,11 +22,9 @@ pub mod driver;
 pub mod error;
 pub mod fence;
 pub mod fleet;
-mod ids;
 pub mod journal;
 pub mod logging;
 pub mod metadata;
-mod task;
 #[cfg(test)]
 mod testing;
 

@@ -249,7 +249,7 @@ impl Controller {
     }
 
     fn say(&self, words: &str) {
-        let at = ebbtide_cli::clock::now();
+        let at = ebbtide_runtime::clock::utc();
         say!(
             "{:02}:{:02}:{:02}.{:03} {words}",
             at.hour(),

@@ -6,13 +6,13 @@ use crate::diary;
 use crate::region::Cloud;
 use ebbtide_burst::slurm::hosts;
 use ebbtide_burst::{BurstError, Settings};
-use ebbtide_cli::clock;
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
+use ebbtide_runtime::clock;
 
 /// Now, milliseconds since 1970.
 pub(crate) fn now() -> i64 {
-    i64::try_from(clock::now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+    clock::unix_millis()
 }
 
 /// The nodes of a list, all of which have to be ours.

@@ -6,8 +6,8 @@ use ebbtide_cli::client::Region;
 use ebbtide_cli::config;
 use ebbtide_cli::credentials::{Bearer, Credentials};
 use ebbtide_cli::errors::CliError;
-use ebbtide_cli::ids;
 use ebbtide_proto::v1;
+use ebbtide_runtime::ids;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -95,7 +95,7 @@ impl Cloud {
     /// [`BurstError::NoInstance`] if there is no place; the region's.
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
         let own = &self.settings.region;
-        let id = ids::new_id().to_string();
+        let id = ids::new().to_string();
         let request = v1::PlacementRequest {
             count: 1,
             project_id: own.project.clone(),

@@ -113,7 +113,7 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     let mut request = args.request.request(&context.project);
     // Our own ids make the call safe to repeat, by us and by anything between us and the region.
     request.server_ids = (0..request.count)
-        .map(|_| crate::ids::new_id().to_string())
+        .map(|_| ebbtide_runtime::ids::new().to_string())
         .collect();
     let create = v1::CreateServersRequest {
         name: args.name,

@@ -1,14 +1,15 @@
 //! `ebbtide token`: who may talk to a region. Works on the token file alone; no region is needed,
 //! and the scheduler reads the file again by itself.
 
+use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Details, Listing, text};
 use crate::render::optional;
-use crate::{Context, clock};
 use clap::{Args, Subcommand, ValueEnum};
 use ebbtide_access::{AccessError, Role, TokenFile, TokenRow};
 use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_runtime::clock;
 use std::path::PathBuf;
 
 const CREATE: &str = "\
@@ -165,7 +166,7 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
 }
 
 fn now() -> Timestamp {
-    let millis = clock::now().unix_timestamp_nanos() / 1_000_000;
+    let millis = clock::unix_millis();
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 

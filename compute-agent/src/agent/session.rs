@@ -13,9 +13,10 @@ use crate::driver::{Driver, DriverError, ServerView};
 use crate::error::AgentError;
 use crate::journal::{Journal, Storage};
 use crate::protocol::{AgentCore, Effect, Input, Record, Token};
-use crate::task::{self, Tasks};
 use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, Hold, QueueName, Subscription};
 use ebbtide_model::message::Message;
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::{self, TaskSet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -57,11 +58,11 @@ pub(super) struct Session {
     next_token: u64,
     publisher: Publisher,
     /// The publisher's work; ends with the session.
-    _worker: Tasks<()>,
-    calls: Tasks<Answer>,
-    looks: Tasks<Views>,
-    dead_letters: Tasks<()>,
-    subscribing: Tasks<Result<Subscription, BusError>>,
+    _worker: TaskSet<()>,
+    calls: TaskSet<Answer>,
+    looks: TaskSet<Views>,
+    dead_letters: TaskSet<()>,
+    subscribing: TaskSet<Result<Subscription, BusError>>,
     subscription: Option<Subscription>,
     /// State of the claim on the queue.
     hold: Option<watch::Receiver<Hold>>,
@@ -110,7 +111,7 @@ impl Session {
             heartbeat_interval: config.heartbeat_interval,
             told: Arc::default(),
         });
-        let mut worker = Tasks::new("publisher");
+        let mut worker = TaskSet::new("publisher");
         worker.spawn(work);
         Ok(Self {
             bus: Arc::clone(&agent.bus),
@@ -127,10 +128,10 @@ impl Session {
             next_token: 1,
             publisher,
             _worker: worker,
-            calls: Tasks::new("driver"),
-            looks: Tasks::new("look"),
-            dead_letters: Tasks::new("dead-letter"),
-            subscribing: Tasks::new("subscribe"),
+            calls: TaskSet::new("driver"),
+            looks: TaskSet::new("look"),
+            dead_letters: TaskSet::new("dead-letter"),
+            subscribing: TaskSet::new("subscribe"),
             subscription: None,
             hold: None,
             speaks,
@@ -227,9 +228,8 @@ impl Session {
         }
     }
 
-    #[allow(clippy::disallowed_methods)] // A relative limit of tokio's timer, not the time of day.
     fn patience_ends(&self) -> Instant {
-        Instant::now() + self.config.shutdown_grace
+        clock::timer() + self.config.shutdown_grace
     }
 
     /// How long the protocol can sleep; `None` if nothing waits for time.
@@ -499,12 +499,12 @@ async fn until(moment: Option<Instant>) {
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
-    match task::blocking(move || Ok(work())).await {
+    match task::blocking(work).await {
         Ok(result) => result,
-        Err(source) => Err(AgentError::Io {
+        Err(panic) => Err(AgentError::Io {
             what: "work on the journal in",
             path: "the background".into(),
-            source,
+            source: std::io::Error::other(panic),
         }),
     }
 }

@@ -3,8 +3,6 @@
 
 use super::{Answer, Document, Reply, Request, Tokens, answer};
 use crate::clock::Clock;
-use crate::ids;
-use crate::task::Attended;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -14,6 +12,8 @@ use axum::middleware;
 use axum::serve::Listener;
 use ebbtide_listen::{Deadlines, Most, Reporter, Seats, http};
 use ebbtide_model::{EvacuationId, ServerId};
+use ebbtide_runtime::ids;
+use ebbtide_runtime::task::{self, Task};
 use std::fmt::Debug;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -77,7 +77,7 @@ struct GuestMetadata {
 /// A listener for one guest; stops when it is dropped.
 #[derive(Debug)]
 pub struct Open {
-    _listening: Attended,
+    _listening: Task,
 }
 
 impl Open {
@@ -141,7 +141,7 @@ impl Open {
             server_id,
             source,
             clock,
-            tokens: Mutex::new(Tokens::new(ids::secret)),
+            tokens: Mutex::new(Tokens::new(ids::secret_hex)),
         });
         let app = Router::new()
             .fallback(handle)
@@ -157,7 +157,7 @@ impl Open {
             }
         };
         Self {
-            _listening: Attended::spawn("metadata of a guest", listening),
+            _listening: task::spawn("metadata of a guest", listening),
         }
     }
 }

@@ -4,13 +4,14 @@
 //! On SIGUSR1 it writes where it is to a file and goes on; it can begin from such a file.
 
 use anyhow::{Context, Result, bail};
+use ebbtide_runtime::clock;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How many rounds are computed between two looks whether the state is wanted: milliseconds.
@@ -121,10 +122,9 @@ pub(crate) async fn run(
 }
 
 /// How many rounds this machine computes in a second, roughly.
-#[allow(clippy::disallowed_methods)] // The edge of this program.
 pub(crate) fn rate() -> u64 {
     let mut chain = Chain::new();
-    let began = Instant::now();
+    let began = clock::instant();
     while began.elapsed() < MEASURED {
         let more = chain.done + BATCH;
         chain.go_on(more);

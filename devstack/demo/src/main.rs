@@ -23,10 +23,10 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use ebbtide_demo::story::{self, Teller};
 use ebbtide_engine::papers;
-use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_model::Seconds;
+use ebbtide_runtime::clock;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The paper's scenario on a region.
 #[derive(Debug, Parser)]
@@ -81,14 +81,6 @@ enum What {
     },
 }
 
-#[allow(clippy::disallowed_methods)] // The edge of this program: its one clock.
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(Args::parse()).await {
@@ -122,7 +114,7 @@ async fn run(args: Args) -> Result<()> {
                 .iter()
                 .find(|t| t.id.starts_with(&wanted))
                 .with_context(|| format!("there is no table {table}; use 3, 4, 5 or 6"))?;
-            let mut teller = Teller::new(std::io::stdout(), now);
+            let mut teller = Teller::new(std::io::stdout(), clock::now);
             let ending = story::tell(&endpoint, table, Seconds(grace), &mut teller).await?;
             let expected = table.expected_victims.join("+");
             let took = ending.took_millis;

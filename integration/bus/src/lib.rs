@@ -16,7 +16,6 @@
 mod amqp;
 mod backoff;
 pub mod bus;
-mod clock;
 mod delivery;
 mod error;
 mod inprocess;
@@ -24,7 +23,6 @@ mod logins;
 mod name;
 mod rejects;
 mod status;
-mod task;
 
 pub use amqp::{
     AmqpBus, AmqpConfig, BrokerUrl, Identity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ebbtide_runtime::clock;
 use tokio::time::Instant;
 
-use crate::{BusError, Delivery, clock};
+use crate::{BusError, Delivery};
 
 /// Dead letters that one sender may cause at once.
 const BURST: u32 = 20;
@@ -82,7 +83,7 @@ impl Rejects {
         // Whatever happens now, the memory of a large one is free.
         delivery.cut_short();
         let sender = Self::sender(&delivery).to_owned();
-        if let Verdict::Discard(told) = self.judge(&sender, clock::instant()) {
+        if let Verdict::Discard(told) = self.judge(&sender, clock::timer()) {
             if let Some(count) = told {
                 tracing::error!(
                     code = "EB-BUS-012",
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_sender_of_many_is_slowed_down_named_once_a_minute_and_heard_again() {
-        let (rejects, start) = (Rejects::default(), clock::instant());
+        let (rejects, start) = (Rejects::default(), clock::timer());
         let judge = |sender: &str, seconds: u64| {
             rejects.judge(sender, start + Duration::from_secs(seconds))
         };
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn made_up_senders_do_not_fill_the_memory() {
-        let (rejects, now) = (Rejects::default(), clock::instant());
+        let (rejects, now) = (Rejects::default(), clock::timer());
         for number in 0..10 * MOST_SENDERS {
             rejects.judge(&format!("agent-{number}"), now);
         }

@@ -5,9 +5,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use ebbtide_runtime::clock;
 use tokio::sync::watch;
-
-use crate::clock;
 
 /// The state of a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +84,7 @@ impl StatusBoard {
     /// A status for something that has just begun to connect.
     pub(crate) fn connecting() -> BusStatus {
         BusStatus::Reconnecting {
-            since: clock::now(),
+            since: clock::wall(),
             attempts: 0,
             last_error: None,
         }
@@ -113,7 +112,7 @@ impl StatusBoard {
             Some(BusStatus::Reconnecting {
                 since, attempts, ..
             }) => (*since, *attempts),
-            _ => (clock::now(), 0),
+            _ => (clock::wall(), 0),
         };
         *slot = Some(BusStatus::Reconnecting {
             since,

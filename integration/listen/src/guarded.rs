@@ -1,9 +1,9 @@
 //! A connection with deadlines.
 
-use crate::clock;
 use crate::limits::{Deadlines, Protocol};
 use crate::report::Closed;
 use crate::session::Session;
+use ebbtide_runtime::clock;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -32,7 +32,7 @@ impl<Io> Guarded<Io> {
             session,
             deadlines,
             preface: protocol.preface(),
-            began: clock::now(),
+            began: clock::timer(),
             received: 0,
             timer: None,
             stall: None,

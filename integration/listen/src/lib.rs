@@ -10,7 +10,6 @@
 //! - [`http`] puts these around an HTTP server of axum.
 
 mod body;
-mod clock;
 mod guarded;
 pub mod http;
 mod limits;

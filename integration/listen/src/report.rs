@@ -1,6 +1,6 @@
 //! What is counted and logged of connections that were closed or refused.
 
-use crate::clock;
+use ebbtide_runtime::clock;
 use std::fmt::{self, Debug};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +120,7 @@ impl Reporter {
         for (count, one) in log.since_last_line.iter_mut().zip(Closed::ALL) {
             *count += u64::from(one == why);
         }
-        let now = clock::now();
+        let now = clock::timer();
         if log.last_line.is_some_and(|last| now < last + LOG_EVERY) {
             return None;
         }

@@ -1,9 +1,9 @@
 //! How many connections there are, and which one has to go when there are too many.
 
-use crate::clock;
 use crate::limits::Most;
 use crate::report::{Closed, Reporter};
 use crate::session::{Session, State};
+use ebbtide_runtime::clock;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -129,7 +129,7 @@ impl Seats {
 
     fn enter(&self, from: IpAddr, state: &Arc<State>) -> (Option<u64>, Vec<Entry>) {
         let most = self.inner.most;
-        let now = clock::now();
+        let now = clock::timer();
         let mut closed = Vec::new();
         let mut taken = self.lock();
         let of_one = taken.of.get(&from).copied().unwrap_or_default();

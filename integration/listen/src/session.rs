@@ -1,8 +1,8 @@
 //! What a service says about a connection.
 
-use crate::clock;
 use crate::report::Closed;
 use crate::seats::{Seat, Seats};
+use ebbtide_runtime::clock;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -40,7 +40,7 @@ pub(crate) struct Now {
 
 impl State {
     pub(crate) fn new() -> Self {
-        let began = clock::now();
+        let began = clock::timer();
         Self {
             began,
             now: Mutex::new(Now {
@@ -147,7 +147,7 @@ impl Drop for Call {
         if now.calls > 0 {
             return;
         }
-        now.idle_since = clock::now();
+        now.idle_since = clock::timer();
         // The reader has no deadline while there are calls: it sets one now.
         let reader = now.reader.take();
         drop(now);

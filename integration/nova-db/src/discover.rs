@@ -5,11 +5,11 @@
 //! mapped once, by a unique key.
 
 use crate::api::NovaDb;
-use crate::clock;
 use crate::dialect::{Columns, moment};
 use crate::error::NovaDbError;
 use crate::lookup::HostMapping;
 use crate::pool::is_duplicate;
+use ebbtide_runtime::clock;
 use sea_orm::Value;
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl NovaDb {
             api.dialect().at()
         );
         let values = vec![
-            moment(clock::now_micros()).into(),
+            moment(clock::unix_micros()).into(),
             host.into(),
             cell.into(),
             host.into(),

@@ -17,13 +17,11 @@
 mod api;
 mod cell;
 mod cells;
-mod clock;
 mod detail;
 mod dialect;
 mod discover;
 mod error;
 mod follow;
-mod ids;
 mod lookup;
 mod pool;
 mod record;

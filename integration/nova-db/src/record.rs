@@ -2,11 +2,11 @@
 //! and the check of the computes' versions (`nova/utils.py`, `raise_if_old_compute`).
 
 use crate::api::NovaDb;
-use crate::clock;
 use crate::dialect::{Columns, moment};
 use crate::error::NovaDbError;
-use crate::ids;
 use crate::pool::{Pool, is_duplicate};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::ids;
 use sea_orm::{DbErr, Value};
 
 /// `SERVICE_VERSION` of Nova 26 (Zed), the oldest release that we take the place of.
@@ -295,7 +295,7 @@ impl OwnService {
         );
         let values = vec![
             to.into(),
-            moment(clock::now_micros()).into(),
+            moment(clock::unix_micros()).into(),
             self.id.into(),
         ];
         self.pool
@@ -310,7 +310,7 @@ impl OwnService {
     /// `RecordGone`; those of the database. Nova logs them and beats on.
     pub async fn beat(&self) -> Result<OwnState, NovaDbError> {
         let at = self.pool.dialect().at();
-        let now = Value::from(moment(clock::now_micros()));
+        let now = Value::from(moment(clock::unix_micros()));
         let sql = format!(
             "UPDATE services SET updated_at = {at}, last_seen_up = {at}, report_count = report_count + 1 \
              WHERE id = ? AND deleted = 0"
@@ -377,8 +377,8 @@ async fn insert(pool: &Pool, host: &str, version: i64) -> Result<(), NovaDbError
         dialect.at(),
     );
     let values = vec![
-        moment(clock::now_micros()).into(),
-        ids::fresh().into(),
+        moment(clock::unix_micros()).into(),
+        ids::random().to_string().into(),
         host.into(),
         version.into(),
     ];

@@ -2,10 +2,10 @@
 //! failed connection again.
 
 use crate::error::{Effect, OpenStackError};
-use crate::ids;
 use crate::options::AdapterOptions;
 use crate::session::{Answer, Call, Session};
 use crate::version::Microversion;
+use ebbtide_runtime::ids;
 use reqwest::Method;
 use serde_json::Value;
 use std::sync::Arc;

@@ -4,12 +4,14 @@ mod catalog;
 
 pub(crate) use catalog::Catalog;
 
-use crate::clock;
 use crate::options::{ApplicationCredential, AuthMethod, Named, Scope};
 use crate::secret::Secret;
+use ebbtide_runtime::clock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 /// How long before its end a token is renewed; keystoneauth's 30 s. A request that is under way
@@ -42,11 +44,11 @@ impl Token {
     }
 
     pub(crate) fn is_fresh(&self) -> bool {
-        self.renew_at.is_none_or(|at| clock::now() < at)
+        self.renew_at.is_none_or(|at| clock::timer() < at)
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        self.ends_at.is_none_or(|at| clock::now() < at)
+        self.ends_at.is_none_or(|at| clock::timer() < at)
     }
 
     /// Reads Keystone's answer. The problem never repeats it.
@@ -61,13 +63,12 @@ impl Token {
             None => (None, None),
             Some(until) => {
                 let from = token.issued_at.as_deref().unwrap_or_default();
-                let lifetime =
-                    clock::between(from, until).ok_or("its times cannot be understood")?;
+                let lifetime = between(from, until).ok_or("its times cannot be understood")?;
                 // Very short tokens (of tests) are used for at least half of their life. A century
                 // is for ever.
                 let lifetime = lifetime.min(Duration::from_secs(100 * 365 * 86_400));
                 let margin = RENEWAL.min(lifetime / 2);
-                let now = clock::now();
+                let now = clock::timer();
                 (
                     now.checked_add(lifetime - margin),
                     now.checked_add(lifetime),
@@ -85,6 +86,14 @@ impl Token {
             ends_at,
         })
     }
+}
+
+/// The time between two points of time as Keystone writes them. `None` if they are no points of
+/// time or in the wrong order. Our own clock is not involved, as it may differ from Keystone's.
+fn between(from: &str, until: &str) -> Option<Duration> {
+    let from = OffsetDateTime::parse(from, &Rfc3339).ok()?;
+    let until = OffsetDateTime::parse(until, &Rfc3339).ok()?;
+    (until - from).try_into().ok()
 }
 
 #[derive(Deserialize)]

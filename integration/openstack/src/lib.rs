@@ -28,10 +28,8 @@
 //!   never empty, and nothing else can be written.
 
 mod adapter;
-mod clock;
 pub mod compute;
 mod error;
-mod ids;
 mod keystone;
 mod options;
 pub mod placement;
@@ -43,8 +41,8 @@ mod version;
 
 pub use adapter::Adapter;
 pub use compute::Compute;
+pub use ebbtide_runtime::ids::new_request_id;
 pub use error::{ConflictCode, Effect, OpenStackError};
-pub use ids::new_request_id;
 pub use options::{
     AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, Named, Scope, SessionOptions,
     TlsOptions,

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_runtime::clock;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::Publisher;
-use crate::{Map, RemoteError, RpcVersion, clock};
+use crate::{Map, RemoteError, RpcVersion};
 
 /// The interface that an endpoint implements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,7 +234,7 @@ impl CallState {
         };
         Self {
             inner: Arc::new(Inner {
-                received: clock::now(),
+                received: clock::timer(),
                 stopping,
                 abandoned: CancellationToken::new(),
                 ending: OnceLock::new(),
@@ -255,7 +256,7 @@ impl CallState {
     /// How long ago the request was received.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        clock::now().saturating_duration_since(self.inner.received)
+        clock::timer().saturating_duration_since(self.inner.received)
     }
 
     /// Cancelled when the server begins to stop: what can be given up should be, another server
@@ -319,7 +320,7 @@ impl CallState {
         let mut caller = self.lock();
         if caller.state != CallerState::Gone {
             caller.state = CallerState::Missing;
-            caller.missing_since.get_or_insert_with(clock::now);
+            caller.missing_since.get_or_insert_with(clock::timer);
         }
     }
 
@@ -332,7 +333,7 @@ impl CallState {
     /// For how long the queue has been missing.
     pub(crate) fn missing_for(&self) -> Duration {
         self.lock().missing_since.map_or(Duration::ZERO, |since| {
-            clock::now().saturating_duration_since(since)
+            clock::timer().saturating_duration_since(since)
         })
     }
 

@@ -13,11 +13,9 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;
-mod clock;
 mod dispatch;
 mod endpoint;
 mod error;
-mod ids;
 mod link;
 mod names;
 mod notifier;
@@ -26,7 +24,6 @@ mod remote_error;
 mod seen;
 mod server;
 mod target;
-mod task;
 mod transport;
 mod url;
 mod version;

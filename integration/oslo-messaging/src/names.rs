@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ebbtide_runtime::ids;
 use lapin::types::{AMQPValue, FieldTable};
 
-use crate::{RabbitOptions, ids};
+use crate::RabbitOptions;
 
 /// The kind of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

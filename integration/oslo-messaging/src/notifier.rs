@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ebbtide_runtime::{clock, ids};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -12,7 +13,7 @@ use crate::names::{Exchange, Queue};
 use crate::target::check_name;
 use crate::transport::Shared;
 use crate::wire::{NotificationFields, encode_notification};
-use crate::{Map, MessagingError, Transport, clock, ids};
+use crate::{Map, MessagingError, Transport};
 
 /// How urgent a notification is. It decides the queue: `notifications.info` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,7 +118,7 @@ impl Notifier {
     ///
     /// If the broker refuses, or the transport is closed.
     pub async fn notify(&self, notification: &Notification) -> Result<(), MessagingError> {
-        let message_id = ids::hyphenated();
+        let message_id = ids::random().to_string();
         let timestamp = timestamp(clock::wall().into());
         let priority = notification.priority.as_str();
         for topic in &self.options.topics {

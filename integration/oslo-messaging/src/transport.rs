@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ebbtide_runtime::ids;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Dialer, Link, LinkState, Publisher, Purpose};
 use crate::target::check_name;
-use crate::{MessagingError, RabbitOptions, TransportUrl, ids};
+use crate::{MessagingError, RabbitOptions, TransportUrl};
 
 /// How long closing waits for the connections' goodbyes.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -65,7 +66,7 @@ impl Transport {
             "{}:{}:{}",
             options.processname,
             std::process::id(),
-            ids::hyphenated()
+            ids::random()
         );
         let dialer = Arc::new(Dialer {
             url: url.clone(),

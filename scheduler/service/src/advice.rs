@@ -5,12 +5,12 @@
 //! number of lives (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant. One
 //! job is planned at a time, with a bounded number of steps.
 
-use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
 use crate::region_actor::{RegionActor, not_read};
-use crate::task::blocking;
 use ebbtide_advice::{Advice, Asker, Kept as LivesKept, Knowledge, Life, Pool, Question, Scope};
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
+use ebbtide_runtime::clock::{self, Stopwatch};
+use ebbtide_runtime::task::blocking;
 use ebbtide_store::{LifeFilter, MAX_PAGE, Store};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -213,7 +213,7 @@ async fn turn(turns: &Semaphore) -> Result<tokio::sync::SemaphorePermit<'_>, Ser
 async fn computed<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ServiceError> {
-    blocking(move || Ok(work())).await.map_err(|error| {
+    blocking(work).await.map_err(|error| {
         tracing::error!("advice was broken off: {error}");
         ServiceError::Stopping
     })

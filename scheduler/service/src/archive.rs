@@ -5,11 +5,12 @@
 //! archiving. A record is deleted only after its file has been synchronised; if the scheduler dies
 //! between the two, the record is written twice.
 
-use crate::clock;
+use crate::Tasks;
 use crate::duty::Duty;
-use crate::task::{Tasks, pause};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::{Kind, Store, StoreError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -77,7 +78,8 @@ async fn some(store: &Store, kind: Kind, policy: &Policy) -> Result<u64, String>
         text.push_str(&record.json);
         text.push('\n');
     }
-    let written = crate::task::blocking(move || append(&directory, &path, &text)).await;
+    let written =
+        ebbtide_runtime::task::blocking_io(move || append(&directory, &path, &text)).await;
     written.map_err(|error| format!("EB-SERVICE-011: {shown}: {error}"))?;
     store.forget(kind, &ids, before).await.map_err(told)?;
     Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))

@@ -4,11 +4,12 @@
 //! one scheduler may do: it reads agent reports, sends the outbox, and handles time limits. If it
 //! dies, another scheduler takes over the lease within seconds and reads the region anew.
 
-use crate::clock::{self, Stopwatch};
+use crate::Tasks;
 use crate::error::ServiceError;
-use crate::task::{Tasks, pause};
 use ebbtide_bus::BusStatus;
 use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_runtime::clock::{self, Stopwatch};
+use ebbtide_runtime::task::pause;
 use ebbtide_store::{Lease, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,7 +235,7 @@ async fn renew(
     match tokio::time::timeout(left, renewing).await {
         Ok(Ok(_)) => *renewed = asked,
         Ok(Err(StoreError::Fenced { .. })) if shared => duty.lost(),
-        Ok(Err(StoreError::Fenced { .. })) => tasks.fail(ServiceError::Fenced),
+        Ok(Err(StoreError::Fenced { .. })) => crate::fail(tasks, ServiceError::Fenced),
         Ok(Err(error)) => tracing::warn!(
             code = error.code(),
             "the lease could not be renewed: {error}"

@@ -7,6 +7,7 @@ use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
+use ebbtide_runtime::task;
 use ebbtide_store::StoreError;
 use thiserror::Error;
 
@@ -124,6 +125,15 @@ pub enum ServiceError {
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
     )]
     Fenced,
+}
+
+/// All tasks of the service.
+pub(crate) type Tasks = task::Tasks<ServiceError>;
+
+/// Ends the service because of an error. The first error is the one that is reported.
+pub(crate) fn fail(tasks: &Tasks, error: ServiceError) {
+    tracing::error!(code = error.code(), "{error}");
+    tasks.stop_with(error);
 }
 
 impl ServiceError {

@@ -1,12 +1,12 @@
 //! Metrics and health over HTTP.
 
+use crate::Tasks;
 use crate::duty::Duty;
 use crate::gate::{Gate, counted_as};
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Plugins;
 use crate::region_actor::RegionActor;
-use crate::task::Tasks;
 use crate::wire::{Connections, Peer};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};

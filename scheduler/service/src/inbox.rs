@@ -1,13 +1,13 @@
 //! Agent reports: from the scheduler's queue to the region. A report is acknowledged once its
 //! effect is durable.
 
+use crate::Tasks;
 use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
 use crate::speakers::Speakers;
-use crate::task::{Tasks, pause};
 use ebbtide_access::AccessError;
 use ebbtide_bus::{
     BodyLimit, Bus, BusError, Delivery, MAX_BODY_BYTES, QueuePrefix, Rejected, Rejects,
@@ -16,6 +16,7 @@ use ebbtide_bus::{
 use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
 use ebbtide_region::Input;
+use ebbtide_runtime::task::pause;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;

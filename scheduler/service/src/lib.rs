@@ -14,14 +14,12 @@
 mod advice;
 mod archive;
 pub mod args;
-mod clock;
 mod duty;
 mod error;
 mod fail_points;
 mod gate;
 mod grpc;
 mod http;
-mod ids;
 mod inbox;
 mod metrics;
 pub mod nova;
@@ -31,7 +29,6 @@ mod posture;
 pub mod region_actor;
 mod run;
 mod speakers;
-mod task;
 mod ticker;
 mod wire;
 
@@ -40,4 +37,5 @@ mod wire;
 pub use ebbtide_config as config;
 pub use ebbtide_config::Config;
 pub use error::ServiceError;
+use error::{Tasks, fail};
 pub use run::{Carrier, Running, init_log, open_bus, start};

@@ -5,14 +5,15 @@
 //! message may be sent twice, if the scheduler ends between the broker's confirmation and the
 //! deletion of the row. Agents identify messages by their contents.
 
+use crate::Tasks;
 use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
-use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_region::Input;
+use ebbtide_runtime::task::pause;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

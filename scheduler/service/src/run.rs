@@ -1,8 +1,8 @@
 //! Start and shutdown of the service.
 
+use crate::Tasks;
 use crate::advice::AdviceService;
 use crate::archive;
-use crate::clock::Stopwatch;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
 use crate::duty::{self, Applicant, Duty, Others};
 use crate::error::ServiceError;
@@ -15,12 +15,13 @@ use crate::plugins::Plugins;
 use crate::posture::{self, Listening};
 use crate::region_actor::{self, Holdings, RegionActor};
 use crate::speakers::Speakers;
-use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
-use crate::{ids, inbox, ticker};
+use crate::{inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
 use ebbtide_listen::Protocol;
 use ebbtide_model::Seconds;
+use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::ids;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -301,7 +302,7 @@ async fn first_lease(
                     );
                     told = true;
                 }
-                if !crate::task::pause(stop, Duration::from_millis(500)).await {
+                if !ebbtide_runtime::task::pause(stop, Duration::from_millis(500)).await {
                     return Err(ServiceError::Stopping);
                 }
             }

@@ -1,10 +1,11 @@
 //! Periodic tasks: ticks for the region, trimming of the commit log.
 
-use crate::clock;
+use crate::Tasks;
 use crate::error::ServiceError;
 use crate::region_actor::RegionActor;
-use crate::task::{Tasks, pause};
 use ebbtide_region::Input;
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::{KEEP_LOG, Store};
 use std::time::Duration;
 

@@ -14,9 +14,8 @@
 //!
 //! Only the engine's public interface is used, so whatever makes the engine faster shows here
 //! without a change. Workloads are deterministic: the same options give the same clouds and
-//! requests on every machine. Only [`clock`] reads a clock.
+//! requests on every machine. Only [`timing`] measures time.
 
-pub mod clock;
 pub mod cloud;
 pub mod error;
 pub mod figure2;
@@ -29,6 +28,7 @@ pub mod progress;
 pub mod request;
 pub mod seeded;
 pub mod stats;
+pub mod timing;
 pub mod workload;
 
 pub use error::BenchError;

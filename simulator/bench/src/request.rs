@@ -7,10 +7,10 @@
 //! on the same thread.
 
 use crate::BenchError;
-use crate::clock::{timed, timed_cpu};
 use crate::cloud::{CloudPlan, Fill, NOW_MILLIS, plus, requests};
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
+use crate::timing::{timed, timed_cpu};
 use ebbtide_engine::{Budgets, Engine, EngineConfig};
 use ebbtide_model::{Decision, DecisionId, Outcome, Timestamp};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! What many measurements of the same thing come to.
 
-use crate::clock::Took;
+use crate::timing::Took;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 //! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent
 //! messages, and rows of the database.
 
+use crate::Options;
 use crate::watcher::Watcher;
-use crate::{Options, clock};
 use anyhow::{Context, Result, bail};
 use ebbtide_bench::stats::rounded;
 use ebbtide_bench::{Latency, Machine};
@@ -15,6 +15,7 @@ use ebbtide_integration_tests::region::Wire;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
+use ebbtide_runtime::clock;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;

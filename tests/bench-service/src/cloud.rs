@@ -1,7 +1,7 @@
 //! The cloud: hosts that are heartbeats, and preemptible servers that are taken over as if they had
 //! been running.
 
-use crate::{Options, clock};
+use crate::Options;
 use anyhow::{Result, bail};
 use ebbtide_bench::seeded::Seeded;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
@@ -10,6 +10,7 @@ use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_model::message::{Body, Heartbeat, Message};
 use ebbtide_model::{Inventory, MessageId, ResourceClass, Timestamp};
 use ebbtide_proto::v1;
+use ebbtide_runtime::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;

@@ -1,11 +1,11 @@
 //! Callers that ask one request after another, each over a connection of its own.
 
-use crate::clock;
 use crate::cloud::NORMAL;
 use crate::meters::Meters;
 use crate::{Call, Group};
 use anyhow::{Result, bail};
 use ebbtide_proto::v1;
+use ebbtide_runtime::clock;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 

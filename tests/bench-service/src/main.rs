@@ -29,7 +29,6 @@ macro_rules! complain {
 
 mod agents;
 mod churn;
-mod clock;
 mod cloud;
 mod load;
 mod meters;

@@ -10,7 +10,7 @@
 
 use crate::churn::{NORMAL, SLOTS, SPOT, driver, flavors, request};
 use crate::watcher::Watcher;
-use crate::{Options, Store, agents, clock, host_name, meters};
+use crate::{Options, Store, agents, host_name, meters};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ebbtide_bench::{Latency, Machine};
@@ -18,6 +18,7 @@ use ebbtide_harness::Signal;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Peer, Region, RegionOptions};
 use ebbtide_proto::v1;
+use ebbtide_runtime::clock;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;

@@ -1,6 +1,6 @@
 //! Waiting for a state by polling, where no event announces it.
 
-use crate::clock::Deadline;
+use ebbtide_runtime::clock::Deadline;
 use std::time::Duration;
 
 /// How long to rest between two looks. Short, so that a test loses little; not shorter, so that a

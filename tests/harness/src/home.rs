@@ -7,9 +7,9 @@
 //! - A kept directory is used by one harness at a time.
 
 use crate::error::{Error, Result};
-use crate::ids;
 use crate::programs;
 use crate::user::RunAs;
+use ebbtide_runtime::ids;
 use std::fs::{File, Permissions, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -139,7 +139,7 @@ impl Home {
         match std::fs::read_to_string(&file) {
             Ok(name) if !name.is_empty() => Ok(name),
             _ => {
-                let name = ids::fresh();
+                let name = ids::short();
                 self.write("name", &name)?;
                 Ok(name)
             }

@@ -33,12 +33,10 @@
 //! The programs come from Debian's packages; `devstack/lib/packages.sh` installs them.
 
 mod amqp;
-mod clock;
 mod error;
 mod eventually;
 mod home;
 pub mod hypervisor;
-mod ids;
 mod network;
 mod ports;
 mod process;
@@ -49,7 +47,7 @@ mod sql;
 mod url;
 mod user;
 
-pub use clock::Deadline;
+pub use ebbtide_runtime::clock::Deadline;
 pub use error::{Error, Result};
 pub use eventually::eventually;
 pub use home::DirectoryLock;

@@ -1,7 +1,7 @@
 //! Free loopback ports.
 
 use crate::error::{Error, Result};
-use crate::ids;
+use ebbtide_runtime::ids;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
@@ -53,13 +53,18 @@ fn listen_somewhere() -> std::io::Result<TcpListener> {
         .unwrap_or(32_768);
     if end > LOWEST {
         for _ in 0..TRIES {
-            let port = LOWEST + ids::random() % (end - LOWEST);
+            let port = LOWEST + random() % (end - LOWEST);
             if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
                 return Ok(listener);
             }
         }
     }
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+}
+
+fn random() -> u16 {
+    let [.., high, low] = ids::seed().to_be_bytes();
+    u16::from_be_bytes([high, low])
 }
 
 /// Whether all of `ports` can be listened on now, with the option that servers use (`SO_REUSEADDR`,

@@ -11,12 +11,12 @@
 //! with [`SharedBroker::prefix`].
 
 use crate::error::Result;
-use crate::ids;
 use crate::server::mariadb::Maria;
 use crate::server::postgres::Postgresql;
 use crate::server::rabbitmq::Rabbit;
 use crate::server::{Kind, Server};
 use crate::sql::{Access, Dialect};
+use ebbtide_runtime::ids;
 use std::sync::{Arc, Weak};
 use tokio::sync::Mutex;
 
@@ -48,7 +48,7 @@ impl Shared {
         let (url, own) = find(ENV_AMQP_URL, &RABBITMQ).await?;
         Ok(SharedBroker {
             url,
-            prefix: format!("t{}.", ids::fresh()),
+            prefix: format!("t{}.", ids::short()),
             _own: own,
         })
     }
@@ -140,7 +140,7 @@ impl<K: Kind> SharedDatabase<K> {
     ) -> Result<Self> {
         let (server, own) = find(variable, own).await?;
         let access = Access::parse(dialect, &server)?;
-        let name = format!("t_{}", ids::fresh());
+        let name = format!("t_{}", ids::short());
         Ok(Self {
             url: access.create_database(&name).await?,
             name,

@@ -1,7 +1,7 @@
 //! One call.
 
 use crate::service::words;
-use crate::{Limits, RemoteError, Settings, task};
+use crate::{Limits, RemoteError, Settings, thread};
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::plugin::v1::Numbers;
 use ebbtide_proto::plugin::v1::plugin_client::PluginClient;
@@ -36,7 +36,7 @@ impl Callee {
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Self {
-            handle: task::handle()?,
+            handle: thread::handle()?,
             client,
             plugin: plugin.to_owned(),
             settings: settings.clone().into_iter().collect(),
@@ -64,7 +64,7 @@ impl Callee {
         F: Future<Output = Result<Response<A>, Status>> + Send,
     {
         let client = self.client.clone();
-        let answered = task::wait_for(self.handle, async move {
+        let answered = thread::wait_for(self.handle, async move {
             tokio::time::timeout(patience, call(client, question)).await
         });
         match answered {

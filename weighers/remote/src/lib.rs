@@ -17,15 +17,13 @@
 //! repeatedly.
 
 mod call;
-mod clock;
 mod cost;
 mod error;
 mod hand_over;
 mod service;
-mod task;
+mod thread;
 mod weigher;
 
-pub use clock::milliseconds;
 pub use cost::{CostService, RemoteCostModule};
 pub use error::RemoteError;
 pub use service::{Limits, Service, Tls};

@@ -1,7 +1,7 @@
 //! A service, and how it is reached.
 
 use crate::{CostService, RemoteCostModule, RemotePlugin, RemoteWeigher, WeigherService};
-use crate::{RemoteError, Settings, call::Callee, task};
+use crate::{RemoteError, Settings, call::Callee, thread};
 use ebbtide_plugin_contract::{self as contract, CostDescription, WeigherDescription};
 use ebbtide_proto::plugin::v1::description::Kind;
 use ebbtide_proto::plugin::v1::{DescribeRequest, Description};
@@ -91,7 +91,7 @@ impl Service {
             let with = endpoint.tls_config(config);
             endpoint = with.map_err(|error| RemoteError::Tls(reasons(&error)))?;
         }
-        let _inside = task::handle()?.enter();
+        let _inside = thread::handle()?.enter();
         Ok(Self {
             channel: endpoint.connect_lazy(),
         })

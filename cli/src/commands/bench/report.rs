@@ -1,9 +1,10 @@
 //! What all benchmarks have in common: progress, the warning, JSON, files.
 
+use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::{Context, clock};
 use ebbtide_bench::{BenchError, Machine, Progress};
+use ebbtide_runtime::clock;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::path::Path;

@@ -89,7 +89,7 @@ impl Authority {
 }
 
 fn valid_for(params: &mut CertificateParams, days: u64) {
-    let now = crate::clock::now();
+    let now = ebbtide_runtime::clock::utc();
     params.not_before = now - EARLIER;
     params.not_after = now + Duration::from_secs(days * 86_400);
 }

@@ -6,16 +6,17 @@ mod certificates;
 mod files;
 mod texts;
 
+use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Listing, text};
-use crate::{Context, clock, ids};
 use certificates::Authority;
 use clap::Args;
 use ebbtide_access::{Role, TokenFile};
 use ebbtide_bus::{BrokerUrl, Definitions, Login, QueuePrefix};
 use ebbtide_model::Timestamp;
 use ebbtide_model::names::check_host_name;
+use ebbtide_runtime::{clock, ids};
 use files::Directory;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -171,7 +172,7 @@ fn scheduler_identity(
         directory.kept("operator/token");
     } else {
         let file = directory.path("scheduler/tokens.toml");
-        let now = clock::now().unix_timestamp_nanos() / 1_000_000;
+        let now = clock::unix_millis();
         let now = Timestamp::from_millis(i64::try_from(now).unwrap_or(i64::MAX));
         let token = TokenFile::change(&file, |tokens| {
             tokens.create("operator", Role::Operator, Vec::new(), now, None)

@@ -2,12 +2,12 @@
 
 use super::{BenchArgs, FileArgs, Grant, Kind, Lang, NewArgs};
 use crate::Context;
-use crate::clock;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Details, Listing, text};
 use crate::render::{Tone, optional};
 use ebbtide_plugin_kit::{Check, KitError, Language, NewProject, Outcome, Place, Subject};
+use ebbtide_runtime::clock;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -2,11 +2,12 @@
 
 use super::Job;
 use super::progress::Progress;
+use crate::Context;
 use crate::errors::CliError;
-use crate::{Context, clock};
 use ebbtide_config::ConfigError;
 use ebbtide_engine::{EngineConfig, Policy};
 use ebbtide_model::Seconds;
+use ebbtide_runtime::clock;
 use ebbtide_simulator::Report;
 use ebbtide_simulator::offline::{OfflineOptions, replay};
 use std::ops::ControlFlow;
@@ -57,7 +58,7 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
     };
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
-    let _listener = crate::task::start(async move {
+    let _listener = ebbtide_runtime::task::spawn("interrupts", async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             stopped.store(true, Ordering::Relaxed);
         }

@@ -6,10 +6,11 @@
 use super::progress::Progress;
 use super::servers::Servers;
 use super::{Job, Speed, setup};
+use crate::Context;
 use crate::client::Region;
 use crate::errors::CliError;
-use crate::{Context, clock, ids, task};
 use ebbtide_proto::v1;
+use ebbtide_runtime::{clock, ids, task};
 use ebbtide_simulator::{ClassSample, EventKind, Latencies, Report, Sample, Sampling, TraceEvent};
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -76,7 +77,7 @@ pub(super) async fn run(
         region,
         servers,
         project: context.project.clone(),
-        run: ids::new_id(),
+        run: ids::new(),
         report,
         latencies: Latencies::default(),
         ours: HashSet::new(),
@@ -111,7 +112,7 @@ pub(super) async fn run(
 /// How often Ctrl-C was pressed; listens as long as the task is kept.
 fn interrupts() -> (watch::Receiver<u32>, task::Task) {
     let (sender, receiver) = watch::channel(0);
-    let listener = task::start(async move {
+    let listener = task::spawn("interrupts", async move {
         while tokio::signal::ctrl_c().await.is_ok() {
             sender.send_modify(|count| *count += 1);
         }

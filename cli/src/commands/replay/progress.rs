@@ -1,6 +1,7 @@
 //! How far a long command is: a bar on a terminal, else a line every few seconds.
 
-use crate::{Context, clock};
+use crate::Context;
+use ebbtide_runtime::clock;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 

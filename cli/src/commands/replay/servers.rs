@@ -5,8 +5,8 @@ use crate::client::Region;
 use crate::commands::server::pages;
 use crate::commands::wait::Events;
 use crate::errors::CliError;
-use crate::task::{self, Task};
 use ebbtide_proto::v1::{self, watch_event::Event};
+use ebbtide_runtime::task::{self, Task};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Servers {
         let shared = Arc::new(Shared::default());
         let listener = Events::open(region, project).await.map(|events| {
             shared.lock().stream_works = true;
-            Arc::new(task::start(listen(events, shared.clone())))
+            Arc::new(task::spawn("events", listen(events, shared.clone())))
         });
         Self {
             shared,

@@ -4,11 +4,11 @@ use super::guest::millis_now;
 use super::place::{News, Rounds};
 use crate::client::Region;
 use crate::errors::CliError;
-use crate::ids;
 use crate::resolve;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use ebbtide_run::Span;
+use ebbtide_runtime::ids;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -59,7 +59,7 @@ pub(super) struct Fleet {
     /// deleted.
     refused: Option<String>,
     /// The pending request. It runs in its own task, so that a cancelled caller does not abort it.
-    creating: Option<(crate::task::Task, Answered)>,
+    creating: Option<(ebbtide_runtime::task::Task, Answered)>,
     /// Whether the lack of a server was reported.
     waiting: bool,
     /// Number of polls before the next request.
@@ -211,7 +211,7 @@ impl Fleet {
                     }
                     // The caller records the id before the request. A successor finds the server
                     // after a crash, so that no unknown server costs money.
-                    self.pending = Some(ids::new_id().to_string());
+                    self.pending = Some(ids::new().to_string());
                     self.asked = false;
                     self.rounds.hurry();
                     return Ok(Some(News::Asking));
@@ -261,7 +261,7 @@ impl Fleet {
         };
         let mut servers = self.region.servers.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
-        let asking = crate::task::start(async move {
+        let asking = ebbtide_runtime::task::spawn("create", async move {
             let answer = servers.create_servers(create).await;
             // The receiver is dropped only together with this task.
             let _ = tell.send(answer.map(tonic::Response::into_inner));

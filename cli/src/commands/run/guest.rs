@@ -3,9 +3,9 @@
 use super::fault::RunFault;
 use super::http::{self, Address};
 use super::place::{News, Rounds};
-use crate::clock;
 use ebbtide_run::Span;
 use ebbtide_run::metadata::{Ask, Form, Heard};
+use ebbtide_runtime::clock;
 use std::time::Duration;
 
 /// Assumed time from a notice to the end where the form does not say: GCE's documentation says 30
@@ -185,5 +185,5 @@ pub(super) fn uptime() -> Span {
 
 /// The time of day, milliseconds since 1970.
 pub(super) fn millis_now() -> i64 {
-    i64::try_from(clock::now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+    clock::unix_millis()
 }

@@ -91,7 +91,7 @@ where
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(failed)?;
-    let _connection = crate::task::start(async move {
+    let _connection = ebbtide_runtime::task::spawn("connection", async move {
         // The caller sees an error through its pending answer.
         let _ = connection.await;
     });

@@ -2,13 +2,13 @@
 
 use super::shown::{self, Failure, Totals};
 use crate::Context;
-use crate::clock;
 use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
 use clap::Args;
 use ebbtide_evacuation_simulator::{
     DEFAULT_STEPS, MAX_STEPS, Mutation, Outcome, Places, Simulator, WorldKind,
 };
+use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 

@@ -1,8 +1,8 @@
 //! The disk of a new server: empty, a copy of an image, or a layer over it.
 
 use super::settings::{DiskFormat, LibvirtSettings};
-use crate::task;
 use ebbtide_model::message::Start;
+use ebbtide_runtime::task;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) async fn make(
     let name = disk.display().to_string();
     match (settings.disk_format, image) {
         (DiskFormat::Raw, image) => {
-            let made = task::blocking(move || raw(&disk, image.as_deref(), size)).await;
+            let made = task::blocking_io(move || raw(&disk, image.as_deref(), size)).await;
             made.map_err(|error| format!("cannot make the disk {name}: {error}"))
         }
         (DiskFormat::Qcow2, image) => qcow2(&disk, image.as_deref(), size).await,

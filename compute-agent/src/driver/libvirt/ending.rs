@@ -5,11 +5,12 @@ use super::{LibvirtDriver, names};
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;
 use ebbtide_model::message::HostedState;
+use ebbtide_runtime::clock;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{sleep, timeout_at};
 
 /// Time between two looks at a guest that is shutting down.
 const LOOK: Duration = Duration::from_millis(300);
@@ -48,9 +49,7 @@ impl LibvirtDriver {
         what: &'static str,
     ) -> Result<(), DriverError> {
         let patience = self.settings.shutdown_time();
-        // A timer, because this measures a duration and not the time of day.
-        #[allow(clippy::disallowed_methods)]
-        let deadline = Instant::now() + patience;
+        let deadline = clock::timer() + patience;
         if patience > Duration::ZERO
             && let Ok(done) = timeout_at(deadline, self.press_until_off(server_id, what)).await
         {

@@ -7,9 +7,9 @@ use super::settings::LibvirtSettings;
 use crate::clock::Clock;
 use crate::metadata::serve::{Open, Source};
 use crate::metadata::{Document, Notice};
-use crate::task;
 use async_trait::async_trait;
 use ebbtide_model::{EvacuationId, ServerId};
+use ebbtide_runtime::task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ struct Notes(Arc<Records>);
 impl Source for Notes {
     async fn document(&self, server_id: ServerId) -> io::Result<Option<Document>> {
         let records = Arc::clone(&self.0);
-        let note = task::blocking(move || records.get(server_id)).await?;
+        let note = task::blocking_io(move || records.get(server_id)).await?;
         Ok(note.map(|note| Document {
             server_id,
             name: note.start.name,

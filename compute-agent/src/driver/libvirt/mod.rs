@@ -39,10 +39,10 @@ use super::storage::SharedStorage;
 use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 use crate::clock::Clock;
 use crate::error::AgentError;
-use crate::task;
 use async_trait::async_trait;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, Resources, ServerId, Timestamp};
+use ebbtide_runtime::task;
 use guest_listeners::Metadata;
 use notice::Messengers;
 use records::{Note, NoticeNote, Records};
@@ -152,7 +152,7 @@ impl LibvirtDriver {
         work: impl FnOnce(&Records) -> io::Result<T> + Send + 'static,
     ) -> Result<T, DriverError> {
         let records = Arc::clone(&self.records);
-        task::blocking(move || work(&records))
+        task::blocking_io(move || work(&records))
             .await
             .map_err(|error| DriverError::Failed {
                 what,
@@ -192,7 +192,7 @@ impl LibvirtDriver {
         what: &'static str,
     ) -> Result<HostFacts, DriverError> {
         let dir = self.settings.instances_dir.clone();
-        let disk_gib = task::blocking(move || gib_of(&dir)).await;
+        let disk_gib = task::blocking_io(move || gib_of(&dir)).await;
         let disk_gib = disk_gib.map_err(|error| DriverError::Failed {
             what,
             detail: format!("cannot tell how large the disk of the servers is: {error}"),

@@ -4,8 +4,8 @@ use super::records::{NoticeNote, Records};
 use super::settings::LibvirtSettings;
 use super::virsh::Virsh;
 use super::{agent, channel, names};
-use crate::task::{self, Attended};
 use ebbtide_model::{EvacuationId, ServerId};
+use ebbtide_runtime::task::{self, Task};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Messengers {
     run_dir: PathBuf,
     channel: bool,
     agent_file: String,
-    underway: Mutex<BTreeMap<ServerId, (EvacuationId, Attended)>>,
+    underway: Mutex<BTreeMap<ServerId, (EvacuationId, Task)>>,
 }
 
 impl Messengers {
@@ -40,7 +40,7 @@ impl Messengers {
         }
     }
 
-    fn underway(&self) -> MutexGuard<'_, BTreeMap<ServerId, (EvacuationId, Attended)>> {
+    fn underway(&self) -> MutexGuard<'_, BTreeMap<ServerId, (EvacuationId, Task)>> {
         self.underway.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +54,7 @@ impl Messengers {
             return;
         }
         let told = self.tell(server_id, notice.clone());
-        let task = Attended::spawn("notice to a guest", told);
+        let task = task::spawn("notice to a guest", told);
         underway.insert(server_id, (notice.evacuation_id, task));
     }
 
@@ -114,7 +114,7 @@ impl Messengers {
         underway.remove(&server_id);
         underway.insert(
             server_id,
-            (nobody, Attended::spawn("a notice taken back", told)),
+            (nobody, task::spawn("a notice taken back", told)),
         );
     }
 
@@ -154,7 +154,7 @@ pub(super) async fn note_release(
     server_id: ServerId,
     evacuation_id: EvacuationId,
 ) -> std::io::Result<bool> {
-    let noted = task::blocking(move || {
+    let noted = task::blocking_io(move || {
         let mut fits = false;
         records.change(server_id, |note| {
             if let Some(notice) = note

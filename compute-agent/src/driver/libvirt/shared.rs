@@ -13,9 +13,9 @@ use super::virsh::Refused;
 use super::{LibvirtDriver, names};
 use crate::driver::storage::{Grip, SharedStorage, unusable};
 use crate::driver::{DriverError, Occupancy, ServerView};
-use crate::task;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{ResourceClass, Resources, ServerId, Timestamp};
+use ebbtide_runtime::task;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,7 +63,7 @@ impl LibvirtDriver {
         work: impl FnOnce(&SharedStorage) -> io::Result<T> + Send + 'static,
     ) -> Result<T, DriverError> {
         let storage = Arc::clone(storage);
-        let done = task::blocking(move || work(&storage)).await;
+        let done = task::blocking_io(move || work(&storage)).await;
         done.map_err(|error| unusable(what, &error))
     }
 
@@ -217,7 +217,7 @@ impl LibvirtDriver {
         what: &'static str,
     ) -> Result<bool, DriverError> {
         let memory = memory.to_owned();
-        task::blocking(move || has_memory(&memory))
+        task::blocking_io(move || has_memory(&memory))
             .await
             .map_err(|error| unusable(what, &error))
     }
@@ -231,7 +231,7 @@ impl LibvirtDriver {
 
     async fn define_from_storage(&self, id: ServerId, known: &Known) -> Result<(), DriverError> {
         let from = known.dir.join(DOMAIN);
-        let xml = task::blocking(move || fs::read_to_string(from)).await;
+        let xml = task::blocking_io(move || fs::read_to_string(from)).await;
         let xml = xml.map_err(|error| unusable(START, &error))?;
         let file = self
             .write_xml(id, DOMAIN, self.moved_here(known, &xml))

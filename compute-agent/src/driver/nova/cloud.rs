@@ -10,10 +10,10 @@ use super::{facts, notice};
 use crate::clock::Clock;
 use crate::driver::{Action, DriverError, HostFacts, HypervisorPermit, ServerView};
 use crate::error::AgentError;
-use crate::task::Tasks;
 use ebbtide_model::{ServerId, Timestamp};
 use ebbtide_openstack::compute::{Server, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
+use ebbtide_runtime::task::TaskSet;
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -80,7 +80,7 @@ pub(super) struct NovaCloud {
     clock: Arc<dyn Clock>,
     heard: Mutex<Heard>,
     rounds: watch::Sender<u64>,
-    asking: Mutex<Option<Tasks<()>>>,
+    asking: Mutex<Option<TaskSet<()>>>,
     permits: Arc<Semaphore>,
     end_turns: Arc<Semaphore>,
     /// Usual duration of a notice, in milliseconds.
@@ -378,7 +378,7 @@ impl NovaCloud {
     fn keep_asking(self: &Arc<Self>) {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if asking.is_none() {
-            let mut tasks = Tasks::new("nova");
+            let mut tasks = TaskSet::new("nova");
             tasks.spawn(ask_for_ever(Arc::downgrade(self)));
             *asking = Some(tasks);
         }

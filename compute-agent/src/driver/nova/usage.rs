@@ -8,10 +8,10 @@
 use super::facts;
 use crate::driver::DriverError;
 use crate::error::AgentError;
-use crate::task;
 use ebbtide_model::message::EvacuatedHow;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::compute::Server;
+use ebbtide_runtime::task;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -210,7 +210,7 @@ impl UsageLog {
 
     async fn write(&self, record: UsageRecord) -> Result<(), DriverError> {
         let inner = Arc::clone(&self.inner);
-        let written = task::blocking(move || {
+        let written = task::blocking_io(move || {
             inner
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

@@ -9,10 +9,10 @@ use super::store::SimulatedStore;
 use crate::clock::Clock;
 use crate::metadata::serve::{Open, Source};
 use crate::metadata::{Document, Notice};
-use crate::task;
 use async_trait::async_trait;
 use ebbtide_model::message::HostedState;
 use ebbtide_model::{EvacuationId, Seconds, ServerId};
+use ebbtide_runtime::task;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ impl Source for Guests {
             let guest = guest.filter(|guest| guest.state == HostedState::Running);
             guest.map(|guest| document(server_id, guest))
         };
-        task::blocking(move || store.change(read)).await
+        task::blocking_io(move || store.change(read)).await
     }
 
     async fn release(&self, server_id: ServerId, evacuation_id: EvacuationId) -> io::Result<()> {
@@ -102,7 +102,7 @@ impl Source for Guests {
                 notice.released = true;
             }
         };
-        task::blocking(move || store.change(release)).await
+        task::blocking_io(move || store.change(release)).await
     }
 }
 

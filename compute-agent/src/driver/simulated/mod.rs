@@ -22,10 +22,10 @@ use super::storage::SharedStorage;
 use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 use crate::clock::Clock;
 use crate::error::AgentError;
-use crate::task;
 use async_trait::async_trait;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use ebbtide_runtime::task;
 use metadata::Metadata;
 use std::io;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl SimulatedDriver {
     ) -> Result<T, DriverError> {
         let store = Arc::clone(&self.store);
         let now = self.clock.now();
-        let changed = task::blocking(move || {
+        let changed = task::blocking_io(move || {
             store.change(|state| {
                 state.live_on(now);
                 change(state, now)

@@ -6,9 +6,9 @@ use super::faults::FaultyAction;
 use super::state::SimulatedGuest;
 use crate::driver::storage::{Grip, SharedStorage, unusable};
 use crate::driver::{DriverError, Occupancy, ServerView};
-use crate::task;
 use ebbtide_model::ServerId;
 use ebbtide_model::message::{HostedState, Start};
+use ebbtide_runtime::task;
 use std::io;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl SimulatedDriver {
         work: impl FnOnce(&SharedStorage) -> io::Result<T> + Send + 'static,
     ) -> Result<T, DriverError> {
         let storage = Arc::clone(storage);
-        let done = task::blocking(move || work(&storage)).await;
+        let done = task::blocking_io(move || work(&storage)).await;
         done.map_err(|error| unusable(what.words(), &error))
     }
 

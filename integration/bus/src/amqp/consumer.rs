@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_runtime::clock;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use lapin::message::Delivery as LapinDelivery;
@@ -27,7 +28,7 @@ use super::topology::{StepError, declare_queue, while_alive};
 use crate::backoff::Backoff;
 use crate::bus::Source;
 use crate::delivery::{Received, Settle};
-use crate::{BusError, DeadLetterNote, Delivery, Hold, Outgoing, QueueName, clock};
+use crate::{BusError, DeadLetterNote, Delivery, Hold, Outgoing, QueueName};
 
 /// The priority of a consumer (RabbitMQ, classic and quorum queues).
 const RANK_ARGUMENT: &str = "x-priority";
@@ -92,7 +93,7 @@ impl Attacher {
                     return Ok(attached);
                 }
                 Ok(Err(StepError::Final(BusError::InUse { .. }))) => {
-                    let now = clock::instant();
+                    let now = clock::timer();
                     let since = *taken.get_or_insert(now);
                     self.show(Hold::Taken);
                     let waited = now.duration_since(since);

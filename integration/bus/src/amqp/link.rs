@@ -8,6 +8,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::{self, Task};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,8 +17,7 @@ use super::config::AmqpConfig;
 use super::dial::{Session, SessionEvent, dial};
 use crate::backoff::Backoff;
 use crate::status::{Purpose, StatusBoard};
-use crate::task::{self, Task};
-use crate::{BusError, BusStatus, clock};
+use crate::{BusError, BusStatus};
 
 /// A connection that lived this long was a good one: the next failure starts with short delays
 /// again.
@@ -69,7 +70,7 @@ impl Link {
             next_id: 1,
             preferred: 0,
         };
-        let task = task::spawn("bus-link", purpose.as_str(), supervisor.run());
+        let task = task::spawn_for("bus-link", purpose.as_str(), supervisor.run());
         Self {
             state,
             supervisor: Mutex::new(Some(task)),
@@ -230,7 +231,7 @@ impl Supervisor {
                     SessionEvent::Lost(why) => return why,
                     SessionEvent::Blocked(reason) => {
                         tracing::warn!(broker = %session.broker, %reason, "the broker takes no messages for now");
-                        let since = clock::now();
+                        let since = clock::wall();
                         self.board.set(self.purpose, BusStatus::Blocked { since, reason });
                     }
                     SessionEvent::Unblocked => {

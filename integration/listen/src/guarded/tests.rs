@@ -20,7 +20,7 @@ fn rig(protocol: Protocol) -> TestHarness {
         client,
         server,
         session,
-        began: clock::now(),
+        began: clock::timer(),
     }
 }
 
@@ -29,7 +29,7 @@ impl TestHarness {
     async fn end(&mut self) -> Duration {
         let mut all = Vec::new();
         self.server.read_to_end(&mut all).await.unwrap();
-        clock::now() - self.began
+        clock::timer() - self.began
     }
 
     fn why(&self) -> Option<Closed> {
@@ -60,7 +60,7 @@ async fn headers_that_drip_end_when_they_were_due() {
     let mut rig = rig(Protocol::Http1);
     let mut received = [0; 1];
     let due = rig.began + Deadlines::default().opening;
-    while clock::now() + Duration::from_secs(2) < due {
+    while clock::timer() + Duration::from_secs(2) < due {
         rig.client.write_all(b"x").await.unwrap();
         assert_eq!(rig.server.read(&mut received).await.unwrap(), 1);
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -111,6 +111,6 @@ async fn a_client_that_takes_nothing_is_given_up() {
     let _call = rig.session.call();
     let error = rig.server.write_all(&[0; 1_000]).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    assert_eq!(clock::now() - rig.began, Deadlines::STALL);
+    assert_eq!(clock::timer() - rig.began, Deadlines::STALL);
     assert_eq!(rig.why(), Some(Closed::Stalled));
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::adapter::Ask;
 use crate::error::{ConflictCode, OpenStackError};
-use crate::ids;
+use ebbtide_runtime::ids;
 use reqwest::Method;
 use std::borrow::Cow;
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_runtime::ids;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -14,7 +15,7 @@ use crate::link::{Publication, Published};
 use crate::names::Exchange;
 use crate::transport::Shared;
 use crate::wire::{RequestFields, encode_request};
-use crate::{Map, MessagingError, RpcVersion, Target, Transport, ids};
+use crate::{Map, MessagingError, RpcVersion, Target, Transport};
 use replies::Replies;
 
 /// How a call waits.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ebbtide_runtime::task::{self, Task};
 use futures::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::BasicAckOptions;
@@ -13,7 +14,6 @@ use tokio::sync::{mpsc, watch};
 use crate::MessagingError;
 use crate::link::{StepError, Subscribed, subscribe};
 use crate::names::Queue;
-use crate::task::{self, Task};
 use crate::transport::Shared;
 use crate::wire::{Properties, Reply, decode_reply};
 
@@ -54,7 +54,7 @@ impl Replies {
         let queue = Queue::reply(shared.options());
         let waiters = Waiters::default();
         let (sender, reading) = watch::channel(Reading::NotYet(None));
-        let reader = task::spawn(
+        let reader = task::spawn_for(
             "rpc-replies",
             &queue.name,
             run(shared, queue.clone(), Arc::clone(&waiters), sender),

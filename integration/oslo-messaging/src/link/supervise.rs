@@ -12,12 +12,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ebbtide_runtime::ids;
+use ebbtide_runtime::task::{self, Task};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::dial::{Dialer, Failure, Purpose, Session, SessionEvent, accepts_connections};
-use crate::task::{self, Task};
-use crate::{FailoverStrategy, MessagingError, ids};
+use crate::{FailoverStrategy, MessagingError};
 
 /// A connection that lived this long was a good one: the next failure starts with short pauses
 /// again.
@@ -70,7 +71,7 @@ impl Link {
             next_id: 1,
             failures: 0,
         };
-        let task = task::spawn("messaging-link", purpose.as_str(), supervisor.run());
+        let task = task::spawn_for("messaging-link", purpose.as_str(), supervisor.run());
         Self {
             state,
             supervisor: Mutex::new(Some(task)),
@@ -273,7 +274,7 @@ fn pause(options: &crate::RabbitOptions, failures: u32) -> Duration {
 fn part_of(whole: Duration) -> Duration {
     // 53 bits of chance are all that a float can hold.
     #[allow(clippy::cast_precision_loss)]
-    let part = (ids::random() >> 11) as f64 / (1_u64 << 53) as f64;
+    let part = (ids::random().as_u64_pair().1 >> 11) as f64 / (1_u64 << 53) as f64;
     whole.mul_f64(part)
 }
 
@@ -281,7 +282,7 @@ fn part_of(whole: Duration) -> Duration {
 fn shuffle(order: &mut [usize]) {
     for last in (1..order.len()).rev() {
         let bound = u64::try_from(last).unwrap_or(u64::MAX - 1) + 1;
-        let other = usize::try_from(ids::random() % bound).unwrap_or(0);
+        let other = usize::try_from(ids::random().as_u64_pair().1 % bound).unwrap_or(0);
         order.swap(last, other);
     }
 }

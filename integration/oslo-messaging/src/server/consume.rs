@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_runtime::clock;
 use futures::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::BasicCancelOptions;
@@ -12,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use super::receipt::Receipt;
 use super::{Inner, work};
 use crate::link::{Session, StepError, Subscribed, subscribe};
-use crate::{MessagingError, Source, clock};
+use crate::{MessagingError, Source};
 
 /// The queues of a server, in the order in which they are declared.
 const SOURCES: [Source; 3] = [Source::Topic, Source::Server, Source::Fanout];
@@ -84,7 +85,7 @@ pub(super) async fn run(
                     let _ = first.send(Ok(()));
                 }
                 reading.send_replace(true);
-                let began = clock::now();
+                let began = clock::timer();
                 read_all(&inner, subscribed, &permits).await;
                 reading.send_replace(false);
                 if began.elapsed() >= PROVEN {

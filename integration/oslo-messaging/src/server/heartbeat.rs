@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_runtime::ids;
+
 use super::Inner;
 use super::work::direct;
 use crate::link::Published;
 use crate::wire::{ReplyTo, encode_heartbeat};
-use crate::{CallState, MessagingError, ids};
+use crate::{CallState, MessagingError};
 
 /// While the caller's queue is missing it is looked for this often: after a restart of the broker
 /// it comes back soon.

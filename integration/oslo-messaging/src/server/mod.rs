@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ebbtide_runtime::task::{self, Task};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,7 +20,6 @@ use crate::dispatch::Dispatcher;
 use crate::names::Queue;
 use crate::seen::Seen;
 use crate::target::check_name;
-use crate::task::{self, Task};
 use crate::transport::Shared;
 use crate::{Endpoint, MessagingError, Target, Transport};
 use receipt::Receipt;
@@ -170,7 +170,7 @@ impl RpcServer {
         });
         let (first, outcome) = oneshot::channel();
         let (is_reading, reading) = watch::channel(false);
-        let reader = task::spawn(
+        let reader = task::spawn_for(
             "rpc-server",
             topic,
             consume::run(Arc::clone(&inner), first, is_reading),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_runtime::{clock, ids};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,7 +13,7 @@ use super::Inner;
 use super::work::direct;
 use crate::link::Published;
 use crate::wire::{ReplyTo, encode_failure, encode_result};
-use crate::{CallState, CallerState, MessagingError, RemoteError, clock, ids};
+use crate::{CallState, CallerState, MessagingError, RemoteError};
 
 /// Pause between two attempts while the caller's queue is missing, as in Python.
 const RETRY: Duration = Duration::from_millis(250);
@@ -34,11 +35,11 @@ impl GoneQueues {
         if self.0.len() == GONE_QUEUES {
             self.0.pop_front();
         }
-        self.0.push_back((queue.to_owned(), clock::now()));
+        self.0.push_back((queue.to_owned(), clock::timer()));
     }
 
     fn contains(&mut self, queue: &str) -> bool {
-        let now = clock::now();
+        let now = clock::timer();
         self.0
             .retain(|(_, since)| now.saturating_duration_since(*since) < GONE_FOR);
         self.0.iter().any(|(gone, _)| gone == queue)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ebbtide_runtime::task;
 use futures::FutureExt;
 use lapin::message::Delivery;
 use lapin::types::AMQPValue;
@@ -18,7 +19,7 @@ use super::{AckMode, Inner};
 use crate::endpoint::ReplyPath;
 use crate::seen::Arrival;
 use crate::wire::{BadRequest, Properties, ReplyTo, Request, decode_request};
-use crate::{CallState, Ending, IncomingCall, RemoteError, Source, task};
+use crate::{CallState, Ending, IncomingCall, RemoteError, Source};
 
 /// Takes a delivery: begins with the work as soon as there is room, or settles it.
 ///

@@ -16,7 +16,6 @@ pub mod caller;
 pub mod certificate;
 mod error;
 pub mod file;
-mod ids;
 pub mod rules;
 pub mod token;
 

@@ -10,9 +10,9 @@
 //! A slow function would only let strangers keep the scheduler busy.
 
 use crate::AccessError;
-use crate::ids;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ebbtide_runtime::ids;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fmt::Write as _;
@@ -26,6 +26,16 @@ pub const ID_CHARACTERS: usize = 12;
 const SECRET_BYTES: usize = 32;
 /// Characters of a secret in base64 without padding.
 const SECRET_CHARACTERS: usize = 43;
+
+/// Unpredictable bytes.
+///
+/// # Errors
+/// [`AccessError::NoRandomness`] if the system has none.
+fn random<const N: usize>() -> Result<[u8; N], AccessError> {
+    let mut bytes = [0; N];
+    ids::fill(&mut bytes).map_err(|e| AccessError::NoRandomness(e.to_string()))?;
+    Ok(bytes)
+}
 
 /// A whole token, in the hands of its owner. `Debug` shows the identifier only; there is no
 /// `Display`.
@@ -48,12 +58,12 @@ impl Token {
     /// [`AccessError::NoRandomness`].
     pub fn create() -> Result<Self, AccessError> {
         let mut id = String::with_capacity(ID_CHARACTERS);
-        for byte in ids::random::<{ ID_CHARACTERS / 2 }>()? {
+        for byte in random::<{ ID_CHARACTERS / 2 }>()? {
             let _ = write!(id, "{byte:02x}");
         }
         Ok(Self {
             id,
-            secret: ids::random()?,
+            secret: random()?,
         })
     }
 

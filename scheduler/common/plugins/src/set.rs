@@ -4,6 +4,7 @@ use crate::load::{self, Loaded};
 use crate::regular::{LARGEST_COMPONENT, read_regular};
 use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
+use ebbtide_runtime::clock;
 use std::fmt;
 use std::sync::Arc;
 
@@ -231,7 +232,7 @@ fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: Loade
     };
     let health = || match carrier {
         Carrier::Wasm => Arc::default(),
-        Carrier::Remote => Arc::new(Health::timed(ebbtide_remote::milliseconds)),
+        Carrier::Remote => Arc::new(Health::timed(clock::monotonic_millis)),
     };
     Plugin {
         config: config.clone(),

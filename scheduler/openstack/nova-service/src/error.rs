@@ -5,9 +5,19 @@ use ebbtide_nova_cloud::CloudError;
 use ebbtide_nova_db::NovaDbError;
 use ebbtide_openstack::OpenStackError;
 use ebbtide_plugins::PluginError;
+use ebbtide_runtime::task;
 use ebbtide_store::ledger::LedgerError;
 use oslo_messaging::MessagingError;
 use thiserror::Error;
+
+/// All tasks of a running scheduler.
+pub(crate) type Tasks = task::Tasks<LedgerError>;
+
+/// Stops the scheduler because of an error that it cannot recover from.
+pub(crate) fn fail(tasks: &Tasks, error: LedgerError) {
+    tracing::error!(code = error.code(), "{error}; the scheduler ends");
+    tasks.stop_with(error);
+}
 
 /// An error of the Nova service.
 #[derive(Debug, Error)]

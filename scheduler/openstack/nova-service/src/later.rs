@@ -1,7 +1,8 @@
 //! A resource that is opened at the start or, while a service that it needs is unavailable, later.
 
+use crate::Tasks;
 use crate::error::NovaServiceError;
-use crate::task::{Tasks, pause};
+use ebbtide_runtime::task::pause;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OnceCell, oneshot, watch};

@@ -2,14 +2,12 @@
 
 pub mod audit;
 mod brokers;
-mod clock;
 mod configure;
 mod describe;
 mod endpoint;
 mod error;
 mod evacuate;
 mod facts;
-mod ids;
 mod later;
 mod metrics;
 mod notices;
@@ -21,12 +19,12 @@ mod release;
 mod run;
 mod select;
 mod settings;
-mod task;
 
 pub use configure::{PROGRAM, check as check_conf, read_conf};
 pub use describe::describe;
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::NovaServiceError;
+use error::{Tasks, fail};
 pub use run::NovaService;
 pub use settings::Settings;

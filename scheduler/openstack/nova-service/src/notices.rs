@@ -1,7 +1,7 @@
 //! Notifications `scheduler.select_destinations.start` and `.end`. A separate task sends them in
 //! order; requests do not wait for them, and a broker that accepts none delays nothing.
 
-use crate::task::Tasks;
+use crate::Tasks;
 use ebbtide_nova_objects::notification::{
     END, START, legacy_payload, legacy_payload_after_versioned, versioned_payload,
 };

@@ -1,10 +1,10 @@
 //! Metrics and health over HTTP (`[ebbtide] metrics_listen`).
 
+use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
-use crate::task::Tasks;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};

@@ -1,9 +1,9 @@
 //! The operator's weighers and cost modules in OpenStack mode: `[ebbtide] plugins` of nova.conf
 //! names a file with them. The scheduler reads it when it starts, and again on SIGHUP.
 
+use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
-use crate::task::{Tasks, blocking, pause};
 use ebbtide_engine::PluginFailure;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
@@ -12,6 +12,7 @@ use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_plugins::{
     Entry, PluginError, PluginSet, Services, Sources, StandaloneWeighers, read_file,
 };
+use ebbtide_runtime::task::{blocking, pause};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

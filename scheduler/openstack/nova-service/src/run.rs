@@ -1,5 +1,7 @@
 //! The life of a scheduler: from nova.conf to its stop.
 
+use crate::Tasks;
+use crate::configure;
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
@@ -10,12 +12,12 @@ use crate::pages::{self, Pages};
 use crate::plugins::NovaServicePlugins;
 use crate::release::{self, CloudRelease};
 use crate::select::Selector;
-use crate::task::{Tasks, pause};
-use crate::{clock, configure};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, Release, TooOld};
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use oslo_messaging::{
     Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
 };

@@ -9,14 +9,15 @@ mod watchers;
 pub(crate) use layer::GateLayer;
 pub(crate) use watchers::{WatchSeat, Watching};
 
-use crate::clock::{self, Stopwatch};
+use crate::Tasks;
 use crate::config::{Auth, Config, Limits, Quota, Quotas};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
-use crate::task::{Tasks, pause};
 use crate::wire::{Peer, Stamp};
 use ebbtide_access::{AccessError, Buckets, Caller, Need, Rule, TokenFile, certificate};
 use ebbtide_model::request::MAX_INSTANCES;
+use ebbtide_runtime::clock::{self, Stopwatch};
+use ebbtide_runtime::task::pause;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 

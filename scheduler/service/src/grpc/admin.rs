@@ -4,13 +4,13 @@ use super::request::{optional, parsed, required};
 use super::scheduler::unexpected;
 use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
-use crate::ids;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, Seconds,
     ServerId, names,
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{AdoptServer, Command, HostView, Region, RegionError, Reply};
+use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
 
 /// Longest budget window. A restarted scheduler reads the evacuations of the last 31 days, and

@@ -1,13 +1,13 @@
 //! The audit compares database, memory and agent reports.
 
 use super::ApiHandlers;
-use crate::clock;
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
-use crate::task::pause;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_proto::v1;
 use ebbtide_region::Finding;
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

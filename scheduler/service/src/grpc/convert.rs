@@ -122,7 +122,7 @@ fn host_news(host: &Host, health: HostHealth) -> v1::Host {
 /// A server; its evacuation, if it is known, gives the deadline.
 pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
     let properties = s.flavor.properties().ok();
-    let life = Life::of(s, leaving, crate::clock::now());
+    let life = Life::of(s, leaving, ebbtide_runtime::clock::now());
     v1::Server {
         id: s.id.to_string(),
         name: s.name.clone(),

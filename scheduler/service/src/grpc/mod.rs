@@ -12,12 +12,12 @@ mod scheduler;
 mod servers;
 mod status;
 
+use crate::Tasks;
 use crate::advice::AdviceService;
 use crate::duty::Duty;
 use crate::gate::{Gate, GateLayer};
 use crate::plugins::Plugins;
 use crate::region_actor::RegionActor;
-use crate::task::Tasks;
 use crate::wire::Connections;
 use ebbtide_bus::BusStatus;
 use ebbtide_proto::MAX_MESSAGE_BYTES;

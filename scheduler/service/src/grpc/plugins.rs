@@ -187,7 +187,7 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         &self,
         _request: Request<v1::RecordRegionRequest>,
     ) -> Result<Response<Self::RecordRegionStream>, Status> {
-        let at = crate::clock::now();
+        let at = ebbtide_runtime::clock::now();
         let since = at.minus(Seconds(24 * 3600));
         let state = self.api.store.load(since).await;
         let state = state.map_err(ServiceError::from)?;

@@ -2,10 +2,10 @@
 
 use super::Api;
 use crate::error::ServiceError;
-use crate::ids;
 use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_model::{PlacementRequest, ServerId};
 use ebbtide_proto::v1;
+use ebbtide_runtime::ids;
 use std::str::FromStr;
 
 /// The project of requests without one.

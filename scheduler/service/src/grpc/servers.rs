@@ -4,11 +4,11 @@ use super::request::{limit, optional, parsed, required};
 use super::scheduler::unexpected;
 use super::{ApiHandlers, convert, guard};
 use crate::error::ServiceError;
-use crate::ids;
 use crate::region_actor::not_read;
 use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{Command, CreateServers, Region, RegionError, Reply};
+use ebbtide_runtime::ids;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE, ServerFilter};
 use tonic::{Request, Response, Status};
 

@@ -2,9 +2,10 @@
 
 use super::Plugins;
 use super::keep::read;
+use crate::Tasks;
 use crate::error::ServiceError;
-use crate::task::{Tasks, pause};
 use ebbtide_plugins::Services;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::Store;
 use std::time::Duration;
 

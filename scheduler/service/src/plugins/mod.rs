@@ -14,14 +14,13 @@ pub(crate) use shadow::ShadowBook;
 pub(crate) use shadow::ShadowReport;
 
 use crate::args::Args;
-use crate::clock;
 use crate::config::{Config, Shadow};
 use crate::error::ServiceError;
-use crate::task;
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_plugins::{
     Plugin, PluginConfig, PluginOverrides, PluginSet, Purpose, Services, Sources, merge,
 };
+use ebbtide_runtime::{clock, ids, task};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -67,7 +66,14 @@ fn sources() -> Sources {
             let millis = u64::try_from(clock::now().as_millis()).unwrap_or(0);
             millis.saturating_mul(1_000_000)
         })),
-        randomness: Some(Arc::new(crate::ids::fill)),
+        randomness: Some(Arc::new(fill)),
+    }
+}
+
+/// Random bytes, for plugins with that permission.
+fn fill(bytes: &mut [u8]) {
+    if let Err(error) = ids::fill(bytes) {
+        tracing::error!("the system has no random numbers: {error}");
     }
 }
 
@@ -134,7 +140,7 @@ impl Plugins {
         services: Services,
     ) -> Result<(), ServiceError> {
         let before = self.held().set;
-        let (file, kept, done) = task::blocking(move || {
+        let (file, kept, done) = task::blocking_io(move || {
             let done = prepare(&file, &kept, &before, services);
             Ok((file, kept, done))
         })

@@ -2,16 +2,26 @@
 //! region.
 
 use super::{Answer, Look, Work};
-use crate::clock::Stopwatch;
 use crate::error::ServiceError;
-use crate::ids::RandomIds;
 use crate::metrics::Metrics;
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
 use ebbtide_region::{
-    Command, Compared, Effects, Event, Input, Region, RegionError, Reply, Speculation,
+    Command, Compared, Effects, Event, Ids, Input, Region, RegionError, Reply, Speculation,
 };
+use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::ids;
 use ebbtide_store::StoreError;
+use uuid::Uuid;
+
+/// Identifiers of this process, which sort by the time of their creation.
+struct RandomIds;
+
+impl Ids for RandomIds {
+    fn next(&mut self) -> Uuid {
+        ids::new()
+    }
+}
 
 /// An input that waits for its turn.
 pub(super) struct Waiting {

@@ -11,12 +11,12 @@ mod batch;
 mod fair;
 mod task;
 
+use crate::Tasks;
 use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::{Engines, ShadowBook};
-use crate::task::Tasks;
 use ebbtide_model::Timestamp;
 use ebbtide_region::{Command, Event, Input, Region, RegionConfig, Reply};
 use ebbtide_store::{Store, StoreError};

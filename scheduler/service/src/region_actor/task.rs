@@ -3,13 +3,14 @@
 use super::batch::Batch;
 use super::fair::Fair;
 use super::{Holdings, SequencedEvent, Work, not_read};
-use crate::clock::{self, ClockWatch, Stopwatch};
+use crate::Tasks;
 use crate::error::ServiceError;
 use crate::fail_points;
-use crate::ids;
-use crate::task::{Tasks, pause};
 use ebbtide_model::{DecisionId, Timestamp};
 use ebbtide_region::{Event, Region};
+use ebbtide_runtime::clock::{self, ClockWatch, Stopwatch};
+use ebbtide_runtime::ids;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::{Lease, News, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -418,7 +419,7 @@ impl Task {
         );
         let fenced = matches!(error, StoreError::Fenced { .. });
         if fenced {
-            self.tasks.fail(ServiceError::Fenced);
+            crate::fail(&self.tasks, ServiceError::Fenced);
         }
         if !alone && !fenced && !error.is_retryable() {
             return batch.take_apart();

@@ -3,10 +3,10 @@
 use super::connection::{Connection, Stream};
 use super::peer::{Peer, names_of};
 use super::tls::TlsServer;
+use crate::Tasks;
 use crate::config::Limits;
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
-use crate::task::Tasks;
 use ebbtide_listen::{Closed, Deadlines, Guarded, Protocol, Reporter, Seats};
 use std::net::SocketAddr;
 use std::sync::Arc;

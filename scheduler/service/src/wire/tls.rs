@@ -1,9 +1,10 @@
 //! The server side of TLS: rustls with ring, TLS 1.2 and 1.3. Certificates are read again when
 //! their files change.
 
+use crate::Tasks;
 use crate::config::{ClientCertificates, Tls};
 use crate::error::ServiceError;
-use crate::task::{Tasks, pause};
+use ebbtide_runtime::task::pause;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use std::os::unix::fs::MetadataExt as _;

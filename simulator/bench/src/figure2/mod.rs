@@ -15,11 +15,11 @@ mod schedulers;
 pub use schedulers::{Answer, Asked, Kind, Scheduler};
 
 use crate::BenchError;
-use crate::clock::{Took, timed_cpu};
 use crate::cloud::{Builder, CloudPlan, Fill, Guest, NOW_MILLIS, SMALL, request};
 use crate::progress::Progress;
 use crate::request::quotient;
 use crate::stats::Latency;
+use crate::timing::{Took, timed_cpu};
 use ebbtide_engine::{Engine, EngineConfig, HostTable};
 use ebbtide_model::{DecisionId, Timestamp};
 use schedulers::answer;

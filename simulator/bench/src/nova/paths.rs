@@ -3,8 +3,8 @@
 
 use super::NovaAnswer;
 use crate::BenchError;
-use crate::clock::{Took, timed_cpu};
-use ebbtide_conformance::bench_input::BenchInput;
+use crate::timing::{Took, timed_cpu};
+use ebbtide_nova::bench_input::BenchInput;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::filtering;
 use ebbtide_nova::filters::Context;

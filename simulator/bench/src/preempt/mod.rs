@@ -12,10 +12,10 @@ mod reference;
 pub use reference::{Fault, Mirror, Price};
 
 use crate::BenchError;
-use crate::clock::{Took, timed, timed_cpu};
 use crate::cloud::{Amounts, Builder, CloudPlan, Fill, Guest, NOW_MILLIS, host_name, requests};
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
+use crate::timing::{Took, timed, timed_cpu};
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable};
 use ebbtide_model::{Decision, DecisionId, Outcome, ServerId, Timestamp};
 use serde::Serialize;

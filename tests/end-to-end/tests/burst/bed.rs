@@ -1,10 +1,10 @@
 //! The test bed: a region, a cluster, machines for instances, and the controller.
 
 use ebbtide_cli::slurm::Slurm;
-use ebbtide_cli::task::{self, Task};
 use ebbtide_harness::{Command, Process, Signal, eventually};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
+use ebbtide_runtime::task::{self, Task};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -185,7 +185,7 @@ impl Bed {
     async fn machines(&self) -> Task {
         let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
         let (file, next) = (self.path("cluster/instances"), self.path("cluster/next"));
-        task::start(async move {
+        task::spawn("calls", async move {
             let mut looks = tokio::time::interval(Duration::from_millis(100));
             loop {
                 looks.tick().await;

@@ -14,8 +14,8 @@ mod tree;
 
 pub use command::Command;
 
-use crate::clock::Deadline;
 use crate::error::{Error, Result};
+use ebbtide_runtime::clock::Deadline;
 use log::Log;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions};

@@ -5,7 +5,7 @@
 //! next one from starting. Descendants that have lost their parent before the look cannot be found;
 //! the servers here leave none (they end when their parent does).
 
-use crate::clock::Deadline;
+use ebbtide_runtime::clock::Deadline;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::{HashMap, HashSet};

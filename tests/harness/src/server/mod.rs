@@ -11,12 +11,12 @@ pub(crate) mod rabbitmq;
 #[cfg(test)]
 mod tests;
 
-use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::ports;
 use crate::process::{Command, Process, Signal};
 use crate::programs;
+use ebbtide_runtime::clock::Deadline;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::task::Poll;

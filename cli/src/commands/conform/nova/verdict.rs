@@ -1,14 +1,15 @@
 //! Deciding all cases and comparing them, on all cores.
 
 use super::NovaArgs;
+use crate::Context;
 use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
 use crate::render::plural;
-use crate::{Context, clock};
-use ebbtide_conformance::answer;
-use ebbtide_conformance::case::Case;
-use ebbtide_conformance::conform::{Difference, compare};
+use ebbtide_nova::answer;
+use ebbtide_nova::case::Case;
+use ebbtide_nova::conform::{Difference, compare};
 use ebbtide_nova::python::{Dict, Value};
+use ebbtide_runtime::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;

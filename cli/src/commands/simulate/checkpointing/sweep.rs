@@ -1,13 +1,14 @@
 //! All series, all bids, over all cores.
 
 use super::CheckpointingArgs;
+use crate::Context;
 use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
-use crate::{Context, clock};
 use ebbtide_checkpointing::{
     BidComparison, CheckpointingError, SchemeKind, Series, Summary, compare, over_bids, over_series,
 };
 use ebbtide_model::Money;
+use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 

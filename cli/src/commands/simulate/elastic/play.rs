@@ -2,12 +2,13 @@
 
 use super::sweep::{Knob, Point};
 use super::{ElasticArgs, Terms};
+use crate::Context;
 use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
-use crate::{Context, clock};
 use ebbtide_elastic::{
     Elastic, ElasticError, Gain, Happening, Outcome, Setup, Times, Trace, Watch, simulate,
 };
+use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;

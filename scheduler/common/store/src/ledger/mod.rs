@@ -17,7 +17,6 @@
 //! - Versions only grow, by one for each write.
 
 mod error;
-mod ids;
 mod migration;
 mod owner;
 mod read;

@@ -1,11 +1,12 @@
 //! The rows: one preemption each, and how they are written.
 
 use super::{
-    CHUNK, Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Owner, Stop, column, id, ids,
+    CHUNK, Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Owner, Stop, column, id,
     is_duplicate, pairs, places, sorted, text,
 };
 use crate::StoreError;
 use crate::database::{Failure, Work, statement};
+use ebbtide_runtime::ids;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -130,7 +131,7 @@ impl Ledger {
         let document = self.document(row.id, &row.document)?;
         let victims = sorted(&row.victims);
         let newcomers = sorted(&row.newcomers);
-        let writer = ids::write();
+        let writer = ids::random();
         let mut tries = 1;
         loop {
             match self
@@ -338,7 +339,7 @@ impl Ledger {
         step: Step<'_>,
         victims: &[Uuid],
     ) -> Result<Written, LedgerError> {
-        let writer = ids::write();
+        let writer = ids::random();
         let (set, mut values): (&str, Vec<Value>) = match step {
             Step::Move(state, document)
             | Step::Replan(state, document)

@@ -58,7 +58,7 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, NovaServiceError> {
     let owners = ledger.owners().await?;
     let open = ledger.open_rows().await?;
     ledger.close().await;
-    let now = crate::clock::now();
+    let now = ebbtide_runtime::clock::now();
     let rows = open.into_iter().map(|row| Row {
         id: row.id,
         request_id: row.request_id,

@@ -2,13 +2,13 @@
 
 use super::Outcome;
 use super::drive::{Driver, Lost};
-use crate::clock;
 use crate::preemption::{Action, CalledOff, Input, NoticeOrder, State, Victim, VictimState};
-use crate::task::pause;
 use ebbtide_bus::{BusError, Outgoing};
 use ebbtide_fail_points::{Point, reach};
 use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::NewUsage;
 use ebbtide_swap::{SwapFound, Swapped};
 use oslo_messaging::CallerState;

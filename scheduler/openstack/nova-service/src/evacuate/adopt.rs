@@ -51,7 +51,7 @@ impl Evacuations {
                         // Another process with the same name owns the rows now. Two processes with
                         // one name would take each other's rows.
                         Err(error @ LedgerError::Superseded { .. }) => {
-                            all.shared.tasks.fail(error);
+                            crate::fail(&all.shared.tasks, error);
                         }
                         Err(error) => tracing::warn!(code = error.code(), "{error}"),
                     }
@@ -142,10 +142,11 @@ impl Evacuations {
         if owner.is_superseded_by(&row.owner) {
             // The row shows this before the next heartbeat does. Two processes with one name would
             // take the row from each other as fast as they can write.
-            self.shared.tasks.fail(LedgerError::Superseded {
+            let error = LedgerError::Superseded {
                 name: owner.name.clone(),
                 epoch: owner.epoch,
-            });
+            };
+            crate::fail(&self.shared.tasks, error);
             return Ok(None);
         }
         let Some(mut record) = read(&row) else {

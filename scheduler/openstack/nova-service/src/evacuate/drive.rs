@@ -1,9 +1,9 @@
 //! The loop that drives one record.
 
 use super::{Attached, Driven, Evacuations, Held, Outcome, Report, document};
-use crate::clock;
 use crate::preemption::{Input, State};
-use crate::task::pause;
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{Ending, LedgerError, Written};
 use oslo_messaging::CallState;
 use std::time::Duration;

@@ -2,13 +2,13 @@
 
 use super::voices::{Heard, Voices};
 use super::{Evacuations, Report, read};
-use crate::clock;
 use crate::error::NovaServiceError;
 use crate::preemption::Input;
-use crate::task::pause;
 use ebbtide_bus::{Delivery, Rejected, Rejects};
 use ebbtide_model::EvacuationId;
 use ebbtide_model::message::{Body, Heartbeat, Message, Spare};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{LedgerError, Written};
 use std::sync::Arc;
 use std::time::Duration;

@@ -19,15 +19,16 @@ mod voices;
 
 use self::begun::{Beginning, Begun};
 pub(crate) use self::preempting::{Away, Preempting};
+use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::preemption::{CalledOff, ComesAgain, Policy, Preemption, State};
-use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_fail_points::{Point, reach};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
+use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{Ledger, LedgerError, LedgerRow, NewRow, Owner};
 use oslo_messaging::CallState;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 //! allocations, and Placement shows capacity in which victims still run.
 
 use super::Evacuations;
-use crate::task::pause;
 use ebbtide_nova_db::NovaDbError;
+use ebbtide_runtime::task::pause;
 use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;

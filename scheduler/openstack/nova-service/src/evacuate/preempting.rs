@@ -2,13 +2,13 @@
 //! ledger: those that find capacity are answered, the others get Nova's own answer.
 
 use super::Evacuations;
+use crate::Tasks;
 use crate::configure;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::later::{Later, Times};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
-use crate::task::Tasks;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_store::ledger::Ledger;

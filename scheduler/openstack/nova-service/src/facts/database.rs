@@ -6,11 +6,11 @@
 
 use super::unheard::Unheard;
 use super::{Providers, convert};
-use crate::clock;
+use crate::Tasks;
 use crate::error::NovaServiceError;
-use crate::task::Tasks;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{Changes, FollowOptions, Follower, Loaded, NovaDb, NovaDbError};
+use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl Database {
             services,
             instances,
         } = follower
-            .load(clock::micros(), move |batch| {
+            .load(clock::unix_micros(), move |batch| {
                 let mut cloud = cloud.write().unwrap_or_else(PoisonError::into_inner);
                 for row in batch.iter().filter_map(convert::instance) {
                     unheard.look(&row.flavor);
@@ -170,7 +170,8 @@ impl Database {
         // The reads that begin now serve every request that has asked by now.
         let up_to = self.asked.load(Ordering::SeqCst);
         let polls = followers.iter_mut().map(|follower| async {
-            let polled = tokio::time::timeout(POLL_LIMIT, follower.poll(clock::micros())).await;
+            let poll = follower.poll(clock::unix_micros());
+            let polled = tokio::time::timeout(POLL_LIMIT, poll).await;
             let cell = follower.cell().uuid().to_owned();
             match polled {
                 Ok(Ok(changes)) => self.apply(&cell, &changes),

@@ -10,13 +10,14 @@
 //! serves other clients.
 
 use super::provider_locks::{ProviderGuard, ProviderLocks};
-use crate::clock::Stopwatch;
+use crate::Tasks;
 use crate::error::NovaServiceError;
-use crate::task::{Tasks, pause};
 use ebbtide_nova_cloud::{
     Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
 };
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement};
+use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::task::pause;
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

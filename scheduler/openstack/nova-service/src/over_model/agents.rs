@@ -1,11 +1,11 @@
 //! Agents, played by tests.
 
-use crate::clock;
 use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
 use ebbtide_model::message::{
     Body, Evacuated, EvacuatedHow, EvacuationFailed, Message, Notice, Spare, Spared,
 };
 use ebbtide_model::{EvacuationId, MessageId, ServerId};
+use ebbtide_runtime::clock;
 use std::time::Duration;
 
 /// Longer than any scheduler here takes to say something.
@@ -61,7 +61,7 @@ impl Agent {
     }
 
     pub(super) async fn says(&self, body: Body) {
-        let id = crate::ids::new();
+        let id = ebbtide_runtime::ids::new();
         let message = Message {
             id: MessageId(id),
             source: format!("/ebbtide/agent/{}", self.host),

@@ -3,20 +3,20 @@
 
 use super::agents::Agent;
 use super::{Bench, LONG, facts, host, message_for};
-use crate::clock;
+use crate::Tasks;
 use crate::evacuate::Evacuations;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::preemption::{
     Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState,
 };
-use crate::task::Tasks;
 use ebbtide_bus::{Bus, InProcessBroker, QueuePrefix};
 use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::message::Body;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
 use ebbtide_nova::model::Options;
 use ebbtide_placement_model::{Model, Request};
+use ebbtide_runtime::clock;
 use ebbtide_store::ledger::{Ledger, LedgerRow, NewRow, Written};
 use ebbtide_store::{Durability, StoreConfig};
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ impl FullHost {
         let victims = victims.iter().map(|n| self.planned(victim(*n)));
         let claim = [("VCPU", vcpus), ("MEMORY_MB", 512), ("DISK_GB", 1)];
         Preemption {
-            id: crate::ids::new(),
+            id: ebbtide_runtime::ids::new(),
             request_id: "req-1".to_owned(),
             unique_id: message_for(newcomer),
             planned_at: clock::now(),
@@ -199,7 +199,7 @@ impl FullHost {
         let generation = known.unwrap().generation;
         Victim {
             server: ServerId(server),
-            evacuation: EvacuationId(crate::ids::new()),
+            evacuation: EvacuationId(ebbtide_runtime::ids::new()),
             host: "compute1".to_owned(),
             had: holding(&VICTIM, Some(generation)),
             generation,

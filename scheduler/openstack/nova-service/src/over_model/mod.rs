@@ -17,6 +17,7 @@ mod preemptions;
 mod swaps;
 mod worlds;
 
+use crate::Tasks;
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts, Providers};
 use crate::metrics::Metrics;
@@ -24,7 +25,6 @@ use crate::notices::Notices;
 use crate::release::CloudRelease;
 use crate::select::{Members, Selector, VictimReservations};
 use crate::settings::Settings;
-use crate::task::Tasks;
 use ebbtide_fresh_nova::{Cloud as Nova, compute_uuid};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{Cloud, CloudSettings};

@@ -67,7 +67,7 @@ impl Selector {
             if known.is_empty() {
                 return Some(Likely::NoHost(asked));
             }
-            let (call, now) = (request.call.clone(), crate::clock::micros());
+            let (call, now) = (request.call.clone(), ebbtide_runtime::clock::unix_micros());
             let mut scheduling = cloud
                 .decide(spec, call, &known, now, Some(request.seed))
                 .ok()?;

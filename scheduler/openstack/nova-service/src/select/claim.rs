@@ -2,11 +2,11 @@
 
 use super::Request;
 use crate::facts::Facts;
-use crate::task::pause;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova_cloud::{Claim, Claimed};
 use ebbtide_openstack::placement::Inventory;
 use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Placement, Resources};
+use ebbtide_runtime::task::pause;
 use ebbtide_swap::{holds, take_back, taken_by};
 use std::collections::BTreeMap;
 use std::time::Duration;

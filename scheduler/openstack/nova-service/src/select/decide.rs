@@ -197,7 +197,7 @@ impl Selector {
                 request.schedule.spec.clone(),
                 request.call.clone(),
                 candidates,
-                crate::clock::micros(),
+                ebbtide_runtime::clock::unix_micros(),
                 Some(request.seed),
                 &expected,
             )

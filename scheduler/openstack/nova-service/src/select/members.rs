@@ -8,9 +8,9 @@
 //! answers, and decides requests of one group one after another.
 
 use super::{Request, Selector};
-use crate::clock;
 use crate::evacuate::Newcomer;
 use ebbtide_nova_cloud::Expected;
+use ebbtide_runtime::clock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
@@ -110,7 +110,7 @@ impl Selector {
                 })
             };
             self.members
-                .on_their_way(newcomers, is_there, clock::micros())
+                .on_their_way(newcomers, is_there, clock::unix_micros())
         });
         let mut known = request.group();
         known.expected = expected;
@@ -127,7 +127,7 @@ impl Selector {
         let placed = instances
             .zip(hosts)
             .filter_map(|(instance, host)| Some((instance?, host.clone())));
-        self.members.placed(placed, clock::micros());
+        self.members.placed(placed, clock::unix_micros());
         request.group().turn = None;
     }
 }

@@ -15,7 +15,6 @@ use self::members::OfGroup;
 use self::preempt::Made;
 use self::reservations::VictimReservation;
 pub(crate) use self::reservations::VictimReservations;
-use crate::clock::Stopwatch;
 use crate::evacuate::{Away, Outcome, Preempting};
 use crate::facts::Facts;
 use crate::metrics::Metrics;
@@ -30,6 +29,7 @@ use ebbtide_nova_objects::{
     Value as Wire, reply,
 };
 use ebbtide_openstack::NewClaim;
+use ebbtide_runtime::clock::Stopwatch;
 use oslo_messaging::{CallState, Ending, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -254,7 +254,7 @@ impl Selector {
             in_the_dark: AtomicBool::new(false),
             was_refused: AtomicBool::new(false),
             doubtful: Mutex::default(),
-            seed: crate::ids::seed(),
+            seed: ebbtide_runtime::ids::seed(),
             ahead: Mutex::default(),
             reservation: Mutex::default(),
             of_group: Mutex::default(),

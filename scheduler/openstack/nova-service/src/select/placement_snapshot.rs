@@ -139,7 +139,7 @@ impl PlacementSnapshot {
         });
         Ok(Victim {
             server: ServerId(planned.uuid),
-            evacuation: EvacuationId(crate::ids::new()),
+            evacuation: EvacuationId(ebbtide_runtime::ids::new()),
             host: planned.host.host.clone(),
             had,
             generation,

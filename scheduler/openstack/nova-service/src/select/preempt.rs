@@ -3,11 +3,11 @@
 
 use super::placement_snapshot::PlacementSnapshot;
 use super::{Request, Selector};
-use crate::clock;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::preemption::{Holding, Preemption, State};
 use ebbtide_fail_points::{Point, reach};
 use ebbtide_nova_cloud::{Cloud, NoPlanReason, PlacementQuery, Plan, PlanOptions, Verdict};
+use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -221,7 +221,7 @@ impl Selector {
         let expected = request.group().expected.clone().and(others);
         let seed = Some(request.seed);
         let (most, found) = self.facts.read(|cloud| {
-            let (spec, now) = (&request.schedule.spec, clock::micros());
+            let (spec, now) = (&request.schedule.spec, clock::unix_micros());
             let found = cloud.alternates(spec, last.uuid, asked, now, seed, &expected);
             (cloud.options().max_attempts - 1, found)
         });
@@ -274,7 +274,7 @@ impl Selector {
             .collect();
         let (project_id, user_id) = request.owner();
         Ok(Preemption {
-            id: crate::ids::new(),
+            id: ebbtide_runtime::ids::new(),
             request_id: request.id.clone(),
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),

@@ -110,7 +110,10 @@ impl Selector {
                 let mut options = options.clone();
                 options.spared.extend(reserved);
                 options.expected = request.group().expected.clone();
-                let (spec, now) = (&request.schedule.spec, crate::clock::micros());
+                let (spec, now) = (
+                    &request.schedule.spec,
+                    ebbtide_runtime::clock::unix_micros(),
+                );
                 self.facts
                     .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options))
             })

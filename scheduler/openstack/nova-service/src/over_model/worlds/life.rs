@@ -1,9 +1,9 @@
 //! A scheduler that can be killed: it has a runtime of its own, as a process has.
 
 use super::super::full_host::FullHost;
+use crate::Tasks;
 use crate::evacuate::Evacuations;
 use crate::preemption::Policy;
-use crate::task::Tasks;
 use ebbtide_bus::{Bus, InProcessBus};
 use ebbtide_model::Seconds;
 use std::future::Future;

@@ -242,7 +242,7 @@ async fn world(seed: u64) -> Ends {
 
 /// The present time, for notices that have to be begun in time.
 fn now() -> Timestamp {
-    crate::clock::now()
+    ebbtide_runtime::clock::now()
 }
 
 /// The seeds to go through: `EBBTIDE_WORLDS=FROM..TO` asks for others.

@@ -1,17 +1,11 @@
-//! The only place of this crate that reads a clock.
+//! Wall and processor time of a piece of work.
 
-use std::time::{Duration, Instant};
-
-/// A point of the monotonic clock.
-#[must_use]
-#[allow(clippy::disallowed_methods)] // This is the clock module.
-pub fn instant() -> Instant {
-    Instant::now()
-}
+use ebbtide_runtime::clock;
+use std::time::Duration;
 
 /// What something gives, and how long it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let began = instant();
+    let began = clock::instant();
     let result = work();
     (result, began.elapsed())
 }
