@@ -6,7 +6,6 @@
 //! with its reason, and a block that is in neither is an error.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
-#![allow(clippy::disallowed_methods)] // It starts the program that is documented.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -3,20 +3,14 @@
 //! `cargo run -p ebbtide-bus --example throughput -- amqp://guest:guest@127.0.0.1 64 20000`
 //! (broker URL, publishes in flight, messages). Uses a queue of its own and leaves it empty.
 
-// A measuring tool: it prints, reads the clock, spawns, makes up identifiers and stops at any
-// error.
-#![allow(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used
-)]
+// A measuring tool: it prints and stops at any error.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
-use uuid::Uuid;
+use ebbtide_runtime::{clock, ids};
 
 /// About the size of an eviction notice.
 const BODY_BYTES: usize = 600;
@@ -47,7 +41,7 @@ async fn main() {
     // Opens the channels, so that only publishing is measured.
     publish_all(&bus, &queue, in_flight, usize::from(in_flight)).await;
 
-    let began = Instant::now();
+    let began = clock::instant();
     let mut latencies = publish_all(&bus, &queue, in_flight, messages).await;
     let elapsed = began.elapsed();
     latencies.sort_unstable();
@@ -60,7 +54,7 @@ async fn main() {
         at(0.99),
     );
 
-    let began = Instant::now();
+    let began = clock::instant();
     let mut subscription = bus.consume(&queue, 200).await.unwrap();
     let total = messages + usize::from(in_flight);
     for _ in 0..total {
@@ -86,8 +80,8 @@ async fn publish_all(
         tasks.spawn(async move {
             let mut latencies = Vec::with_capacity(share);
             for _ in 0..share {
-                let message = Outgoing::cloud_event(Uuid::new_v4(), vec![b'x'; BODY_BYTES]);
-                let began = Instant::now();
+                let message = Outgoing::cloud_event(ids::random(), vec![b'x'; BODY_BYTES]);
+                let began = clock::instant();
                 bus.publish(&queue, &message).await.unwrap();
                 latencies.push(began.elapsed());
             }

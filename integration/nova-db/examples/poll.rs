@@ -12,10 +12,10 @@
 use ebbtide_harness::MariaDb;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova_db::{FollowOptions, Follower, NovaDb, NovaDbConfig, PoolOptions, Secret};
+use ebbtide_runtime::clock;
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection};
 use std::fmt::Write as _;
 use std::io::Read as _;
-use std::time::Instant;
 
 const CELL: &str = "11111111-1111-4111-8111-111111111111";
 const NOW: i64 = 1_772_366_400_000_000;
@@ -59,11 +59,6 @@ fn cpu(pid: u32) -> f64 {
         .collect();
     let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
     ticks * 10.0
-}
-
-#[allow(clippy::disallowed_methods, reason = "it measures time")]
-fn clock() -> Instant {
-    Instant::now()
 }
 
 fn numa(cells: usize) -> String {
@@ -163,7 +158,7 @@ async fn main() {
     .unwrap();
     let (ours, theirs) = (std::process::id(), server.pid().unwrap());
     let mut follower = Follower::new(db.cell(CELL).unwrap(), FollowOptions::default());
-    let (start, ours_before, theirs_before) = (clock(), cpu(ours), cpu(theirs));
+    let (start, ours_before, theirs_before) = (clock::instant(), cpu(ours), cpu(theirs));
     let mut kept = Vec::new();
     let loaded = follower
         .load(NOW, |batch| kept.extend(batch))
@@ -194,7 +189,7 @@ async fn main() {
                 );
                 cell.execute_unprepared(&sql).await.unwrap();
             }
-            let start = clock();
+            let start = clock::instant();
             let changes = follower.poll(NOW + i64::from(n) * step).await.unwrap();
             times.push(start.elapsed().as_secs_f64() * 1000.0);
             news += changes.compute_nodes.len() + changes.services.len() + changes.instances.len();

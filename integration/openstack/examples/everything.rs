@@ -14,9 +14,10 @@ use ebbtide_openstack::{
     AdapterOptions, AuthOptions, Compute, NewClaim, OpenStackError, Resources, Session,
     SessionOptions, Victim, new_request_id,
 };
+use ebbtide_runtime::{clock, ids};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 type Outcome = Result<(), OpenStackError>;
@@ -54,8 +55,7 @@ async fn told<T: Debug>(
     what: &str,
     call: impl Future<Output = Result<T, OpenStackError>>,
 ) -> Result<T, OpenStackError> {
-    #[allow(clippy::disallowed_methods)] // A stopwatch for a person.
-    let began = Instant::now();
+    let began = clock::instant();
     let result = call.await;
     let text: String = format!("{result:?}").chars().take(220).collect();
     println!(
@@ -94,8 +94,7 @@ async fn ask_placement(placement: &Placement) -> Outcome {
         .first()
         .cloned()
         .map_or_else(|| Resources::from_amounts(&amounts), Ok)?;
-    #[allow(clippy::disallowed_methods)] // Consumers of an example.
-    let consumer = || Uuid::new_v4();
+    let consumer = ids::random;
     let (project_id, user_id) = ("p".repeat(32), "u".repeat(32));
     let claim = |consumer| NewClaim {
         consumer,

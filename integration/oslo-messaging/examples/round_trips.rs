@@ -6,9 +6,10 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_runtime::clock;
 use oslo_messaging::{
     AckMode, CallOptions, Endpoint, EndpointTarget, IncomingCall, Map, RabbitOptions, RemoteError,
     RpcClient, RpcServer, ServerOptions, Target, Transport, TransportUrl,
@@ -35,7 +36,7 @@ impl Endpoint for Echo {
 
 #[tokio::main]
 // Measuring is what this program is for; it prints what it has measured.
-#[allow(clippy::disallowed_methods, clippy::print_stdout)]
+#[allow(clippy::print_stdout)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let url: TransportUrl = arguments
@@ -65,14 +66,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             endpoints,
         )
         .await?;
-        let began = Instant::now();
+        let began = clock::instant();
         let mut callers = JoinSet::new();
         for _ in 0..in_flight {
             let (client, target, args) = (client.clone(), target.clone(), args.clone());
             callers.spawn(async move {
                 let mut times = Vec::new();
                 for _ in 0..calls / in_flight {
-                    let one = Instant::now();
+                    let one = clock::instant();
                     client
                         .call(&target, &Map::new(), "echo", &args, &CallOptions::default())
                         .await?;

@@ -11,11 +11,11 @@ use ebbtide_model::{LifeEnd, PastLife, Seconds, ServerId, Timestamp};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::market_client::MarketClient;
+use ebbtide_runtime::clock;
 use ebbtide_scheduler::{Carrier, Config, Running};
 use ebbtide_store::{Store, StoreConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
@@ -25,10 +25,9 @@ use uuid::Uuid;
 const HOUR_MS: i64 = 3_600_000;
 
 /// The whole hour before the present one.
-#[allow(clippy::disallowed_methods)] // Lives have to lie in the past of a scheduler with a real clock.
 fn last_hour() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    (i64::try_from(since.as_millis()).unwrap() / HOUR_MS - 1) * HOUR_MS
+    // Lives have to lie in the past of a scheduler with a real clock.
+    (clock::unix_millis() / HOUR_MS - 1) * HOUR_MS
 }
 
 /// A life that ended some hours before `now`, milliseconds.

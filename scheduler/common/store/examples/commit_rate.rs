@@ -9,15 +9,15 @@
 //! kB). In the last row every fifth placement preempts, and also writes an evacuation, its victim
 //! and a notice.
 
-// A program for people: it prints, it reads the clock.
-#![allow(clippy::print_stdout, clippy::disallowed_methods)]
+#![allow(clippy::print_stdout)] // A program for people.
 
 use ebbtide_model::decision::{InstanceExplanation, RankedHost, Weight};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::*;
+use ebbtide_runtime::clock;
 use ebbtide_store::{Durability, Store, StoreConfig};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 #[tokio::main]
@@ -46,13 +46,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut next = 0;
     for (batch, preempting) in [(1, false), (10, false), (100, false), (100, true)] {
         let mut times = Vec::new();
-        let started = Instant::now();
+        let started = clock::instant();
         while started.elapsed() < duration {
             let changes: Vec<Change> = (next..next + batch)
                 .flat_map(|n| placement(n, preempting && n % 5 == 0))
                 .collect();
             next += batch;
-            let before = Instant::now();
+            let before = clock::instant();
             store.commit(&lease, &changes).await?;
             times.push(before.elapsed());
         }
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             times[times.len() * 99 / 100],
         );
     }
-    let before = Instant::now();
+    let before = clock::instant();
     let snapshot = store.load(Timestamp::from_millis(0)).await?;
     println!(
         "load: {} servers in {:.2?}",

@@ -2,19 +2,15 @@
 
 use crate::kit::{Region, create};
 use ebbtide_proto::v1::servers_client::ServersClient;
+use ebbtide_runtime::clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tonic::Code;
 use tonic::transport::Channel;
 
-#[allow(clippy::disallowed_methods)] // Times are what is measured.
-fn now() -> Instant {
-    Instant::now()
-}
-
 async fn timed(servers: &mut ServersClient<Channel>, token: &str, count: u32) -> Duration {
-    let begin = now();
+    let begin = clock::instant();
     create(servers, token, count).await.unwrap();
     begin.elapsed()
 }
@@ -107,7 +103,7 @@ async fn large_requests_of_one_project_delay_another_by_one_of_them_at_most() {
         large[8]
     );
     let with_log = region.database_bytes();
-    let begin = now();
+    let begin = clock::instant();
     region.restart().await;
     println!(
         "{done} refused requests of 1000 servers: the database has {} KiB ({} with its log before the restart), a restart takes {:?}",

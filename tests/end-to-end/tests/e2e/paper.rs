@@ -3,14 +3,8 @@
 use ebbtide_demo::story::{self, Teller};
 use ebbtide_engine::papers;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
-use ebbtide_model::{Seconds, Timestamp};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-#[allow(clippy::disallowed_methods)] // A test's clock.
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
-}
+use ebbtide_model::Seconds;
+use ebbtide_runtime::clock::now;
 
 async fn table_agrees(number: u8, database: Database) {
     let region = Region::start(RegionOptions {
