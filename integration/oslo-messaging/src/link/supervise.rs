@@ -272,17 +272,14 @@ fn pause(options: &crate::RabbitOptions, failures: u32) -> Duration {
 
 /// A random part of a time.
 fn part_of(whole: Duration) -> Duration {
-    // 53 bits of chance are all that a float can hold.
-    #[allow(clippy::cast_precision_loss)]
-    let part = (ids::random().as_u64_pair().1 >> 11) as f64 / (1_u64 << 53) as f64;
-    whole.mul_f64(part)
+    whole.mul_f64(ids::fraction())
 }
 
 /// Fisher and Yates.
 fn shuffle(order: &mut [usize]) {
     for last in (1..order.len()).rev() {
         let bound = u64::try_from(last).unwrap_or(u64::MAX - 1) + 1;
-        let other = usize::try_from(ids::random().as_u64_pair().1 % bound).unwrap_or(0);
+        let other = usize::try_from(ids::seed() % bound).unwrap_or(0);
         order.swap(last, other);
     }
 }
@@ -291,6 +288,15 @@ fn shuffle(order: &mut [usize]) {
 mod tests {
     use super::*;
     use crate::RabbitOptions;
+
+    #[test]
+    fn a_random_part_can_be_short_or_long() {
+        let whole = Duration::from_secs(4);
+        let parts: Vec<Duration> = (0..1000).map(|_| part_of(whole)).collect();
+        assert!(parts.iter().any(|part| *part < whole / 4));
+        assert!(parts.iter().any(|part| *part > whole / 4 * 3));
+        assert!(parts.iter().all(|part| *part < whole));
+    }
 
     #[test]
     fn pauses_grow_by_the_backoff_up_to_the_longest() {
