@@ -18,7 +18,7 @@ use std::thread;
 /// Lines of a corpus.
 fn lines(corpus: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
+        .join("../nova/corpus")
         .join(corpus);
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut text = String::new();

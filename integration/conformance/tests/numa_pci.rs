@@ -18,7 +18,7 @@ const VERDICTS: [&str; 2] = [
 /// answers differ.
 fn disagreements(corpus: &str, fields: &[&str]) -> (usize, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
+        .join("../nova/corpus")
         .join(corpus);
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut cases = 0;

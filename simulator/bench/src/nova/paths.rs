@@ -4,7 +4,7 @@
 use super::NovaAnswer;
 use crate::BenchError;
 use crate::timing::{Took, timed_cpu};
-use ebbtide_nova::bench_input::BenchInput;
+use ebbtide_conformance::bench_input::BenchInput;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::filtering;
 use ebbtide_nova::filters::Context;
