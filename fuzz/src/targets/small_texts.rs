@@ -5,8 +5,8 @@ use ebbtide_model::{
     EvacuationState, GroupPolicy, InterruptionBehaviour, Money, ResourceClass, ServerStatus,
     Timestamp, Trait,
 };
-use ebbtide_nova::python::datetime;
 use ebbtide_nova::image::cpu_spec;
+use ebbtide_nova::python::datetime;
 use ebbtide_nova::python::{Value, json, number};
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

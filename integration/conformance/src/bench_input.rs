@@ -43,7 +43,8 @@ impl BenchInput {
             _ => return Err(BadCase("the header has no requests".to_owned())),
         };
         case.insert("id", Value::from("bench"));
-        let refused = |fault: ebbtide_nova::fault::Fault| BadCase(format!("Nova refuses it: {fault}"));
+        let refused =
+            |fault: ebbtide_nova::fault::Fault| BadCase(format!("Nova refuses it: {fault}"));
         let mut specs = Vec::new();
         let mut first = None;
         for request in requests {

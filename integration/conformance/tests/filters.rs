@@ -11,8 +11,7 @@ use std::path::Path;
 
 #[test]
 fn odd_requests_options_and_hosts_are_answered_as_nova_answers_them() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../nova/corpus/filters.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nova/corpus/filters.jsonl.gz");
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut cases = 0;
     let mut found = Vec::new();

@@ -174,7 +174,10 @@ mod tests {
         assert_eq!(second(-5), "1970-01-01 00:00:00");
         assert_eq!(second(i64::MAX), "9999-12-31 23:59:59");
         for text in [second(1_709_164_800_000_000), moment(1_709_164_800_000_001)] {
-            assert!(ebbtide_nova::python::datetime::read(&text).is_some(), "{text}");
+            assert!(
+                ebbtide_nova::python::datetime::read(&text).is_some(),
+                "{text}"
+            );
         }
     }
 }

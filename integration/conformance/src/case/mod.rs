@@ -9,10 +9,12 @@ mod request;
 mod states;
 
 use ebbtide_nova::fault::Fault;
-use ebbtide_nova::hosts::{ComputeRow, Ratios, from_dict};
-use ebbtide_nova::model::{Aggregate, AllocationCandidate, InstanceFacts, Options, RequestSpec, Service};
-use ebbtide_nova::python::{Dict, Value, datetime, json as python_json, to_json};
 use ebbtide_nova::fields::{self, get, string};
+use ebbtide_nova::hosts::{ComputeRow, Ratios, from_dict};
+use ebbtide_nova::model::{
+    Aggregate, AllocationCandidate, InstanceFacts, Options, RequestSpec, Service,
+};
+use ebbtide_nova::python::{Dict, Value, datetime, json as python_json, to_json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -289,9 +291,8 @@ fn items<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a [Value], BadCase
 fn read(case: &Dict<Value>, id: String) -> Result<Case, BadCase> {
     let now = match get(case, "now") {
         None => 0,
-        Some(Value::Str(now)) => {
-            datetime::read(now).ok_or_else(|| BadCase(format!("now is {now:?}, which is no time")))?
-        }
+        Some(Value::Str(now)) => datetime::read(now)
+            .ok_or_else(|| BadCase(format!("now is {now:?}, which is no time")))?,
         Some(other) => return Err(BadCase(format!("now is a {}", other.class()))),
     };
     let config = match get(case, "config") {

@@ -1,16 +1,16 @@
 //! The request of a case (`RequestSpec` and what hangs from it, as the oracle fills them).
 
+use ebbtide_nova::fault::Fault;
 use ebbtide_nova::fields::{
     dict, get, integer, key, list, map, nullable, nullable_integer, nullable_string, one_of,
     string, type_error, value_error, wide,
 };
 use ebbtide_nova::hosts::from_dict::{integers, networks};
-use ebbtide_nova::python::to_json;
-use ebbtide_nova::fault::Fault;
 use ebbtide_nova::model::{
     Destination, Flavor, Image, InstanceGroup, InstanceNumaCell, InstanceNumaTopology, PciRequest,
     RequestGroup, RequestSpec,
 };
+use ebbtide_nova::python::to_json;
 use ebbtide_nova::python::{Dict, Value};
 use std::collections::BTreeSet;
 

@@ -3,9 +3,9 @@
 use super::{numa, pci};
 use crate::dialect::{Columns, Dialect};
 use crate::track::Mark;
+use ebbtide_nova::fault::Fault;
 use ebbtide_nova::fields::{map, nullable_string, type_error, value_error};
 use ebbtide_nova::hosts::from_dict::{address, hv_spec};
-use ebbtide_nova::fault::Fault;
 use ebbtide_nova::hosts::{ComputeRow, Ratios};
 use ebbtide_nova::python::{Value, json};
 use sea_orm::{DbErr, QueryResult};

@@ -3,10 +3,10 @@
 use super::primitive::fields;
 use crate::dialect::{Columns, Dialect};
 use crate::track::Mark;
+use ebbtide_nova::fault::Fault;
 use ebbtide_nova::fields::{
     dict, get, integer, key, map, nullable_integer, nullable_string, string,
 };
-use ebbtide_nova::fault::Fault;
 use ebbtide_nova::model::{Flavor, OrderedMap};
 use ebbtide_nova::python::{Value as Python, json};
 use sea_orm::{DbErr, QueryResult};

@@ -4,9 +4,9 @@
 //! NUMATopologyFilter touches it; here it is empty: such a host has no CPUs of that kind.
 
 use super::primitive::fields;
+use ebbtide_nova::fault::Fault;
 use ebbtide_nova::fields::{dict, get, integer, key, list, nullable_integer, string};
 use ebbtide_nova::hosts::from_dict::integers;
-use ebbtide_nova::fault::Fault;
 use ebbtide_nova::image::cpu_spec;
 use ebbtide_nova::model::{CpuSet, NetworkMetadata, NumaCell, NumaTopology, PagesTopology};
 use ebbtide_nova::python::{Dict, Value, json};

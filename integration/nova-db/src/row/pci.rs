@@ -1,11 +1,9 @@
 //! `compute_nodes.pci_stats` (`nova/objects/pci_device_pool.py`, `from_pci_stats`).
 
 use super::primitive::fields;
-use ebbtide_nova::fields::{
-    integer, key, list, map, nullable_integer, nullable_string, string,
-};
-use ebbtide_nova::hosts::from_dict;
 use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fields::{integer, key, list, map, nullable_integer, nullable_string, string};
+use ebbtide_nova::hosts::from_dict;
 use ebbtide_nova::model::PciPool;
 use ebbtide_nova::python::{Dict, Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Versioned objects as JSON in a column (`oslo_versionedobjects/base.py`, `obj_from_primitive`).
 
-use ebbtide_nova::fields::{dict, key};
 use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fields::{dict, key};
 use ebbtide_nova::python::{Dict, Value};
 
 /// Takes the fields out of a primitive of the class `name`, whose newest version that we know is

@@ -6,8 +6,8 @@
 
 use super::source::{Source, first_instance, plain};
 use crate::{RpcContext, ScheduleRequest};
-use ebbtide_nova::python::to_json;
 use ebbtide_nova::python::Value;
+use ebbtide_nova::python::to_json;
 use serde_json::{Map, Value as Json, json};
 
 /// The payload of both notifications in the old form.

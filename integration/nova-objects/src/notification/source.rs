@@ -1,8 +1,8 @@
 //! Fields of the objects that a request came with, as notifications tell them on.
 
 use crate::ScheduleRequest;
-use ebbtide_nova::python::{datetime, to_json};
 use ebbtide_nova::python::{Dict, Value};
+use ebbtide_nova::python::{datetime, to_json};
 use serde_json::{Map, Value as Json};
 
 /// A versioned object of the request: name, version and fields. `None` where something else stands.

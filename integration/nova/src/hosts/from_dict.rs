@@ -1,15 +1,15 @@
 //! A host of a case as the rows that Nova would find in its database; what its columns are taken in
 //! with serves real rows, too.
 
+use crate::fault::Fault;
 use crate::fields::{
     dict, float, get, integer, key, list, map, nullable, nullable_integer, nullable_string, string,
     type_error, value_error,
 };
-use crate::python::datetime;
-use crate::fault::Fault;
 use crate::hosts::{ComputeRow, Ratios};
 use crate::image;
 use crate::model::{NetworkMetadata, NumaCell, NumaTopology, PagesTopology, PciPool, Service};
+use crate::python::datetime;
 use crate::python::{Dict, Value};
 use std::collections::BTreeMap;
 

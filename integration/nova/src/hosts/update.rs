@@ -1,8 +1,8 @@
 //! What a host state takes from its compute node's row (`HostState._update_from_compute_node`).
 
 use super::row::ComputeRow;
-use crate::fields::{self, narrow, type_error, value_error, wide};
 use crate::fault::Fault;
+use crate::fields::{self, narrow, type_error, value_error, wide};
 use crate::model::{HostState, Metric};
 use crate::python::{Dict, Value, number};
 use std::collections::BTreeMap;
