@@ -27,9 +27,13 @@
 
 pub mod arithmetic;
 mod column;
+mod decorator;
+mod form;
 
 pub use column::Column;
+pub use decorator::WeigherDecorator;
 pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
+pub use form::WeigherForm;
 
 use ebbtide_model::{GroupPolicy, Resources};
 use thiserror::Error;
@@ -126,6 +130,22 @@ impl<'a> HostBatch<'a> {
         }
     }
 
+    /// Checks the engine's side of the contract: `out` has an entry for each host.
+    ///
+    /// # Errors
+    /// [`WeigherError::Other`] with both lengths.
+    pub fn check_room(&self, out: &[f64]) -> Result<(), WeigherError> {
+        if out.len() == self.len {
+            Ok(())
+        } else {
+            Err(WeigherError::Other(format!(
+                "was called with room for {} numbers and {} hosts; both must be equal",
+                out.len(),
+                self.len
+            )))
+        }
+    }
+
     /// One fact.
     ///
     /// # Errors
@@ -173,19 +193,20 @@ pub struct Bounds {
     pub max: Option<f64>,
 }
 
-/// The form of a weigher's numbers, if it can be stated without a call. The engine then weighs a
-/// large cloud without copying its columns.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum WeigherForm {
-    /// No known form: the engine calls the weigher.
-    #[default]
-    Opaque,
-    /// Each host's number in a column.
-    Column(Column),
-    /// Zero minus each host's number in a column.
-    Negated(Column),
-    /// The same for every host.
-    Constant(f64),
+impl Bounds {
+    /// Nova's `minval = 0`: raw numbers below zero count as zero, and zero is the lower end of the
+    /// scale.
+    pub const FROM_ZERO: Self = Self {
+        min: Some(0.0),
+        max: None,
+    };
+
+    /// opie's `maxval = 0`: no burden is the best value and the upper end of the scale, so that the
+    /// normalised number is `1 − burden / largest burden`.
+    pub const UP_TO_ZERO: Self = Self {
+        min: None,
+        max: Some(0.0),
+    };
 }
 
 /// What can go wrong in a weigher.
@@ -200,6 +221,9 @@ pub enum WeigherError {
     /// It asked for the preemptible instances without having declared it.
     #[error("the preemptible instances were not declared in needs_preemptibles()")]
     MissingPreemptibles,
+    /// It has neither [`weigh`](Weigher::weigh) of its own nor a [form](Weigher::form).
+    #[error("neither weigh() nor form() says what it gives")]
+    NoForm,
     /// It wrote a number that is not finite.
     #[error("gave {value} for host number {index}")]
     NotFinite {
@@ -265,7 +289,8 @@ pub trait Weigher: Send + Sync {
         Bounds::default()
     }
 
-    /// Writes one number for each host into `out`, which has `hosts.len` entries.
+    /// Writes one number for each host into `out`, which has `hosts.len` entries: what its
+    /// [`form`](Weigher::form) gives, unless the weigher says otherwise.
     ///
     /// # Errors
     /// Whatever keeps it from answering.
@@ -274,10 +299,16 @@ pub trait Weigher: Send + Sync {
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
         out: &mut [f64],
-    ) -> Result<(), WeigherError>;
+    ) -> Result<(), WeigherError> {
+        // A constant reads no column, but an engine that forgot one must not go unnoticed.
+        for &column in self.needs() {
+            hosts.column(column)?;
+        }
+        self.form(request).write(hosts, out)
+    }
 
-    /// The form of its numbers for a request, if known in advance: the form must give exactly what
-    /// [`weigh`](Weigher::weigh) would write.
+    /// The form of its numbers for a request, if known in advance. A weigher with a
+    /// [`weigh`](Weigher::weigh) of its own must write exactly what its form gives.
     fn form(&self, request: &RequestView<'_>) -> WeigherForm {
         let _ = request;
         WeigherForm::Opaque

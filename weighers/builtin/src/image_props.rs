@@ -11,7 +11,6 @@
 //! Source: Nova, `nova/scheduler/weights/image_props.py` (`ImagePropertiesWeigher`, no bounds).
 //! Nova adds up in the order of a hash set; here it is the order of the columns.
 
-use crate::columns;
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 
 /// See the module's text.
@@ -59,7 +58,7 @@ impl Weigher for ImageProps {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
-        columns::check_room(hosts, out)?;
+        hosts.check_room(out)?;
         out.fill(0.0);
         for column in hosts.details.image_properties {
             let factor = self.factor(&column.name);

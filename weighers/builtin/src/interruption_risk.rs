@@ -41,7 +41,6 @@
 //! Source: Kadupitiya et al., HPDC 2020, section 4 (place a job by its chance to be preempted while
 //! it runs); the exposure is our own.
 
-use crate::columns;
 use ebbtide_model::flavor::{EXPECTED_SECONDS, MAX_LIFETIME_SECONDS};
 use ebbtide_model::{LifeTable, LifeTables};
 use ebbtide_weigher_api::{
@@ -158,7 +157,7 @@ impl Weigher for InterruptionRisk {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         let rooms = hosts.column(Column::NormalRoom)?;
-        columns::check_room(hosts, out)?;
+        hosts.check_room(out)?;
         // Whole numbers: their sum is exact and does not depend on the order of the hosts.
         let mean = rooms.iter().sum::<f64>() / rooms.len().max(1) as f64;
         let Some(tables) = self.asked(request).filter(|_| mean > 0.0) else {

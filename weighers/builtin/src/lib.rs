@@ -1,4 +1,5 @@
-//! The built-in weighers, one file each, and the list of them ([`registry`]).
+//! The built-in weighers and the list of them ([`registry`]). Those that read one column are rows of
+//! a table ([`columns`]); each with logic of its own has a file.
 //!
 //! A weigher says how good a host is for a request; the engine normalises its numbers to 0…1,
 //! multiplies them by the weigher's multiplier and adds them to the host's total. The highest total
@@ -22,26 +23,15 @@
 //! Invariants: weighers keep no state; a weigher reads only columns that it names in `needs()`;
 //! what it writes is finite where its columns are.
 
-mod columns;
+pub mod columns;
 pub mod options;
 pub mod registry;
 
-pub mod build_failure;
-pub mod cpu;
-pub mod cross_cell_move;
-pub mod disk;
-pub mod eviction_cost;
-pub mod hypervisor_version;
 pub mod image_props;
 pub mod interruption_risk;
-pub mod io_ops;
 pub mod metrics;
-pub mod num_instances;
 pub mod partial_hour_sum;
 pub mod pci;
-pub mod preemptible_count;
-pub mod preemption_needed;
-pub mod ram;
 pub mod soft_affinity;
 pub mod soft_anti_affinity;
 

@@ -11,7 +11,6 @@
 //!
 //! Source: Nova, `nova/scheduler/weights/metrics.py` (`MetricsWeigher`, no bounds).
 
-use crate::columns;
 use ebbtide_weigher_api::{
     Column, HostBatch, MetricColumn, MetricValue, RequestView, Weigher, WeigherError,
 };
@@ -98,7 +97,7 @@ impl Weigher for Metrics {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
-        columns::check_room(hosts, out)?;
+        hosts.check_room(out)?;
         let columns: Vec<Option<&MetricColumn>> = self
             .setting
             .iter()

@@ -18,7 +18,6 @@
 //! Source: López García et al. 2019, Algorithm 4 taken literally, as their prototype opie does
 //! (`PreemptibleDurationWeigher`: `maxval = 0`, multiplier 1,000).
 
-use crate::columns;
 use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView, Weigher, WeigherError};
 
 /// The default of opie's own option.
@@ -62,7 +61,7 @@ impl Weigher for PartialHourSum {
     }
 
     fn bounds(&self) -> Bounds {
-        columns::UP_TO_ZERO
+        Bounds::UP_TO_ZERO
     }
 
     fn weigh(
@@ -74,7 +73,7 @@ impl Weigher for PartialHourSum {
         let rows = hosts
             .preemptibles
             .ok_or(WeigherError::MissingPreemptibles)?;
-        columns::check_room(hosts, out)?;
+        hosts.check_room(out)?;
         for (host, out) in out.iter_mut().enumerate() {
             let ages = rows.host(host).ok_or_else(|| {
                 WeigherError::Other(format!("has no preemptible rows for host number {host}"))
@@ -84,7 +83,8 @@ impl Weigher for PartialHourSum {
                 .iter()
                 .map(|age| age.max(0.0) % self.period_seconds)
                 .sum();
-            *out = columns::negated(sum);
+            // Not `-sum`: nothing used up is 0 and never -0.
+            *out = 0.0 - sum;
         }
         Ok(())
     }

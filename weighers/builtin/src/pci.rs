@@ -9,7 +9,6 @@
 //! Source: Nova, `nova/scheduler/weights/pci.py` (`PCIWeigher`, no bounds). It asks nothing about
 //! the request.
 
-use crate::columns;
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 
 /// Beyond that there is no shortage, and more devices make no difference.
@@ -42,8 +41,11 @@ impl Weigher for Pci {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
-        columns::map(hosts, Column::FreePciDevices, out, |free| {
-            MAX_DEVICES - free.min(MAX_DEVICES - 1.0)
-        })
+        let free = hosts.column(Column::FreePciDevices)?;
+        hosts.check_room(out)?;
+        for (out, free) in out.iter_mut().zip(free) {
+            *out = MAX_DEVICES - free.min(MAX_DEVICES - 1.0);
+        }
+        Ok(())
     }
 }

@@ -1,13 +1,13 @@
-//! The one list of built-in weighers. A new weigher is a file, a line in `build`, and nothing else.
+//! The one list of built-in weighers. A new weigher is a file (or a row in `columns`), a line in
+//! `build`, and nothing else.
 //!
 //! Invariants: names are unique, snake_case, and the multiplier key is the name with
 //! `_weight_multiplier` behind it.
 
 use crate::options::{ConfigError, WeigherOptions};
 use crate::{
-    build_failure, cpu, cross_cell_move, disk, eviction_cost, hypervisor_version, image_props,
-    interruption_risk, io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count,
-    preemption_needed, ram, soft_affinity, soft_anti_affinity,
+    columns, image_props, interruption_risk, metrics, partial_hour_sum, pci, soft_affinity,
+    soft_anti_affinity,
 };
 use ebbtide_weigher_api::Weigher;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
     vec![
         Arc::new(soft_affinity::SoftAffinity),
         Arc::new(soft_anti_affinity::SoftAntiAffinity),
-        Arc::new(build_failure::BuildFailure),
-        Arc::new(cpu::Cpu),
-        Arc::new(cross_cell_move::CrossCellMove),
-        Arc::new(disk::Disk),
-        Arc::new(hypervisor_version::HypervisorVersion),
+        Arc::new(columns::BUILD_FAILURE),
+        Arc::new(columns::CPU),
+        Arc::new(columns::CROSS_CELL_MOVE),
+        Arc::new(columns::DISK),
+        Arc::new(columns::HYPERVISOR_VERSION),
         Arc::new(image_props::ImageProps::default()),
-        Arc::new(io_ops::IoOps),
+        Arc::new(columns::IO_OPS),
         Arc::new(metrics::Metrics::default()),
-        Arc::new(num_instances::NumInstances),
+        Arc::new(columns::NUM_INSTANCES),
         Arc::new(pci::Pci),
-        Arc::new(ram::Ram),
-        Arc::new(preemption_needed::PreemptionNeeded),
-        Arc::new(eviction_cost::EvictionCost),
+        Arc::new(columns::RAM),
+        Arc::new(columns::PREEMPTION_NEEDED),
+        Arc::new(columns::EVICTION_COST),
         Arc::new(partial_hour_sum::PartialHourSum::new(
             options.period_seconds,
         )),
-        Arc::new(preemptible_count::PreemptibleCount),
+        Arc::new(columns::PREEMPTIBLE_COUNT),
         Arc::new(interruption_risk::InterruptionRisk::new(
             options.risk_horizon_seconds,
             options.interruptions.clone(),

@@ -11,9 +11,8 @@
 //! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAffinityWeigher`, no
 //! bounds).
 
-use crate::columns;
 use ebbtide_model::GroupPolicy;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
+use ebbtide_weigher_api::{Column, RequestView, Weigher, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,20 +33,6 @@ impl Weigher for SoftAffinity {
 
     fn needs(&self) -> &[Column] {
         &[Column::GroupMembers]
-    }
-
-    fn weigh(
-        &self,
-        request: &RequestView<'_>,
-        hosts: &HostBatch<'_>,
-        out: &mut [f64],
-    ) -> Result<(), WeigherError> {
-        match request.group_policy {
-            Some(GroupPolicy::SoftAffinity) => {
-                columns::map(hosts, Column::GroupMembers, out, |members| members)
-            }
-            _ => columns::map(hosts, Column::GroupMembers, out, |_| 0.0),
-        }
     }
 
     fn form(&self, request: &RequestView<'_>) -> WeigherForm {

@@ -12,9 +12,8 @@
 //! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAntiAffinityWeigher`, no
 //! bounds).
 
-use crate::columns;
 use ebbtide_model::GroupPolicy;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
+use ebbtide_weigher_api::{Column, RequestView, Weigher, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,20 +34,6 @@ impl Weigher for SoftAntiAffinity {
 
     fn needs(&self) -> &[Column] {
         &[Column::GroupMembers]
-    }
-
-    fn weigh(
-        &self,
-        request: &RequestView<'_>,
-        hosts: &HostBatch<'_>,
-        out: &mut [f64],
-    ) -> Result<(), WeigherError> {
-        match request.group_policy {
-            Some(GroupPolicy::SoftAntiAffinity) => {
-                columns::map(hosts, Column::GroupMembers, out, columns::negated)
-            }
-            _ => columns::map(hosts, Column::GroupMembers, out, |_| 0.0),
-        }
     }
 
     fn form(&self, request: &RequestView<'_>) -> WeigherForm {

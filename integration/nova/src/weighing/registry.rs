@@ -72,17 +72,17 @@ pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
             o.soft_anti_affinity_weight_multiplier,
         ),
         BUILD_FAILURE => (
-            Arc::new(builtin::build_failure::BuildFailure),
+            Arc::new(builtin::columns::BUILD_FAILURE),
             o.build_failure_weight_multiplier,
         ),
-        "CPUWeigher" => (Arc::new(builtin::cpu::Cpu), o.cpu_weight_multiplier),
+        "CPUWeigher" => (Arc::new(builtin::columns::CPU), o.cpu_weight_multiplier),
         "CrossCellWeigher" => (
-            Arc::new(builtin::cross_cell_move::CrossCellMove),
+            Arc::new(builtin::columns::CROSS_CELL_MOVE),
             o.cross_cell_move_weight_multiplier,
         ),
-        "DiskWeigher" => (Arc::new(builtin::disk::Disk), o.disk_weight_multiplier),
+        "DiskWeigher" => (Arc::new(builtin::columns::DISK), o.disk_weight_multiplier),
         "HypervisorVersionWeigher" => (
-            Arc::new(builtin::hypervisor_version::HypervisorVersion),
+            Arc::new(builtin::columns::HYPERVISOR_VERSION),
             o.hypervisor_version_weight_multiplier,
         ),
         IMAGE_PROPERTIES => (
@@ -91,7 +91,10 @@ pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
             )),
             o.image_props_weight_multiplier,
         ),
-        "IoOpsWeigher" => (Arc::new(builtin::io_ops::IoOps), o.io_ops_weight_multiplier),
+        "IoOpsWeigher" => (
+            Arc::new(builtin::columns::IO_OPS),
+            o.io_ops_weight_multiplier,
+        ),
         METRICS => (
             Arc::new(builtin::metrics::Metrics::new(
                 o.metrics_weight_setting.clone(),
@@ -101,11 +104,11 @@ pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
             o.metrics_weight_multiplier,
         ),
         "NumInstancesWeigher" => (
-            Arc::new(builtin::num_instances::NumInstances),
+            Arc::new(builtin::columns::NUM_INSTANCES),
             o.num_instances_weight_multiplier,
         ),
         "PCIWeigher" => (Arc::new(builtin::pci::Pci), o.pci_weight_multiplier),
-        "RAMWeigher" => (Arc::new(builtin::ram::Ram), o.ram_weight_multiplier),
+        "RAMWeigher" => (Arc::new(builtin::columns::RAM), o.ram_weight_multiplier),
         _ => return None,
     };
     Some(NovaWeigher {

@@ -1,6 +1,6 @@
 //! Decorators pass on everything that a weigher or a cost module says of itself. Clippy's
-//! `missing_trait_methods` finds a method that a decorator forgets; these tests find one that it
-//! passes on wrongly.
+//! `missing_trait_methods` finds a method that `WeigherDecorator` or the decorator of a cost module
+//! forgets; these tests find one that is passed on wrongly.
 
 use crate::Health;
 use crate::absent::Absent;

@@ -7,9 +7,7 @@ use crate::watched::{WatchedCostModule, WatchedWeigher};
 use crate::{Health, PluginConfig, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
-use ebbtide_weigher_api::{
-    Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
-};
+use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherDecorator, WeigherError};
 use std::sync::{Arc, OnceLock};
 
 /// Weighers of their own, and how those are reached that were away.
@@ -105,45 +103,9 @@ impl PluginSet {
 /// A weigher whose failures count as silence. They are counted and logged.
 pub(crate) struct Forgiven(pub(crate) Arc<dyn Weigher>);
 
-#[warn(
-    clippy::missing_trait_methods,
-    reason = "what a decorator forgets comes from the trait's defaults and not from the weigher"
-)]
-impl Weigher for Forgiven {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn multiplier_key(&self) -> &str {
-        self.0.multiplier_key()
-    }
-
-    fn default_multiplier(&self) -> f64 {
-        self.0.default_multiplier()
-    }
-
-    fn multiplier_sign(&self) -> f64 {
-        self.0.multiplier_sign()
-    }
-
-    fn needs(&self) -> &[Column] {
-        self.0.needs()
-    }
-
-    fn facts(&self) -> &[Fact] {
-        self.0.facts()
-    }
-
-    fn needs_preemptibles(&self) -> bool {
-        self.0.needs_preemptibles()
-    }
-
-    fn bounds(&self) -> Bounds {
-        self.0.bounds()
-    }
-
-    fn form(&self, request: &RequestView<'_>) -> WeigherForm {
-        self.0.form(request)
+impl WeigherDecorator for Forgiven {
+    fn inner(&self) -> &dyn Weigher {
+        self.0.as_ref()
     }
 
     fn weigh(

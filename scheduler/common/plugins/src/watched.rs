@@ -3,7 +3,7 @@
 use crate::Health;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
 use ebbtide_weigher_api::{
-    Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+    Fact, HostBatch, RequestView, Weigher, WeigherDecorator, WeigherError, WeigherForm,
 };
 use std::sync::Arc;
 
@@ -13,41 +13,9 @@ pub(crate) struct WatchedWeigher {
     pub(crate) health: Arc<Health>,
 }
 
-#[warn(
-    clippy::missing_trait_methods,
-    reason = "what a decorator forgets comes from the trait's defaults and not from the weigher"
-)]
-impl Weigher for WatchedWeigher {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn multiplier_key(&self) -> &str {
-        self.inner.multiplier_key()
-    }
-
-    fn default_multiplier(&self) -> f64 {
-        self.inner.default_multiplier()
-    }
-
-    fn multiplier_sign(&self) -> f64 {
-        self.inner.multiplier_sign()
-    }
-
-    fn needs(&self) -> &[Column] {
-        self.inner.needs()
-    }
-
-    fn facts(&self) -> &[Fact] {
-        self.inner.facts()
-    }
-
-    fn needs_preemptibles(&self) -> bool {
-        self.inner.needs_preemptibles()
-    }
-
-    fn bounds(&self) -> Bounds {
-        self.inner.bounds()
+impl WeigherDecorator for WatchedWeigher {
+    fn inner(&self) -> &dyn Weigher {
+        self.inner.as_ref()
     }
 
     /// Unknown, whatever the plugin says: with a known form it would not be called, and failures
