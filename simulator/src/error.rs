@@ -52,9 +52,6 @@ pub enum SimError {
     /// The engine refused.
     #[error("the engine refused: {0}")]
     Engine(#[from] EngineError),
-    /// A plot could not be drawn.
-    #[error("cannot draw the plot: {0}")]
-    Plot(String),
     /// A report file could not be written.
     #[error("cannot write {}: {problem}", path.display())]
     Write {
@@ -77,7 +74,6 @@ impl SimError {
             Self::OtherTrace(_) => "EB-SIM-005",
             Self::Option(_) => "EB-SIM-006",
             Self::Engine(error) => error.code(),
-            Self::Plot(_) => "EB-SIM-007",
             Self::Write { .. } => "EB-SIM-008",
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed
 //! against the engine alone ([`offline`]), or by the `ebbtide` command against a running region.
-//! Both fill the same [`Report`], which is written as JSON and as a plot of both states h_f and h_n
-//! over time. [`RecordedPlacements`] holds another scheduler's answers to the same trace, for
+//! Both fill the same [`Report`], which is written as JSON and, by the command, as a chart of both
+//! states h_f and h_n over time. [`RecordedPlacements`] holds another scheduler's answers to the same trace, for
 //! comparison.
 //!
 //! Nothing here reads a clock: trace time comes from the trace, real time from a closure.
@@ -13,7 +13,6 @@ mod file;
 mod latency;
 mod lives;
 pub mod offline;
-mod plot;
 mod recorded;
 mod report;
 mod share;
@@ -23,7 +22,6 @@ pub use error::SimError;
 pub use file::read as read_file;
 pub use latency::{Latencies, LatencySummary};
 pub use lives::{Ended, Lived, Lives};
-pub use plot::utilisation_svg;
 pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};
 pub use report::{ClassSample, Report, Sample, Sampling};
 pub use share::PreemptibleShare;

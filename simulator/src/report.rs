@@ -1,10 +1,10 @@
-//! What came of a replay: counts, latencies, both states over time. Written as JSON and as a plot.
+//! What came of a replay: counts, latencies, both states over time. Written as JSON and as a chart.
 
-use crate::{Comparison, Irregularities, LatencySummary, Lives, SimError, plot};
+use crate::{Comparison, Irregularities, LatencySummary, Lives, SimError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Default number of samples of a replay. A plot has not many more pixels.
+/// Default number of samples of a replay. A chart has not many more pixels.
 const DEFAULT_SAMPLES: f64 = 400.0;
 
 /// When to look at the region, in trace time.
@@ -133,12 +133,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Writes `report.json`, `utilisation.svg` and, if lives are known, `lifetimes.csv` into a
-    /// directory, which is made if it is not there. Answers with the files.
+    /// Writes `report.json`, `utilisation.svg` (the chart of the samples) and, if lives are known,
+    /// `lifetimes.csv` into a directory, which is made if it is not there. Answers with the files.
     ///
     /// # Errors
-    /// [`SimError::Write`], [`SimError::Plot`].
-    pub fn write(&self, directory: &Path) -> Result<Vec<PathBuf>, SimError> {
+    /// [`SimError::Write`].
+    pub fn write(&self, directory: &Path, chart: String) -> Result<Vec<PathBuf>, SimError> {
         let wrong = |path: &Path, problem: String| SimError::Write {
             path: path.to_path_buf(),
             problem,
@@ -146,9 +146,8 @@ impl Report {
         std::fs::create_dir_all(directory).map_err(|e| wrong(directory, e.to_string()))?;
         let json =
             serde_json::to_string_pretty(self).map_err(|e| wrong(directory, e.to_string()))?;
-        let svg = plot::utilisation_svg(&self.title(), &self.samples)?;
         let mut files = Vec::new();
-        let mut texts = vec![("report.json", json + "\n"), ("utilisation.svg", svg)];
+        let mut texts = vec![("report.json", json + "\n"), ("utilisation.svg", chart)];
         texts.extend(
             self.lives
                 .iter()
@@ -162,7 +161,9 @@ impl Report {
         Ok(files)
     }
 
-    fn title(&self) -> String {
+    /// The result in one line.
+    #[must_use]
+    pub fn title(&self) -> String {
         let file = Path::new(&self.trace)
             .file_name()
             .map(std::ffi::OsStr::to_string_lossy);

@@ -143,6 +143,7 @@ impl Points {
 pub struct Bars {
     pub(crate) name: String,
     pub(crate) bars: Vec<(f64, f64)>,
+    pub(crate) labels: Vec<String>,
     pub(crate) colour: Option<Colour>,
     pub(crate) width: f64,
 }
@@ -154,9 +155,18 @@ impl Bars {
         Self {
             name: name.into(),
             bars,
+            labels: Vec::new(),
             colour: None,
             width: 0.8,
         }
+    }
+
+    /// The same with a text above each bar, usually its value. The y axis should reach a tenth
+    /// beyond the highest bar.
+    #[must_use]
+    pub fn labels(mut self, labels: Vec<String>) -> Self {
+        self.labels = labels;
+        self
     }
 
     /// The same where all bars at one x together are `width` wide, in units of the x axis; 0.8 if
@@ -175,12 +185,13 @@ impl Bars {
     }
 }
 
-/// A shaded area between two lines: confidence intervals, availability.
+/// A shaded area between two lines: confidence intervals, availability, shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Band {
     pub(crate) name: String,
     pub(crate) edges: Vec<(f64, f64, f64)>,
     pub(crate) colour: Option<Colour>,
+    pub(crate) solid: bool,
 }
 
 impl Band {
@@ -191,7 +202,15 @@ impl Band {
             name: name.into(),
             edges,
             colour: None,
+            solid: false,
         }
+    }
+
+    /// The same in its full colour: shares of a whole, one on top of the other.
+    #[must_use]
+    pub fn solid(mut self) -> Self {
+        self.solid = true;
+        self
     }
 
     /// The same in this colour.

@@ -30,9 +30,6 @@ pub enum BenchError {
     /// The program that measures the service could not be run, or failed.
     #[error("cannot measure the service: {0}")]
     Service(String),
-    /// A plot could not be drawn.
-    #[error("cannot draw the plot: {0}")]
-    Plot(String),
     /// A file could not be written.
     #[error("cannot write {}: {problem}", path.display())]
     Write {
@@ -54,7 +51,6 @@ impl BenchError {
             Self::Service(_) => "EB-BENCH-005",
             Self::Read { .. } => "EB-BENCH-006",
             Self::Nova(_) => "EB-BENCH-007",
-            Self::Plot(_) => "EB-BENCH-002",
             Self::Write { .. } => "EB-BENCH-003",
         }
     }
@@ -75,7 +71,7 @@ impl BenchError {
             Self::Read { .. } => Some(
                 "inputs and answers lie in integration/nova/bench; bench_nova.py in integration/nova/oracle makes them".to_owned(),
             ),
-            Self::Nova(_) | Self::Engine(_) | Self::Plot(_) => None,
+            Self::Nova(_) | Self::Engine(_) => None,
         }
     }
 }

@@ -22,7 +22,6 @@ pub mod figure2;
 pub mod machine;
 pub mod memory;
 pub mod nova;
-pub mod plot;
 pub mod preempt;
 pub mod progress;
 pub mod request;

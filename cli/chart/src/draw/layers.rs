@@ -16,6 +16,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Ticked>>;
 type Axes<'a> = (&'a Settled, &'a Settled);
 
+/// The size of the texts above bars, which are narrow.
+const SIZE_BAR: u32 = 11;
+
 /// How much of its row a rectangle of a Gantt chart fills.
 const ROW: f64 = 0.72;
 
@@ -206,6 +209,17 @@ fn bars(
         });
     let drawn: Vec<_> = drawn.collect();
     chart.draw_series(drawn).map_err(gave_up)?;
+    let area = pixels(chart);
+    let style = (FONT, SIZE_BAR).into_font().color(&BLACK);
+    let style = style.pos(Pos::new(HPos::Center, VPos::Bottom));
+    for (bar, label) in bars.bars.iter().zip(&bars.labels) {
+        let top = (bar.0 + shift + each / 2.0, bar.1.max(0.0));
+        if seen(top, x, y) {
+            let (middle, edge) = pixel(chart, top);
+            let text = Text::new(label.clone(), (middle, edge - 3), style.clone());
+            area.draw(&text).map_err(gave_up)?;
+        }
+    }
     Ok(())
 }
 
@@ -229,7 +243,8 @@ fn band(
     let along = edges.iter().map(|(at, low, _)| (*at, *low));
     let back = edges.iter().rev().map(|(at, _, high)| (*at, *high));
     let corners: Vec<(f64, f64)> = along.chain(back).collect();
-    let area = Polygon::new(corners, rgb(colour).mix(BAND).filled());
+    let share = if band.solid { 1.0 } else { BAND };
+    let area = Polygon::new(corners, rgb(colour).mix(share).filled());
     chart.draw_series(std::iter::once(area)).map_err(gave_up)?;
     Ok(())
 }

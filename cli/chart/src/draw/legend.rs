@@ -15,6 +15,7 @@ const SAMPLE: i32 = 24;
 /// One entry with its place.
 struct Entry<'a> {
     at: (i32, i32),
+    name: String,
     layer: &'a Layer,
     colour: Colour,
 }
@@ -38,12 +39,14 @@ impl<'a> Legend<'a> {
             if layer.name().is_empty() || known {
                 continue;
             }
-            let wide = SAMPLE + 6 + text_width(layer.name(), SIZE_TEXT) as i32 + 18;
+            let name = shortened(layer.name(), right - left - SAMPLE - 6);
+            let wide = SAMPLE + 6 + text_width(&name, SIZE_TEXT) as i32 + 18;
             if x + wide > right && x > left {
                 (x, line) = (left, line + 1);
             }
             entries.push(Entry {
                 at: (x, line * LINE),
+                name,
                 layer,
                 colour: *colour,
             });
@@ -71,15 +74,29 @@ impl<'a> Legend<'a> {
             let (x, y) = (entry.at.0, entry.at.1 + top);
             sample(area, entry, (x, y + LINE / 2))?;
             let style = (FONT, SIZE_TEXT).into_font().color(&BLACK);
-            let words = Text::new(
-                entry.layer.name().to_owned(),
-                (x + SAMPLE + 6, y + 3),
-                style,
-            );
+            let words = Text::new(entry.name.clone(), (x + SAMPLE + 6, y + 3), style);
             area.draw(&words).map_err(gave_up)?;
         }
         Ok(())
     }
+}
+
+/// The name, or its beginning if it is wider than `width` pixels.
+fn shortened(name: &str, width: i32) -> String {
+    let width = u32::try_from(width).unwrap_or(0);
+    if text_width(name, SIZE_TEXT) <= width {
+        return name.to_owned();
+    }
+    let mut short = String::from("…");
+    for letter in name.chars() {
+        let end = short.len() - '…'.len_utf8();
+        short.insert(end, letter);
+        if text_width(&short, SIZE_TEXT) > width {
+            short.remove(end);
+            break;
+        }
+    }
+    short
 }
 
 /// What the layer looks like, in small, around the middle `y`.
@@ -104,11 +121,11 @@ fn sample(
             Ok(())
         }
         Layer::Points(points) => mark(area, (x + SAMPLE / 2, y), points.shape, 4, colour),
-        Layer::Band(_) => block(colour.mix(BAND).filled()).map_err(gave_up),
+        Layer::Band(band) if !band.solid => block(colour.mix(BAND).filled()).map_err(gave_up),
         Layer::Rows(row) if row.spans.iter().all(|(_, span)| span.hollow) => {
             block(colour.stroke_width(2)).map_err(gave_up)
         }
-        Layer::Bars(_) | Layer::Rows(_) => block(colour.filled()).map_err(gave_up),
+        Layer::Band(_) | Layer::Bars(_) | Layer::Rows(_) => block(colour.filled()).map_err(gave_up),
         Layer::Rule(_) => Ok(()),
     }
 }

@@ -12,8 +12,9 @@ use plotters::prelude::*;
 
 /// The font of all texts. It is a generic name, so every viewer has such a font.
 const FONT: &str = "sans-serif";
-/// The height of the figure's title, pixels.
+/// The height of the figure's title, and of each line of it after the first, pixels.
 const TITLE: u32 = 34;
+const TITLE_LINE: u32 = 24;
 /// Size of a figure's title, of a panel's title, of everything else.
 const SIZE_TITLE: u32 = 20;
 const SIZE_PANEL: u32 = 16;
@@ -45,18 +46,25 @@ pub(crate) fn figure(figure: &Figure) -> Result<String, ChartError> {
     let rows: Vec<&[crate::Panel]> = figure.panels.chunks(columns).collect();
     let heights: Vec<u32> = rows
         .iter()
-        .map(|row| row.iter().map(|panel| panel.height).max().unwrap_or(0))
+        .map(|row| {
+            let heights = row.iter().map(|panel| panel::height(panel, figure.width));
+            heights.max().unwrap_or(0)
+        })
         .collect();
-    let head = if figure.title.is_empty() { 0 } else { TITLE };
     let width = figure.width * u32::try_from(columns).unwrap_or(1);
+    let title = title_lines(&figure.title, width);
+    let head = match u32::try_from(title.len()).unwrap_or(0) {
+        0 => 0,
+        lines => TITLE + (lines - 1) * TITLE_LINE,
+    };
     let height = head + heights.iter().sum::<u32>();
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         root.fill(&WHITE).map_err(gave_up)?;
-        if head > 0 {
-            let style = (FONT, SIZE_TITLE).into_font().color(&BLACK);
-            root.draw(&Text::new(figure.title.clone(), (12, 9), style))
+        let style = (FONT, SIZE_TITLE).into_font().color(&BLACK);
+        for (line, top) in title.iter().zip((9..).step_by(TITLE_LINE as usize)) {
+            root.draw(&Text::new(line.clone(), (12, top), style.clone()))
                 .map_err(gave_up)?;
         }
         // Panels below one another begin at the same place, so that a moment stands below itself.
@@ -81,6 +89,22 @@ pub(crate) fn figure(figure: &Figure) -> Result<String, ChartError> {
     }
     let svg = with_words(&svg, figure);
     Ok(ebbtide_model::names::shown_lines(&svg).into_owned())
+}
+
+/// The title in lines that a figure of `width` pixels has room for, broken between words.
+fn title_lines(title: &str, width: u32) -> Vec<String> {
+    let room = width.saturating_sub(24);
+    let mut lines: Vec<String> = Vec::new();
+    for word in title.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), SIZE_TITLE) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The SVG with its title and description for screen readers, which plotters does not write.

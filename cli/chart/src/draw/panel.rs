@@ -26,6 +26,16 @@ pub(super) fn left(panel: &Panel, size: (u32, u32)) -> Result<u32, ChartError> {
     Ok(34 + widest(&y, ticks).min(size.0 / 3))
 }
 
+/// Least height of the plot with its x axis, pixels: a panel grows beyond its given height where a
+/// legend of many lines would leave less.
+const LEAST_BODY: u32 = 82;
+
+/// The height of the panel, `width` pixels wide.
+pub(super) fn height(panel: &Panel, width: u32) -> u32 {
+    let legend = Legend::new(&panel.coloured(), width);
+    panel.height.max(head(panel) + legend.height() + LEAST_BODY)
+}
+
 /// Pixels above the legend.
 fn head(panel: &Panel) -> u32 {
     if panel.title.is_empty() { 6 } else { 28 }

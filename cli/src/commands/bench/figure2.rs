@@ -1,5 +1,6 @@
 //! `ebbtide bench figure2`.
 
+use super::chart;
 use super::report::{Shown, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
@@ -7,7 +8,7 @@ use crate::output::{Cell, Listing, number, text};
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
 use ebbtide_bench::figure2::{Figure2Options, Figure2Row, Kind, Scenario, run as measure};
-use ebbtide_bench::plot::{Bars, bars_svg};
+use ebbtide_chart::Panel;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -66,13 +67,9 @@ pub(super) fn run(context: &mut Context, args: Figure2Args) -> Result<(), CliErr
     }
     show(context, &rows)?;
     if let Some(path) = &args.svg {
-        let charts: Vec<Bars> = args
-            .hosts
-            .iter()
-            .map(|&hosts| chart(hosts, &rows))
-            .collect();
+        let panels = args.hosts.iter().map(|&hosts| panel(hosts, &rows));
         let title = format!("{} requests: time of each (median)", args.requests);
-        write(context, path, &bars_svg(&title, &charts)?)?;
+        write(context, path, &chart::figure(&title, panels.collect()))?;
     }
     let unlike = |row: &&Figure2Row| {
         let cannot = row.scheduler == Kind::Plain && row.scenario == Scenario::SaturatedNormal;
@@ -133,21 +130,16 @@ fn show(context: &mut Context, rows: &[Figure2Row]) -> Result<(), CliError> {
     Ok(())
 }
 
-fn chart(hosts: u32, rows: &[Figure2Row]) -> Bars {
+fn panel(hosts: u32, rows: &[Figure2Row]) -> Panel {
     let of = |scenario: Scenario, kind: Kind| {
         rows.iter()
             .find(|row| (row.hosts, row.scenario, row.scheduler) == (hosts, scenario, kind))
             .map_or(0.0, |row| row.latency.p50_us)
     };
-    Bars {
-        caption: format!("{hosts} hosts"),
-        y: "µs a request".to_owned(),
-        labels: Kind::ALL.map(|kind| kind.as_str().to_owned()).to_vec(),
-        groups: Scenario::ALL
-            .map(|scenario| {
-                let values = Kind::ALL.map(|kind| of(scenario, kind)).to_vec();
-                (scenario.as_str().to_owned(), values)
-            })
-            .to_vec(),
-    }
+    let series = Kind::ALL.map(|kind| {
+        let values = Scenario::ALL.map(|scenario| of(scenario, kind));
+        (kind.as_str(), values.to_vec())
+    });
+    let groups = Scenario::ALL.map(Scenario::as_str);
+    chart::bars(&format!("{hosts} hosts"), groups, &series)
 }

@@ -4,6 +4,7 @@
 //! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are
 //! options, tables and JSON.
 
+mod chart;
 mod evacuate;
 mod figure2;
 mod memory;

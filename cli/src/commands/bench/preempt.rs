@@ -1,5 +1,6 @@
 //! `ebbtide bench preempt`.
 
+use super::chart;
 use super::report::{Shown, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
@@ -7,8 +8,8 @@ use crate::output::{Cell, Listing, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
-use ebbtide_bench::plot::{Panel, Series, growth_svg};
 use ebbtide_bench::preempt::{PreemptOptions, PreemptReport, run as measure};
+use ebbtide_chart::Figure;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -78,7 +79,7 @@ pub(super) fn run(context: &mut Context, args: PreemptArgs) -> Result<(), CliErr
     }
     show(context, &rows)?;
     if let Some(path) = &args.svg {
-        write(context, path, &plot(&rows)?)?;
+        write(context, path, &figure(&rows))?;
     }
     match rows.iter().find(|row| !row.exact) {
         None => Ok(()),
@@ -145,7 +146,7 @@ fn show(context: &mut Context, rows: &[PreemptReport]) -> Result<(), CliError> {
 }
 
 /// One panel over the hosts, one over the preemptibles of a host.
-fn plot(rows: &[PreemptReport]) -> Result<String, CliError> {
+fn figure(rows: &[PreemptReport]) -> Figure {
     let over = |x: fn(&PreemptReport) -> u32, by: fn(&PreemptReport) -> u32, word: &str| {
         let mut series: BTreeMap<(u32, &str), Vec<(f64, f64)>> = BTreeMap::new();
         for row in rows {
@@ -159,32 +160,20 @@ fn plot(rows: &[PreemptReport]) -> Result<String, CliError> {
         }
         series
             .into_iter()
-            .map(|((count, name), points)| Series {
-                label: format!("{count} {word}, {name}"),
-                points,
-            })
+            .map(|((count, name), points)| (format!("{count} {word}, {name}"), points))
             .collect::<Vec<_>>()
     };
     let (hosts, each) = (
         |r: &PreemptReport| r.hosts,
         |r: &PreemptReport| r.preemptibles,
     );
-    let panels = [
-        Panel {
-            caption: "over hosts".to_owned(),
-            x: "hosts".to_owned(),
-            y: "µs a decision".to_owned(),
-            series: over(hosts, each, "a host"),
-        },
-        Panel {
-            caption: "over preemptible instances a host".to_owned(),
-            x: "preemptible instances a host".to_owned(),
-            y: "µs a decision".to_owned(),
-            series: over(each, hosts, "hosts"),
-        },
+    let x = "preemptible instances a host";
+    let panels = vec![
+        chart::growth("over hosts", "hosts", over(hosts, each, "a host")),
+        chart::growth(&format!("over {x}"), x, over(each, hosts, "hosts")),
     ];
-    Ok(growth_svg(
+    chart::figure(
         "Requests that preempt: the cheapest victims over all hosts",
-        &panels,
-    )?)
+        panels,
+    )
 }

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
 use ebbtide_bench::{BenchError, Machine, Progress};
-use ebbtide_runtime::clock;
+use ebbtide_chart::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::path::Path;
@@ -95,8 +95,9 @@ pub(super) fn rows_json(rows: &[impl Serialize], machine: &Machine) -> Result<Js
     Ok(all.with("machine", json_of_machine))
 }
 
-/// Writes a plot.
-pub(super) fn write(context: &mut Context, path: &Path, svg: &str) -> Result<(), CliError> {
+/// Draws a figure into a file and says so.
+pub(super) fn write(context: &mut Context, path: &Path, figure: &Figure) -> Result<(), CliError> {
+    let svg = figure.svg()?;
     std::fs::write(path, svg).map_err(|error| BenchError::Write {
         path: path.to_owned(),
         problem: error.to_string(),

@@ -1,13 +1,14 @@
 //! `ebbtide bench request`.
 
+use super::chart;
 use super::report::{Shown, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
 use crate::output::{Cell, Listing, number};
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
-use ebbtide_bench::plot::{Panel, Series, growth_svg};
 use ebbtide_bench::request::{RequestOptions, RequestReport, run as measure};
+use ebbtide_chart::Figure;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -60,7 +61,7 @@ pub(super) fn run(context: &mut Context, args: RequestArgs) -> Result<(), CliErr
     }
     show(context, &rows)?;
     if let Some(path) = &args.svg {
-        write(context, path, &plot(&rows)?)?;
+        write(context, path, &figure(&rows))?;
     }
     match rows.iter().find(|row| row.placed_with_room < row.requests) {
         None => Ok(()),
@@ -112,27 +113,20 @@ fn show(context: &mut Context, rows: &[RequestReport]) -> Result<(), CliError> {
     Ok(())
 }
 
-fn plot(rows: &[RequestReport]) -> Result<String, CliError> {
+fn figure(rows: &[RequestReport]) -> Figure {
     let line = |label: &str, value: fn(&RequestReport) -> f64| {
         let mut points: Vec<(f64, f64)> = rows
             .iter()
             .map(|r| (f64::from(r.hosts), value(r)))
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series {
-            label: label.to_owned(),
-            points,
-        }
+        (label.to_owned(), points)
     };
-    let panel = Panel {
-        caption: "over hosts".to_owned(),
-        x: "hosts".to_owned(),
-        y: "µs a decision".to_owned(),
-        series: vec![
-            line("p50", |r| r.latency.p50_us),
-            line("p99", |r| r.latency.p99_us),
-            line("reading the columns once", |r| r.read_once_us),
-        ],
-    };
-    Ok(growth_svg("Ordinary requests", &[panel])?)
+    let lines = [
+        line("p50", |r| r.latency.p50_us),
+        line("p99", |r| r.latency.p99_us),
+        line("reading the columns once", |r| r.read_once_us),
+    ];
+    let panel = chart::growth("over hosts", "hosts", lines);
+    chart::figure("Ordinary requests", vec![panel])
 }

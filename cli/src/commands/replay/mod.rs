@@ -5,6 +5,7 @@
 //! - `setup` checks the region and makes the flavors; `offline` does all of it without a region;
 //! - `progress` draws, `shown` says what came of it.
 
+mod chart;
 mod offline;
 mod online;
 pub(super) mod progress;

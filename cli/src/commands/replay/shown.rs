@@ -1,6 +1,6 @@
 //! What came of it, in the format asked for.
 
-use super::Job;
+use super::{Job, chart};
 use crate::Context;
 use crate::errors::CliError;
 use crate::output::{Cell, Format, number, text};
@@ -10,7 +10,8 @@ use ebbtide_simulator::Report;
 /// Writes the report's files, and prints it.
 pub(super) fn print(context: &mut Context, job: &Job, report: &Report) -> Result<(), CliError> {
     if let Some(directory) = &job.args.report {
-        for file in report.write(directory)? {
+        let chart = chart::figure(&report.title(), &report.samples).svg()?;
+        for file in report.write(directory, chart)? {
             context.output.say(&format!("wrote {}", file.display()));
         }
     }
