@@ -1,12 +1,12 @@
 //! One look: what is seen, and what is wrong with the cluster's configuration.
 
 use crate::diary;
-use crate::power::now;
 use crate::region::Cloud;
 use ebbtide_burst::slurm::Node;
 use ebbtide_burst::{BurstError, Manager, Settings, World};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
+use ebbtide_runtime::clock::unix_millis;
 
 /// What `scontrol show config` has to say, and why.
 const NEEDED: [(&str, &str, &str); 3] = [
@@ -65,14 +65,14 @@ pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliErr
     }
     let cloud = Cloud::connect(settings).await?;
     let instances = cloud.instances().await?;
-    let budget = diary::within_budget(settings, &diary::read(settings)?, now());
+    let budget = diary::within_budget(settings, &diary::read(settings)?, unix_millis());
     let world = World {
         nodes: &nodes,
         jobs: &jobs,
         instances: &instances,
         budget_used_up: budget.is_err(),
     };
-    let heard = Manager::new(settings)?.look(now(), &world)?;
+    let heard = Manager::new(settings)?.look(unix_millis(), &world)?;
     say!(
         "nodes:      {} of the cloud, {} that stay",
         names.len(),

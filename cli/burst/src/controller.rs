@@ -1,11 +1,11 @@
 //! The loop: look at Slurm and the region, write down what is new, do what the manager says.
 
 use crate::diary::{self, Diary};
-use crate::power::now;
 use crate::region::Cloud;
 use ebbtide_burst::{Action, BurstError, Event, Fact, Instance, Manager, RESTING, Settings, World};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
+use ebbtide_runtime::clock::unix_millis;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,7 +66,7 @@ impl Controller {
     async fn look(&mut self) -> Result<(), CliError> {
         let nodes = self.slurm.nodes().await?;
         let jobs = self.slurm.jobs().await?;
-        let at = now();
+        let at = unix_millis();
         let ours = self.settings.nodes()?;
         if !self.began {
             let stays = nodes.iter().filter(|node| !ours.contains(&node.name));
@@ -266,7 +266,10 @@ impl Controller {
             code: error.code().to_owned(),
             words: error.to_string(),
         };
-        self.diary.note(&Fact { at: now(), event })
+        self.diary.note(&Fact {
+            at: unix_millis(),
+            event,
+        })
     }
 
     /// The same for what lasts: once, until it is well again everywhere.

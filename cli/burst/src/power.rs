@@ -8,12 +8,7 @@ use ebbtide_burst::slurm::hosts;
 use ebbtide_burst::{BurstError, Settings};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
-use ebbtide_runtime::clock;
-
-/// Now, milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    clock::unix_millis()
-}
+use ebbtide_runtime::clock::unix_millis;
 
 /// The nodes of a list, all of which have to be ours.
 fn ours(settings: &Settings, list: &str) -> Result<Vec<String>, BurstError> {
@@ -73,7 +68,7 @@ fn words(error: &CliError) -> String {
 }
 
 async fn begin(settings: &Settings) -> Result<Cloud, CliError> {
-    diary::within_budget(settings, &diary::read(settings)?, now())?;
+    diary::within_budget(settings, &diary::read(settings)?, unix_millis())?;
     Cloud::connect(settings).await
 }
 

@@ -114,7 +114,7 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
             file,
         } => {
             let path = file.file;
-            let now = now();
+            let now = clock::now();
             let expires_at = days.map(|days| now.plus(Seconds(days * 86_400)));
             let (token, row) = TokenFile::change(&path, |tokens| {
                 let token = tokens.create(&name, role.into(), of_project, now, expires_at)?;
@@ -163,11 +163,6 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
             Ok(())
         }
     }
-}
-
-fn now() -> Timestamp {
-    let millis = clock::unix_millis();
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 fn fields(row: &TokenRow) -> Vec<(&'static str, Cell)> {

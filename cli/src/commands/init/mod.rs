@@ -14,7 +14,6 @@ use certificates::Authority;
 use clap::Args;
 use ebbtide_access::{Role, TokenFile};
 use ebbtide_bus::{BrokerUrl, Definitions, Login, QueuePrefix};
-use ebbtide_model::Timestamp;
 use ebbtide_model::names::check_host_name;
 use ebbtide_runtime::{clock, ids};
 use files::Directory;
@@ -172,8 +171,7 @@ fn scheduler_identity(
         directory.kept("operator/token");
     } else {
         let file = directory.path("scheduler/tokens.toml");
-        let now = clock::unix_millis();
-        let now = Timestamp::from_millis(i64::try_from(now).unwrap_or(i64::MAX));
+        let now = clock::now();
         let token = TokenFile::change(&file, |tokens| {
             tokens.create("operator", Role::Operator, Vec::new(), now, None)
         })?;

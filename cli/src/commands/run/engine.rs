@@ -1,7 +1,6 @@
 //! Executes a job: passes events to the state machine and carries out its actions.
 
 use super::fault::RunFault;
-use super::guest::millis_now;
 use super::method::{CANNOT_RESTORE, Env, Method, Saver, reason};
 use super::place::{News, Place};
 use super::state::{StateDir, Stored};
@@ -269,7 +268,7 @@ impl<'a> Engine<'a> {
                 Some(Event::Instance { age })
             }
             News::Notice { deadline, words } => {
-                let left = u64::try_from(deadline - millis_now()).unwrap_or(0);
+                let left = u64::try_from(deadline - clock::unix_millis()).unwrap_or(0);
                 let now = self.now();
                 self.job.account(now);
                 self.say(&format!(

@@ -1,6 +1,5 @@
 //! Preemptible servers of an Ebbtide region, watched through its API from outside the servers.
 
-use super::guest::millis_now;
 use super::place::{News, Rounds};
 use crate::client::Region;
 use crate::errors::CliError;
@@ -8,7 +7,8 @@ use crate::resolve;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use ebbtide_run::Span;
-use ebbtide_runtime::ids;
+use ebbtide_runtime::task::{self, Task};
+use ebbtide_runtime::{clock, ids};
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -59,7 +59,7 @@ pub(super) struct Fleet {
     /// deleted.
     refused: Option<String>,
     /// The pending request. It runs in its own task, so that a cancelled caller does not abort it.
-    creating: Option<(ebbtide_runtime::task::Task, Answered)>,
+    creating: Option<(Task, Answered)>,
     /// Whether the lack of a server was reported.
     waiting: bool,
     /// Number of polls before the next request.
@@ -261,7 +261,7 @@ impl Fleet {
         };
         let mut servers = self.region.servers.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
-        let asking = ebbtide_runtime::task::spawn("create", async move {
+        let asking = task::spawn("create", async move {
             let answer = servers.create_servers(create).await;
             // The receiver is dropped only together with this task.
             let _ = tell.send(answer.map(tonic::Response::into_inner));
@@ -328,7 +328,7 @@ impl Fleet {
         let launched = OffsetDateTime::parse(&server.launched_at, &Rfc3339).ok();
         let launched = launched.map(|at| at.unix_timestamp_nanos() / 1_000_000);
         let launched = launched.and_then(|at| i64::try_from(at).ok());
-        let age = launched.map_or(0, |at| millis_now().saturating_sub(at));
+        let age = launched.map_or(0, |at| clock::unix_millis().saturating_sub(at));
         let news = News::Here {
             age: Span(u64::try_from(age).unwrap_or(0)),
             env: vec![

@@ -145,7 +145,7 @@ impl Guest {
         if same {
             return None;
         }
-        let now = millis_now();
+        let now = clock::unix_millis();
         // An event that has begun has no time any more; its earlier time remains valid.
         let known = known.filter(|(known, _)| *known == id).map(|(_, at)| *at);
         let deadline = not_before.or(known).unwrap_or(now + UNSAID_GRACE_MILLIS);
@@ -181,9 +181,4 @@ pub(super) fn uptime() -> Span {
         .next()
         .and_then(|text| text.parse::<f64>().ok());
     Span::from_hours(seconds.unwrap_or(0.0) / 3600.0)
-}
-
-/// The time of day, milliseconds since 1970.
-pub(super) fn millis_now() -> i64 {
-    clock::unix_millis()
 }
