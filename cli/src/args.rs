@@ -158,13 +158,13 @@ pub struct Globals {
 
 /// Whose things to show.
 #[derive(Debug, Clone, Args)]
-pub struct Scope {
+pub struct ProjectScope {
     /// Those of all projects (for operators)
     #[arg(long)]
     pub all_projects: bool,
 }
 
-impl Scope {
+impl ProjectScope {
     /// The project to ask for; empty for all.
     #[must_use]
     pub fn project(&self, context: &Context) -> String {

@@ -18,21 +18,21 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How calls travel: each carries the token, if there is one.
-pub type Wire = InterceptedService<Channel, Bearer>;
+pub type RegionChannel = InterceptedService<Channel, Bearer>;
 
 /// A connected region. Cheap to clone: all clones share one connection.
 #[derive(Debug, Clone)]
 pub struct Region {
     /// What operators do.
-    pub admin: AdminClient<Wire>,
+    pub admin: AdminClient<RegionChannel>,
     /// What tenants do.
-    pub servers: ServersClient<Wire>,
+    pub servers: ServersClient<RegionChannel>,
     /// Deciding and watching.
-    pub scheduler: SchedulerClient<Wire>,
+    pub scheduler: SchedulerClient<RegionChannel>,
     /// How long instances lived.
-    pub market: MarketClient<Wire>,
+    pub market: MarketClient<RegionChannel>,
     /// Plugins, shadow reports, records.
-    pub plugins: PluginsClient<Wire>,
+    pub plugins: PluginsClient<RegionChannel>,
 }
 
 impl Region {

@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Column, Format, number, text};
+use crate::output::{Format, ListingColumn, TableCell, number, text};
 use crate::render::{Tone, number as decimal, optional, pairs, plural, relative, span_f64, yes};
 use ebbtide_proto::v1;
 
@@ -148,12 +148,12 @@ fn placements(context: &mut Context, placements: &[v1::Placement]) -> Result<(),
     ];
     let row = |p: &v1::Placement| {
         vec![
-            Cell::new(&p.server_id),
-            Cell::new(&p.host).tone(Tone::Strong),
+            TableCell::new(&p.server_id),
+            TableCell::new(&p.host).tone(Tone::Strong),
             if p.victims.is_empty() {
-                Cell::new("no server").tone(Tone::Good)
+                TableCell::new("no server").tone(Tone::Good)
             } else {
-                Cell::new(victims(&p.victims)).tone(Tone::Warn)
+                TableCell::new(victims(&p.victims)).tone(Tone::Warn)
             },
             yes(p.waits_for_room),
             optional(&p.alternates.join(", ")),
@@ -175,15 +175,15 @@ fn placements(context: &mut Context, placements: &[v1::Placement]) -> Result<(),
     let row = |victim: &&v1::Victim| {
         let hidden = victim.server_id.is_empty();
         vec![
-            Cell::new(&victim.name),
+            TableCell::new(&victim.name),
             optional(&victim.project_id),
             if hidden {
                 optional("")
             } else {
-                Cell::new(span_f64(victim.age_seconds))
+                TableCell::new(span_f64(victim.age_seconds))
             },
-            Cell::new(decimal(victim.cost)),
-            Cell::new(pairs(&victim.resources)),
+            TableCell::new(decimal(victim.cost)),
+            TableCell::new(pairs(&victim.resources)),
         ]
     };
     let rows: Vec<_> = leaving.iter().map(row).collect();
@@ -204,7 +204,7 @@ fn nowhere_table(context: &mut Context, nowhere: &v1::NoValidHost) -> Result<(),
     let rows: Vec<_> = nowhere
         .dropped
         .iter()
-        .map(|count| vec![Cell::new(&count.filter), Cell::new(count.dropped)])
+        .map(|count| vec![TableCell::new(&count.filter), TableCell::new(count.dropped)])
         .collect();
     context.output.line(&format!(
         "{} considered:",
@@ -278,10 +278,10 @@ fn filters(context: &mut Context, which: &str, steps: &[v1::FilterStep]) -> Resu
             .map(|d| format!("{}: {}", d.host, d.reason))
             .collect();
         vec![
-            Cell::new(&step.filter),
-            Cell::new(step.before),
-            Cell::new(step.after),
-            Cell::new(dropped).tone(if dropped == 0 { Tone::Dim } else { Tone::Warn }),
+            TableCell::new(&step.filter),
+            TableCell::new(step.before),
+            TableCell::new(step.after),
+            TableCell::new(dropped).tone(if dropped == 0 { Tone::Dim } else { Tone::Warn }),
             optional(&examples.join("; ")),
         ]
     };
@@ -299,7 +299,7 @@ fn ranking(
         return Ok(());
     }
     let weighers = weighers(&instance.ranking);
-    let mut columns: Vec<Column> = vec![
+    let mut columns: Vec<ListingColumn> = vec![
         text("chosen", ""),
         text("host", "Host"),
         number("eviction_cost", "Eviction cost"),
@@ -337,25 +337,25 @@ fn weighers(ranking: &[v1::RankedHost]) -> Vec<String> {
     names
 }
 
-fn ranked(host: &v1::RankedHost, weighers: &[String]) -> Vec<Cell> {
+fn ranked(host: &v1::RankedHost, weighers: &[String]) -> Vec<TableCell> {
     let tone = if host.chosen {
         Tone::Strong
     } else {
         Tone::Plain
     };
     let mut cells = vec![
-        Cell::new(if host.chosen { "*" } else { "" }).tone(tone),
-        Cell::new(&host.host).tone(tone),
+        TableCell::new(if host.chosen { "*" } else { "" }).tone(tone),
+        TableCell::new(&host.host).tone(tone),
         host.eviction_cost.map_or_else(
-            || Cell::new("not needed").tone(Tone::Dim),
-            |cost| Cell::new(decimal(cost)),
+            || TableCell::new("not needed").tone(Tone::Dim),
+            |cost| TableCell::new(decimal(cost)),
         ),
         match (host.victims.is_empty(), host.eviction_cost) {
-            (true, Some(_)) => Cell::new("no server").tone(Tone::Good),
+            (true, Some(_)) => TableCell::new("no server").tone(Tone::Good),
             (true, None) => optional(""),
-            (false, _) => Cell::new(victims(&host.victims)),
+            (false, _) => TableCell::new(victims(&host.victims)),
         },
-        Cell::new(decimal(host.weight)),
+        TableCell::new(decimal(host.weight)),
     ];
     cells.extend(weighers.iter().map(|name| {
         host.weights
@@ -364,7 +364,7 @@ fn ranked(host: &v1::RankedHost, weighers: &[String]) -> Vec<Cell> {
             .map_or_else(
                 || optional(""),
                 |w| {
-                    Cell::new(format!(
+                    TableCell::new(format!(
                         "{} → {} × {}",
                         decimal(w.raw),
                         decimal(w.normalised),

@@ -2,7 +2,7 @@
 //! Markdown.
 
 use crate::layout::{Layout, layout, record, wrapped};
-use crate::output::{Cell, Column};
+use crate::output::{ListingColumn, TableCell};
 use crate::render::{Tone, paint};
 use comfy_table::{
     Attribute, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
@@ -24,7 +24,7 @@ const MARKDOWN: TableStyle = TableStyle::new()
 
 /// How tables look, beside their widths.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Look {
+pub struct TableFormat {
     /// For documents.
     pub markdown: bool,
     /// With escapes for colours.
@@ -33,7 +33,7 @@ pub struct Look {
 
 /// A table as text.
 #[derive(Debug)]
-pub struct Drawn {
+pub struct RenderedTable {
     /// Its lines.
     pub text: String,
     /// Keys of the columns that did not fit.
@@ -43,16 +43,16 @@ pub struct Drawn {
 /// Draws a table into so many columns of a terminal; `keep` if no column may be left out.
 #[must_use]
 pub fn drawn(
-    look: Look,
-    columns: &[Column],
+    look: TableFormat,
+    columns: &[ListingColumn],
     titles: &[&str],
-    rows: &[Vec<Cell>],
+    rows: &[Vec<TableCell>],
     limit: Option<usize>,
     keep: bool,
-) -> Drawn {
+) -> RenderedTable {
     let Some(limit) = limit else {
         let all: Vec<usize> = (0..columns.len()).collect();
-        return Drawn {
+        return RenderedTable {
             text: table(look, columns, titles, rows, &all, &[]),
             left_out: Vec::new(),
         };
@@ -62,12 +62,12 @@ pub fn drawn(
             let (shown, widths): (Vec<usize>, Vec<usize>) = given.into_iter().unzip();
             let left_out = columns.iter().enumerate();
             let left_out = left_out.filter(|(at, _)| !shown.contains(at));
-            Drawn {
+            RenderedTable {
                 left_out: left_out.map(|(_, column)| column.key).collect(),
                 text: table(look, columns, titles, rows, &shown, &widths),
             }
         }
-        Layout::Records => Drawn {
+        Layout::Records => RenderedTable {
             text: records(look, titles, rows, limit),
             left_out: Vec::new(),
         },
@@ -75,8 +75,13 @@ pub fn drawn(
 }
 
 /// Rows as one record each.
-pub(crate) fn records(look: Look, titles: &[&str], rows: &[Vec<Cell>], limit: usize) -> String {
-    let one = |row: &Vec<Cell>| {
+pub(crate) fn records(
+    look: TableFormat,
+    titles: &[&str],
+    rows: &[Vec<TableCell>],
+    limit: usize,
+) -> String {
+    let one = |row: &Vec<TableCell>| {
         let drawn = record(titles, row, limit).into_iter().map(|line| {
             let tone = row.get(line.at).map_or(Tone::Plain, |cell| cell.tone);
             let value = match look.color {
@@ -92,10 +97,10 @@ pub(crate) fn records(look: Look, titles: &[&str], rows: &[Vec<Cell>], limit: us
 
 /// The columns that are shown; with widths their texts are wrapped.
 fn table(
-    look: Look,
-    columns: &[Column],
+    look: TableFormat,
+    columns: &[ListingColumn],
     titles: &[&str],
-    rows: &[Vec<Cell>],
+    rows: &[Vec<TableCell>],
     shown: &[usize],
     widths: &[usize],
 ) -> String {

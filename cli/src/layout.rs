@@ -4,7 +4,7 @@
 //! prose wrapped at blanks, then loses the columns that are details, the least important first, and
 //! at last becomes one record a row.
 
-use crate::output::{Cell, Column};
+use crate::output::{ListingColumn, TableCell};
 
 /// Prose keeps at least this width: below, a sentence becomes a word a line.
 const PROSE: usize = 20;
@@ -35,9 +35,9 @@ struct Need {
 /// Decides for so many characters; `keep` if the columns were asked for, so that none is left out.
 #[must_use]
 pub fn layout(
-    columns: &[Column],
+    columns: &[ListingColumn],
     titles: &[&str],
-    rows: &[Vec<Cell>],
+    rows: &[Vec<TableCell>],
     limit: usize,
     keep: bool,
 ) -> Layout {
@@ -103,7 +103,7 @@ fn widths(needs: &[Need], mut spare: usize) -> Vec<(usize, usize)> {
 
 /// A line of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct RecordLine {
     /// The heading, or the blanks before the value.
     pub head: String,
     /// The value, or a part of it.
@@ -115,7 +115,7 @@ pub struct Line {
 /// A row as a record: a heading and its value on a line, or the value below its heading where both
 /// do not fit.
 #[must_use]
-pub fn record(titles: &[&str], row: &[Cell], limit: usize) -> Vec<Line> {
+pub fn record(titles: &[&str], row: &[TableCell], limit: usize) -> Vec<RecordLine> {
     let label = titles.iter().map(|title| width(title)).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();
     for (at, (title, cell)) in titles.iter().zip(row).enumerate() {
@@ -131,7 +131,7 @@ pub fn record(titles: &[&str], row: &[Cell], limit: usize) -> Vec<Line> {
             (2, limit.saturating_sub(2))
         };
         if !fits {
-            lines.push(Line {
+            lines.push(RecordLine {
                 head: (*title).to_owned(),
                 value: String::new(),
                 at,
@@ -140,7 +140,7 @@ pub fn record(titles: &[&str], row: &[Cell], limit: usize) -> Vec<Line> {
         for (n, value) in wrapped(&cell.text, room).into_iter().enumerate() {
             let title = if fits && n == 0 { *title } else { "" };
             let head = format!("{title}{}", " ".repeat(indent.saturating_sub(width(title))));
-            lines.push(Line { head, value, at });
+            lines.push(RecordLine { head, value, at });
         }
     }
     lines
@@ -226,11 +226,11 @@ mod tests {
     use super::*;
     use crate::output::{number, text};
 
-    fn cells(texts: &[&str]) -> Vec<Cell> {
-        texts.iter().map(Cell::new).collect()
+    fn cells(texts: &[&str]) -> Vec<TableCell> {
+        texts.iter().map(TableCell::new).collect()
     }
 
-    fn titles(columns: &[Column]) -> Vec<&str> {
+    fn titles(columns: &[ListingColumn]) -> Vec<&str> {
         columns.iter().map(|column| column.title).collect()
     }
 
@@ -289,16 +289,16 @@ mod tests {
             (seed >> 33) as usize % below
         };
         for _ in 0..2000 {
-            let columns: Vec<Column> = (0..1 + next(9))
+            let columns: Vec<ListingColumn> = (0..1 + next(9))
                 .map(|n| {
                     text("key", ["Name", "Free (normal only)", ""][n % 3]).detail(next(4) as u8)
                 })
                 .collect();
-            let row: Vec<Cell> = columns
+            let row: Vec<TableCell> = columns
                 .iter()
                 .map(|_| {
                     let said: Vec<&str> = (0..next(12)).map(|_| words[next(words.len())]).collect();
-                    Cell::new(said.join(" "))
+                    TableCell::new(said.join(" "))
                 })
                 .collect();
             let limit = 40 + next(160);

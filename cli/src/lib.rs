@@ -10,6 +10,7 @@
 //! `process`.
 
 pub mod args;
+pub mod backoff;
 mod bag;
 pub mod charts;
 pub mod client;
@@ -25,7 +26,6 @@ pub mod layout;
 pub mod moment;
 pub mod output;
 pub mod pages;
-pub mod patience;
 pub mod process;
 pub mod render;
 pub mod resolve;

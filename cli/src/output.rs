@@ -5,7 +5,7 @@
 //! `markdown`, the same tables for documents and tickets. Colour only in tables, only on a
 //! terminal, never with `NO_COLOR`.
 
-use crate::drawn::{Look, drawn, records};
+use crate::drawn::{TableFormat, drawn, records};
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::layout::{Layout, layout, prose};
@@ -69,7 +69,7 @@ pub struct Io {
 }
 
 /// Takes the columns of a table, their headings, and its rows.
-pub type SeeTable = fn(&[Column], &[&str], &[Vec<Cell>]);
+pub type SeeTable = fn(&[ListingColumn], &[&str], &[Vec<TableCell>]);
 
 impl std::fmt::Debug for Io {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Io {
 
 /// One column of a listing.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct ListingColumn {
     /// Its name for `--column`, as in the JSON where there is such a key.
     pub key: &'static str,
     /// Its heading.
@@ -95,7 +95,7 @@ pub struct Column {
     pub detail: u8,
 }
 
-impl Column {
+impl ListingColumn {
     /// The same, left out where the terminal is too narrow, after those with higher numbers.
     #[must_use]
     pub const fn detail(mut self, rank: u8) -> Self {
@@ -113,8 +113,8 @@ impl Column {
 
 /// A column of text.
 #[must_use]
-pub const fn text(key: &'static str, title: &'static str) -> Column {
-    Column {
+pub const fn text(key: &'static str, title: &'static str) -> ListingColumn {
+    ListingColumn {
         key,
         title,
         right: false,
@@ -125,8 +125,8 @@ pub const fn text(key: &'static str, title: &'static str) -> Column {
 
 /// A column of numbers.
 #[must_use]
-pub const fn number(key: &'static str, title: &'static str) -> Column {
-    Column {
+pub const fn number(key: &'static str, title: &'static str) -> ListingColumn {
+    ListingColumn {
         key,
         title,
         right: true,
@@ -137,7 +137,7 @@ pub const fn number(key: &'static str, title: &'static str) -> Column {
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct TableCell {
     /// For people.
     pub text: String,
     /// For `--output value`, where it differs.
@@ -146,7 +146,7 @@ pub struct Cell {
     pub tone: Tone,
 }
 
-impl Cell {
+impl TableCell {
     /// A plain cell.
     pub fn new(text: impl ToString) -> Self {
         Self {
@@ -178,9 +178,9 @@ impl Cell {
 #[derive(Debug)]
 pub struct Listing {
     /// The columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ListingColumn>,
     /// The rows, as many cells each as there are columns.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
     /// The same as JSON.
     pub json: Json,
     /// What to say if there are none.
@@ -191,7 +191,7 @@ pub struct Listing {
 #[derive(Debug)]
 pub struct Details {
     /// Key (as in the JSON) and value.
-    pub fields: Vec<(&'static str, Cell)>,
+    pub fields: Vec<(&'static str, TableCell)>,
     /// The same as JSON.
     pub json: Json,
 }
@@ -385,7 +385,7 @@ impl Output {
                 let bare: Vec<&str> = chosen
                     .iter()
                     .filter_map(|&i| row.get(i))
-                    .map(Cell::bare)
+                    .map(TableCell::bare)
                     .collect();
                 self.line(&bare.join(" "))?;
             }
@@ -395,12 +395,12 @@ impl Output {
             self.say(listing.none);
             return Ok(());
         }
-        let columns: Vec<Column> = chosen
+        let columns: Vec<ListingColumn> = chosen
             .iter()
             .filter_map(|&i| listing.columns.get(i))
             .copied()
             .collect();
-        let rows: Vec<Vec<Cell>> = listing
+        let rows: Vec<Vec<TableCell>> = listing
             .rows
             .into_iter()
             .map(|row| chosen.iter().filter_map(|&i| row.get(i)).cloned().collect())
@@ -424,10 +424,10 @@ impl Output {
             let lines: Vec<String> = fields.map(|(_, cell)| cell.bare().to_owned()).collect();
             return lines.iter().try_for_each(|line| self.line(line));
         }
-        let fields: Vec<&(&str, Cell)> = fields.collect();
-        let rows: Vec<Vec<Cell>> = fields
+        let fields: Vec<&(&str, TableCell)> = fields.collect();
+        let rows: Vec<Vec<TableCell>> = fields
             .iter()
-            .map(|(key, cell)| vec![Cell::new(key), cell.clone()])
+            .map(|(key, cell)| vec![TableCell::new(key), cell.clone()])
             .collect();
         let columns = [text("field", "Field"), text("value", "Value")];
         let titles = columns.map(|column| column.title);
@@ -435,7 +435,7 @@ impl Output {
             && layout(&columns, &titles, &rows, limit, true) == Layout::Records
         {
             let titles: Vec<&str> = fields.iter().map(|(key, _)| *key).collect();
-            let row: Vec<Cell> = fields.iter().map(|(_, cell)| cell.clone()).collect();
+            let row: Vec<TableCell> = fields.iter().map(|(_, cell)| cell.clone()).collect();
             return self.raw(&records(self.look(), &titles, &[row], limit));
         }
         self.table(&columns, &rows)
@@ -445,7 +445,11 @@ impl Output {
     ///
     /// # Errors
     /// [`CliError::Write`].
-    pub fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), CliError> {
+    pub fn table(
+        &mut self,
+        columns: &[ListingColumn],
+        rows: &[Vec<TableCell>],
+    ) -> Result<(), CliError> {
         self.table_with_headings(columns, &[], rows)
     }
 
@@ -455,9 +459,9 @@ impl Output {
     /// [`CliError::Write`].
     pub fn table_with_headings(
         &mut self,
-        columns: &[Column],
+        columns: &[ListingColumn],
         headings: &[String],
-        rows: &[Vec<Cell>],
+        rows: &[Vec<TableCell>],
     ) -> Result<(), CliError> {
         self.fitted(columns, headings, rows, false)
     }
@@ -465,9 +469,9 @@ impl Output {
     /// A table that fits into the terminal. `listed` if `--column` chooses among its columns.
     fn fitted(
         &mut self,
-        columns: &[Column],
+        columns: &[ListingColumn],
         headings: &[String],
-        rows: &[Vec<Cell>],
+        rows: &[Vec<TableCell>],
         listed: bool,
     ) -> Result<(), CliError> {
         let fixed = columns.len().saturating_sub(headings.len());
@@ -491,9 +495,9 @@ impl Output {
         Ok(())
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> TableFormat {
         let markdown = self.format == Format::Markdown;
-        Look {
+        TableFormat {
             markdown,
             color: self.color && !markdown,
         }
@@ -576,7 +580,7 @@ mod tests {
         let shown = "\u{1b}[31mred\u{1b}[0m \\u{1b}[2J\\u{202e}x\ny";
         assert_eq!(painted(text, true), shown);
         assert_eq!(painted(text, false), shown.replace('\u{1b}', "\\u{1b}"));
-        assert_eq!(Cell::new("a\u{2028}b").text, "a\\u{2028}b");
-        assert_eq!(Cell::new("").value("\u{1b}[1m").bare(), "\\u{1b}[1m");
+        assert_eq!(TableCell::new("a\u{2028}b").text, "a\\u{2028}b");
+        assert_eq!(TableCell::new("").value("\u{1b}[1m").bare(), "\\u{1b}[1m");
     }
 }

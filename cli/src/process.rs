@@ -44,7 +44,7 @@ enum Kind {
 /// Identifies a process for a later program. The process id alone is not enough, because the kernel
 /// reuses ids.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// Its process id.
     pub pid: i32,
     /// Start time, in ticks since the machine booted.
@@ -119,7 +119,7 @@ impl Tree {
 
     /// Who it is.
     #[must_use]
-    pub fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<ProcessIdentity> {
         identity(self.pid())
     }
 
@@ -215,7 +215,7 @@ pub fn go_on(pid: i32) {
 
 /// Ends a process of an earlier run, with its descendants, if it is still the same one. True if it
 /// was.
-pub fn end_left_over(left: &Identity) -> bool {
+pub fn end_left_over(left: &ProcessIdentity) -> bool {
     if identity(left.pid).as_ref() != Some(left) {
         return false;
     }
@@ -229,10 +229,10 @@ pub fn end_left_over(left: &Identity) -> bool {
     true
 }
 
-fn identity(pid: i32) -> Option<Identity> {
+fn identity(pid: i32) -> Option<ProcessIdentity> {
     let birth = stat(pid)?.birth;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(Identity {
+    Some(ProcessIdentity {
         pid,
         birth,
         boot: boot.trim().to_owned(),
@@ -288,12 +288,12 @@ fn descendants(of: i32) -> Vec<i32> {
 
 /// What a program says, kept in memory: a full disk is one of the things that it may have to say.
 #[derive(Debug)]
-pub struct Said(File);
+pub struct ProgramOutput(File);
 
 /// How much of it is looked at, from its end, bytes: who says more says the important thing last.
 const SAID: usize = 256 * 1024;
 
-impl Said {
+impl ProgramOutput {
     /// Nothing yet.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ impl Said {
 ///
 /// # Errors
 /// In words: how it ended, with the end of what it said.
-pub async fn run_to_end(tree: &mut Tree, said: &Said) -> Result<(), String> {
+pub async fn run_to_end(tree: &mut Tree, said: &ProgramOutput) -> Result<(), String> {
     let status = tree.ended().await.map_err(|error| error.to_string())?;
     if status.success() {
         return Ok(());

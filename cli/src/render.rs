@@ -1,6 +1,6 @@
 //! How single values look: times, spans, amounts, states, bars.
 
-use crate::output::Cell;
+use crate::output::TableCell;
 use comfy_table::Color;
 use std::collections::HashMap;
 use time::OffsetDateTime;
@@ -68,24 +68,24 @@ pub fn tone_of(state: &str) -> Tone {
 
 /// A state, in its colour.
 #[must_use]
-pub fn state(word: &str) -> Cell {
-    Cell::new(word).tone(tone_of(word))
+pub fn state(word: &str) -> TableCell {
+    TableCell::new(word).tone(tone_of(word))
 }
 
 /// A word where there is one, a dash for people where there is none.
 #[must_use]
-pub fn optional(word: &str) -> Cell {
+pub fn optional(word: &str) -> TableCell {
     if word.is_empty() {
-        Cell::new("-").value("").tone(Tone::Dim)
+        TableCell::new("-").value("").tone(Tone::Dim)
     } else {
-        Cell::new(word)
+        TableCell::new(word)
     }
 }
 
 /// Yes or no.
 #[must_use]
-pub fn yes(value: bool) -> Cell {
-    Cell::new(if value { "yes" } else { "no" }).value(value)
+pub fn yes(value: bool) -> TableCell {
+    TableCell::new(if value { "yes" } else { "no" }).value(value)
 }
 
 /// A span: `45s`, `3m12s`, `2h05m`, `3d04h`. Not negative.
@@ -129,11 +129,11 @@ pub fn relative(rfc3339: &str, now: OffsetDateTime) -> String {
 
 /// A point of time for a table; the exact one for `--output value`.
 #[must_use]
-pub fn when(rfc3339: &str, now: OffsetDateTime) -> Cell {
+pub fn when(rfc3339: &str, now: OffsetDateTime) -> TableCell {
     if rfc3339.is_empty() {
         return optional("");
     }
-    Cell::new(relative(rfc3339, now)).value(rfc3339)
+    TableCell::new(relative(rfc3339, now)).value(rfc3339)
 }
 
 /// The time of day of an event: `20:37:05`.

@@ -5,7 +5,7 @@
 //! are there wherever Slurm is.
 
 use ebbtide_burst::BurstError;
-use ebbtide_burst::slurm::{Job, Node, jobs, nodes};
+use ebbtide_burst::slurm::{Node, SlurmJob, jobs, nodes};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl Slurm {
     ///
     /// # Errors
     /// As [`Self::run`]; [`BurstError::Answer`] for what is not understood.
-    pub async fn jobs(&self) -> Result<Vec<Job>, BurstError> {
+    pub async fn jobs(&self) -> Result<Vec<SlurmJob>, BurstError> {
         jobs(&self.run("squeue", &["--states=all", "--json"]).await?)
     }
 

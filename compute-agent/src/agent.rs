@@ -18,12 +18,12 @@ use crate::driver::Driver;
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::journal::{self, FileStorage, Storage};
-use crate::protocol::Policy;
+use crate::protocol::EvacuationPolicy;
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_runtime::ids;
 use lock::StateLock;
-use publisher::Identity;
-use session::{End, Session};
+use publisher::SenderIdentity;
+use session::{AgentSession, SessionEnd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct AgentConfig {
     /// Time limit for running calls and reports at shutdown.
     pub shutdown_grace: Duration,
     /// Numbers of tries and time limits. Its `fence_tries` applies to `fence`.
-    pub policy: Policy,
+    pub policy: EvacuationPolicy,
     /// The operator's fence, if there is one: it ends a victim that the driver cannot end.
     pub fence: Option<Fence>,
 }
@@ -70,7 +70,7 @@ impl AgentConfig {
             poll_interval: Duration::from_secs(1),
             action_timeout: Duration::from_secs(120),
             shutdown_grace: Duration::from_secs(10),
-            policy: Policy::default(),
+            policy: EvacuationPolicy::default(),
             fence: None,
         }
     }
@@ -165,7 +165,7 @@ impl Agent {
             .check()
             .map_err(|(key, problem)| AgentError::config(format!("evacuation.{key}"), problem))?;
         let _lock = StateLock::take(&self.config.state_dir)?;
-        let identity = Identity::new(host, ids::new());
+        let identity = SenderIdentity::new(host, ids::new());
         tracing::info!(
             host, driver = self.driver.name(), session = %identity.session,
             state_dir = %self.config.state_dir.display(), "the agent starts"
@@ -173,18 +173,18 @@ impl Agent {
         let path = journal::path_in(&self.config.state_dir);
         loop {
             let storage = (self.storage)(&path);
-            let session = Session::open(self, storage, identity.clone());
+            let session = AgentSession::open(self, storage, identity.clone());
             let end = match Box::pin(session).await {
                 Ok(session) => Box::pin(session.run(&shutdown)).await?,
                 // Waiting does not resolve an error at the start; the operator has to act.
                 Err(error) => return Err(error),
             };
             match end {
-                End::Shutdown => {
+                SessionEnd::Shutdown => {
                     tracing::info!(host, "the agent has ended");
                     return Ok(());
                 }
-                End::JournalBroken(error) => {
+                SessionEnd::JournalBroken(error) => {
                     tracing::error!(code = error.code(), host, "{error}");
                     tokio::select! {
                         () = tokio::time::sleep(JOURNAL_RETRY) => {}

@@ -5,8 +5,8 @@
 use crate::driver::registry;
 use crate::error::AgentError;
 use crate::fence::{Fence, FenceSettings};
-use crate::protocol::Policy;
-use ebbtide_bus::{AmqpConfig, BrokerUrl, Identity, QueueKind, QueuePrefix, TlsFiles};
+use crate::protocol::EvacuationPolicy;
+use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::{names, toml_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Config {
     /// Intervals and limits of the agent; table `agent`.
     pub agent: AgentSettings,
     /// Numbers of tries and time limits of evacuations; table `evacuation`.
-    pub evacuation: Policy,
+    pub evacuation: EvacuationPolicy,
     /// The operator's fence, which ends a victim that the hypervisor does not end; table `fence`.
     pub fence: FenceSettings,
     /// The driver; table `driver`.
@@ -373,8 +373,8 @@ impl Config {
             .parse::<QueueKind>()
             .map_err(|error| refused("bus.queue_type", error))?;
         amqp.identity = match self.bus.identity {
-            AgentIdentity::None => Identity::None,
-            AgentIdentity::UserId => Identity::Agent,
+            AgentIdentity::None => BusIdentity::None,
+            AgentIdentity::UserId => BusIdentity::Agent,
         };
         amqp.tls_files = TlsFiles {
             ca: self.bus.ca.clone(),

@@ -24,8 +24,8 @@ mod storage;
 pub use storage::{FileStorage, Storage};
 
 use crate::error::AgentError;
-use crate::protocol::{Phase, Record};
-use ebbtide_fail_points::{Point, is_armed, reach};
+use crate::protocol::{EvacuationPhase, JournalRecord};
+use ebbtide_fail_points::{FailPoint, is_armed, reach};
 use ebbtide_model::{EvacuationId, ServerId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Journal {
     pub fn open(
         mut storage: Box<dyn Storage>,
         host: &str,
-    ) -> Result<(Self, Vec<Record>), AgentError> {
+    ) -> Result<(Self, Vec<JournalRecord>), AgentError> {
         let path = storage.path();
         let bytes = storage.read().map_err(|source| AgentError::Io {
             what: "read the journal",
@@ -103,7 +103,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`AgentError::JournalWrite`]: then none of them counts as written. The next call mends the file first.
-    pub fn append(&mut self, records: &[Record]) -> Result<(), AgentError> {
+    pub fn append(&mut self, records: &[JournalRecord]) -> Result<(), AgentError> {
         let path = self.storage.path();
         let mut text = String::new();
         for record in records {
@@ -111,9 +111,9 @@ impl Journal {
         }
         let written = self.mend().and_then(|()| {
             self.dirty = true;
-            if is_armed(Point::EndingHalfJournaled) && records.iter().any(is_ending) {
+            if is_armed(FailPoint::EndingHalfJournaled) && records.iter().any(is_ending) {
                 self.storage.append(&text.as_bytes()[..text.len() / 2])?;
-                reach(Point::EndingHalfJournaled);
+                reach(FailPoint::EndingHalfJournaled);
             }
             self.storage.append(text.as_bytes())
         });
@@ -143,7 +143,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`AgentError::JournalWrite`]: then the file is as it was.
-    pub fn replace(&mut self, records: &[Record]) -> Result<(), AgentError> {
+    pub fn replace(&mut self, records: &[JournalRecord]) -> Result<(), AgentError> {
         let path = self.storage.path();
         let mut lines = String::new();
         for record in records {
@@ -196,20 +196,22 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 /// True for a record of the point of no return.
-fn is_ending(record: &Record) -> bool {
-    matches!(record, Record::Evacuation(e) if matches!(e.phase, Phase::Acting { .. }))
+fn is_ending(record: &JournalRecord) -> bool {
+    matches!(record, JournalRecord::Evacuation(e) if matches!(e.phase, EvacuationPhase::Acting { .. }))
 }
 
 /// Keeps the last record of each key.
-fn last_of_each(records: Vec<Record>) -> Vec<Record> {
-    let mut evacuations: BTreeMap<EvacuationId, Record> = BTreeMap::new();
-    let mut servers: BTreeMap<ServerId, Record> = BTreeMap::new();
+fn last_of_each(records: Vec<JournalRecord>) -> Vec<JournalRecord> {
+    let mut evacuations: BTreeMap<EvacuationId, JournalRecord> = BTreeMap::new();
+    let mut servers: BTreeMap<ServerId, JournalRecord> = BTreeMap::new();
     for record in records {
         match &record {
-            Record::Evacuation(r) => drop(evacuations.insert(r.evacuation_id, record)),
-            Record::ForgetEvacuation { evacuation_id } => drop(evacuations.remove(evacuation_id)),
-            Record::Server(r) => drop(servers.insert(r.server_id, record)),
-            Record::ForgetServer { server_id } => drop(servers.remove(server_id)),
+            JournalRecord::Evacuation(r) => drop(evacuations.insert(r.evacuation_id, record)),
+            JournalRecord::ForgetEvacuation { evacuation_id } => {
+                drop(evacuations.remove(evacuation_id))
+            }
+            JournalRecord::Server(r) => drop(servers.insert(r.server_id, record)),
+            JournalRecord::ForgetServer { server_id } => drop(servers.remove(server_id)),
         }
     }
     evacuations

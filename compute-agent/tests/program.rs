@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of it is a test, its helpers too.
 
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix, Subscription};
-use ebbtide_harness::{Command, Process, RabbitMq, Shared, Signal};
-use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Start};
+use ebbtide_harness::{Process, ProcessCommand, RabbitMq, SharedServers, Signal};
+use ebbtide_model::message::{Body, EvacuationEnd, Message, Notice, Start};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, MessageId, ResourceClass, Resources, Seconds, ServerId,
     Timestamp,
@@ -68,7 +68,7 @@ impl Region {
     }
 
     fn start_agent(&self, log: &str) -> Process {
-        Command::new("agent", program())
+        ProcessCommand::new("agent", program())
             .arg("--config")
             .arg(self.dir.path().join("agent.toml"))
             .arg("--log-json")
@@ -150,7 +150,7 @@ impl Region {
             match self.report().await {
                 Body::Draining(again) => assert_eq!(again.deadline_at, original),
                 Body::Evacuated(m) => {
-                    assert_eq!(m.how, EvacuatedHow::Terminated);
+                    assert_eq!(m.how, EvacuationEnd::Terminated);
                     assert!(m.at >= original, "{} is before {original}", m.at);
                     return;
                 }
@@ -168,7 +168,7 @@ async fn ends_well(agent: &Process) {
 
 #[tokio::test]
 async fn an_agent_that_is_killed_in_the_grace_period_ends_its_victim_at_the_original_deadline() {
-    let broker = Shared::rabbitmq().await.unwrap();
+    let broker = SharedServers::rabbitmq().await.unwrap();
     let mut region = Region::new(broker.url(), broker.prefix()).await;
     let agent = region.start_agent("first.log");
     region.run_server().await;
@@ -296,7 +296,7 @@ fn a_second_agent_on_the_same_state_ends_with_3() {
 #[tokio::test]
 async fn an_agent_without_a_broker_starts_and_ends_when_it_is_asked_to() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = Command::new("agent", program())
+    let agent = ProcessCommand::new("agent", program())
         .args(["--host", "h", "--bus-url", "amqp://127.0.0.1:1/"])
         .args([
             "--set",

@@ -17,4 +17,4 @@ pub mod mutate;
 mod secret;
 mod targets;
 
-pub use targets::{TARGETS, Target};
+pub use targets::{FuzzTarget, TARGETS};

@@ -8,7 +8,7 @@
     reason = "clippy sees helpers beside the tests as no tests; how long a parser takes is what is asked"
 )]
 
-use ebbtide_fuzz::{TARGETS, Target, mutate};
+use ebbtide_fuzz::{FuzzTarget, TARGETS, mutate};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn give(target: &Target, input: &[u8]) {
+fn give(target: &FuzzTarget, input: &[u8]) {
     let begun = Instant::now();
     let done = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
     let shown = || {

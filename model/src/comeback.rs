@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// How an evacuated server was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kept {
+pub enum SavedState {
     /// Its disk.
     Stopped,
     /// Its disk and its memory.
     Hibernated,
 }
 
-impl Kept {
+impl SavedState {
     /// The status of a server that is kept so.
     #[must_use]
     pub fn status(self) -> ServerStatus {
@@ -40,7 +40,7 @@ impl Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comeback {
     /// How it was last kept; a failed attempt returns it to this.
-    pub kept: Kept,
+    pub kept: SavedState,
     /// When it began to wait, or was last evacuated.
     pub since: Timestamp,
     /// The scheduler does not try (again) before this time.

@@ -17,7 +17,7 @@ pub struct Decision {
     /// What was asked.
     pub request: PlacementRequest,
     /// What was answered.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// Why.
     pub explanation: Explanation,
 }
@@ -25,7 +25,7 @@ pub struct Decision {
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum DecisionOutcome {
     /// Every instance has a host, in the order of the request.
     Placed(Vec<Placement>),
     /// Not all instances have a host; nothing was claimed.
@@ -183,8 +183,8 @@ impl Decision {
     /// All victims of the decision, in the order of the placements.
     pub fn victims(&self) -> impl Iterator<Item = (&Placement, &Victim)> {
         let placements = match &self.outcome {
-            Outcome::Placed(placements) => placements.as_slice(),
-            Outcome::NoValidHost(_) => &[],
+            DecisionOutcome::Placed(placements) => placements.as_slice(),
+            DecisionOutcome::NoValidHost(_) => &[],
         };
         placements
             .iter()
@@ -207,7 +207,7 @@ impl Decision {
                 victim.cost = 0.0;
             }
         };
-        if let Outcome::Placed(placements) = &mut seen.outcome {
+        if let DecisionOutcome::Placed(placements) = &mut seen.outcome {
             placements.iter_mut().for_each(|p| redact(&mut p.victims));
         }
         seen.explanation.warnings.clear();
@@ -287,7 +287,7 @@ mod tests {
                 force_hosts: Vec::new(),
                 alternates: 0,
             },
-            outcome: Outcome::Placed(vec![Placement {
+            outcome: DecisionOutcome::Placed(vec![Placement {
                 server_id: ServerId(Uuid::from_u128(9)),
                 host: "host-a".to_owned(),
                 victims: mixed.clone(),

@@ -62,7 +62,7 @@ impl fmt::Display for LifeState {
 
 /// One state of a server's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct LifeInterval {
     /// The word.
     pub state: LifeState,
     /// Since when, as far as it is known.
@@ -73,7 +73,7 @@ pub struct Life {
     pub reason: String,
 }
 
-impl Life {
+impl LifeInterval {
     /// The state of a server at this time. `leaving`: its evacuation, if known.
     #[must_use]
     pub fn of(server: &Server, leaving: Option<&Evacuation>, now: Timestamp) -> Self {

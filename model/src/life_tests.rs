@@ -1,9 +1,9 @@
 use super::*;
 use crate::EvacuationCause;
-use crate::server::Fault;
+use crate::server::ServerFailure;
 use crate::{
-    Comeback, DecisionId, EvacuationId, Flavor, FlavorId, InterruptionBehaviour, Kept, Seconds,
-    ServerId,
+    Comeback, DecisionId, EvacuationId, Flavor, FlavorId, InterruptionBehaviour, SavedState,
+    Seconds, ServerId,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ fn server(status: ServerStatus) -> Server {
         created_at: at(10),
         launched_at: Some(at(20)),
         ended_at: Some(at(50)),
-        fault: Some(Fault {
+        fault: Some(ServerFailure {
             code: "EB-FAULT-003".to_owned(),
             message: "preempted: a normal request needed its room".to_owned(),
             at: at(50),
@@ -55,7 +55,7 @@ fn server(status: ServerStatus) -> Server {
 fn kept() -> Server {
     Server {
         comeback: Some(Comeback {
-            kept: Kept::Hibernated,
+            kept: SavedState::Hibernated,
             since: at(50),
             not_before: at(80),
             preempted: 1,
@@ -100,7 +100,7 @@ fn told(
     evacuation: Option<&Evacuation>,
     now: i64,
 ) -> (LifeState, i64, i64, String) {
-    let life = Life::of(server, evacuation, at(now));
+    let life = LifeInterval::of(server, evacuation, at(now));
     let seconds = |t: Option<Timestamp>| t.map_or(0, |t| t.as_millis() / 1000);
     (
         life.state,
@@ -188,10 +188,10 @@ fn who_goes_on_is_returning_and_who_is_new_is_starting() {
 #[test]
 fn every_status_has_a_word_and_who_is_gone_hears_why() {
     for status in ServerStatus::ALL {
-        let life = Life::of(&server(status), None, at(100));
+        let life = LifeInterval::of(&server(status), None, at(100));
         assert!(!life.state.as_str().is_empty());
     }
-    let gone = Life::of(&server(ServerStatus::Preempted), None, at(100));
+    let gone = LifeInterval::of(&server(ServerStatus::Preempted), None, at(100));
     assert_eq!((gone.state, gone.since), (LifeState::Gone, Some(at(50))));
     assert!(gone.reason.starts_with("preempted"), "{}", gone.reason);
 }

@@ -207,7 +207,7 @@ pub enum HostedState {
 
 /// One server on a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hosted {
+pub struct HostedServer {
     /// The server.
     pub server_id: ServerId,
     /// What it is doing.
@@ -229,7 +229,7 @@ pub struct Heartbeat {
     #[serde(default)]
     pub traits: BTreeSet<Trait>,
     /// Every server that the hypervisor has.
-    pub servers: Vec<Hosted>,
+    pub servers: Vec<HostedServer>,
     /// The name of the storage that this host shares with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
@@ -253,7 +253,7 @@ pub struct Draining {
 /// How a victim ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EvacuatedHow {
+pub enum EvacuationEnd {
     /// Gone with its disk.
     Terminated,
     /// Shut down.
@@ -278,7 +278,7 @@ pub struct Evacuated {
     /// The victim.
     pub server_id: ServerId,
     /// How it ended.
-    pub how: EvacuatedHow,
+    pub how: EvacuationEnd,
     /// When.
     pub at: Timestamp,
     /// The last, partial hour of its running time, for which its owner is not billed. `None` if the

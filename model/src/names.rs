@@ -2,9 +2,9 @@
 
 use crate::ModelError;
 
-mod hidden;
+mod escape;
 
-pub use hidden::{hidden, shown, shown_cell, shown_json, shown_lines};
+pub use escape::{hidden, shown, shown_cell, shown_json, shown_lines};
 
 /// Longest name of a host, project, flavor, server, zone: as in Nova's tables.
 pub const MAX_NAME: usize = 255;

@@ -1,7 +1,7 @@
 //! Servers: what tenants asked for and what became of it.
 
 use crate::{
-    Comeback, DecisionId, EvacuationId, Flavor, GroupId, Kept, ModelError, Money, Seconds,
+    Comeback, DecisionId, EvacuationId, Flavor, GroupId, ModelError, Money, SavedState, Seconds,
     ServerId, Timestamp, names,
 };
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl FromStr for ServerStatus {
 
 /// Why a server is in error, or is gone without a request of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct ServerFailure {
     /// A stable code.
     pub code: String,
     /// In words, for the owner: names no other tenant.
@@ -178,7 +178,7 @@ pub struct Server {
     pub ended_at: Option<Timestamp>,
     /// What went wrong.
     #[serde(default)]
-    pub fault: Option<Fault>,
+    pub fault: Option<ServerFailure>,
     /// The most that its owner pays for an hour; `None`: any market price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_price: Option<Money>,
@@ -227,7 +227,7 @@ impl Server {
     /// it.
     #[must_use]
     pub fn waits_to_come_back(&self) -> bool {
-        self.comeback.is_some() && !self.external && Kept::of(self.status).is_some()
+        self.comeback.is_some() && !self.external && SavedState::of(self.status).is_some()
     }
 
     /// True if its current or last start resumes it from its kept state.

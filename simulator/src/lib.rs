@@ -2,7 +2,7 @@
 //!
 //! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed
 //! against the engine alone ([`offline`]), or by the `ebbtide` command against a running region.
-//! Both fill the same [`Report`], which is written as JSON and, by the command, as a chart of both
+//! Both fill the same [`ReplayReport`], which is written as JSON and, by the command, as a chart of both
 //! states h_f and h_n over time. [`RecordedPlacements`] holds another scheduler's answers to the same trace, for
 //! comparison.
 //!
@@ -21,8 +21,8 @@ mod trace;
 pub use error::SimError;
 pub use file::read as read_file;
 pub use latency::{Latencies, LatencySummary};
-pub use lives::{Ended, Lived, Lives};
-pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};
-pub use report::{ClassSample, Report, Sample, Sampling};
+pub use lives::{LifeTotals, VmEnd, VmLife};
+pub use recorded::{Comparison, HostPattern, PlacementDifference, RecordedPlacements};
+pub use report::{ClassSample, ReplayReport, Sample, Sampling};
 pub use share::PreemptibleShare;
-pub use trace::{EventKind, Irregularities, ReadOptions, Shape, Trace, TraceEvent};
+pub use trace::{EventKind, Irregularities, ReadOptions, Trace, TraceEvent, VmSize};

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// Who ended a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ended {
+pub enum VmEnd {
     /// The provider, for a normal VM.
     Preempted,
     /// Its user.
@@ -19,7 +19,7 @@ pub enum Ended {
 
 /// One preemptible VM that is not there any more.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lived {
+pub struct VmLife {
     /// Its flavor.
     pub flavor: String,
     /// Its virtual CPUs.
@@ -27,7 +27,7 @@ pub struct Lived {
     /// How long it ran, in seconds.
     pub seconds: f64,
     /// Who ended it.
-    pub ended: Ended,
+    pub ended: VmEnd,
     /// How much longer its user would have let it run, in seconds; up to the end of the trace if
     /// that says no end. 0 for the stopped.
     pub lost_seconds: f64,
@@ -35,7 +35,7 @@ pub struct Lived {
 
 /// All of them, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Lives {
+pub struct LifeTotals {
     /// VMs that count as short work: those that their users would have run for so many seconds at
     /// most.
     pub short_seconds: f64,
@@ -55,12 +55,12 @@ pub struct Lives {
     pub lost_cpu_hours: f64,
     /// Each of them, in the order of their ends.
     #[serde(skip)]
-    pub each: Vec<Lived>,
+    pub each: Vec<VmLife>,
 }
 
 const HOUR: f64 = 3600.0;
 
-impl Lives {
+impl LifeTotals {
     /// None yet; short work takes so many seconds at most.
     #[must_use]
     pub fn new(short_seconds: f64) -> Self {
@@ -71,8 +71,8 @@ impl Lives {
     }
 
     /// One more.
-    pub fn add(&mut self, lived: Lived) {
-        let interrupted = u64::from(lived.ended == Ended::Preempted);
+    pub fn add(&mut self, lived: VmLife) {
+        let interrupted = u64::from(lived.ended == VmEnd::Preempted);
         match lived.seconds + lived.lost_seconds <= self.short_seconds {
             true => {
                 self.short += 1;
@@ -83,7 +83,7 @@ impl Lives {
                 self.long_interrupted += interrupted;
             }
         }
-        if lived.ended == Ended::Preempted {
+        if lived.ended == VmEnd::Preempted {
             self.interrupted_lived_hours += lived.seconds / HOUR;
             self.lost_hours += lived.lost_seconds / HOUR;
             self.lost_cpu_hours += lived.lost_seconds / HOUR * f64::from(lived.vcpus);
@@ -103,8 +103,8 @@ impl Lives {
         let mut text = "lifetime_hours,ended,flavor\n".to_owned();
         for lived in &self.each {
             let ended = match lived.ended {
-                Ended::Preempted => "preempted",
-                Ended::Stopped => "stopped",
+                VmEnd::Preempted => "preempted",
+                VmEnd::Stopped => "stopped",
             };
             let flavor = ebbtide_model::names::shown_cell(&lived.flavor);
             // Writing to a text cannot fail. No flavor of a replay has a comma in its name.
@@ -120,18 +120,18 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_what_the_interrupted_would_still_have_run() {
-        let mut lives = Lives::new(HOUR);
-        let lived = |seconds, ended, lost_seconds| Lived {
+        let mut lives = LifeTotals::new(HOUR);
+        let lived = |seconds, ended, lost_seconds| VmLife {
             flavor: "f".to_owned(),
             vcpus: 4,
             seconds,
             ended,
             lost_seconds,
         };
-        lives.add(lived(HOUR, Ended::Stopped, 0.0));
-        lives.add(lived(HOUR / 2.0, Ended::Preempted, HOUR / 4.0));
-        lives.add(lived(HOUR / 2.0, Ended::Preempted, HOUR));
-        lives.add(lived(HOUR * 9.0, Ended::Stopped, 0.0));
+        lives.add(lived(HOUR, VmEnd::Stopped, 0.0));
+        lives.add(lived(HOUR / 2.0, VmEnd::Preempted, HOUR / 4.0));
+        lives.add(lived(HOUR / 2.0, VmEnd::Preempted, HOUR));
+        lives.add(lived(HOUR * 9.0, VmEnd::Stopped, 0.0));
         assert_eq!((lives.short, lives.short_interrupted), (2, 1));
         assert_eq!((lives.long, lives.long_interrupted), (2, 1));
         assert_eq!((lives.lost_hours, lives.lost_cpu_hours), (1.25, 5.0));

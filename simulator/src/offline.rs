@@ -5,13 +5,13 @@
 //! still leave (the region does better; see its evacuations).
 
 use crate::{
-    ClassSample, Ended, EventKind, Latencies, Lived, Lives, PreemptibleShare, RecordedPlacements,
-    Report, Sample, Sampling, Shape, SimError, Trace, TraceEvent,
+    ClassSample, EventKind, Latencies, LifeTotals, PreemptibleShare, RecordedPlacements,
+    ReplayReport, Sample, Sampling, SimError, Trace, TraceEvent, VmEnd, VmLife, VmSize,
 };
-use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase};
+use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
-    Decision, DecisionId, Flavor, FlavorId, Host, HostHealth, Inventory, Outcome, Placement,
-    PlacementRequest, ResourceClass, Seconds, ServerId, Timestamp, flavor,
+    Decision, DecisionId, DecisionOutcome, Flavor, FlavorId, Host, HostHealth, Inventory,
+    Placement, PlacementRequest, ResourceClass, Seconds, ServerId, Timestamp, flavor,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -61,11 +61,11 @@ pub fn replay(
     recorded: Option<&RecordedPlacements>,
     clock: &dyn Fn() -> Duration,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-) -> Result<Report, SimError> {
+) -> Result<ReplayReport, SimError> {
     let started = clock();
     let mut cloud = Cloud::new(options)?;
     let mut sampling = Sampling::new(trace.span(), options.sample_every)?;
-    let mut report = Report {
+    let mut report = ReplayReport {
         against: "offline".to_owned(),
         policy: options.engine.policy.as_str().to_owned(),
         cost_module: options.engine.cost_module.clone(),
@@ -74,8 +74,8 @@ pub fn replay(
         events_in_trace: trace.events.len() as u64,
         irregularities: trace.irregularities,
         placements: recorded.map(RecordedPlacements::comparison),
-        lives: Some(Lives::new(options.short_seconds)),
-        ..Report::default()
+        lives: Some(LifeTotals::new(options.short_seconds)),
+        ..ReplayReport::default()
     };
     let mut latencies = Latencies::default();
     let first = trace.span().0;
@@ -147,7 +147,7 @@ struct Cloud<'a> {
     engine: Engine,
     table: HostTable,
     budgets: Budgets,
-    flavors: BTreeMap<(Shape, bool), Flavor>,
+    flavors: BTreeMap<(VmSize, bool), Flavor>,
     servers: HashMap<&'a str, ServerId>,
     /// When their users end the preemptible ones, in trace time.
     ends: HashMap<ServerId, f64>,
@@ -205,7 +205,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// Lets everything happen that was planned up to a time.
-    fn advance(&mut self, seconds: f64, report: &mut Report) {
+    fn advance(&mut self, seconds: f64, report: &mut ReplayReport) {
         let now = at(seconds).as_millis();
         while let Some(Reverse((when, _, id, leaves))) = self.planned.peek().copied() {
             if when > now {
@@ -214,7 +214,7 @@ impl<'a> Cloud<'a> {
             self.planned.pop();
             if leaves {
                 let when = Timestamp::from_millis(when);
-                report.preempted += u64::from(self.remove(id, when, Ended::Preempted, report));
+                report.preempted += u64::from(self.remove(id, when, VmEnd::Preempted, report));
             } else {
                 self.start(id, Timestamp::from_millis(when));
             }
@@ -222,17 +222,23 @@ impl<'a> Cloud<'a> {
     }
 
     /// Takes an instance away and notes what became of a preemptible one. True if it was there.
-    fn remove(&mut self, id: ServerId, now: Timestamp, ended: Ended, report: &mut Report) -> bool {
+    fn remove(
+        &mut self,
+        id: ServerId,
+        now: Timestamp,
+        ended: VmEnd,
+        report: &mut ReplayReport,
+    ) -> bool {
         let end = self.ends.remove(&id);
         let lived = self.table.instance(id).and_then(|instance| {
             let launched = instance.launched_at?;
             let seconds = now.millis_since(launched) as f64 / 1000.0;
             let trace_now = now.millis_since(Timestamp::from_millis(ZERO_MILLIS)) as f64 / 1000.0;
             let lost_seconds = match ended {
-                Ended::Preempted => (end? - trace_now).max(0.0),
-                Ended::Stopped => 0.0,
+                VmEnd::Preempted => (end? - trace_now).max(0.0),
+                VmEnd::Stopped => 0.0,
             };
-            Some(Lived {
+            Some(VmLife {
                 flavor: instance.flavor.to_owned(),
                 vcpus: u32::try_from(instance.resources.amount("VCPU")).unwrap_or(u32::MAX),
                 seconds,
@@ -251,7 +257,7 @@ impl<'a> Cloud<'a> {
         let Some(mut instance) = self.table.instance(id).map(|view| view.to_instance()) else {
             return;
         };
-        instance.phase = Phase::Running;
+        instance.phase = InstancePhase::Running;
         instance.launched_at = Some(now);
         // It was there a moment ago, and so was its host.
         let _ = self.table.put_instance(&instance);
@@ -263,7 +269,7 @@ impl<'a> Cloud<'a> {
             .push(Reverse((when.as_millis(), self.sequence, id, leaves)));
     }
 
-    fn flavor(&mut self, shape: Shape, preemptible: bool) -> Flavor {
+    fn flavor(&mut self, shape: VmSize, preemptible: bool) -> Flavor {
         let build = || {
             let name = shape.flavor_name(preemptible);
             let word = preemptible.to_string();
@@ -312,12 +318,12 @@ impl<'a> Cloud<'a> {
         event: &'a TraceEvent,
         end: f64,
         decision: &Decision,
-        report: &mut Report,
+        report: &mut ReplayReport,
     ) -> Result<Option<String>, SimError> {
         report.creates += 1;
         let placement = match &decision.outcome {
-            Outcome::Placed(placements) => placements.first(),
-            Outcome::NoValidHost(_) => None,
+            DecisionOutcome::Placed(placements) => placements.first(),
+            DecisionOutcome::NoValidHost(_) => None,
         };
         let Some(placement) = placement else {
             report.refused += 1;
@@ -343,7 +349,7 @@ impl<'a> Cloud<'a> {
         for victim in &placement.victims {
             if let Some(view) = self.table.instance(victim.server_id) {
                 let mut leaving = view.to_instance();
-                leaving.phase = Phase::Leaving;
+                leaving.phase = InstancePhase::Leaving;
                 self.table.put_instance(&leaving)?;
                 self.plan(end, victim.server_id, true);
             }
@@ -371,9 +377,9 @@ impl<'a> Cloud<'a> {
             ends_at: None,
             priority: properties.priority,
             phase: if waits {
-                Phase::Claimed
+                InstancePhase::Claimed
             } else {
-                Phase::Running
+                InstancePhase::Running
             },
         })?;
         if waits {
@@ -384,10 +390,10 @@ impl<'a> Cloud<'a> {
         Ok(())
     }
 
-    fn delete(&mut self, event: &TraceEvent, report: &mut Report) {
+    fn delete(&mut self, event: &TraceEvent, report: &mut ReplayReport) {
         let there = self.servers.remove(event.vm.as_str());
         let now = at(event.at);
-        if there.is_some_and(|id| self.remove(id, now, Ended::Stopped, report)) {
+        if there.is_some_and(|id| self.remove(id, now, VmEnd::Stopped, report)) {
             report.deletes += 1;
         } else {
             report.deletes_without_server += 1;

@@ -167,7 +167,7 @@ impl RecordedPlacements {
             .as_ref()
             .is_none_or(|first| line < first.line)
         {
-            comparison.first_difference = Some(Difference {
+            comparison.first_difference = Some(PlacementDifference {
                 line,
                 vm: vm.to_owned(),
                 expected: expected.clone(),
@@ -187,7 +187,7 @@ pub struct Comparison {
     /// Creates that went to the recorded host.
     pub equal: u64,
     /// The first that did not.
-    pub first_difference: Option<Difference>,
+    pub first_difference: Option<PlacementDifference>,
 }
 
 impl Comparison {
@@ -217,7 +217,7 @@ impl std::fmt::Display for Comparison {
 
 /// A create that went elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct PlacementDifference {
     /// Its line in the trace.
     pub line: u64,
     /// The VM, as the trace names it.

@@ -1,6 +1,6 @@
 //! What came of a replay: counts, latencies, both states over time. Written as JSON and as a chart.
 
-use crate::{Comparison, Irregularities, LatencySummary, Lives, SimError};
+use crate::{Comparison, Irregularities, LatencySummary, LifeTotals, SimError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ impl ClassSample {
 
 /// What came of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// File of the trace.
     pub trace: String,
     /// Where it was replayed: the endpoint of a region, or `offline`.
@@ -123,7 +123,7 @@ pub struct Report {
     /// What became of the preemptible ones; only of a replay without a region, which knows when
     /// each would have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lives: Option<Lives>,
+    pub lives: Option<LifeTotals>,
     /// Time from the question to the answer of each create.
     pub decision_latency: LatencySummary,
     /// The comparison with recorded placements, if there was one.
@@ -132,7 +132,7 @@ pub struct Report {
     pub samples: Vec<Sample>,
 }
 
-impl Report {
+impl ReplayReport {
     /// Writes `report.json`, `utilisation.svg` (the chart of the samples) and, if lives are known,
     /// `lifetimes.csv` into a directory, which is made if it is not there. Answers with the files.
     ///
@@ -203,20 +203,22 @@ mod tests {
     #[test]
     fn a_report_is_two_files_that_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
-        let report = Report {
+        let report = ReplayReport {
             trace: "a/<b>&.csv".into(),
             creates: 3,
-            ..Report::default()
+            ..ReplayReport::default()
         };
-        let files = report.write(&directory.path().join("new")).unwrap();
+        let chart = report.title();
+        let files = report.write(&directory.path().join("new"), chart).unwrap();
         let json: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&files[0]).unwrap()).unwrap();
         assert_eq!(json["creates"], 3);
         assert_eq!(json["decision_latency"]["p99_ms"], 0.0);
-        assert!(
-            std::fs::read_to_string(&files[1])
-                .unwrap()
-                .contains("&lt;b&gt;&amp;.csv")
+        assert!(files[1].ends_with("new/utilisation.svg"));
+        let title = std::fs::read_to_string(&files[1]).unwrap();
+        assert_eq!(
+            title,
+            "<b>&.csv: 0 of 3 creates placed, 0 refused, 0 preempted ()"
         );
     }
 }

@@ -35,14 +35,14 @@ pub enum EventKind {
 
 /// Size of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shape {
+pub struct VmSize {
     /// Virtual CPUs.
     pub vcpus: u32,
     /// Memory, in MiB.
     pub ram_mb: u32,
 }
 
-impl Shape {
+impl VmSize {
     /// Name of the flavor for this size: `replay.c2m4`, `replay.c2m4.preemptible`.
     #[must_use]
     pub fn flavor_name(self, preemptible: bool) -> String {
@@ -56,7 +56,7 @@ impl Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for VmSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} vCPU, {} GiB", self.vcpus, self.gib())
     }
@@ -72,7 +72,7 @@ pub struct TraceEvent {
     /// To which VM, as the trace names it.
     pub vm: String,
     /// Size of the VM; of a delete, that of its create.
-    pub shape: Shape,
+    pub shape: VmSize,
     /// When, in seconds from the trace's zero.
     pub at: f64,
 }
@@ -312,7 +312,7 @@ impl Columns {
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Both are in range by then.
-    fn shape(&self, record: &csv::StringRecord) -> Result<Shape, String> {
+    fn shape(&self, record: &csv::StringRecord) -> Result<VmSize, String> {
         let field = |place: usize| record.get(place).unwrap_or("");
         let cpu = number(field(self.cpu), "cpu", 1.0, f64::from(MAX_CPU))?;
         if cpu.fract() != 0.0 {
@@ -320,7 +320,7 @@ impl Columns {
         }
         // The least that can be counted is one MiB.
         let mem_gb = number(field(self.mem_gb), "mem_gb", 1.0 / 1024.0, MAX_MEM_GB)?;
-        Ok(Shape {
+        Ok(VmSize {
             vcpus: cpu as u32,
             ram_mb: (mem_gb * 1024.0).round() as u32,
         })
@@ -367,7 +367,7 @@ mod tests {
         let trace = parse("0,create,a,2,4,0.5,1,0\n1,delete,a,2,4,9,1,0\n", false).unwrap();
         assert_eq!(trace.creates(), 1);
         assert_eq!(trace.span(), (0.5, 9.0));
-        let shape = Shape {
+        let shape = VmSize {
             vcpus: 2,
             ram_mb: 4096,
         };
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(trace.events[1].line, 3);
         assert_eq!(shape.flavor_name(false), "replay.c2m4");
         assert_eq!(shape.flavor_name(true), "replay.c2m4.preemptible");
-        let half = Shape {
+        let half = VmSize {
             vcpus: 1,
             ram_mb: 512,
         };

@@ -7,13 +7,13 @@
     reason = "the figures of docs/plugins/weighers.md and docs/plugins/cost-modules.md"
 )]
 
-use ebbtide_engine::{EngineConfig, Policy, WeigherConfig};
-use ebbtide_lifetime::fit::{Family, Method, fit};
+use ebbtide_engine::{EngineConfig, RankingPolicy, WeigherConfig};
+use ebbtide_lifetime::fit::{Estimator, Family, fit};
 use ebbtide_lifetime::life_tables::table;
 use ebbtide_lifetime::{Observation, Observations};
 use ebbtide_model::{LifeTables, Seconds};
 use ebbtide_simulator::offline::{OfflineOptions, replay};
-use ebbtide_simulator::{Ended, Lives, PreemptibleShare, ReadOptions, Report, Trace};
+use ebbtide_simulator::{LifeTotals, PreemptibleShare, ReadOptions, ReplayReport, Trace, VmEnd};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn busy(seed: u64, load: f64) -> Trace {
     Trace::parse(text.as_bytes(), Path::new("busy"), ReadOptions::default()).unwrap()
 }
 
-fn run(trace: &Trace, seed: u64, engine: EngineConfig) -> Report {
+fn run(trace: &Trace, seed: u64, engine: EngineConfig) -> ReplayReport {
     let options = OfflineOptions {
         hosts: (0..HOSTS).map(|host| format!("h{host}")).collect(),
         host_cpu: HOST_CPU,
@@ -112,19 +112,19 @@ fn run(trace: &Trace, seed: u64, engine: EngineConfig) -> Report {
 
 fn plain() -> EngineConfig {
     EngineConfig {
-        policy: Policy::Tiered,
+        policy: RankingPolicy::Tiered,
         ..EngineConfig::default()
     }
 }
 
 /// A model of the lives whose ends are these; the others would have gone on.
-fn model(lives: &Lives, ends: Ended) -> LifeTables {
+fn model(lives: &LifeTotals, ends: VmEnd) -> LifeTables {
     let seen = lives.each.iter().map(|lived| Observation {
         hours: lived.seconds / HOUR,
         ended: lived.ended == ends,
     });
     let seen = Observations::new(seen, f64::INFINITY).unwrap();
-    let fitted = fit(Family::Weibull, Method::MaximumLikelihood, &seen).unwrap();
+    let fitted = fit(Family::Weibull, Estimator::MaximumLikelihood, &seen).unwrap();
     LifeTables::new(table(fitted.model.as_ref()).unwrap(), Vec::new())
 }
 
@@ -185,7 +185,7 @@ fn sum(seeds: std::ops::Range<u64>, load: f64, engine: &EngineConfig) -> Sum {
 #[test]
 fn with_the_weigher_a_third_less_of_the_short_work_is_interrupted_and_nobody_is_refused_for_it() {
     let learned = run(&busy(1, 1.0), 1, plain()).lives.unwrap();
-    let interruptions = model(&learned, Ended::Preempted);
+    let interruptions = model(&learned, VmEnd::Preempted);
     for load in [1.1, 1.3] {
         let without = sum(11..17, load, &plain());
         let with = sum(11..17, load, &with_the_weigher(plain(), &interruptions));
@@ -197,7 +197,7 @@ fn with_the_weigher_a_third_less_of_the_short_work_is_interrupted_and_nobody_is_
 #[test]
 fn by_remaining_lifetime_less_life_is_lost_than_by_the_default() {
     let learned = run(&busy(1, 1.0), 1, plain()).lives.unwrap();
-    let lifetimes = model(&learned, Ended::Stopped);
+    let lifetimes = model(&learned, VmEnd::Stopped);
     for load in [1.1, 1.3] {
         let without = sum(11..17, load, &plain());
         let with = sum(11..17, load, &with_the_module(plain(), &lifetimes));
@@ -208,11 +208,11 @@ fn by_remaining_lifetime_less_life_is_lost_than_by_the_default() {
 #[test]
 fn both_together_lose_less_life_and_interrupt_less_short_work_than_the_cost_module_alone() {
     let learned = run(&busy(1, 1.0), 1, plain()).lives.unwrap();
-    let lifetimes = model(&learned, Ended::Stopped);
+    let lifetimes = model(&learned, VmEnd::Stopped);
     let module = with_the_module(plain(), &lifetimes);
     let interruptions = model(
         &run(&busy(1, 1.0), 1, module.clone()).lives.unwrap(),
-        Ended::Preempted,
+        VmEnd::Preempted,
     );
     let alone = sum(11..17, 1.1, &module);
     let both = sum(11..17, 1.1, &with_the_weigher(module, &interruptions));

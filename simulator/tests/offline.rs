@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
-use ebbtide_engine::{EngineConfig, Policy};
+use ebbtide_engine::{EngineConfig, RankingPolicy};
 use ebbtide_model::Seconds;
 use ebbtide_simulator::offline::{OfflineOptions, replay};
 use ebbtide_simulator::{
-    HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, Report, SimError, Trace,
+    HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, ReplayReport, SimError, Trace,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,13 @@ fn data(file: &str) -> (PathBuf, bool) {
     (data.path, data.reduced)
 }
 
-fn options(policy: Policy, hosts: &[&str], cpu: u32, mem_gb: u32, share: f64) -> OfflineOptions {
+fn options(
+    policy: RankingPolicy,
+    hosts: &[&str],
+    cpu: u32,
+    mem_gb: u32,
+    share: f64,
+) -> OfflineOptions {
     OfflineOptions {
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
         host_cpu: cpu,
@@ -39,7 +45,7 @@ fn run(
     trace: &Trace,
     options: &OfflineOptions,
     recorded: Option<&RecordedPlacements>,
-) -> Result<Report, SimError> {
+) -> Result<ReplayReport, SimError> {
     let ticks = std::cell::Cell::new(0);
     let clock = || {
         ticks.set(ticks.get() + 1);
@@ -63,7 +69,7 @@ fn first_fit_places_the_huawei_trace_as_recorded() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let report = run(
         &trace,
-        &options(Policy::FirstFit, &names, 40, 90, 0.0),
+        &options(RankingPolicy::FirstFit, &names, 40, 90, 0.0),
         Some(&recorded),
     )
     .unwrap();
@@ -89,7 +95,7 @@ fn the_same_seed_gives_the_same_report_and_nobody_normal_is_refused_more_often_f
     let trace = Trace::read(&data("requests.csv").0, ReadOptions::default()).unwrap();
     let hosts: Vec<String> = (0..10).map(|host| format!("h{host}")).collect();
     let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let mixed = options(Policy::Tiered, &names, 40, 90, 0.3);
+    let mixed = options(RankingPolicy::Tiered, &names, 40, 90, 0.3);
     let (first, second) = (
         run(&trace, &mixed, None).unwrap(),
         run(&trace, &mixed, None).unwrap(),
@@ -125,7 +131,12 @@ create,d,4,1,9000
 #[test]
 fn without_preemptibles_the_third_of_two_is_refused() {
     let trace = Trace::parse(TINY.as_bytes(), Path::new("tiny"), ReadOptions::default()).unwrap();
-    let report = run(&trace, &options(Policy::Tiered, &["h"], 2, 8, 0.0), None).unwrap();
+    let report = run(
+        &trace,
+        &options(RankingPolicy::Tiered, &["h"], 2, 8, 0.0),
+        None,
+    )
+    .unwrap();
     let counts = (
         report.creates,
         report.placed,
@@ -155,7 +166,7 @@ fn a_preemptible_one_leaves_for_a_normal_one_after_its_grace_period() {
         })
         .unwrap();
     let trace = Trace::parse(TINY.as_bytes(), Path::new("tiny"), ReadOptions::default()).unwrap();
-    let mut options = options(Policy::Tiered, &["h"], 2, 8, 0.0);
+    let mut options = options(RankingPolicy::Tiered, &["h"], 2, 8, 0.0);
     options.preemptible = PreemptibleShare::new(0.5, seed).unwrap();
     options.sample_every = Some(10.0);
     let report = run(&trace, &options, None).unwrap();

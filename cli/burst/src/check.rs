@@ -1,9 +1,9 @@
 //! One look: what is seen, and what is wrong with the cluster's configuration.
 
 use crate::diary;
-use crate::region::Cloud;
+use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::Node;
-use ebbtide_burst::{BurstError, Manager, Settings, World};
+use ebbtide_burst::{BurstError, BurstSettings, Manager, World};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
@@ -31,7 +31,7 @@ const NEEDED: [(&str, &str, &str); 3] = [
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliError> {
+pub(crate) async fn run(settings: &BurstSettings, slurm: &Slurm) -> Result<(), CliError> {
     let nodes = slurm.nodes().await?;
     let jobs = slurm.jobs().await?;
     let names = settings.nodes()?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliErr
             return Err(BurstError::Cluster { problem }.into());
         }
     }
-    let cloud = Cloud::connect(settings).await?;
+    let cloud = ClusterRegion::connect(settings).await?;
     let instances = cloud.instances().await?;
     let budget = diary::within_budget(settings, &diary::read(settings)?, unix_millis());
     let world = World {

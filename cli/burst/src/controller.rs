@@ -1,8 +1,11 @@
 //! The loop: look at Slurm and the region, write down what is new, do what the manager says.
 
 use crate::diary::{self, Diary};
-use crate::region::Cloud;
-use ebbtide_burst::{Action, BurstError, Event, Fact, Instance, Manager, RESTING, Settings, World};
+use crate::region::ClusterRegion;
+use ebbtide_burst::{
+    BurstAction, BurstError, BurstEvent, BurstSettings, Manager, RESTING, RecordEntry,
+    RegionInstance, World,
+};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
@@ -13,10 +16,10 @@ use tokio::time::MissedTickBehavior;
 
 /// A controller at work.
 struct Controller {
-    settings: Settings,
+    settings: BurstSettings,
     slurm: Slurm,
     /// None while the region cannot be reached.
-    cloud: Option<Cloud>,
+    cloud: Option<ClusterRegion>,
     manager: Manager,
     diary: Diary,
     /// What is wrong now, by its code, and where: so that it is said once.
@@ -31,7 +34,11 @@ struct Controller {
 /// # Errors
 /// What makes it impossible from the beginning: settings, the record. What goes wrong later is
 /// said, written down, and tried again.
-pub(crate) async fn run(settings: Settings, slurm: Slurm, observe: bool) -> Result<(), CliError> {
+pub(crate) async fn run(
+    settings: BurstSettings,
+    slurm: Slurm,
+    observe: bool,
+) -> Result<(), CliError> {
     let mut poll = tokio::time::interval(Duration::from_secs_f64(settings.poll_seconds));
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
@@ -70,12 +77,12 @@ impl Controller {
         let ours = self.settings.nodes()?;
         if !self.began {
             let stays = nodes.iter().filter(|node| !ours.contains(&node.name));
-            let event = Event::Began {
+            let event = BurstEvent::Began {
                 stays: stays.map(|node| (node.name.clone(), node.cpus)).collect(),
                 preemptible: self.settings.policy.preemptible_price.micros(),
                 on_demand: self.settings.policy.on_demand_price.micros(),
             };
-            self.diary.note(&Fact { at, event })?;
+            self.diary.note(&RecordEntry { at, event })?;
             self.began = true;
         }
         let facts = self.diary.record.learn(at, &jobs, &self.settings.slurm);
@@ -126,11 +133,11 @@ impl Controller {
         Ok(())
     }
 
-    async fn cloud(&mut self) -> Result<Cloud, CliError> {
+    async fn cloud(&mut self) -> Result<ClusterRegion, CliError> {
         if let Some(cloud) = &self.cloud {
             return Ok(cloud.clone());
         }
-        let cloud = Cloud::connect(&self.settings).await?;
+        let cloud = ClusterRegion::connect(&self.settings).await?;
         self.cloud = Some(cloud.clone());
         Ok(cloud)
     }
@@ -139,8 +146,8 @@ impl Controller {
     async fn account(
         &mut self,
         at: i64,
-        cloud: &Cloud,
-        listed: &[Instance],
+        cloud: &ClusterRegion,
+        listed: &[RegionInstance],
     ) -> Result<(), CliError> {
         let mut all = listed.to_vec();
         let record = &self.diary.record;
@@ -174,28 +181,28 @@ impl Controller {
 
     async fn act(
         &mut self,
-        cloud: &Cloud,
-        instances: &[Instance],
-        action: &Action,
+        cloud: &ClusterRegion,
+        instances: &[RegionInstance],
+        action: &BurstAction,
     ) -> Result<(), CliError> {
         let slurm = &self.slurm;
         let done = match action {
-            Action::PowerUp { node } => slurm.node(node, &["state=power_up"]).await,
-            Action::Open { node } => slurm.node(node, &["state=undrain"]).await,
-            Action::Drain { node, reason } => {
+            BurstAction::PowerUp { node } => slurm.node(node, &["state=power_up"]).await,
+            BurstAction::Open { node } => slurm.node(node, &["state=undrain"]).await,
+            BurstAction::Drain { node, reason } => {
                 let reason = format!("reason={reason}");
                 slurm.node(node, &["state=drain", &reason]).await
             }
-            Action::Rest { node } => {
+            BurstAction::Rest { node } => {
                 let reason = format!("reason={RESTING}");
                 slurm.node(node, &["state=drain", &reason]).await
             }
-            Action::Down { node, reason } => {
+            BurstAction::Down { node, reason } => {
                 let reason = format!("reason={reason}");
                 slurm.node(node, &["state=down", &reason]).await
             }
-            Action::PowerDown { node } => slurm.node(node, &["state=power_down_force"]).await,
-            Action::Delete { instance } => {
+            BurstAction::PowerDown { node } => slurm.node(node, &["state=power_down_force"]).await,
+            BurstAction::Delete { instance } => {
                 let one = instances.iter().find(|one| one.id == *instance);
                 match one {
                     Some(one) => cloud.give_back(one).await?,
@@ -203,7 +210,7 @@ impl Controller {
                 }
                 Ok(())
             }
-            Action::Signal { job } => {
+            BurstAction::Signal { job } => {
                 let signal = format!("--signal={}", self.settings.slurm.checkpoint_signal);
                 let job = job.to_string();
                 slurm
@@ -211,21 +218,21 @@ impl Controller {
                     .await
                     .map(drop)
             }
-            Action::Requeue { job } => {
+            BurstAction::Requeue { job } => {
                 let job = job.to_string();
                 slurm
                     .run("scontrol", &["requeue", "incomplete", &job])
                     .await
                     .map(drop)
             }
-            Action::StartNow { job } => {
+            BurstAction::StartNow { job } => {
                 let job = format!("jobid={job}");
                 slurm
                     .run("scontrol", &["update", &job, "starttime=now"])
                     .await
                     .map(drop)
             }
-            Action::Label { node, label } => {
+            BurstAction::Label { node, label } => {
                 let features = label.features.join(",");
                 let mut changes = vec![
                     format!("weight={}", label.weight),
@@ -262,11 +269,11 @@ impl Controller {
     /// Says and writes down what went wrong.
     fn note(&mut self, error: &CliError) -> Result<(), BurstError> {
         self.say(&format!("{}: {error}", error.code()));
-        let event = Event::Trouble {
+        let event = BurstEvent::Trouble {
             code: error.code().to_owned(),
             words: error.to_string(),
         };
-        self.diary.note(&Fact {
+        self.diary.note(&RecordEntry {
             at: unix_millis(),
             event,
         })
@@ -296,18 +303,18 @@ impl Controller {
     }
 }
 
-fn words(action: &Action) -> String {
+fn words(action: &BurstAction) -> String {
     match action {
-        Action::PowerUp { node } => format!("{node}: power up"),
-        Action::Open { node } => format!("{node}: takes jobs"),
-        Action::Drain { node, reason } => format!("{node}: drain, {reason}"),
-        Action::Rest { node } => format!("{node}: rests"),
-        Action::Down { node, reason } => format!("{node}: down, {reason}"),
-        Action::PowerDown { node } => format!("{node}: power down"),
-        Action::Delete { instance } => format!("instance {instance}: delete"),
-        Action::Signal { job } => format!("job {job}: signal to save its work"),
-        Action::Requeue { job } => format!("job {job}: back into the queue"),
-        Action::StartNow { job } => format!("job {job}: may start at once"),
-        Action::Label { node, .. } => format!("{node}: label"),
+        BurstAction::PowerUp { node } => format!("{node}: power up"),
+        BurstAction::Open { node } => format!("{node}: takes jobs"),
+        BurstAction::Drain { node, reason } => format!("{node}: drain, {reason}"),
+        BurstAction::Rest { node } => format!("{node}: rests"),
+        BurstAction::Down { node, reason } => format!("{node}: down, {reason}"),
+        BurstAction::PowerDown { node } => format!("{node}: power down"),
+        BurstAction::Delete { instance } => format!("instance {instance}: delete"),
+        BurstAction::Signal { job } => format!("job {job}: signal to save its work"),
+        BurstAction::Requeue { job } => format!("job {job}: back into the queue"),
+        BurstAction::StartNow { job } => format!("job {job}: may start at once"),
+        BurstAction::Label { node, .. } => format!("{node}: label"),
     }
 }

@@ -1,7 +1,7 @@
 //! The record on disk: one file, only ever appended to, by one controller at a time.
 
 use crate::storage;
-use ebbtide_burst::{BurstError, Fact, Record, Settings};
+use ebbtide_burst::{BurstError, BurstRecord, BurstSettings, RecordEntry};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,7 +16,7 @@ pub(crate) struct Diary {
     file: File,
     path: PathBuf,
     /// The account of all that is written.
-    pub(crate) record: Record,
+    pub(crate) record: BurstRecord,
 }
 
 impl Diary {
@@ -25,7 +25,7 @@ impl Diary {
     /// # Errors
     /// [`BurstError::Storage`], also if another controller has it; [`BurstError::Record`] if it
     /// cannot be used.
-    pub(crate) fn open(settings: &Settings) -> Result<Self, BurstError> {
+    pub(crate) fn open(settings: &BurstSettings) -> Result<Self, BurstError> {
         let dir = &settings.state_dir;
         std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
         let path = dir.join(FILE);
@@ -45,7 +45,7 @@ impl Diary {
             TryLockError::Error(error) => storage("lock", &path)(error),
         })?;
         let text = std::fs::read_to_string(&path).map_err(storage("read", &path))?;
-        let record = Record::parse(&text)?;
+        let record = BurstRecord::parse(&text)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // A line that was cut off: it is left out, and the next one begins at a beginning.
             let whole = text.rfind('\n').map_or(0, |at| at + 1);
@@ -58,7 +58,7 @@ impl Diary {
     ///
     /// # Errors
     /// [`BurstError::Storage`].
-    pub(crate) fn write(&mut self, facts: &[Fact]) -> Result<(), BurstError> {
+    pub(crate) fn write(&mut self, facts: &[RecordEntry]) -> Result<(), BurstError> {
         if facts.is_empty() {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Diary {
     ///
     /// # Errors
     /// [`BurstError::Storage`].
-    pub(crate) fn note(&mut self, fact: &Fact) -> Result<(), BurstError> {
+    pub(crate) fn note(&mut self, fact: &RecordEntry) -> Result<(), BurstError> {
         self.record.apply(fact);
         self.write(std::slice::from_ref(fact))
     }
@@ -87,11 +87,11 @@ impl Diary {
 ///
 /// # Errors
 /// [`BurstError::Storage`], [`BurstError::Record`].
-pub(crate) fn read(settings: &Settings) -> Result<Record, BurstError> {
+pub(crate) fn read(settings: &BurstSettings) -> Result<BurstRecord, BurstError> {
     let path = settings.state_dir.join(FILE);
     match std::fs::read_to_string(&path) {
-        Ok(text) => Record::parse(&text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
+        Ok(text) => BurstRecord::parse(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BurstRecord::default()),
         Err(error) => Err(storage("read", &path)(error)),
     }
 }
@@ -101,8 +101,8 @@ pub(crate) fn read(settings: &Settings) -> Result<Record, BurstError> {
 /// # Errors
 /// [`BurstError::Budget`].
 pub(crate) fn within_budget(
-    settings: &Settings,
-    record: &Record,
+    settings: &BurstSettings,
+    record: &BurstRecord,
     now: i64,
 ) -> Result<(), BurstError> {
     let policy = &settings.policy;

@@ -23,7 +23,7 @@ mod region;
 mod setup;
 
 use clap::{Parser, Subcommand};
-use ebbtide_burst::{BurstError, Settings};
+use ebbtide_burst::{BurstError, BurstSettings};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
 use std::path::{Path, PathBuf};
@@ -123,9 +123,9 @@ async fn run(cli: Cli) -> Result<(), CliError> {
     }
 }
 
-fn read(path: &Path) -> Result<Settings, BurstError> {
+fn read(path: &Path) -> Result<BurstSettings, BurstError> {
     let text = std::fs::read_to_string(path).map_err(storage("read", path))?;
-    Settings::parse(&text).map_err(|error| match error {
+    BurstSettings::parse(&text).map_err(|error| match error {
         BurstError::Setting { key, problem } => BurstError::Setting {
             key: format!("{}: {key}", path.display()),
             problem,

@@ -3,15 +3,15 @@
 //! by the controller.
 
 use crate::diary;
-use crate::region::Cloud;
+use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::hosts;
-use ebbtide_burst::{BurstError, Settings};
+use ebbtide_burst::{BurstError, BurstSettings};
 use ebbtide_cli::errors::CliError;
 use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
 
 /// The nodes of a list, all of which have to be ours.
-fn ours(settings: &Settings, list: &str) -> Result<Vec<String>, BurstError> {
+fn ours(settings: &BurstSettings, list: &str) -> Result<Vec<String>, BurstError> {
     let known = settings.nodes()?;
     let asked = hosts(list)?;
     match asked.iter().find(|node| !known.contains(node)) {
@@ -28,7 +28,11 @@ fn ours(settings: &Settings, list: &str) -> Result<Vec<String>, BurstError> {
 ///
 /// # Errors
 /// The first node's that got none.
-pub(crate) async fn resume(settings: &Settings, slurm: &Slurm, list: &str) -> Result<(), CliError> {
+pub(crate) async fn resume(
+    settings: &BurstSettings,
+    slurm: &Slurm,
+    list: &str,
+) -> Result<(), CliError> {
     let nodes = ours(settings, list)?;
     let mut first = None;
     let cloud = match begin(settings).await {
@@ -67,13 +71,13 @@ fn words(error: &CliError) -> String {
     }
 }
 
-async fn begin(settings: &Settings) -> Result<Cloud, CliError> {
+async fn begin(settings: &BurstSettings) -> Result<ClusterRegion, CliError> {
     diary::within_budget(settings, &diary::read(settings)?, unix_millis())?;
-    Cloud::connect(settings).await
+    ClusterRegion::connect(settings).await
 }
 
 /// Asked twice, a node has one instance.
-async fn create(cloud: &Cloud, node: &str) -> Result<String, CliError> {
+async fn create(cloud: &ClusterRegion, node: &str) -> Result<String, CliError> {
     let all = cloud.instances().await?;
     let there = all
         .into_iter()
@@ -88,9 +92,9 @@ async fn create(cloud: &Cloud, node: &str) -> Result<String, CliError> {
 ///
 /// # Errors
 /// The region's; the controller sees what is left, and deletes it.
-pub(crate) async fn suspend(settings: &Settings, list: &str) -> Result<(), CliError> {
+pub(crate) async fn suspend(settings: &BurstSettings, list: &str) -> Result<(), CliError> {
     let nodes = ours(settings, list)?;
-    let cloud = Cloud::connect(settings).await?;
+    let cloud = ClusterRegion::connect(settings).await?;
     let all = cloud.instances().await?;
     for one in all.iter().filter(|one| nodes.contains(&one.node)) {
         cloud.give_back(one).await?;
@@ -104,7 +108,7 @@ pub(crate) async fn suspend(settings: &Settings, list: &str) -> Result<(), CliEr
 ///
 /// # Errors
 /// The region's.
-pub(crate) async fn failed(settings: &Settings, list: &str) -> Result<(), CliError> {
+pub(crate) async fn failed(settings: &BurstSettings, list: &str) -> Result<(), CliError> {
     for node in ours(settings, list)? {
         let instance = "its own".to_owned();
         let error = CliError::from(BurstError::NeverUp { node, instance });

@@ -1,7 +1,7 @@
 //! The region's side: instances for nodes. Each instance has the name of its node, so that every
 //! program finds it again.
 
-use ebbtide_burst::{BurstError, Instance, Settings, Status};
+use ebbtide_burst::{BurstError, BurstSettings, RegionInstance, Status};
 use ebbtide_cli::client::Region;
 use ebbtide_cli::config;
 use ebbtide_cli::credentials::{Bearer, Credentials};
@@ -16,18 +16,18 @@ const PAGE: u32 = 1_000;
 
 /// The region of a cluster.
 #[derive(Debug, Clone)]
-pub(crate) struct Cloud {
+pub(crate) struct ClusterRegion {
     region: Region,
-    settings: Settings,
+    settings: BurstSettings,
     nodes: Vec<String>,
 }
 
-impl Cloud {
+impl ClusterRegion {
     /// Connects.
     ///
     /// # Errors
     /// The region does not answer, or the credentials cannot be used.
-    pub(crate) async fn connect(settings: &Settings) -> Result<Self, CliError> {
+    pub(crate) async fn connect(settings: &BurstSettings) -> Result<Self, CliError> {
         let own = &settings.region;
         let from_env = std::env::var("EBBTIDE_TOKEN").ok();
         let token = match (from_env.filter(|token| !token.is_empty()), &own.token_file) {
@@ -54,7 +54,7 @@ impl Cloud {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn instances(&self) -> Result<Vec<Instance>, CliError> {
+    pub(crate) async fn instances(&self) -> Result<Vec<RegionInstance>, CliError> {
         let mut all = Vec::new();
         let mut marker = String::new();
         loop {
@@ -80,7 +80,7 @@ impl Cloud {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn instance(&self, id: &str) -> Result<Option<Instance>, CliError> {
+    pub(crate) async fn instance(&self, id: &str) -> Result<Option<RegionInstance>, CliError> {
         let request = v1::GetServerRequest { id: id.to_owned() };
         match self.region.servers.clone().get_server(request).await {
             Ok(answer) => Ok(answer.into_inner().server.map(instance)),
@@ -132,7 +132,7 @@ impl Cloud {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn give_back(&self, one: &Instance) -> Result<(), CliError> {
+    pub(crate) async fn give_back(&self, one: &RegionInstance) -> Result<(), CliError> {
         if one.status == Status::Leaving {
             let request = v1::ReleaseServerRequest { id: one.id.clone() };
             // The evacuation may have ended, or been called off, a moment before.
@@ -187,7 +187,7 @@ fn millis(text: &str) -> Option<i64> {
     i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
-fn instance(server: v1::Server) -> Instance {
+fn instance(server: v1::Server) -> RegionInstance {
     let launched_ms = millis(&server.launched_at);
     let status = match server.status.as_str() {
         "active" => Status::Active,
@@ -199,7 +199,7 @@ fn instance(server: v1::Server) -> Instance {
         _ => Status::Gone,
     };
     let words = [server.fault_message, server.state_reason];
-    Instance {
+    RegionInstance {
         taken: server.status == "preempted" || (status == Status::Failed && launched_ms.is_some()),
         status,
         launched_ms,

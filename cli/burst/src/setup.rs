@@ -1,7 +1,7 @@
 //! What slurmctld needs: programs without arguments of their own, and lines in slurm.conf.
 
 use crate::storage;
-use ebbtide_burst::Settings;
+use ebbtide_burst::BurstSettings;
 use ebbtide_burst::age::Ages;
 use ebbtide_cli::errors::CliError;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,11 @@ const PROGRAMS: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// The file system's.
-pub(crate) fn run(settings: &Settings, config: &Path, programs: &Path) -> Result<(), CliError> {
+pub(crate) fn run(
+    settings: &BurstSettings,
+    config: &Path,
+    programs: &Path,
+) -> Result<(), CliError> {
     let own = std::env::current_exe()?;
     let absolute = |path: &Path| std::path::absolute(path).map_err(storage("find", path));
     let (config, dir) = (absolute(config)?, absolute(programs)?);

@@ -83,7 +83,7 @@ impl Axis {
     /// # Errors
     /// [`ChartError::Range`] for a given range that is empty, infinite, or not above zero on a
     /// logarithmic scale.
-    pub(crate) fn settle(&self, data: Option<(f64, f64)>) -> Result<Settled, ChartError> {
+    pub(crate) fn settle(&self, data: Option<(f64, f64)>) -> Result<FixedAxis, ChartError> {
         let (low, high) = match &self.scale {
             Scale::Categories(names) => (-0.5, names.len().max(1) as f64 - 0.5),
             scale => self.fitted(data, *scale == Scale::Logarithmic),
@@ -105,7 +105,7 @@ impl Axis {
                 problem,
             });
         }
-        Ok(Settled {
+        Ok(FixedAxis {
             scale: self.scale.clone(),
             low,
             high,
@@ -141,13 +141,13 @@ impl Axis {
 
 /// An axis with its range known.
 #[derive(Debug, Clone)]
-pub(crate) struct Settled {
+pub(crate) struct FixedAxis {
     pub(crate) scale: Scale,
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
-impl Settled {
+impl FixedAxis {
     /// Where a value lies, 0 at the lower end and 1 at the upper one. Not limited to that.
     pub(crate) fn place(&self, value: f64) -> f64 {
         match self.scale {
@@ -156,7 +156,7 @@ impl Settled {
         }
     }
 
-    /// The value at a place; the inverse of [`Settled::place`].
+    /// The value at a place; the inverse of [`FixedAxis::place`].
     pub(crate) fn value(&self, place: f64) -> f64 {
         match self.scale {
             Scale::Logarithmic => self.low * (self.high / self.low).powf(place),

@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::colour::Colour;
-use crate::layer::{Layer, Rule};
+use crate::layer::{Layer, ReferenceLine};
 use crate::panel::Panel;
 
 /// One rectangle of a row.
@@ -43,7 +43,7 @@ impl Span {
 
 /// The rectangles of one kind, over all rows. Not for use outside; [`Gantt`] makes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct BarSeries {
     pub(crate) name: String,
     pub(crate) colour: Colour,
     pub(crate) spans: Vec<(usize, Span)>,
@@ -70,13 +70,13 @@ pub struct Row {
 pub struct Gantt {
     time: Axis,
     rows: Vec<String>,
-    kinds: Vec<Row>,
-    marks: Vec<Rule>,
+    kinds: Vec<BarSeries>,
+    marks: Vec<ReferenceLine>,
 }
 
 /// A kind of rectangle, as [`Gantt::kind`] gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind(usize);
+pub struct BarKind(usize);
 
 impl Gantt {
     /// Rows with these names.
@@ -91,9 +91,9 @@ impl Gantt {
     }
 
     /// A new kind of rectangle, by default in the next colour of the palette.
-    pub fn kind(&mut self, name: impl Into<String>, colour: Option<Colour>) -> Kind {
-        let next = Kind(self.kinds.len());
-        self.kinds.push(Row {
+    pub fn kind(&mut self, name: impl Into<String>, colour: Option<Colour>) -> BarKind {
+        let next = BarKind(self.kinds.len());
+        self.kinds.push(BarSeries {
             name: name.into(),
             colour: colour.unwrap_or_else(|| Colour::of_palette(next.0)),
             spans: Vec::new(),
@@ -102,7 +102,7 @@ impl Gantt {
     }
 
     /// One rectangle more, in row `row` counted from 0. A row that does not exist is not drawn.
-    pub fn add(&mut self, row: usize, kind: Kind, span: Span) {
+    pub fn add(&mut self, row: usize, kind: BarKind, span: Span) {
         if row >= self.rows.len() {
             return;
         }
@@ -113,7 +113,8 @@ impl Gantt {
 
     /// An upright line with a label: a deadline, an interruption.
     pub fn mark(&mut self, at: f64, label: impl Into<String>) {
-        self.marks.push(Rule::vertical(at).reached().label(label));
+        self.marks
+            .push(ReferenceLine::vertical(at).reached().label(label));
     }
 
     /// The panel, high enough for its rows.

@@ -1,7 +1,7 @@
 //! What lies on a panel's axes: lines, points, bars, bands, rules.
 
 use crate::colour::Colour;
-use crate::gantt::Row;
+use crate::gantt::BarSeries;
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,7 +17,7 @@ pub enum Dash {
 
 /// The shape of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Shape {
+pub enum PointShape {
     /// A filled circle.
     #[default]
     Circle,
@@ -31,17 +31,17 @@ pub enum Shape {
 
 /// A line through points, or steps from one to the next.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct LineLayer {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) colour: Option<Colour>,
     pub(crate) width: u32,
     pub(crate) dash: Dash,
     pub(crate) steps: bool,
-    pub(crate) marks: Option<Shape>,
+    pub(crate) marks: Option<PointShape>,
 }
 
-impl Line {
+impl LineLayer {
     /// A line through `points`, (x, y) in this order. An empty name keeps it out of the legend.
     #[must_use]
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
@@ -87,7 +87,7 @@ impl Line {
 
     /// The same with a mark at every point: lines can be told apart without colours then.
     #[must_use]
-    pub fn marks(mut self, shape: Shape) -> Self {
+    pub fn marks(mut self, shape: PointShape) -> Self {
         self.marks = Some(shape);
         self
     }
@@ -95,15 +95,15 @@ impl Line {
 
 /// Points on their own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Points {
+pub struct PointLayer {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) colour: Option<Colour>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: PointShape,
     pub(crate) size: u32,
 }
 
-impl Points {
+impl PointLayer {
     /// Points at (x, y).
     #[must_use]
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
@@ -111,7 +111,7 @@ impl Points {
             name: name.into(),
             points,
             colour: None,
-            shape: Shape::Circle,
+            shape: PointShape::Circle,
             size: 3,
         }
     }
@@ -125,7 +125,7 @@ impl Points {
 
     /// The same in this shape.
     #[must_use]
-    pub fn shape(mut self, shape: Shape) -> Self {
+    pub fn shape(mut self, shape: PointShape) -> Self {
         self.shape = shape;
         self
     }
@@ -140,7 +140,7 @@ impl Points {
 
 /// Bars from zero. Several such layers of one panel stand side by side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
+pub struct BarLayer {
     pub(crate) name: String,
     pub(crate) bars: Vec<(f64, f64)>,
     pub(crate) labels: Vec<String>,
@@ -148,7 +148,7 @@ pub struct Bars {
     pub(crate) width: f64,
 }
 
-impl Bars {
+impl BarLayer {
     /// A bar of height y at every x; on an axis of categories x is 0, 1, 2, …
     #[must_use]
     pub fn new(name: impl Into<String>, bars: Vec<(f64, f64)>) -> Self {
@@ -223,7 +223,7 @@ impl Band {
 
 /// A thin straight line over the whole panel: a bid, a deadline, a limit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct ReferenceLine {
     pub(crate) at: f64,
     pub(crate) vertical: bool,
     pub(crate) reached: bool,
@@ -231,7 +231,7 @@ pub struct Rule {
     pub(crate) colour: Option<Colour>,
 }
 
-impl Rule {
+impl ReferenceLine {
     /// An upright line at `x`.
     #[must_use]
     pub fn vertical(x: f64) -> Self {
@@ -280,30 +280,36 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
     /// A line or steps.
-    Line(Line),
+    Line(LineLayer),
     /// Points.
-    Points(Points),
+    Points(PointLayer),
     /// Bars.
-    Bars(Bars),
+    Bars(BarLayer),
     /// A shaded area.
     Band(Band),
     /// A straight line over the panel.
-    Rule(Rule),
+    Rule(ReferenceLine),
     /// Rectangles in rows, from a [`crate::Gantt`].
     #[doc(hidden)]
-    Rows(Row),
+    Rows(BarSeries),
 }
 
 macro_rules! layers {
-    ($($kind:ident),*) => {
+    ($($variant:ident($kind:ident)),* $(,)?) => {
         $(impl From<$kind> for Layer {
             fn from(layer: $kind) -> Self {
-                Self::$kind(layer)
+                Self::$variant(layer)
             }
         })*
     };
 }
-layers!(Line, Points, Bars, Band, Rule);
+layers!(
+    Line(LineLayer),
+    Points(PointLayer),
+    Bars(BarLayer),
+    Band(Band),
+    Rule(ReferenceLine)
+);
 
 impl Layer {
     /// What the legend says; empty for nothing.

@@ -1,9 +1,9 @@
 //! Charts as SVG text, for `--plot` and `--svg` of the commands.
 //!
-//! A [`Figure`] holds panels; a [`Panel`] has two axes and layers on them: [`Line`], [`Points`],
-//! [`Bars`], [`Band`], [`Rule`]; a [`Gantt`] makes a panel of rows of rectangles. Everything is
-//! plain data until [`Figure::svg`], which gives a `String` and touches neither clock nor disk: the
-//! same figure is the same text, byte for byte, on every machine.
+//! A [`Figure`] holds panels; a [`Panel`] has two axes and layers on them: [`LineLayer`],
+//! [`PointLayer`], [`BarLayer`], [`Band`], [`ReferenceLine`]; a [`Gantt`] makes a panel of rows of
+//! rectangles. Everything is plain data until [`Figure::svg`], which gives a `String` and touches
+//! neither clock nor disk: the same figure is the same text, byte for byte, on every machine.
 //!
 //! ```
 //! use ebbtide_chart::{Axis, Band, Dash, Figure, Line, Panel, Rule};
@@ -11,9 +11,9 @@
 //! let panel = Panel::new(Axis::new("age [h]"), Axis::new("chance of interruption").range(0.0, 1.0))
 //!     .title("n1-highcpu-16")
 //!     .with(Band::new("95 %", vec![(0.0, 0.0, 0.1), (24.0, 0.6, 0.8)]))
-//!     .with(Line::new("model", vec![(0.0, 0.05), (24.0, 0.7)]))
-//!     .with(Line::new("data", vec![(0.0, 0.0), (6.0, 0.4), (24.0, 0.7)]).steps().dash(Dash::Dashed))
-//!     .with(Rule::vertical(18.0).label("T*"));
+//!     .with(LineLayer::new("model", vec![(0.0, 0.05), (24.0, 0.7)]))
+//!     .with(LineLayer::new("data", vec![(0.0, 0.0), (6.0, 0.4), (24.0, 0.7)]).steps().dash(Dash::Dashed))
+//!     .with(ReferenceLine::vertical(18.0).label("T*"));
 //! let svg = Figure::new("Lifetimes").panel(panel).svg()?;
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), ebbtide_chart::ChartError>(())
@@ -37,6 +37,6 @@ pub use axis::{Axis, Scale};
 pub use colour::{Colour, PALETTE};
 pub use error::ChartError;
 pub use figure::Figure;
-pub use gantt::{Gantt, Kind, Span};
-pub use layer::{Band, Bars, Dash, Layer, Line, Points, Rule, Shape};
+pub use gantt::{BarKind, Gantt, Span};
+pub use layer::{Band, BarLayer, Dash, Layer, LineLayer, PointLayer, PointShape, ReferenceLine};
 pub use panel::Panel;

@@ -1,6 +1,6 @@
 //! A panel: two axes and what lies on them.
 
-use crate::axis::{Axis, Scale, Settled};
+use crate::axis::{Axis, FixedAxis, Scale};
 use crate::colour::{Colour, PALETTE};
 use crate::error::ChartError;
 use crate::layer::Layer;
@@ -92,7 +92,7 @@ impl Panel {
     ///
     /// # Errors
     /// [`ChartError::Range`].
-    pub(crate) fn settled(&self) -> Result<(Settled, Settled), ChartError> {
+    pub(crate) fn settled(&self) -> Result<(FixedAxis, FixedAxis), ChartError> {
         let corners: Vec<(f64, f64)> = self.layers.iter().flat_map(Layer::corners).collect();
         let x = self.x.settle(reach(corners.iter().map(|c| c.0), &self.x))?;
         let y = self.y.settle(reach(corners.iter().map(|c| c.1), &self.y))?;

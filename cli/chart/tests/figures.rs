@@ -1,8 +1,8 @@
 //! What must hold for every figure.
 
 use ebbtide_chart::{
-    Axis, Band, Bars, ChartError, Colour, Dash, Figure, Gantt, Line, PALETTE, Panel, Points, Rule,
-    Shape, Span,
+    Axis, Band, BarLayer, ChartError, Colour, Dash, Figure, Gantt, LineLayer, PALETTE, Panel,
+    PointLayer, PointShape, ReferenceLine, Span,
 };
 use proptest::prelude::*;
 
@@ -29,23 +29,26 @@ fn everything() -> Figure {
         )
         .colour(Colour::BLUE),
     )
-    .with(Line::new("model <fit>", wave(0.0)).colour(Colour::BLUE))
+    .with(LineLayer::new("model <fit>", wave(0.0)).colour(Colour::BLUE))
     .with(
-        Line::new("data", wave(3.0).into_iter().step_by(4).collect())
+        LineLayer::new("data", wave(3.0).into_iter().step_by(4).collect())
             .steps()
             .dash(Dash::Dashed),
     )
-    .with(Line::new("other", wave(9.0)).dash(Dash::Dotted))
-    .with(Points::new("measured", wave(5.0).into_iter().step_by(6).collect()).shape(Shape::Cross))
-    .with(Rule::vertical(18.0).label("T* = 18 h"))
-    .with(Rule::horizontal(0.2).label("limit"));
+    .with(LineLayer::new("other", wave(9.0)).dash(Dash::Dotted))
+    .with(
+        PointLayer::new("measured", wave(5.0).into_iter().step_by(6).collect())
+            .shape(PointShape::Cross),
+    )
+    .with(ReferenceLine::vertical(18.0).label("T* = 18 h"))
+    .with(ReferenceLine::horizontal(0.2).label("limit"));
     let prices = Panel::new(
         Axis::new("").dates(),
         Axis::new("price [$/h]").logarithmic(),
     )
     .title("Prices")
     .with(
-        Line::new(
+        LineLayer::new(
             "us-east-1.linux.m2.2xlarge",
             (0..60)
                 .map(|i| {
@@ -64,13 +67,13 @@ fn everything() -> Figure {
         Axis::new("cost [$]").from(0.0),
     )
     .title("Bars")
-    .with(Bars::new(
+    .with(BarLayer::new(
         "cost",
         (0..6)
             .map(|i| (f64::from(i), 3.0 + f64::from(i) / 5.0))
             .collect(),
     ))
-    .with(Bars::new(
+    .with(BarLayer::new(
         "time",
         (0..6)
             .map(|i| (f64::from(i), 4.0 - f64::from(i) / 3.0))
@@ -163,8 +166,11 @@ fn a_figure_without_panels_is_refused() {
 #[test]
 fn a_panel_without_data_is_a_panel_with_axes() {
     let panel = Panel::new(Axis::new("x"), Axis::new("y").logarithmic())
-        .with(Line::new("nothing", Vec::new()))
-        .with(Line::new("no number", vec![(f64::NAN, 1.0), (1.0, -1.0)]));
+        .with(LineLayer::new("nothing", Vec::new()))
+        .with(LineLayer::new(
+            "no number",
+            vec![(f64::NAN, 1.0), (1.0, -1.0)],
+        ));
     let svg = Figure::new("").panel(panel).svg().unwrap();
     assert!(svg.contains("nothing"));
 }
@@ -172,8 +178,8 @@ fn a_panel_without_data_is_a_panel_with_axes() {
 #[test]
 fn bars_of_one_group_do_not_hide_one_another() {
     let panel = Panel::new(Axis::categories("", ["a"]), Axis::new("y"))
-        .with(Bars::new("one", vec![(0.0, 1.0)]))
-        .with(Bars::new("two", vec![(0.0, 1.0)]));
+        .with(BarLayer::new("one", vec![(0.0, 1.0)]))
+        .with(BarLayer::new("two", vec![(0.0, 1.0)]));
     let svg = Figure::new("").panel(panel).svg().unwrap();
     // Per layer one block in the legend and one bar; the background is the other rectangle.
     let mut lefts: Vec<&str> = svg
@@ -219,14 +225,14 @@ proptest! {
         if let Some((low, width)) = range {
             axis = axis.range(low, low + width);
         }
-        let mut line = Line::new("line", points.clone()).dash(Dash::Dashed).marks(Shape::Triangle);
+        let mut line = LineLayer::new("line", points.clone()).dash(Dash::Dashed).marks(PointShape::Triangle);
         if steps {
             line = line.steps();
         }
         let panel = Panel::new(axis, Axis::new("y").range(-1.0, 1.0))
             .with(line)
-            .with(Points::new("points", points.clone()))
-            .with(Bars::new("bars", points.clone()))
+            .with(PointLayer::new("points", points.clone()))
+            .with(BarLayer::new("bars", points.clone()))
             .with(Band::new("band", points.iter().map(|(x, y)| (*x, *y, y + 1.0)).collect()));
         match Figure::new("any").panel(panel).svg() {
             Ok(svg) => for value in coordinates(&svg) {
@@ -302,7 +308,7 @@ fn the_legend_has_only_states_that_occur() {
 fn panels_below_one_another_have_the_same_time_axis() {
     let at = |factor: f64| vec![(0.0, 0.0), (3.0, factor), (10.0, 2.0 * factor)];
     let panel = |factor: f64| {
-        Panel::new(Axis::new("time"), Axis::new("value")).with(Points::new("p", at(factor)))
+        Panel::new(Axis::new("time"), Axis::new("value")).with(PointLayer::new("p", at(factor)))
     };
     let svg = Figure::new("")
         .panel(panel(1.0))
@@ -330,7 +336,7 @@ fn what_hides_in_a_name_is_seen() {
     let name = "a\u{202e}b\u{200b}\u{2028}\u{e0041}\u{7}<c>";
     let shown = "a\\u{202e}b\\u{200b}\\u{2028}\\u{e0041}\\u{7}&lt;c&gt;";
     let panel =
-        Panel::new(Axis::new("time"), Axis::new(name)).with(Line::new(name, vec![(0.0, 1.0)]));
+        Panel::new(Axis::new("time"), Axis::new(name)).with(LineLayer::new(name, vec![(0.0, 1.0)]));
     let svg = Figure::new(name).panel(panel).svg().unwrap();
     assert!(svg.matches(shown).count() >= 3, "{svg}");
 }

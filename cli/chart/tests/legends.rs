@@ -1,6 +1,8 @@
 //! A legend covers no data, whatever a panel holds.
 
-use ebbtide_chart::{Axis, Band, Bars, Figure, Line, Panel, Points, Rule, Shape};
+use ebbtide_chart::{
+    Axis, Band, BarLayer, Figure, LineLayer, Panel, PointLayer, PointShape, ReferenceLine,
+};
 
 /// A rectangle in pixels: left, top, right, bottom.
 #[derive(Debug, Clone, Copy)]
@@ -98,16 +100,16 @@ fn crowded(names: &[String], height: u32) -> Panel {
     let mut panel = Panel::new(axis(), axis())
         .height(height)
         .with(Band::new("", vec![(0.0, 0.0, 1.0), (1.0, 0.0, 1.0)]).solid())
-        .with(Bars::new("", vec![(0.5, 1.0)]).width(1.0))
-        .with(Points::new("", corners.clone()).size(4))
-        .with(Rule::horizontal(1.0).label("a limit"))
-        .with(Rule::vertical(1.0).label("a deadline"));
+        .with(BarLayer::new("", vec![(0.5, 1.0)]).width(1.0))
+        .with(PointLayer::new("", corners.clone()).size(4))
+        .with(ReferenceLine::horizontal(1.0).label("a limit"))
+        .with(ReferenceLine::vertical(1.0).label("a deadline"));
     for (at, name) in names.iter().enumerate() {
-        let line = Line::new(name.as_str(), corners.clone());
+        let line = LineLayer::new(name.as_str(), corners.clone());
         panel = panel.with(match at % 3 {
             0 => line,
-            1 => line.marks(Shape::Triangle),
-            _ => line.marks(Shape::Circle),
+            1 => line.marks(PointShape::Triangle),
+            _ => line.marks(PointShape::Circle),
         });
     }
     panel

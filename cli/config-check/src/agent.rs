@@ -1,7 +1,7 @@
 //! Judging the agent's TOML.
 
 use crate::finding::{Finding, Level, code};
-use crate::registry::Kind;
+use crate::registry::ConfigKind;
 use crate::toml_file::{TomlFile, refusals};
 use crate::{Files, secrets};
 use ebbtide_agent::Config;
@@ -19,7 +19,7 @@ fn host_down_seconds() -> f64 {
 
 /// Everything about a file's text.
 pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
-    let (file, mut found) = match TomlFile::read(Kind::Agent, text) {
+    let (file, mut found) = match TomlFile::read(ConfigKind::Agent, text) {
         Ok(read) => read,
         Err(syntax) => return vec![*syntax],
     };
@@ -36,8 +36,8 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
             );
         }
     }
-    found.extend(refusals(&file, Kind::Agent, refused));
-    found.extend(secrets::check(Kind::Agent, &file, files));
+    found.extend(refusals(&file, ConfigKind::Agent, refused));
+    found.extend(secrets::check(ConfigKind::Agent, &file, files));
     found.extend(other_drivers(&file, &kind));
     if let Ok(config) = Config::from_table(file.table.clone()) {
         found.extend(sense(&file, &config));

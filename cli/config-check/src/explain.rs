@@ -1,6 +1,6 @@
 //! Keys in words: one for a terminal, all of them as a page.
 
-use crate::registry::{self, Key, Kind};
+use crate::registry::{self, ConfigKind, Key};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -15,15 +15,15 @@ Files come first, then the environment, then options of the command line; the la
 environment variable. *Applies* says when a changed value counts: at the next start, or when the program gets SIGHUP.
 ";
 
-fn head_of(kind: Kind) -> &'static str {
+fn head_of(kind: ConfigKind) -> &'static str {
     match kind {
-        Kind::Scheduler => {
+        ConfigKind::Scheduler => {
             "`ebbtide-scheduler --config FILE`. Unknown keys are errors. `region.notice_attempts` is `EBBTIDE__REGION__NOTICE_ATTEMPTS` in the environment."
         }
-        Kind::Agent => {
+        ConfigKind::Agent => {
             "`ebbtide-agent --config FILE`. Unknown keys are errors. `bus.prefix` is `EBBTIDE_AGENT__BUS__PREFIX` in the environment."
         }
-        Kind::Nova => {
+        ConfigKind::Nova => {
             "`ebbtide-scheduler --config-file FILE`, as oslo.config reads it. What is not here Ebbtide does not read; oslo.config ignores options that do not \
              exist. `[ebbtide] room_timeout` is `OS_EBBTIDE__ROOM_TIMEOUT` in the environment. *never*: it is understood and has no effect."
         }
@@ -64,7 +64,7 @@ fn kind_of(key: &Key) -> String {
 #[must_use]
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
-    for kind in Kind::ALL {
+    for kind in ConfigKind::ALL {
         let _ = write!(page, "\n## {}\n\n{}\n", kind.title(), head_of(kind));
         let mut section: Option<&str> = None;
         for key in sorted(kind) {
@@ -100,7 +100,7 @@ pub fn markdown() -> String {
 }
 
 /// Sections together, in the order in which they come first.
-fn sorted(kind: Kind) -> Vec<&'static Key> {
+fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
     let keys = registry::keys(kind);
     let mut sections: Vec<&str> = Vec::new();
     for key in &keys {
@@ -120,14 +120,14 @@ fn sorted(kind: Kind) -> Vec<&'static Key> {
 
 /// One key: pairs of what and its answer, those without an answer left out.
 #[must_use]
-pub fn key_as_text(kind: Kind, key: &Key) -> Vec<(&'static str, String)> {
+pub fn key_as_text(kind: ConfigKind, key: &Key) -> Vec<(&'static str, String)> {
     let default = match (key.required, key.default) {
         (true, _) => "none: it has to be there".to_owned(),
         (false, "") => "not set".to_owned(),
         (false, default) => default.to_owned(),
     };
     let example = match kind {
-        Kind::Nova => {
+        ConfigKind::Nova => {
             let (section, option) = key.path.split_once('.').unwrap_or(("", key.path));
             format!("[{section}]\n{option} = {}", key.example)
         }

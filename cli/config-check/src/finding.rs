@@ -1,6 +1,6 @@
 //! What was found, and how it is said.
 
-use crate::registry::Kind;
+use crate::registry::ConfigKind;
 use ebbtide_model::names;
 use std::fmt;
 
@@ -140,7 +140,7 @@ impl Finding {
 
 /// How one weigher counts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Share {
+pub struct WeigherShare {
     /// Its name: ours, or Nova's class.
     pub name: String,
     /// Its multiplier.
@@ -158,27 +158,27 @@ pub struct Share {
 
 /// How hosts are ordered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effective {
+pub struct EffectiveOrder {
     /// Policy and what it means, and what an eviction costs.
     pub order: Vec<String>,
     /// The weighers, in the order in which they add up.
-    pub weighers: Vec<Share>,
+    pub weighers: Vec<WeigherShare>,
 }
 
 /// All that was found in a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct CheckReport {
     /// Whose file it is.
-    pub kind: Kind,
+    pub kind: ConfigKind,
     /// How that is known.
     pub because: String,
     /// What was found, worst first, then by place.
     pub findings: Vec<Finding>,
     /// How hosts are ordered; `None` if the file cannot be used or says nothing about that.
-    pub effective: Option<Effective>,
+    pub effective: Option<EffectiveOrder>,
 }
 
-impl Report {
+impl CheckReport {
     /// How many there are of a level.
     #[must_use]
     pub fn count(&self, level: Level) -> usize {

@@ -25,8 +25,8 @@ mod weights;
 mod words;
 
 pub use explain::{key_as_text, markdown};
-pub use finding::{Effective, Finding, Level, Position, Report, Share, code};
-pub use registry::{Applies, Key, Kind, Type};
+pub use finding::{CheckReport, EffectiveOrder, Finding, Level, Position, WeigherShare, code};
+pub use registry::{Applies, ConfigKind, Key, Type};
 
 use ebbtide_config::ConfigError;
 use std::fs::Metadata;
@@ -89,18 +89,18 @@ impl Files for ThisMachine {
 
 /// Judges a file's text. `path` is for messages and guesses; `kind` is guessed if it is not given.
 #[must_use]
-pub fn check(path: &Path, text: &str, kind: Option<Kind>, files: &dyn Files) -> Report {
+pub fn check(path: &Path, text: &str, kind: Option<ConfigKind>, files: &dyn Files) -> CheckReport {
     let (kind, because) = match kind {
         Some(kind) => (kind, "you said so".to_owned()),
         None if has_table(text, "slurm") => return of_another_program(),
         None => guess(path, text),
     };
     let (findings, effective) = match kind {
-        Kind::Scheduler => scheduler::check(text, files),
-        Kind::Agent => (agent::check(text, files), None),
-        Kind::Nova => nova::check(path, text, files),
+        ConfigKind::Scheduler => scheduler::check(text, files),
+        ConfigKind::Agent => (agent::check(text, files), None),
+        ConfigKind::Nova => nova::check(path, text, files),
     };
-    let report = Report {
+    let report = CheckReport {
         kind,
         because,
         findings,
@@ -119,13 +119,13 @@ fn has_table(text: &str, name: &str) -> bool {
 }
 
 /// What there is to say of burst.toml: its own program judges it, together with slurm.conf.
-fn of_another_program() -> Report {
+fn of_another_program() -> CheckReport {
     let finding = Finding::new(Level::Error, code::UNKNOWN, "slurm")
         .what("this is a file of ebbtide-burst, which is not judged here")
         .why("it has a table slurm, which neither the scheduler nor the agent knows")
         .next("`ebbtide-burst check --config FILE` judges it together with the cluster; docs/tenants/burst.md has its keys");
-    Report {
-        kind: Kind::Scheduler,
+    CheckReport {
+        kind: ConfigKind::Scheduler,
         because: "it has slurm".to_owned(),
         findings: vec![finding],
         effective: None,
@@ -134,8 +134,9 @@ fn of_another_program() -> Report {
 
 /// Whose file it is, by its sections and keys, and how that is known.
 #[must_use]
-pub fn guess(path: &Path, text: &str) -> (Kind, String) {
-    let mut seen: Vec<(Kind, Vec<String>)> = Kind::ALL.map(|kind| (kind, Vec::new())).to_vec();
+pub fn guess(path: &Path, text: &str) -> (ConfigKind, String) {
+    let mut seen: Vec<(ConfigKind, Vec<String>)> =
+        ConfigKind::ALL.map(|kind| (kind, Vec::new())).to_vec();
     let groups: Vec<&str> = ebbtide_nova::options::declared_names()
         .map(|(group, _)| group)
         .collect();
@@ -158,7 +159,7 @@ pub fn guess(path: &Path, text: &str) -> (Kind, String) {
         };
         for (kind, names) in &mut seen {
             let known = match kind {
-                Kind::Nova => {
+                ConfigKind::Nova => {
                     is_section
                         && (groups.contains(&name)
                             || registry::keys(*kind)
@@ -181,15 +182,19 @@ pub fn guess(path: &Path, text: &str) -> (Kind, String) {
     seen.sort_by_key(|(kind, names)| {
         (
             std::cmp::Reverse(names.len()),
-            (*kind == Kind::Nova) != conf,
+            (*kind == ConfigKind::Nova) != conf,
             *kind,
         )
     });
     let Some((kind, names)) = seen.into_iter().next() else {
-        return (Kind::Scheduler, "nothing else is known".to_owned());
+        return (ConfigKind::Scheduler, "nothing else is known".to_owned());
     };
     if names.is_empty() {
-        let kind = if conf { Kind::Nova } else { Kind::Scheduler };
+        let kind = if conf {
+            ConfigKind::Nova
+        } else {
+            ConfigKind::Scheduler
+        };
         return (kind, "no section of it is known".to_owned());
     }
     let shown: Vec<&str> = names.iter().take(4).map(String::as_str).collect();

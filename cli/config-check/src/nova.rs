@@ -1,14 +1,14 @@
 //! Judging nova.conf.
 
-use crate::finding::{Effective, Finding, Level, Position, code};
-use crate::registry::{self, Kind};
+use crate::finding::{EffectiveOrder, Finding, Level, Position, code};
+use crate::registry::{self, ConfigKind};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets, toml_file};
 use crate::{nova_names, nova_sense};
 use ebbtide_model::names;
 use ebbtide_nova::weighing;
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf, NovaConfError};
-use oslo_config::{Config, ConfigError, Given, Place};
+use oslo_config::{Config, ConfigError, FileValue, ValueLocation};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) fn check(
     path: &Path,
     text: &str,
     files: &dyn Files,
-) -> (Vec<Finding>, Option<Effective>) {
+) -> (Vec<Finding>, Option<EffectiveOrder>) {
     let mut config = match Config::of_text(path, text) {
         Ok(config) => config,
         Err(error) => return (vec![syntax(&error)], None),
@@ -48,7 +48,7 @@ pub(crate) fn check(
         }
     };
     let place = |group: &str, name: &str| {
-        let same = |given: &&Given| given.group == group && given.name == name;
+        let same = |given: &&FileValue| given.group == group && given.name == name;
         given
             .iter()
             .rev()
@@ -58,7 +58,7 @@ pub(crate) fn check(
     found.extend(ebbtide_nova_service::check_conf(&conf).iter().map(|error| {
         let blamed = blamed(&error.to_string());
         let at = blamed.and_then(|key| key.path.split_once('.')).and_then(|(group, name)| place(group, name));
-        Finding::new(Level::Error, code::VALUE, blamed.map_or_else(String::new, |key| key.shown(Kind::Nova)))
+        Finding::new(Level::Error, code::VALUE, blamed.map_or_else(String::new, |key| key.shown(ConfigKind::Nova)))
             .at(at)
             .what(format!("{}: {}", error.code(), names::hide_logins(&error.to_string())))
             .why("ebbtide-scheduler says so at its start, and ends")
@@ -90,7 +90,7 @@ pub(crate) fn check(
 
 /// The option that words name: its section in brackets, or the whole of a name that only it has.
 fn blamed(words: &str) -> Option<&'static registry::Key> {
-    let keys = registry::keys(Kind::Nova);
+    let keys = registry::keys(ConfigKind::Nova);
     let named = |key: &&&registry::Key| {
         let (section, option) = key.path.split_once('.').unwrap_or(("", key.path));
         let at = toml_file::position(words, option);
@@ -111,9 +111,9 @@ pub(crate) fn shown(group: &str, name: &str) -> String {
     format!("[{group}] {name}")
 }
 
-pub(crate) fn position(place: &Place) -> Option<Position> {
+pub(crate) fn position(place: &ValueLocation) -> Option<Position> {
     match place {
-        Place::Line { line, .. } => Some(Position {
+        ValueLocation::Line { line, .. } => Some(Position {
             line: *line,
             column: 0,
         }),
@@ -164,8 +164,8 @@ fn refused(error: &NovaConfError) -> Finding {
 }
 
 /// Values that Nova itself would refuse, of any of its options.
-fn values(config: &Config, given: &[Given]) -> Vec<Finding> {
-    let read: BTreeSet<String> = registry::keys(Kind::Nova)
+fn values(config: &Config, given: &[FileValue]) -> Vec<Finding> {
+    let read: BTreeSet<String> = registry::keys(ConfigKind::Nova)
         .iter()
         .map(|key| key.path.to_owned())
         .collect();
@@ -214,8 +214,8 @@ fn values(config: &Config, given: &[Given]) -> Vec<Finding> {
     found
 }
 
-fn secret(given: &[Given], files: &dyn Files) -> Option<Finding> {
-    let telling = |given: &&Given| {
+fn secret(given: &[FileValue], files: &dyn Files) -> Option<Finding> {
+    let telling = |given: &&FileValue| {
         let named = ["password", "secret", "_token"]
             .iter()
             .any(|word| given.name.contains(word))

@@ -3,8 +3,8 @@
 use crate::finding::{Finding, Level, Position, code};
 use crate::nearest;
 use crate::nova::{position, shown};
-use crate::registry::{self, Applies, Kind};
-use oslo_config::{Config, Given};
+use crate::registry::{self, Applies, ConfigKind};
+use oslo_config::{Config, FileValue};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sections whose options affect a decision: an option without effect there is worth a warning.
@@ -138,9 +138,9 @@ const CREDENTIALS: [&str; 17] = [
 ];
 
 /// Findings on options that are unknown, that have no effect, or that have been renamed.
-pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
+pub(crate) fn findings(config: &Config, given: &[FileValue]) -> Vec<Finding> {
     let asked = config.asked();
-    let keys = registry::keys(Kind::Nova);
+    let keys = registry::keys(ConfigKind::Nova);
     let declared: Vec<(&str, &str)> = ebbtide_nova::options::declared_names().collect();
     let older: BTreeSet<(&str, &str)> = OLDER_OPTIONS
         .lines()
@@ -320,7 +320,7 @@ fn unknown(
             SILENT,
             format!(
                 "there is {}: is it in the wrong section?",
-                other.shown(Kind::Nova)
+                other.shown(ConfigKind::Nova)
             ),
         ),
         (None, None) if group == "ebbtide" || DECIDING.contains(&group) => (

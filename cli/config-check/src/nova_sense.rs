@@ -3,7 +3,7 @@
 use crate::finding::{Finding, Level, Position, code};
 use crate::nova::shown;
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use oslo_config::Given;
+use oslo_config::FileValue;
 
 /// Options that only one filter reads, and that filter, or one that stands in for it.
 const OF_FILTERS: [(&str, &[&str]); 7] = [
@@ -34,7 +34,7 @@ const OF_FILTERS: [(&str, &[&str]); 7] = [
 /// All of it. `place` says where an option stands.
 pub(crate) fn findings(
     conf: &NovaConf,
-    given: &[Given],
+    given: &[FileValue],
     place: &dyn Fn(&str, &str) -> Option<Position>,
 ) -> Vec<Finding> {
     let mut found = filters(conf, place);
@@ -54,7 +54,7 @@ pub(crate) fn findings(
                 .next("name the roots with cafile"),
         );
     }
-    let multiplier = |given: &&Given| {
+    let multiplier = |given: &&FileValue| {
         given.name.ends_with("_weight_multiplier")
             || (given.group == "metrics" && given.name == "weight_multiplier")
     };
@@ -109,7 +109,7 @@ fn filters(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> V
 
 /// Lists of `name=ratio`, of which Nova leaves out what it cannot read.
 fn settings(
-    given: &[Given],
+    given: &[FileValue],
     conf: &NovaConf,
     place: &dyn Fn(&str, &str) -> Option<Position>,
 ) -> Vec<Finding> {

@@ -1,26 +1,26 @@
 //! Judging the scheduler's TOML.
 
-use crate::finding::{Effective, Finding, Level, code};
+use crate::finding::{EffectiveOrder, Finding, Level, code};
 use crate::toml_file::{TomlFile, refusals};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets};
 use ebbtide_config::{AgentIdentity, Config, Tls};
-use ebbtide_engine::Policy;
+use ebbtide_engine::RankingPolicy;
 use ebbtide_model::{LifeTable, LifeTables, names, toml_text};
 use toml::{Table, Value};
 
 /// Everything about a file's text.
-pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effective>) {
-    let (file, mut found) = match TomlFile::read(crate::Kind::Scheduler, text) {
+pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<EffectiveOrder>) {
+    let (file, mut found) = match TomlFile::read(crate::ConfigKind::Scheduler, text) {
         Ok(read) => read,
         Err(syntax) => return (vec![*syntax], None),
     };
-    found.extend(refusals(&file, crate::Kind::Scheduler, refused));
+    found.extend(refusals(&file, crate::ConfigKind::Scheduler, refused));
     // Warnings about a file that is not used would speak of what is not so.
     let Ok(config) = Value::Table(file.table.clone()).try_into::<Config>() else {
         return (found, None);
     };
-    found.extend(secrets::check(crate::Kind::Scheduler, &file, files));
+    found.extend(secrets::check(crate::ConfigKind::Scheduler, &file, files));
     found.extend(keys(&file, &config, files));
     found.extend(plugins(&file, &config, files));
     found.extend(models(&file, &config, files));
@@ -28,9 +28,9 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effe
     found.extend(pointless(&file, &config));
     let weighers = in_use(&file, &config);
     let order = match config.engine.policy {
-        Policy::Tiered => Order::Tiered,
-        Policy::Nova => Order::Weights,
-        Policy::FirstFit => Order::FirstFit,
+        RankingPolicy::Tiered => Order::Tiered,
+        RankingPolicy::Nova => Order::Weights,
+        RankingPolicy::FirstFit => Order::FirstFit,
     };
     found.extend(weights::findings(order, &weighers));
     let effective = weights::effective(order, &config.engine.cost_module, &weighers);
@@ -327,7 +327,7 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
             .iter()
             .any(|weigher| weigher.name.replace('-', "_") == name)
     };
-    let first_fit = engine.policy == Policy::FirstFit;
+    let first_fit = engine.policy == RankingPolicy::FirstFit;
     let amqps = config
         .bus
         .urls

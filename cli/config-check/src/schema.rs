@@ -12,7 +12,7 @@ use std::fmt;
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ValueShape {
     /// Text: addresses and paths, too.
     Text,
     /// `true` or `false`.
@@ -35,27 +35,27 @@ pub enum Shape {
 
 /// A key, and what it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct KeySchema {
     /// With dots; `[]` behind a list, `*` for keys of the operator's.
     pub path: String,
     /// What it takes.
-    pub shape: Shape,
+    pub shape: ValueShape,
 }
 
 /// All keys of a type below `prefix`, tables with known keys left out: their keys are there.
 #[must_use]
-pub fn keys<T: DeserializeOwned>(prefix: &str) -> Vec<Read> {
+pub fn keys<T: DeserializeOwned>(prefix: &str) -> Vec<KeySchema> {
     let mut found = Vec::new();
     look::<T>(&mut Vec::new(), prefix, &mut found);
     found
 }
 
-fn look<T: DeserializeOwned>(path: &mut Vec<Step>, name: &str, found: &mut Vec<Read>) {
+fn look<T: DeserializeOwned>(path: &mut Vec<Step>, name: &str, found: &mut Vec<KeySchema>) {
     let Some(shape) = shape::<T>(path) else {
         return;
     };
     match shape {
-        Shape::Section(fields) => {
+        ValueShape::Section(fields) => {
             for field in fields {
                 path.push(Step::Field(field));
                 let below = if name.is_empty() {
@@ -67,17 +67,17 @@ fn look<T: DeserializeOwned>(path: &mut Vec<Step>, name: &str, found: &mut Vec<R
                 path.pop();
             }
         }
-        Shape::List | Shape::Table => {
+        ValueShape::List | ValueShape::Table => {
             path.push(Step::Item);
             let inner = shape_of_section::<T>(path);
-            if shape == Shape::Table || inner.is_none() {
-                found.push(Read {
+            if shape == ValueShape::Table || inner.is_none() {
+                found.push(KeySchema {
                     path: name.to_owned(),
                     shape,
                 });
             }
             if inner.is_some() {
-                let below = if shape == Shape::List {
+                let below = if shape == ValueShape::List {
                     format!("{name}[]")
                 } else {
                     format!("{name}.*")
@@ -86,19 +86,19 @@ fn look<T: DeserializeOwned>(path: &mut Vec<Step>, name: &str, found: &mut Vec<R
             }
             path.pop();
         }
-        _ => found.push(Read {
+        _ => found.push(KeySchema {
             path: name.to_owned(),
             shape,
         }),
     }
 }
 
-fn shape_of_section<T: DeserializeOwned>(path: &[Step]) -> Option<Shape> {
-    shape::<T>(path).filter(|shape| matches!(shape, Shape::Section(_)))
+fn shape_of_section<T: DeserializeOwned>(path: &[Step]) -> Option<ValueShape> {
+    shape::<T>(path).filter(|shape| matches!(shape, ValueShape::Section(_)))
 }
 
 /// What is asked for at the end of a path; `None` if the type never gets there.
-fn shape<T: DeserializeOwned>(path: &[Step]) -> Option<Shape> {
+fn shape<T: DeserializeOwned>(path: &[Step]) -> Option<ValueShape> {
     let seen = RefCell::new(None);
     // It always breaks off; whether it says why does not matter.
     let _ = T::deserialize(Source { path, seen: &seen });
@@ -132,11 +132,11 @@ impl de::Error for Done {
 #[derive(Clone, Copy)]
 struct Source<'a> {
     path: &'a [Step],
-    seen: &'a RefCell<Option<Shape>>,
+    seen: &'a RefCell<Option<ValueShape>>,
 }
 
 impl Source<'_> {
-    fn at_end<V>(self, shape: Shape) -> Result<V, Done> {
+    fn at_end<V>(self, shape: ValueShape) -> Result<V, Done> {
         if self.path.is_empty() {
             self.seen.replace(Some(shape));
         }
@@ -156,28 +156,28 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
     type Error = Done;
 
     leaf! {
-        deserialize_any => Shape::Any,
-        deserialize_bool => Shape::Switch,
-        deserialize_i8 => Shape::Whole,
-        deserialize_i16 => Shape::Whole,
-        deserialize_i32 => Shape::Whole,
-        deserialize_i64 => Shape::Whole,
-        deserialize_i128 => Shape::Whole,
-        deserialize_u8 => Shape::Whole,
-        deserialize_u16 => Shape::Whole,
-        deserialize_u32 => Shape::Whole,
-        deserialize_u64 => Shape::Whole,
-        deserialize_u128 => Shape::Whole,
-        deserialize_f32 => Shape::Number,
-        deserialize_f64 => Shape::Number,
-        deserialize_char => Shape::Text,
-        deserialize_str => Shape::Text,
-        deserialize_string => Shape::Text,
-        deserialize_bytes => Shape::Text,
-        deserialize_byte_buf => Shape::Text,
-        deserialize_identifier => Shape::Text,
-        deserialize_unit => Shape::Any,
-        deserialize_ignored_any => Shape::Any,
+        deserialize_any => ValueShape::Any,
+        deserialize_bool => ValueShape::Switch,
+        deserialize_i8 => ValueShape::Whole,
+        deserialize_i16 => ValueShape::Whole,
+        deserialize_i32 => ValueShape::Whole,
+        deserialize_i64 => ValueShape::Whole,
+        deserialize_i128 => ValueShape::Whole,
+        deserialize_u8 => ValueShape::Whole,
+        deserialize_u16 => ValueShape::Whole,
+        deserialize_u32 => ValueShape::Whole,
+        deserialize_u64 => ValueShape::Whole,
+        deserialize_u128 => ValueShape::Whole,
+        deserialize_f32 => ValueShape::Number,
+        deserialize_f64 => ValueShape::Number,
+        deserialize_char => ValueShape::Text,
+        deserialize_str => ValueShape::Text,
+        deserialize_string => ValueShape::Text,
+        deserialize_bytes => ValueShape::Text,
+        deserialize_byte_buf => ValueShape::Text,
+        deserialize_identifier => ValueShape::Text,
+        deserialize_unit => ValueShape::Any,
+        deserialize_ignored_any => ValueShape::Any,
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Done> {
@@ -197,7 +197,7 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
         _: &'static str,
         _: V,
     ) -> Result<V::Value, Done> {
-        self.at_end(Shape::Any)
+        self.at_end(ValueShape::Any)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Done> {
@@ -206,7 +206,7 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
                 key: None,
                 below: Source { path: rest, ..self },
             }),
-            _ => self.at_end(Shape::List),
+            _ => self.at_end(ValueShape::List),
         }
     }
 
@@ -230,7 +230,7 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
                 key: Some("VCPU"),
                 below: Source { path: rest, ..self },
             }),
-            _ => self.at_end(Shape::Table),
+            _ => self.at_end(ValueShape::Table),
         }
     }
 
@@ -245,7 +245,7 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
                 key: Some(field),
                 below: Source { path: rest, ..self },
             }),
-            _ => self.at_end(Shape::Section(fields)),
+            _ => self.at_end(ValueShape::Section(fields)),
         }
     }
 
@@ -255,7 +255,7 @@ impl<'de> de::Deserializer<'de> for Source<'_> {
         variants: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Done> {
-        self.at_end(Shape::Words(variants))
+        self.at_end(ValueShape::Words(variants))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Files;
 use crate::finding::{Finding, Level, Position, code};
-use crate::registry::{self, Kind};
+use crate::registry::{self, ConfigKind};
 use crate::toml_file::TomlFile;
 use toml::Value;
 
@@ -66,7 +66,7 @@ pub(crate) fn readable(mode: u32, why: &str, key: String, at: Option<Position>) 
 }
 
 /// The first secret of a TOML file that everybody can read.
-pub(crate) fn check(kind: Kind, file: &TomlFile, files: &dyn Files) -> Option<Finding> {
+pub(crate) fn check(kind: ConfigKind, file: &TomlFile, files: &dyn Files) -> Option<Finding> {
     let keys = registry::keys(kind).into_iter().filter(|key| key.secret);
     let key = keys.into_iter().find(|key| {
         let mut value = Some(&Value::Table(file.table.clone())).cloned();

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Level, Position, code};
 use crate::nearest;
-use crate::registry::{self, Kind};
+use crate::registry::{self, ConfigKind};
 use ebbtide_model::toml_text;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
@@ -36,7 +36,7 @@ impl TomlFile {
     ///
     /// # Errors
     /// What is wrong with its syntax.
-    pub(crate) fn read(kind: Kind, text: &str) -> Result<(Self, Vec<Finding>), Box<Finding>> {
+    pub(crate) fn read(kind: ConfigKind, text: &str) -> Result<(Self, Vec<Finding>), Box<Finding>> {
         let lines = Lines(text);
         let syntax = |error: &toml::de::Error| {
             Finding::new(Level::Error, code::SYNTAX, "")
@@ -104,7 +104,7 @@ impl TomlFile {
     /// Takes out what does not exist. `path` is as in the file, `known` as in the registry.
     fn drop_unknown(
         &self,
-        kind: Kind,
+        kind: ConfigKind,
         path: &str,
         known: &str,
         table: &mut Table,
@@ -138,7 +138,7 @@ impl TomlFile {
         }
     }
 
-    fn unknown(&self, kind: Kind, path: &str, known: &str) -> Finding {
+    fn unknown(&self, kind: ConfigKind, path: &str, known: &str) -> Finding {
         let (table, name) = known.rsplit_once('.').unwrap_or(("", known));
         let beside = children(kind, table);
         let near = nearest::name(name, beside.iter().map(String::as_str));
@@ -173,7 +173,7 @@ enum Found {
 }
 
 /// What a path of the registry's form is.
-fn lookup(kind: Kind, known: &str) -> Found {
+fn lookup(kind: ConfigKind, known: &str) -> Found {
     let mut below = false;
     for key in registry::keys(kind) {
         if key.path == known {
@@ -186,7 +186,7 @@ fn lookup(kind: Kind, known: &str) -> Found {
 }
 
 /// The names that exist in a table.
-fn children(kind: Kind, table: &str) -> Vec<String> {
+fn children(kind: ConfigKind, table: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for key in registry::keys(kind) {
         let rest = if table.is_empty() {
@@ -220,7 +220,7 @@ pub(crate) fn join(prefix: &str, name: &str) -> String {
 /// `ask` answers with the program's code and words, without a login in them.
 pub(crate) fn refusals(
     file: &TomlFile,
-    kind: Kind,
+    kind: ConfigKind,
     ask: impl Fn(&Table) -> Option<(&'static str, String)>,
 ) -> Vec<Finding> {
     let mut table = file.table.clone();
@@ -254,7 +254,7 @@ pub(crate) fn refusals(
 
 /// What can be taken out so that the rest still makes sense: of rows that need the key the whole
 /// list.
-fn removable(kind: Kind, key: &str) -> &str {
+fn removable(kind: ConfigKind, key: &str) -> &str {
     let known = |known: &&&registry::Key| without_numbers(known.path) == without_numbers(key);
     let keys = registry::keys(kind);
     let required = keys.iter().find(known).is_some_and(|known| known.required);

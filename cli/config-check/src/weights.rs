@@ -1,6 +1,6 @@
 //! What a list of weighers comes to, and what of it is probably not meant.
 
-use crate::finding::{Effective, Finding, Level, Position, Share, code};
+use crate::finding::{EffectiveOrder, Finding, Level, Position, WeigherShare, code};
 use crate::words::{Layer, Meaning, meaning, number};
 
 /// One weigher outweighs the others if it is so many times their sum.
@@ -409,7 +409,7 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
 }
 
 /// The weighers in words, in their order.
-pub(crate) fn shares(weighers: &[InUse]) -> Vec<Share> {
+pub(crate) fn shares(weighers: &[InUse]) -> Vec<WeigherShare> {
     let layer = |layer: Layer| -> f64 {
         let of = weighers.iter().filter(|weigher| weigher.layer() == layer);
         of.map(InUse::size).sum()
@@ -444,7 +444,7 @@ pub(crate) fn shares(weighers: &[InUse]) -> Vec<Share> {
             }
             _ => String::new(),
         };
-        Share {
+        WeigherShare {
             name: weigher.name.clone(),
             multiplier: multiplier.unwrap_or(f64::NAN),
             from: weigher.from,
@@ -457,7 +457,7 @@ pub(crate) fn shares(weighers: &[InUse]) -> Vec<Share> {
 }
 
 /// How hosts are ordered, in words.
-pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> Effective {
+pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> EffectiveOrder {
     let lines: &[&str] = match order {
         Order::Tiered => &[
             "1. hosts with free capacity, without evictions",
@@ -476,7 +476,7 @@ pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> Effecti
     };
     let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
     lines.push(format!("what a victim costs: {cost}"));
-    Effective {
+    EffectiveOrder {
         order: lines,
         weighers: if order == Order::FirstFit {
             Vec::new()

@@ -1,7 +1,7 @@
 //! Gantt charts of plans and runs.
 
 use super::view::name;
-use ebbtide_bag::simulate::{BarEnd, Run};
+use ebbtide_bag::simulate::{BarEnd, PlanRun};
 use ebbtide_bag::{Bag, Market, VmId};
 use ebbtide_chart::{Axis, Colour, Figure, Gantt, Panel, Span};
 
@@ -17,7 +17,7 @@ fn hours(seconds: u64) -> f64 {
 }
 
 /// A run: a row for each core of each instance, hibernations as frames, and the deadline.
-pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Panel {
+pub(crate) fn panel(bag: &Bag, title: &str, run: &PlanRun) -> Panel {
     let mut rows = Vec::new();
     let mut cores = Vec::new();
     for (at, instance) in run.instances.iter().enumerate() {

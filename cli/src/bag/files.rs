@@ -1,7 +1,7 @@
 //! Where bags and prices are read from.
 
 use crate::errors::CliError;
-use ebbtide_bag::read::{self, Format, Instead};
+use ebbtide_bag::read::{self, FileOverrides, Format};
 use ebbtide_bag::simulate::Prices;
 use ebbtide_bag::{Bag, BagError};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// [`CliError::BagFile`] for a file that is none, [`CliError::Bag`] for a bag that cannot be
 /// planned.
-pub(crate) fn bag(path: &Path, instead: Instead) -> Result<Bag, CliError> {
+pub(crate) fn bag(path: &Path, instead: FileOverrides) -> Result<Bag, CliError> {
     let json = path
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("json"));

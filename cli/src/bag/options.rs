@@ -3,7 +3,7 @@
 use super::files;
 use crate::errors::CliError;
 use clap::{Args, ValueEnum};
-use ebbtide_bag::read::{Instead, duration};
+use ebbtide_bag::read::{FileOverrides, duration};
 use ebbtide_bag::{Bag, BestShare, Effort, Plan, Rules, best_share, plan, plan_on};
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub struct BagOptions {
 
 /// A bag with its plan.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct BagPlan {
     pub(crate) bag: Bag,
     pub(crate) plan: Plan,
     /// The shares that were tried, if the best was asked for.
@@ -72,7 +72,7 @@ impl BagOptions {
     /// # Errors
     /// [`CliError::BagFile`], [`CliError::Bag`]; [`CliError::Usage`] for options that make no
     /// sense.
-    pub(crate) fn planned(&self) -> Result<Planned, CliError> {
+    pub(crate) fn planned(&self) -> Result<BagPlan, CliError> {
         let best = self.share.as_deref() == Some("best");
         let share = match self.share.as_deref() {
             None | Some("best") => None,
@@ -90,7 +90,7 @@ impl BagOptions {
                     .map_err(|problem| CliError::Usage(format!("--deadline: {problem}")))?,
             ),
         };
-        let instead = Instead {
+        let instead = FileOverrides {
             deadline,
             smallest,
             share,
@@ -98,7 +98,7 @@ impl BagOptions {
         let bag = files::bag(&self.file, instead)?;
         if !self.fleet.is_empty() {
             let plan = plan_on(&bag, &self.fleet(&bag)?)?;
-            return Ok(Planned {
+            return Ok(BagPlan {
                 bag,
                 plan,
                 tried: Vec::new(),
@@ -110,13 +110,13 @@ impl BagOptions {
                 share,
                 ..*bag.rules()
             };
-            return Ok(Planned {
+            return Ok(BagPlan {
                 bag: bag.with_rules(rules)?,
                 plan,
                 tried,
             });
         }
-        Ok(Planned {
+        Ok(BagPlan {
             plan: plan(&bag, self.effort()),
             bag,
             tried: Vec::new(),

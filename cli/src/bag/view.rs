@@ -1,8 +1,8 @@
 //! Plans and runs as JSON and in words.
 
 use crate::json::Json;
-use ebbtide_bag::simulate::{BarEnd, InstanceRun, Run};
-use ebbtide_bag::{Backup, Bag, Plan, Planned, VmId, critical, smallest_without_copies};
+use ebbtide_bag::simulate::{BarEnd, InstanceRun, PlanRun};
+use ebbtide_bag::{Backup, Bag, Plan, PlannedVm, VmId, critical, smallest_without_copies};
 use ebbtide_model::Money;
 
 /// An amount of millionths, as people read it.
@@ -91,7 +91,7 @@ fn optional(value: Option<u64>) -> Json {
     value.map_or(Json::Null, Json::from)
 }
 
-fn planned_json(bag: &Bag, at: usize, planned: &Planned, first: usize) -> Json {
+fn planned_json(bag: &Bag, at: usize, planned: &PlannedVm, first: usize) -> Json {
     let vm = &planned.vm;
     let mut cores = Vec::with_capacity(vm.cores.len());
     for core in &vm.cores {
@@ -130,7 +130,7 @@ fn backup_json(bag: &Bag, at: usize, backup: &Backup) -> Json {
 }
 
 /// A run with all bars of its instances.
-pub(crate) fn run_json(bag: &Bag, scenario: &str, run: &Run) -> Json {
+pub(crate) fn run_json(bag: &Bag, scenario: &str, run: &PlanRun) -> Json {
     let instances = run.instances.iter().map(|i| instance_json(bag, i));
     Json::object([("scenario", Json::from(scenario))])
         .with("price", money(run.price))

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, text};
+use crate::output::{Details, Listing, TableCell, text};
 use crate::render::{optional, pairs};
 use crate::resolve::key_value;
 use clap::{Args, Subcommand};
@@ -172,8 +172,8 @@ async fn put(
     let aggregate = answer.into_inner().aggregate.unwrap_or_default();
     context.output.details(Details {
         fields: vec![
-            ("id", Cell::new(&aggregate.id)),
-            ("name", Cell::new(&aggregate.name)),
+            ("id", TableCell::new(&aggregate.id)),
+            ("name", TableCell::new(&aggregate.name)),
             ("hosts", optional(&aggregate.hosts.join(", "))),
             ("metadata", optional(&pairs(&aggregate.metadata))),
         ],
@@ -184,8 +184,8 @@ async fn put(
 fn list(context: &mut Context, aggregates: &[v1::Aggregate]) -> Result<(), CliError> {
     let row = |aggregate: &v1::Aggregate| {
         vec![
-            Cell::new(&aggregate.id),
-            Cell::new(&aggregate.name),
+            TableCell::new(&aggregate.id),
+            TableCell::new(&aggregate.name),
             optional(aggregate.metadata.get(ZONE).map_or("", String::as_str)),
             optional(&aggregate.hosts.join(", ")),
             optional(&pairs(&aggregate.metadata)),

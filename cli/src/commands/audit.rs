@@ -5,10 +5,10 @@ use crate::Context;
 use crate::commands::region_audit;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Listing, text};
+use crate::output::{Listing, TableCell, text};
 use crate::render::Tone;
 use clap::Args;
-use ebbtide_nova_service::audit::{self, Report};
+use ebbtide_nova_service::audit::{self, AuditReport};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub(crate) fn verdict(count: usize) -> Result<(), CliError> {
     }
 }
 
-fn show(context: &mut Context, report: &Report) -> Result<(), CliError> {
+fn show(context: &mut Context, report: &AuditReport) -> Result<(), CliError> {
     let looked = format!(
         "{} compute nodes, {} servers, {} consumers, {} preemptions under way",
         report.hosts, report.servers, report.consumers, report.preemptions
@@ -99,10 +99,10 @@ fn show(context: &mut Context, report: &Report) -> Result<(), CliError> {
     context.output.say(&looked);
     let rows = report.findings.iter().map(|found| {
         vec![
-            Cell::new(found.code).tone(Tone::Bad),
-            Cell::new(&found.subject),
-            Cell::new(&found.what),
-            Cell::new(found.next),
+            TableCell::new(found.code).tone(Tone::Bad),
+            TableCell::new(&found.subject),
+            TableCell::new(&found.what),
+            TableCell::new(found.next),
         ]
     });
     let findings = report.findings.iter().map(|found| {

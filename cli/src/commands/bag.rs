@@ -1,14 +1,14 @@
 //! `ebbtide bag`: bags of tasks with a deadline, run by Slurm.
 
 use crate::Context;
-use crate::bag::options::{BagOptions, Planned};
+use crate::bag::options::{BagOptions, BagPlan};
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::slurm::Slurm;
 use clap::{Args, Subcommand};
 use ebbtide_burst::BurstError;
-use ebbtide_burst::lanes::{Lane, Notice, Signal, by_begin, lanes, script};
+use ebbtide_burst::lanes::{Lane, LaneNotice, Signal, by_begin, lanes, script};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ struct Array {
 /// for those that cannot be submitted.
 pub async fn run(context: &mut Context, command: &BagCommand) -> Result<(), CliError> {
     let BagCommand::Submit(args) = command;
-    let Planned { bag, plan, .. } = args.bag.planned()?;
+    let BagPlan { bag, plan, .. } = args.bag.planned()?;
     let lanes = lanes(&bag, &plan)?;
     let dir = std::path::absolute(&args.dir)?;
     for sub in [dir.clone(), dir.join("done")] {
@@ -195,7 +195,7 @@ fn array(
 ) -> Result<Array, CliError> {
     let path = dir.join(format!("{side}-{number}.sh"));
     let place = dir.display().to_string();
-    let notice = Notice {
+    let notice = LaneNotice {
         signal: args.notice_signal.signal(),
         pass_on: args.pass_notice,
     };
@@ -278,7 +278,7 @@ fn show(
         number("begin", "Begins"),
         number("seconds", "Longest lane"),
     ];
-    let rows: Vec<Vec<Cell>> = arrays
+    let rows: Vec<Vec<TableCell>> = arrays
         .iter()
         .map(|array| {
             let begin = match array.begin {
@@ -286,12 +286,12 @@ fn show(
                 seconds => format!("in {seconds} s"),
             };
             vec![
-                Cell::new(array.side),
-                Cell::new(array.job.as_deref().unwrap_or("-")),
-                Cell::new(array.lanes),
-                Cell::new(array.tasks),
-                Cell::new(begin).value(array.begin),
-                Cell::new(format!("{} s", array.seconds)).value(array.seconds),
+                TableCell::new(array.side),
+                TableCell::new(array.job.as_deref().unwrap_or("-")),
+                TableCell::new(array.lanes),
+                TableCell::new(array.tasks),
+                TableCell::new(begin).value(array.begin),
+                TableCell::new(format!("{} s", array.seconds)).value(array.seconds),
             ]
         })
         .collect();

@@ -5,17 +5,17 @@
 //! provider ends a preemptible instance, and charged in full if its owner does.
 
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::moment::{moment, rfc3339};
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::pages;
 use crate::render::{Tone, when};
 use clap::{Args, Subcommand};
 use ebbtide_market::PriceLine;
-use ebbtide_market::billing::{Billed, BilledHour, Charge, Sum, hours};
+use ebbtide_market::billing::{BillableLife, BilledHour, Charge, Sum, hours};
 use ebbtide_model::names::shown_cell;
 use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
 use ebbtide_proto::v1;
@@ -45,7 +45,7 @@ pub enum BillingCommand {
     Hours {
         /// Which
         #[command(flatten)]
-        which: Which,
+        which: HoursFilter,
         /// Write them into this file instead of showing them
         #[arg(long, value_name = "FILE")]
         csv: Option<PathBuf>,
@@ -55,16 +55,16 @@ pub enum BillingCommand {
     Total {
         /// Which
         #[command(flatten)]
-        which: Which,
+        which: HoursFilter,
     },
 }
 
 /// Which hours.
 #[derive(Debug, Clone, Args)]
-pub struct Which {
+pub struct HoursFilter {
     /// Whose
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: ProjectScope,
     /// Hours that began at this time or later: 2026-11-01, or 2026-11-01T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub from: Option<OffsetDateTime>,
@@ -79,7 +79,7 @@ struct Instance {
     name: String,
     project: String,
     flavor: String,
-    billed: Billed,
+    billed: BillableLife,
 }
 
 /// An hour and whose it is.
@@ -173,7 +173,7 @@ async fn lines(
 async fn instances(
     context: &Context,
     region: &mut Region,
-    which: &Which,
+    which: &HoursFilter,
 ) -> Result<Vec<Instance>, CliError> {
     let project = which.scope.project(context);
     let mut all = Vec::new();
@@ -206,7 +206,7 @@ fn running(server: &v1::Server, bases: &BTreeMap<String, String>) -> Option<Inst
         name: server.name.clone(),
         project: server.project_id.clone(),
         flavor: server.flavor_name.clone(),
-        billed: Billed {
+        billed: BillableLife {
             launched_at,
             ended: None,
             preemptible: server.preemptible,
@@ -222,7 +222,7 @@ fn over(life: &v1::Life) -> Option<Instance> {
         name: life.name.clone(),
         project: life.project_id.clone(),
         flavor: life.flavor.clone(),
-        billed: Billed {
+        billed: BillableLife {
             launched_at: life.launched_at.parse().ok()?,
             ended: Some((life.ended_at.parse().ok()?, end)),
             preemptible: life.preemptible,
@@ -307,14 +307,14 @@ fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
             Charge::Full | Charge::EndedByOwner => Tone::Plain,
         };
         vec![
-            Cell::new(&r.of.project),
-            Cell::new(&r.of.name).value(&r.of.id),
-            Cell::new(&r.of.flavor),
-            Cell::new(r.hour.number),
+            TableCell::new(&r.of.project),
+            TableCell::new(&r.of.name).value(&r.of.id),
+            TableCell::new(&r.of.flavor),
+            TableCell::new(r.hour.number),
             when(&r.hour.from.to_string(), now),
-            Cell::new(r.price()),
-            Cell::new(r.hour.charged),
-            Cell::new(r.hour.charge.as_str()).tone(tone),
+            TableCell::new(r.price()),
+            TableCell::new(r.hour.charged),
+            TableCell::new(r.hour.charge.as_str()).tone(tone),
         ]
     };
     context.output.listing(Listing {
@@ -362,11 +362,11 @@ fn show_total(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
     rows.iter().for_each(|row| all.add(&row.hour));
     let cells = |project: &str, flavor: &str, total: &Total| {
         vec![
-            Cell::new(project),
-            Cell::new(flavor),
-            Cell::new(total.charged_hours),
-            Cell::new(total.free_hours),
-            Cell::new(total.charged).tone(Tone::Strong),
+            TableCell::new(project),
+            TableCell::new(flavor),
+            TableCell::new(total.charged_hours),
+            TableCell::new(total.free_hours),
+            TableCell::new(total.charged).tone(Tone::Strong),
         ]
     };
     let json = |project: &str, flavor: &str, total: &Total| {

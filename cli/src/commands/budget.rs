@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, number, text};
+use crate::output::{Details, Listing, TableCell, number, text};
 use crate::render::{optional, span};
 use crate::resolve;
 use clap::{Args, Subcommand};
@@ -26,7 +26,7 @@ pub enum BudgetCommand {
     Set {
         /// Whose
         #[command(flatten)]
-        owner: Owner,
+        owner: BudgetOwner,
         /// Most victims within the window
         #[arg(long, value_name = "N")]
         max_victims: u32,
@@ -42,14 +42,14 @@ pub enum BudgetCommand {
     Delete {
         /// Whose
         #[command(flatten)]
-        owner: Owner,
+        owner: BudgetOwner,
     },
 }
 
 /// Whose budget.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct Owner {
+pub struct BudgetOwner {
     /// Of all servers of this project
     #[arg(long, value_name = "PROJECT")]
     pub of_project: Option<String>,
@@ -109,8 +109,8 @@ pub async fn run(context: &mut Context, command: BudgetCommand) -> Result<(), Cl
     }
 }
 
-fn window(budget: &v1::DisruptionBudget) -> Cell {
-    Cell::new(span(u64::from(budget.window_seconds))).value(budget.window_seconds)
+fn window(budget: &v1::DisruptionBudget) -> TableCell {
+    TableCell::new(span(u64::from(budget.window_seconds))).value(budget.window_seconds)
 }
 
 fn show(context: &mut Context, budget: &v1::DisruptionBudget) -> Result<(), CliError> {
@@ -118,7 +118,7 @@ fn show(context: &mut Context, budget: &v1::DisruptionBudget) -> Result<(), CliE
         fields: vec![
             ("project_id", optional(&budget.project_id)),
             ("group_id", optional(&budget.group_id)),
-            ("max_victims", Cell::new(budget.max_victims)),
+            ("max_victims", TableCell::new(budget.max_victims)),
             ("window_seconds", window(budget)),
         ],
         json: json::message(budget),
@@ -130,7 +130,7 @@ fn list(context: &mut Context, budgets: &[v1::DisruptionBudget]) -> Result<(), C
         vec![
             optional(&budget.project_id),
             optional(&budget.group_id),
-            Cell::new(budget.max_victims),
+            TableCell::new(budget.max_victims),
             window(budget),
         ]
     };

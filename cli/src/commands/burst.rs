@@ -4,10 +4,10 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use clap::{Args, Subcommand};
-use ebbtide_burst::report::{Baseline, KindReport, Report, Waits, report};
-use ebbtide_burst::{BurstError, Record};
+use ebbtide_burst::report::{Baseline, BurstReport, KindReport, WaitingTimes, report};
+use ebbtide_burst::{BurstError, BurstRecord};
 use ebbtide_model::Money;
 use std::path::{Path, PathBuf};
 
@@ -69,17 +69,17 @@ pub fn run(context: &mut Context, command: &BurstCommand) -> Result<(), CliError
     }
 }
 
-fn read(dir: &Path) -> Result<Record, CliError> {
+fn read(dir: &Path) -> Result<BurstRecord, CliError> {
     let path = dir.join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| BurstError::Storage {
         what: "read",
         path: path.display().to_string(),
         problem: error.to_string(),
     })?;
-    Ok(Record::parse(&text)?)
+    Ok(BurstRecord::parse(&text)?)
 }
 
-fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
+fn tables(context: &mut Context, made: &BurstReport) -> Result<(), CliError> {
     let columns = [
         text("jobs", "Jobs"),
         text("nodes", "Preemptible nodes"),
@@ -90,12 +90,12 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
         number("longest", "Longest"),
         number("mean_all", "Mean, all waiting"),
     ];
-    let row = |kind: &KindReport, name: &str, waits: &Waits| {
-        let seconds = |value: f64| Cell::new(format!("{value:.1} s")).value(value);
+    let row = |kind: &KindReport, name: &str, waits: &WaitingTimes| {
+        let seconds = |value: f64| TableCell::new(format!("{value:.1} s")).value(value);
         vec![
-            Cell::new(kind.kind.as_str()),
-            Cell::new(name),
-            Cell::new(waits.started),
+            TableCell::new(kind.kind.as_str()),
+            TableCell::new(name),
+            TableCell::new(waits.started),
             seconds(waits.mean),
             seconds(waits.median),
             seconds(waits.p95),
@@ -103,7 +103,7 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
             seconds(waits.mean_all),
         ]
     };
-    let rows: Vec<Vec<Cell>> = made
+    let rows: Vec<Vec<TableCell>> = made
         .kinds
         .iter()
         .filter(|kind| kind.jobs > 0)
@@ -149,9 +149,9 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
     Ok(())
 }
 
-fn json(made: &Report) -> Json {
+fn json(made: &BurstReport) -> Json {
     let count = |value: usize| Json::from(value as u64);
-    let waits = |waits: &Waits| {
+    let waits = |waits: &WaitingTimes| {
         Json::object([("started", count(waits.started))])
             .with("mean_seconds", waits.mean)
             .with("median_seconds", waits.median)

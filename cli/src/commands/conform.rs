@@ -6,7 +6,7 @@ mod nova;
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::{Tone, number as decimal, optional};
 use clap::Subcommand;
 use ebbtide_engine::papers::{self, PaperHostResult, PaperInstance, PaperResult, PaperTable};
@@ -98,7 +98,7 @@ fn papers(context: &mut Context) -> Result<(), CliError> {
     }
 }
 
-fn instances(instances: &[PaperInstance]) -> Cell {
+fn instances(instances: &[PaperInstance]) -> TableCell {
     let lines: Vec<String> = instances
         .iter()
         .map(|i| format!("{} {} {} min", i.id, i.size, i.minutes))
@@ -120,7 +120,7 @@ fn show(context: &mut Context, table: &PaperTable, result: &PaperResult) -> Resu
         number("free_normal", "VCPU free (normal only)"),
         text("candidate_sets", "Victim sets that are enough (cost, min)"),
     ];
-    let rows: Vec<Vec<Cell>> = result.hosts.iter().map(|host| row(host, result)).collect();
+    let rows: Vec<Vec<TableCell>> = result.hosts.iter().map(|host| row(host, result)).collect();
     context.output.table(&columns, &rows)?;
     let (word, tone) = if result.agrees {
         ("agrees", Tone::Good)
@@ -138,7 +138,7 @@ fn show(context: &mut Context, table: &PaperTable, result: &PaperResult) -> Resu
     ))
 }
 
-fn row(host: &PaperHostResult, result: &PaperResult) -> Vec<Cell> {
+fn row(host: &PaperHostResult, result: &PaperResult) -> Vec<TableCell> {
     let chosen = host.host.name == result.host;
     let tone = if chosen { Tone::Strong } else { Tone::Plain };
     let sets: Vec<String> = host
@@ -155,16 +155,16 @@ fn row(host: &PaperHostResult, result: &PaperResult) -> Vec<Cell> {
         })
         .collect();
     let sets = match &host.dropped {
-        Some(reason) => Cell::new(format!("dropped: {reason}")).tone(Tone::Warn),
+        Some(reason) => TableCell::new(format!("dropped: {reason}")).tone(Tone::Warn),
         None => optional(&sets.join("\n")),
     };
     vec![
-        Cell::new(if chosen { "*" } else { "" }).tone(tone),
-        Cell::new(&host.host.name).tone(tone),
+        TableCell::new(if chosen { "*" } else { "" }).tone(tone),
+        TableCell::new(&host.host.name).tone(tone),
         instances(&host.host.normal),
         instances(&host.host.preemptible),
-        Cell::new(host.free_full),
-        Cell::new(host.free_normal),
+        TableCell::new(host.free_full),
+        TableCell::new(host.free_normal),
         sets,
     ]
 }

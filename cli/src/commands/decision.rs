@@ -4,7 +4,7 @@ use crate::Context;
 use crate::decision_view;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::render::{Tone, when, yes};
 use clap::Subcommand;
 use ebbtide_proto::v1;
@@ -52,14 +52,14 @@ pub async fn run(context: &mut Context, command: DecisionCommand) -> Result<(), 
             Tone::Plain
         };
         vec![
-            Cell::new(&decision.id),
+            TableCell::new(&decision.id),
             when(&decision.at, now),
-            Cell::new(&decision.project_id),
-            Cell::new(&decision.flavor_name),
+            TableCell::new(&decision.project_id),
+            TableCell::new(&decision.flavor_name),
             yes(decision.preemptible),
-            Cell::new(decision.server_ids.len().max(decision.placements.len())),
-            Cell::new(decision_view::outcome(decision)).tone(tone),
-            Cell::new(victims),
+            TableCell::new(decision.server_ids.len().max(decision.placements.len())),
+            TableCell::new(decision_view::outcome(decision)).tone(tone),
+            TableCell::new(victims),
         ]
     };
     context.output.listing(Listing {

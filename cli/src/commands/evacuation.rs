@@ -1,11 +1,11 @@
 //! `ebbtide evacuation`: victims on their way out.
 
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, number, text};
+use crate::output::{Details, Listing, TableCell, number, text};
 use crate::render::{number as decimal, optional, state, when};
 use crate::resolve;
 use clap::{Args, Subcommand};
@@ -46,7 +46,7 @@ pub enum EvacuationCommand {
 pub struct ListArgs {
     /// Whose victims
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: ProjectScope,
     /// Only those on this host
     #[arg(long)]
     pub host: Option<String>,
@@ -163,9 +163,9 @@ async fn names(region: &mut Region, evacuations: &[v1::Evacuation]) -> BTreeMap<
     names
 }
 
-fn named(names: &BTreeMap<String, String>, id: &str) -> Cell {
+fn named(names: &BTreeMap<String, String>, id: &str) -> TableCell {
     match names.get(id) {
-        Some(name) => Cell::new(name).value(id),
+        Some(name) => TableCell::new(name).value(id),
         None => optional(id),
     }
 }
@@ -174,10 +174,10 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> Cell {
 pub(super) const MAX_LIFETIME: &str = "max-lifetime";
 pub(super) const OUT_OF_BID: &str = "out-of-bid";
 
-fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> Cell {
+fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> TableCell {
     match evacuation.cause.as_str() {
-        MAX_LIFETIME => Cell::new("its maximum lifetime").value(&evacuation.preemptor_id),
-        OUT_OF_BID => Cell::new("its maximum price").value(&evacuation.preemptor_id),
+        MAX_LIFETIME => TableCell::new("its maximum lifetime").value(&evacuation.preemptor_id),
+        OUT_OF_BID => TableCell::new("its maximum price").value(&evacuation.preemptor_id),
         _ => named(names, &evacuation.preemptor_id),
     }
 }
@@ -195,13 +195,13 @@ async fn list(
     };
     let row = |e: &v1::Evacuation| {
         vec![
-            Cell::new(&e.id),
+            TableCell::new(&e.id),
             named(&names, &e.victim_id),
-            Cell::new(&e.host),
+            TableCell::new(&e.host),
             for_whom(e, &names),
             state(&e.state),
-            Cell::new(&e.behaviour),
-            Cell::new(decimal(e.cost)),
+            TableCell::new(&e.behaviour),
+            TableCell::new(decimal(e.cost)),
             when(&e.claimed_at, now),
             when(&e.deadline_at, now),
             optional(&e.reason),
@@ -242,25 +242,25 @@ pub async fn show_one(
         BTreeMap::new()
     };
     let server = |id: &str| match names.get(id) {
-        Some(name) => Cell::new(format!("{name} ({id})")).value(id),
+        Some(name) => TableCell::new(format!("{name} ({id})")).value(id),
         None => optional(id),
     };
     let e = evacuation;
     context.output.details(Details {
         fields: vec![
-            ("id", Cell::new(&e.id)),
+            ("id", TableCell::new(&e.id)),
             ("state", state(&e.state)),
             ("reason", optional(&e.reason)),
             ("victim_id", server(&e.victim_id)),
             ("victim_project_id", optional(&e.victim_project_id)),
-            ("host", Cell::new(&e.host)),
-            ("cause", Cell::new(&e.cause)),
+            ("host", TableCell::new(&e.host)),
+            ("cause", TableCell::new(&e.cause)),
             ("preemptor_id", server(&e.preemptor_id)),
             ("decision_id", optional(&e.decision_id)),
-            ("behaviour", Cell::new(&e.behaviour)),
-            ("grace_seconds", Cell::new(e.grace_seconds)),
-            ("cost", Cell::new(decimal(e.cost))),
-            ("attempts", Cell::new(e.attempts)),
+            ("behaviour", TableCell::new(&e.behaviour)),
+            ("grace_seconds", TableCell::new(e.grace_seconds)),
+            ("cost", TableCell::new(decimal(e.cost))),
+            ("attempts", TableCell::new(e.attempts)),
             ("claimed_at", when(&e.claimed_at, now)),
             ("notified_at", when(&e.notified_at, now)),
             ("draining_at", when(&e.draining_at, now)),

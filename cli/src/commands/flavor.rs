@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, number, text};
+use crate::output::{Details, Listing, TableCell, number, text};
 use crate::render::{Tone, optional, pairs, yes};
 use crate::resolve::{FLAVOR_HINT, key_value};
 use clap::{Args, Subcommand};
@@ -179,7 +179,7 @@ pub async fn run(context: &mut Context, command: FlavorCommand) -> Result<(), Cl
     }
 }
 
-fn preemptible(flavor: &v1::Flavor) -> Cell {
+fn preemptible(flavor: &v1::Flavor) -> TableCell {
     let cell = yes(flavor.preemptible);
     if flavor.preemptible {
         cell.tone(Tone::Warn)
@@ -191,11 +191,11 @@ fn preemptible(flavor: &v1::Flavor) -> Cell {
 fn list(context: &mut Context, flavors: &[v1::Flavor]) -> Result<(), CliError> {
     let row = |flavor: &v1::Flavor| {
         vec![
-            Cell::new(&flavor.id),
-            Cell::new(&flavor.name),
-            Cell::new(flavor.vcpus),
-            Cell::new(flavor.ram_mb),
-            Cell::new(flavor.disk_gb),
+            TableCell::new(&flavor.id),
+            TableCell::new(&flavor.name),
+            TableCell::new(flavor.vcpus),
+            TableCell::new(flavor.ram_mb),
+            TableCell::new(flavor.disk_gb),
             preemptible(flavor),
             optional(&pairs(&flavor.extra_specs)),
         ]
@@ -220,11 +220,11 @@ fn list(context: &mut Context, flavors: &[v1::Flavor]) -> Result<(), CliError> {
 fn show(context: &mut Context, flavor: &v1::Flavor) -> Result<(), CliError> {
     context.output.details(Details {
         fields: vec![
-            ("id", Cell::new(&flavor.id)),
-            ("name", Cell::new(&flavor.name)),
-            ("vcpus", Cell::new(flavor.vcpus)),
-            ("ram_mb", Cell::new(flavor.ram_mb)),
-            ("disk_gb", Cell::new(flavor.disk_gb)),
+            ("id", TableCell::new(&flavor.id)),
+            ("name", TableCell::new(&flavor.name)),
+            ("vcpus", TableCell::new(flavor.vcpus)),
+            ("ram_mb", TableCell::new(flavor.ram_mb)),
+            ("disk_gb", TableCell::new(flavor.disk_gb)),
             ("preemptible", preemptible(flavor)),
             ("extra_specs", optional(&pairs(&flavor.extra_specs))),
         ],

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::commands::server_view;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, number, text};
+use crate::output::{Details, Listing, TableCell, number, text};
 use crate::render::{Tone, number as decimal, optional, plural, state, when};
 use crate::resolve::HOST_HINT;
 use clap::Subcommand;
@@ -96,10 +96,10 @@ fn usage<'a>(host: &'a v1::Host, class: &str) -> Option<&'a v1::ResourceUsage> {
 }
 
 /// A free amount; negative while victims drain.
-fn free(amount: Option<i64>) -> Cell {
+fn free(amount: Option<i64>) -> TableCell {
     match amount {
-        Some(amount) if amount < 0 => Cell::new(amount).tone(Tone::Warn),
-        Some(amount) => Cell::new(amount),
+        Some(amount) if amount < 0 => TableCell::new(amount).tone(Tone::Warn),
+        Some(amount) => TableCell::new(amount),
         None => optional(""),
     }
 }
@@ -109,11 +109,11 @@ fn list(context: &mut Context, hosts: &[v1::Host]) -> Result<(), CliError> {
     let row = |host: &v1::Host| {
         let (cpu, ram) = (usage(host, "VCPU"), usage(host, "MEMORY_MB"));
         vec![
-            Cell::new(&host.name),
+            TableCell::new(&host.name),
             state(&host.health),
             optional(&host.availability_zone),
-            Cell::new(host.normal_servers),
-            Cell::new(host.preemptible_servers),
+            TableCell::new(host.normal_servers),
+            TableCell::new(host.preemptible_servers),
             free(cpu.map(|u| u.free_full)),
             free(cpu.map(|u| u.free_normal)),
             free(ram.map(|u| u.free_full)),
@@ -147,15 +147,18 @@ fn details(context: &Context, host: &v1::Host) -> Details {
     let now = context.output.now();
     Details {
         fields: vec![
-            ("name", Cell::new(&host.name)),
+            ("name", TableCell::new(&host.name)),
             ("health", state(&host.health)),
             ("disabled_reason", optional(&host.disabled_reason)),
             ("availability_zone", optional(&host.availability_zone)),
             ("aggregates", optional(&host.aggregates.join(", "))),
             ("traits", optional(&host.traits.join(", "))),
             ("storage", optional(&host.storage)),
-            ("normal_servers", Cell::new(host.normal_servers)),
-            ("preemptible_servers", Cell::new(host.preemptible_servers)),
+            ("normal_servers", TableCell::new(host.normal_servers)),
+            (
+                "preemptible_servers",
+                TableCell::new(host.preemptible_servers),
+            ),
             ("last_seen", when(&host.last_seen, now)),
             ("created_at", when(&host.created_at, now)),
         ],
@@ -191,14 +194,14 @@ fn show(context: &mut Context, host: &v1::Host, servers: &[v1::Server]) -> Resul
 pub fn resources(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<(), CliError> {
     let row = |usage: &v1::ResourceUsage| {
         vec![
-            Cell::new(&usage.resource_class),
-            Cell::new(usage.total),
-            Cell::new(usage.reserved),
-            Cell::new(decimal(usage.allocation_ratio)),
-            Cell::new(usage.capacity),
-            Cell::new(usage.normal),
-            Cell::new(usage.preemptible),
-            Cell::new(usage.leaving),
+            TableCell::new(&usage.resource_class),
+            TableCell::new(usage.total),
+            TableCell::new(usage.reserved),
+            TableCell::new(decimal(usage.allocation_ratio)),
+            TableCell::new(usage.capacity),
+            TableCell::new(usage.normal),
+            TableCell::new(usage.preemptible),
+            TableCell::new(usage.leaving),
             free(Some(usage.free_full)),
             free(Some(usage.free_normal)),
         ]

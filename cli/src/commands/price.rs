@@ -6,11 +6,11 @@ use crate::client::Region;
 use crate::errors::CliError;
 use crate::json::{self, Json};
 use crate::moment::{moment, rfc3339};
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::pages;
 use crate::render::{Tone, when, yes};
 use clap::{Args, Subcommand};
-use ebbtide_chart::{Axis, Colour, Figure, Line, Panel};
+use ebbtide_chart::{Axis, Colour, Figure, LineLayer, Panel};
 use ebbtide_model::names::shown_cell;
 use ebbtide_model::{Money, Timestamp};
 use ebbtide_proto::v1;
@@ -84,15 +84,15 @@ async fn list(context: &mut Context, region: &mut Region) -> Result<(), CliError
     let now = context.output.now();
     let row = |p: &v1::FlavorPrice| {
         vec![
-            Cell::new(&p.flavor),
+            TableCell::new(&p.flavor),
             yes(p.preemptible),
-            Cell::new(&p.price).tone(Tone::Strong),
-            Cell::new(&p.price_per_hour),
-            Cell::new(&p.floor),
-            Cell::new(&p.ceiling),
+            TableCell::new(&p.price).tone(Tone::Strong),
+            TableCell::new(&p.price_per_hour),
+            TableCell::new(&p.floor),
+            TableCell::new(&p.ceiling),
             when(&p.since, now),
-            Cell::new(p.supply),
-            Cell::new(p.demand),
+            TableCell::new(p.supply),
+            TableCell::new(p.demand),
         ]
     };
     context.output.listing(Listing {
@@ -151,9 +151,9 @@ async fn history(
     let row = |p: &&v1::PriceRecord| {
         vec![
             when(&p.at, now),
-            Cell::new(&p.price).tone(Tone::Strong),
-            Cell::new(p.supply),
-            Cell::new(p.demand),
+            TableCell::new(&p.price).tone(Tone::Strong),
+            TableCell::new(p.supply),
+            TableCell::new(p.demand),
         ]
     };
     context.output.listing(Listing {
@@ -257,7 +257,7 @@ fn figure(flavor: &str, changes: &[v1::PriceRecord], now: OffsetDateTime) -> Fig
         Axis::new("price of an hour").from(0.0),
     )
     .with(
-        Line::new("price", line(&price))
+        LineLayer::new("price", line(&price))
             .steps()
             .colour(Colour::BLUE),
     );
@@ -266,12 +266,12 @@ fn figure(flavor: &str, changes: &[v1::PriceRecord], now: OffsetDateTime) -> Fig
         Axis::new("places").from(0.0),
     )
     .with(
-        Line::new("there are", line(&|c| c.supply as f64))
+        LineLayer::new("there are", line(&|c| c.supply as f64))
             .steps()
             .colour(Colour::GREY),
     )
     .with(
-        Line::new("wanted", line(&|c| c.demand as f64))
+        LineLayer::new("wanted", line(&|c| c.demand as f64))
             .steps()
             .colour(Colour::VERMILION),
     );

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::commands::audit::verdict;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Listing, text};
+use crate::output::{Listing, TableCell, text};
 use crate::render::Tone;
 use ebbtide_proto::v1;
 
@@ -35,10 +35,10 @@ pub async fn run(context: &mut Context) -> Result<(), CliError> {
     }
     let rows = report.findings.iter().map(|found| {
         vec![
-            Cell::new(&found.code).tone(Tone::Bad),
-            Cell::new(&found.subject),
-            Cell::new(&found.what),
-            Cell::new(&found.next),
+            TableCell::new(&found.code).tone(Tone::Bad),
+            TableCell::new(&found.subject),
+            TableCell::new(&found.what),
+            TableCell::new(&found.next),
         ]
     });
     let rows = rows.collect();

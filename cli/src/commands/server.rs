@@ -1,7 +1,7 @@
 //! `ebbtide server`: what tenants own.
 
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::client::Region;
 use crate::commands::server_create::{self, CreateArgs};
 use crate::commands::server_group::{self, GroupCommand};
@@ -84,7 +84,7 @@ pub enum ServerCommand {
 pub struct ListArgs {
     /// Whose
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: ProjectScope,
     /// Only those with this status
     #[arg(long)]
     pub status: Option<String>,

@@ -1,13 +1,13 @@
 //! `ebbtide server create`: asks for servers and, with `--wait`, follows them until they run.
 
 use crate::Context;
+use crate::backoff::PollBackoff;
 use crate::client::Region;
 use crate::commands::{server_view, wait};
 use crate::decision_view;
 use crate::errors::CliError;
 use crate::json::{self, Json};
 use crate::output::Format;
-use crate::patience::Patience;
 use clap::Args;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
@@ -163,7 +163,7 @@ async fn ask(
     create: v1::CreateServersRequest,
     wait: bool,
 ) -> Result<v1::CreateServersResponse, CliError> {
-    let mut patience = Patience::default();
+    let mut patience = PollBackoff::default();
     loop {
         let answer = region.servers.create_servers(create.clone()).await;
         match answer.map_err(CliError::from) {

@@ -1,10 +1,10 @@
 //! `ebbtide server group`: servers that belong together, or apart.
 
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details, Listing, number, text};
+use crate::output::{Details, Listing, TableCell, number, text};
 use crate::resolve;
 use clap::Subcommand;
 use ebbtide_proto::v1;
@@ -35,7 +35,7 @@ pub enum GroupCommand {
     },
     /// The server groups of the project
     #[command(after_help = LIST)]
-    List(Scope),
+    List(ProjectScope),
     /// Delete server groups
     #[command(after_help = DELETE)]
     Delete {
@@ -69,11 +69,14 @@ pub async fn run(context: &mut Context, command: GroupCommand) -> Result<(), Cli
             let group = answer.into_inner().group.unwrap_or_default();
             context.output.details(Details {
                 fields: vec![
-                    ("id", Cell::new(&group.id)),
-                    ("name", Cell::new(&group.name)),
-                    ("project_id", Cell::new(&group.project_id)),
-                    ("policy", Cell::new(&group.policy)),
-                    ("max_server_per_host", Cell::new(group.max_server_per_host)),
+                    ("id", TableCell::new(&group.id)),
+                    ("name", TableCell::new(&group.name)),
+                    ("project_id", TableCell::new(&group.project_id)),
+                    ("policy", TableCell::new(&group.policy)),
+                    (
+                        "max_server_per_host",
+                        TableCell::new(group.max_server_per_host),
+                    ),
                 ],
                 json: json::message(&group),
             })
@@ -90,11 +93,11 @@ pub async fn run(context: &mut Context, command: GroupCommand) -> Result<(), Cli
                 .groups;
             let row = |group: &v1::ServerGroup| {
                 vec![
-                    Cell::new(&group.id),
-                    Cell::new(&group.name),
-                    Cell::new(&group.project_id),
-                    Cell::new(&group.policy),
-                    Cell::new(group.max_server_per_host),
+                    TableCell::new(&group.id),
+                    TableCell::new(&group.name),
+                    TableCell::new(&group.project_id),
+                    TableCell::new(&group.policy),
+                    TableCell::new(group.max_server_per_host),
                 ]
             };
             context.output.listing(Listing {

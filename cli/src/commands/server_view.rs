@@ -3,11 +3,11 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Column, Details, Listing, text};
+use crate::output::{Details, Listing, ListingColumn, TableCell, text};
 use crate::render::{Tone, optional, pairs, state, when, yes};
 use ebbtide_proto::v1;
 
-fn columns(with_project: bool) -> Vec<Column> {
+fn columns(with_project: bool) -> Vec<ListingColumn> {
     let mut columns = vec![text("id", "ID").detail(3), text("name", "Name")];
     if with_project {
         columns.push(text("project_id", "Project").detail(1));
@@ -26,19 +26,19 @@ fn columns(with_project: bool) -> Vec<Column> {
     columns
 }
 
-fn rows(context: &Context, servers: &[v1::Server], with_project: bool) -> Vec<Vec<Cell>> {
+fn rows(context: &Context, servers: &[v1::Server], with_project: bool) -> Vec<Vec<TableCell>> {
     let now = context.output.now();
     let row = |server: &v1::Server| {
-        let mut cells = vec![Cell::new(&server.id), Cell::new(&server.name)];
+        let mut cells = vec![TableCell::new(&server.id), TableCell::new(&server.name)];
         if with_project {
-            cells.push(Cell::new(&server.project_id));
+            cells.push(TableCell::new(&server.project_id));
         }
         cells.extend([
             state(&server.state),
             when(&server.state_since, now),
             when(&server.state_until, now),
             optional(&server.host),
-            Cell::new(&server.flavor_name),
+            TableCell::new(&server.flavor_name),
             preemptible(server),
             optional(&server.state_reason),
             state(&server.status),
@@ -49,7 +49,7 @@ fn rows(context: &Context, servers: &[v1::Server], with_project: bool) -> Vec<Ve
     servers.iter().map(row).collect()
 }
 
-fn preemptible(server: &v1::Server) -> Cell {
+fn preemptible(server: &v1::Server) -> TableCell {
     let cell = yes(server.preemptible);
     if server.preemptible {
         cell.tone(Tone::Warn)
@@ -82,18 +82,18 @@ pub fn list(
 /// [`CliError::Write`].
 pub fn table(context: &mut Context, servers: &[v1::Server]) -> Result<(), CliError> {
     let columns = columns(true);
-    let shown = |cells: Vec<Cell>| {
+    let shown = |cells: Vec<TableCell>| {
         let cells = cells.into_iter().zip(&columns);
         cells
             .filter(|(_, c)| !c.on_request)
             .map(|(cell, _)| cell)
             .collect()
     };
-    let rows: Vec<Vec<Cell>> = rows(context, servers, true)
+    let rows: Vec<Vec<TableCell>> = rows(context, servers, true)
         .into_iter()
         .map(shown)
         .collect();
-    let columns: Vec<Column> = columns.iter().copied().filter(|c| !c.on_request).collect();
+    let columns: Vec<ListingColumn> = columns.iter().copied().filter(|c| !c.on_request).collect();
     context.output.table(&columns, &rows)
 }
 
@@ -112,13 +112,13 @@ pub fn details(context: &Context, server: &v1::Server) -> Details {
     let now = context.output.now();
     let fault = match (server.fault_code.as_str(), server.fault_message.as_str()) {
         ("", "") => optional(""),
-        (code, message) => Cell::new(format!("{code}: {message}")).tone(Tone::Bad),
+        (code, message) => TableCell::new(format!("{code}: {message}")).tone(Tone::Bad),
     };
     Details {
         fields: vec![
-            ("id", Cell::new(&server.id)),
-            ("name", Cell::new(&server.name)),
-            ("project_id", Cell::new(&server.project_id)),
+            ("id", TableCell::new(&server.id)),
+            ("name", TableCell::new(&server.name)),
+            ("project_id", TableCell::new(&server.project_id)),
             ("state", state(&server.state)),
             ("state_since", when(&server.state_since, now)),
             ("state_until", when(&server.state_until, now)),
@@ -127,7 +127,7 @@ pub fn details(context: &Context, server: &v1::Server) -> Details {
             ("status", state(&server.status)),
             ("fault", fault),
             ("host", optional(&server.host)),
-            ("flavor_name", Cell::new(&server.flavor_name)),
+            ("flavor_name", TableCell::new(&server.flavor_name)),
             ("resources", optional(&pairs(&server.resources))),
             ("preemptible", preemptible(server)),
             ("interruption", optional(&server.interruption)),

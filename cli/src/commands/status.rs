@@ -4,7 +4,7 @@ use crate::Context;
 use crate::commands::host;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Details};
+use crate::output::{Details, TableCell};
 use crate::render::{Tone, bar};
 use clap::Args;
 use ebbtide_proto::v1;
@@ -59,28 +59,28 @@ fn details(context: &Context, summary: &v1::RegionSummaryResponse) -> Details {
     };
     let count = |n: u32, tone| {
         if n == 0 {
-            Cell::new(n)
+            TableCell::new(n)
         } else {
-            Cell::new(n).tone(tone)
+            TableCell::new(n).tone(tone)
         }
     };
     let bus = if summary.bus_connected {
-        Cell::new(format!("{}, connected", summary.bus)).tone(Tone::Good)
+        TableCell::new(format!("{}, connected", summary.bus)).tone(Tone::Good)
     } else {
-        Cell::new(format!("{}, NOT connected", summary.bus)).tone(Tone::Bad)
+        TableCell::new(format!("{}, NOT connected", summary.bus)).tone(Tone::Bad)
     };
     Details {
         fields: vec![
-            ("endpoint", Cell::new(&context.endpoint)),
-            ("version", Cell::new(&summary.version)),
+            ("endpoint", TableCell::new(&context.endpoint)),
+            ("version", TableCell::new(&summary.version)),
             ("hosts_up", count(summary.hosts_up, Tone::Good)),
             ("hosts_down", count(summary.hosts_down, Tone::Bad)),
             ("hosts_disabled", count(summary.hosts_disabled, Tone::Warn)),
-            ("servers", Cell::new(servers)),
-            ("policy", Cell::new(&summary.policy)),
-            ("cost_module", Cell::new(&summary.cost_module)),
+            ("servers", TableCell::new(servers)),
+            ("policy", TableCell::new(&summary.policy)),
+            ("cost_module", TableCell::new(&summary.cost_module)),
             ("bus", bus),
-            ("database", Cell::new(&summary.database)),
+            ("database", TableCell::new(&summary.database)),
         ],
         json: json::message(summary),
     }

@@ -4,7 +4,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Details, Listing, text};
+use crate::output::{Details, Listing, TableCell, text};
 use crate::render::optional;
 use clap::{Args, Subcommand, ValueEnum};
 use ebbtide_access::{AccessError, Role, TokenFile, TokenRow};
@@ -123,7 +123,7 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
             })?;
             let mut fields = row.as_ref().map(fields).unwrap_or_default();
             let secret = token.reveal();
-            fields.push(("token", Cell::new(&secret)));
+            fields.push(("token", TableCell::new(&secret)));
             let json = row.as_ref().map_or(Json::Null, json).with("token", secret);
             context.output.details(Details { fields, json })?;
             context
@@ -165,12 +165,12 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
     }
 }
 
-fn fields(row: &TokenRow) -> Vec<(&'static str, Cell)> {
+fn fields(row: &TokenRow) -> Vec<(&'static str, TableCell)> {
     let time = |at: Option<Timestamp>| optional(&at.map(|at| at.to_string()).unwrap_or_default());
     vec![
-        ("id", Cell::new(&row.id)),
+        ("id", TableCell::new(&row.id)),
         ("name", optional(&row.name)),
-        ("role", Cell::new(row.role)),
+        ("role", TableCell::new(row.role)),
         ("projects", optional(&row.projects.join(", "))),
         ("created_at", time(row.created_at)),
         ("expires_at", time(row.expires_at)),

@@ -5,9 +5,9 @@
 //! for the end: what is shown at the end was asked for.
 
 use crate::Context;
+use crate::backoff::PollBackoff;
 use crate::client::Region;
 use crate::errors::CliError;
-use crate::patience::Patience;
 use crate::render::{plural, relative, span};
 use crate::resolve;
 use ebbtide_proto::v1::{self, watch_event::Event};
@@ -64,7 +64,7 @@ pub async fn until(
         id: id.to_owned(),
         ..Default::default()
     };
-    let mut patience = Patience::default();
+    let mut patience = PollBackoff::default();
     let asking = async {
         loop {
             last = match get(region, id).await {
@@ -165,7 +165,7 @@ async fn follow(
     progress: &mut Progress,
 ) -> Result<(), CliError> {
     let mut leaving: BTreeMap<String, v1::Evacuation> = BTreeMap::new();
-    let mut patience = Patience::default();
+    let mut patience = PollBackoff::default();
     let mut ask = true;
     loop {
         if ask {

@@ -1,12 +1,12 @@
 //! `ebbtide watch`: everything that happens, one line an event.
 
 use crate::Context;
+use crate::backoff::PollBackoff;
 use crate::errors::CliError;
 use crate::json;
 use crate::output::Format;
-use crate::patience::Patience;
 use crate::render::{Tone, number, optional, time_of_day, tone_of};
-use crate::{decision_view, output::Cell};
+use crate::{decision_view, output::TableCell};
 use clap::Args;
 use ebbtide_proto::v1::{self, watch_event::Event};
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub async fn run(context: &mut Context, args: WatchArgs) -> Result<(), CliError>
     let mut stop = signal(SignalKind::interrupt())?;
     context.output.say("watching; Ctrl-C ends it");
     let mut names = HashMap::new();
-    let mut patience = Patience::default();
+    let mut patience = PollBackoff::default();
     let mut seen = 0;
     while args.limit.is_none_or(|limit| seen < limit) {
         let event = tokio::select! {
@@ -102,7 +102,7 @@ async fn open(context: &Context, project_id: &str) -> Result<Streaming<v1::Watch
 async fn open_again(
     context: &mut Context,
     project_id: &str,
-    patience: &mut Patience,
+    patience: &mut PollBackoff,
     mut error: CliError,
 ) -> Result<Streaming<v1::WatchEvent>, CliError> {
     loop {
@@ -218,6 +218,6 @@ fn line(context: &Context, event: &v1::WatchEvent, names: &HashMap<String, Strin
             "an event that this version does not know".to_owned(),
         ),
     };
-    let Cell { text: at, .. } = optional(&time_of_day(&event.at));
+    let TableCell { text: at, .. } = optional(&time_of_day(&event.at));
     format!("{} {kind:<10} {text}", out.paint(&at, Tone::Dim))
 }

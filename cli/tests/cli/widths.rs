@@ -3,9 +3,9 @@
 use crate::fake::{self, Fake, id, usage};
 use crate::run::{Kept, at_width};
 use crate::{market, nouns, story};
-use ebbtide_cli::drawn::{Look, drawn};
+use ebbtide_cli::drawn::{TableFormat, drawn};
 use ebbtide_cli::layout::width;
-use ebbtide_cli::output::{Cell, Column};
+use ebbtide_cli::output::{ListingColumn, TableCell};
 use std::collections::BTreeSet;
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
@@ -39,8 +39,8 @@ fn holds(whole: &str, fitted: &str, limit: usize) {
 }
 
 /// Every table that any test of the command prints is drawn at all widths, too.
-pub fn fits_everywhere(columns: &[Column], titles: &[&str], rows: &[Vec<Cell>]) {
-    let at = |limit| drawn(Look::default(), columns, titles, rows, limit, false).text;
+pub fn fits_everywhere(columns: &[ListingColumn], titles: &[&str], rows: &[Vec<TableCell>]) {
+    let at = |limit| drawn(TableFormat::default(), columns, titles, rows, limit, false).text;
     let whole = at(None);
     for limit in WIDTHS.map(usize::from) {
         holds(&whole, &at(Some(limit)), limit);

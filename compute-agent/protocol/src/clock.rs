@@ -1,8 +1,8 @@
 //! Handles a change of the host's clock: no guest loses or gains time.
 
 use super::core::Transition;
-use super::objection::Announced;
-use super::{AgentCore, Phase, Record};
+use super::objection::AnnouncementState;
+use super::{AgentCore, EvacuationPhase, JournalRecord};
 use ebbtide_model::{EvacuationId, Timestamp};
 
 impl AgentCore {
@@ -15,17 +15,17 @@ impl AgentCore {
                 continue;
             };
             set(&mut e.not_before, by_ms);
-            if let Announced::Late(at) = &mut e.announced {
+            if let AnnouncementState::Late(at) = &mut e.announced {
                 set(at, by_ms);
             }
-            let before = Record::Evacuation(e.record.clone());
-            if let Record::Evacuation(record) = before.clone().by_clock_set(by_ms) {
+            let before = JournalRecord::Evacuation(e.record.clone());
+            if let JournalRecord::Evacuation(record) = before.clone().by_clock_set(by_ms) {
                 e.record = record;
             }
-            if before != Record::Evacuation(e.record.clone()) {
+            if before != JournalRecord::Evacuation(e.record.clone()) {
                 e.save(transition);
             }
-            if let Phase::Draining(drain) = e.record.phase {
+            if let EvacuationPhase::Draining(drain) = e.record.phase {
                 // The scheduler shows users when the grace period ends.
                 self.publish_draining(transition, &mut e, drain);
             }

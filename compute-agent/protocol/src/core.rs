@@ -1,11 +1,12 @@
 //! The state of the protocol, and the routing of inputs.
 
-use super::dispatch::Job;
+use super::dispatch::DriverJob;
 use super::evacuation::Evacuation;
 use super::report::PendingReport;
 use super::server::ServerWork;
 use super::{
-    ActionId, CommandRef, Effect, Input, Phase, Policy, Record, ReportId, ServerRecord, Token,
+    ActionId, AgentEffect, AgentInput, CommandRef, EvacuationPhase, EvacuationPolicy,
+    JournalRecord, ReportId, ServerRecord, Token,
 };
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone)]
 pub struct AgentCore {
     pub(super) host: String,
-    pub(super) policy: Policy,
+    pub(super) policy: EvacuationPolicy,
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     /// Starts and deletions under way.
     pub(super) work: BTreeMap<ServerId, ServerWork>,
@@ -23,7 +24,7 @@ pub struct AgentCore {
     pub(super) notes: BTreeMap<ServerId, ServerRecord>,
     /// Servers with a running call of the driver.
     pub(super) busy: BTreeMap<ServerId, ActionId>,
-    pub(super) jobs: BTreeMap<ActionId, Job>,
+    pub(super) jobs: BTreeMap<ActionId, DriverJob>,
     pub(super) reports: BTreeMap<ReportId, PendingReport>,
     pub(super) next_action: u64,
     pub(super) next_report: u64,
@@ -34,7 +35,7 @@ pub struct AgentCore {
 #[derive(Debug)]
 pub(super) struct Transition {
     pub(super) now: Timestamp,
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<AgentEffect>,
 }
 
 impl Transition {
@@ -45,12 +46,12 @@ impl Transition {
         }
     }
 
-    pub(super) fn journal(&mut self, record: Record) {
-        self.effects.push(Effect::Journal(record));
+    pub(super) fn journal(&mut self, record: JournalRecord) {
+        self.effects.push(AgentEffect::Journal(record));
     }
 
     pub(super) fn ack(&mut self, token: Token) {
-        self.effects.push(Effect::Ack(token));
+        self.effects.push(AgentEffect::Ack(token));
     }
 }
 
@@ -61,10 +62,10 @@ impl AgentCore {
     #[must_use]
     pub fn restore(
         host: &str,
-        policy: Policy,
-        records: impl IntoIterator<Item = Record>,
+        policy: EvacuationPolicy,
+        records: impl IntoIterator<Item = JournalRecord>,
         now: Timestamp,
-    ) -> (Self, Vec<Effect>) {
+    ) -> (Self, Vec<AgentEffect>) {
         let mut core = Self {
             host: host.to_owned(),
             policy,
@@ -90,42 +91,42 @@ impl AgentCore {
         (core, transition.effects)
     }
 
-    fn replay(&mut self, record: Record, now: Timestamp) {
+    fn replay(&mut self, record: JournalRecord, now: Timestamp) {
         match record {
-            Record::Evacuation(record) => {
+            JournalRecord::Evacuation(record) => {
                 self.next_order = self.next_order.max(record.order.saturating_add(1));
                 let restored = Evacuation::restored(record, now);
                 self.evacuations
                     .insert(restored.record.evacuation_id, restored);
             }
-            Record::ForgetEvacuation { evacuation_id } => {
+            JournalRecord::ForgetEvacuation { evacuation_id } => {
                 self.evacuations.remove(&evacuation_id);
             }
-            Record::Server(record) => {
+            JournalRecord::Server(record) => {
                 self.next_order = self.next_order.max(record.order.saturating_add(1));
                 self.notes.insert(record.server_id, record);
             }
-            Record::ForgetServer { server_id } => {
+            JournalRecord::ForgetServer { server_id } => {
                 self.notes.remove(&server_id);
             }
         }
     }
 
     /// Processes an input and returns what to do, in this order.
-    pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
+    pub fn handle(&mut self, now: Timestamp, input: AgentInput) -> Vec<AgentEffect> {
         let mut transition = Transition::at(now);
         match input {
-            Input::Command { token, message } => self.command(&mut transition, token, message),
-            Input::ActionDone { action, result } => {
+            AgentInput::Command { token, message } => self.command(&mut transition, token, message),
+            AgentInput::ActionDone { action, result } => {
                 self.action_done(&mut transition, action, result)
             }
-            Input::Published(report) => self.published(&mut transition, report),
-            Input::Unpublishable { report, reason } => {
+            AgentInput::Published(report) => self.published(&mut transition, report),
+            AgentInput::Unpublishable { report, reason } => {
                 self.unpublishable(&mut transition, report, &reason);
             }
-            Input::Observed(views) => self.observed(&mut transition, &views),
-            Input::Tick => {}
-            Input::ClockSet { by_ms } => self.clock_set(&mut transition, by_ms),
+            AgentInput::Observed(views) => self.observed(&mut transition, &views),
+            AgentInput::Tick => {}
+            AgentInput::ClockSet { by_ms } => self.clock_set(&mut transition, by_ms),
         }
         self.pump(&mut transition);
         self.forget_surplus(&mut transition);
@@ -150,12 +151,14 @@ impl AgentCore {
                     report.reporting_host().unwrap_or("(unnamed)"),
                     self.host
                 );
-                transition.effects.push(Effect::DeadLetter(token, reason));
+                transition
+                    .effects
+                    .push(AgentEffect::DeadLetter(token, reason));
             }
         }
     }
 
-    /// When [`Input::Tick`] is due next; `None` if nothing waits for time.
+    /// When [`AgentInput::Tick`] is due next; `None` if nothing waits for time.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         let idle = |server_id: &ServerId| !self.busy.contains_key(server_id);
@@ -178,17 +181,17 @@ impl AgentCore {
     pub fn is_watching(&self) -> bool {
         self.evacuations
             .values()
-            .any(|e| matches!(e.record.phase, Phase::Draining(_)))
+            .any(|e| matches!(e.record.phase, EvacuationPhase::Draining(_)))
     }
 
     /// All records that must be kept: the content of a compacted journal.
     #[must_use]
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<JournalRecord> {
         let evacuations = self.evacuations.values().map(|e| e.record.clone());
         let notes = self.notes.values().cloned();
         evacuations
-            .map(Record::Evacuation)
-            .chain(notes.map(Record::Server))
+            .map(JournalRecord::Evacuation)
+            .chain(notes.map(JournalRecord::Server))
             .collect()
     }
 
@@ -230,7 +233,7 @@ impl AgentCore {
             let surplus = self.evacuations.len() - keep;
             for (_, evacuation_id) in oldest.into_iter().take(surplus) {
                 self.evacuations.remove(&evacuation_id);
-                transition.journal(Record::ForgetEvacuation { evacuation_id });
+                transition.journal(JournalRecord::ForgetEvacuation { evacuation_id });
             }
         }
         // A note about a running server is needed while it runs; the hypervisor limits their
@@ -242,7 +245,7 @@ impl AgentCore {
             let surplus = oldest.len() - keep;
             for (_, server_id) in oldest.into_iter().take(surplus) {
                 self.notes.remove(&server_id);
-                transition.journal(Record::ForgetServer { server_id });
+                transition.journal(JournalRecord::ForgetServer { server_id });
             }
         }
     }

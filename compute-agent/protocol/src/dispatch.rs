@@ -6,18 +6,21 @@
 //! was spared meanwhile) only allows the next call.
 
 use super::core::Transition;
-use super::evacuation::{Evacuation, Step};
-use super::objection::Announced;
-use super::server::StartAnswer;
-use super::{Action, ActionId, AgentCore, Done, Drain, Effect, Phase, Verdict};
+use super::evacuation::{Evacuation, PhaseStep};
+use super::objection::AnnouncementState;
+use super::server::StartResult;
+use super::{
+    ActionId, AgentCore, AgentEffect, Drain, DriverCall, DriverResult, EvacuationPhase,
+    EvacuationResult,
+};
 use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
-use ebbtide_model::message::{EvacuatedHow, HostedState};
+use ebbtide_model::message::{EvacuationEnd, HostedState};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
 use std::collections::BTreeSet;
 
 /// A call of the driver, and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Job {
+pub(super) struct DriverJob {
     server_id: ServerId,
     what: JobKind,
 }
@@ -34,7 +37,7 @@ pub(super) enum JobKind {
     Delete,
 }
 
-type Answer = Result<Done, DriverError>;
+type Answer = Result<DriverResult, DriverError>;
 
 impl AgentCore {
     /// Starts every driver call that is due.
@@ -54,9 +57,9 @@ impl AgentCore {
             if let Some((what, action)) = self.choose(transition, server_id) {
                 let id = ActionId(self.next_action);
                 self.next_action += 1;
-                self.jobs.insert(id, Job { server_id, what });
+                self.jobs.insert(id, DriverJob { server_id, what });
                 self.busy.insert(server_id, id);
-                transition.effects.push(Effect::Drive {
+                transition.effects.push(AgentEffect::Drive {
                     action: id,
                     server_id,
                     what: action,
@@ -69,9 +72,9 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         server_id: ServerId,
-    ) -> Option<(JobKind, Action)> {
+    ) -> Option<(JobKind, DriverCall)> {
         if self.deletion_is_due(server_id, transition.now) {
-            return Some((JobKind::Delete, Action::Delete(self.kept_in(server_id))));
+            return Some((JobKind::Delete, DriverCall::Delete(self.kept_in(server_id))));
         }
         let due: Vec<EvacuationId> = self
             .evacuations
@@ -101,22 +104,24 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-    ) -> Option<(JobKind, Action)> {
+    ) -> Option<(JobKind, DriverCall)> {
         let id = e.record.evacuation_id;
         match e.step {
-            Step::Look { .. } => return Some((JobKind::LookForEvacuation(id), Action::Look)),
-            Step::Fence { .. } => return Some((JobKind::Fence(id), Action::Fence)),
-            Step::Forward => {}
+            PhaseStep::Look { .. } => {
+                return Some((JobKind::LookForEvacuation(id), DriverCall::Look));
+            }
+            PhaseStep::Fence { .. } => return Some((JobKind::Fence(id), DriverCall::Fence)),
+            PhaseStep::Forward => {}
         }
         match e.record.phase.clone() {
-            Phase::Accepted { .. } => {
+            EvacuationPhase::Accepted { .. } => {
                 // A record in this phase always has its notice.
                 let terms = e.record.terms?;
                 if transition.now > terms.begin_before {
                     self.too_late(transition, e, terms);
                     // If the guest may have its notice already, the agent has to withdraw it.
                     return match e.record.phase {
-                        Phase::Withdrawing { .. } => self.advance(transition, e),
+                        EvacuationPhase::Withdrawing { .. } => self.advance(transition, e),
                         _ => None,
                     };
                 }
@@ -128,27 +133,29 @@ impl AgentCore {
                     not_before: transition.now.plus(terms.grace),
                     begin_before: terms.begin_before,
                 };
-                Some((JobKind::Notice(id), Action::GiveNotice(notice)))
+                Some((JobKind::Notice(id), DriverCall::GiveNotice(notice)))
             }
-            Phase::Draining(drain) => {
+            EvacuationPhase::Draining(drain) => {
                 let behaviour = e.record.terms?.behaviour;
                 if e.is_late(transition.now, &drain, &self.policy) {
                     // A repeated notice or a change of the clock does not undo what the broker has
                     // confirmed.
-                    e.announced = Announced::No;
+                    e.announced = AnnouncementState::No;
                     self.publish_draining(transition, e, drain);
                     return None;
                 }
                 // The point of no return: it is in the journal before the driver call begins.
                 e.acted = false;
-                e.enter(transition, Phase::Acting { drain, behaviour });
-                Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
+                e.enter(transition, EvacuationPhase::Acting { drain, behaviour });
+                Some((JobKind::Interrupt(id), DriverCall::Interrupt(behaviour)))
             }
-            Phase::Acting { behaviour, .. } => {
-                Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
+            EvacuationPhase::Acting { behaviour, .. } => {
+                Some((JobKind::Interrupt(id), DriverCall::Interrupt(behaviour)))
             }
-            Phase::Withdrawing { .. } => Some((JobKind::Withdraw(id), Action::WithdrawNotice(id))),
-            Phase::Done { .. } | Phase::ReleasedEarly => None,
+            EvacuationPhase::Withdrawing { .. } => {
+                Some((JobKind::Withdraw(id), DriverCall::WithdrawNotice(id)))
+            }
+            EvacuationPhase::Done { .. } | EvacuationPhase::ReleasedEarly => None,
         }
     }
 
@@ -165,10 +172,10 @@ impl AgentCore {
         match job.what {
             JobKind::Delete => self.delete_done(transition, job.server_id, answer),
             JobKind::Start => {
-                self.start_done(transition, job.server_id, StartAnswer::of_start(answer))
+                self.start_done(transition, job.server_id, StartResult::of_start(answer))
             }
             JobKind::LookForStart => {
-                self.start_done(transition, job.server_id, StartAnswer::of_look(answer));
+                self.start_done(transition, job.server_id, StartResult::of_look(answer));
             }
             JobKind::Notice(id)
             | JobKind::Withdraw(id)
@@ -179,19 +186,29 @@ impl AgentCore {
                     return;
                 };
                 match (job.what, e.record.phase.clone(), e.step.clone()) {
-                    (JobKind::Notice(_), Phase::Accepted { released }, Step::Forward) => {
+                    (
+                        JobKind::Notice(_),
+                        EvacuationPhase::Accepted { released },
+                        PhaseStep::Forward,
+                    ) => {
                         self.noticed(transition, &mut e, released, answer);
                     }
-                    (JobKind::Withdraw(_), Phase::Withdrawing { then }, _) => {
+                    (JobKind::Withdraw(_), EvacuationPhase::Withdrawing { then }, _) => {
                         self.withdrawn(transition, &mut e, then, answer);
                     }
-                    (JobKind::Interrupt(_), Phase::Acting { drain, behaviour }, Step::Forward) => {
-                        self.interrupted(transition, &mut e, drain, behaviour, answer)
-                    }
-                    (JobKind::Fence(_), Phase::Acting { .. }, Step::Fence { failure }) => {
+                    (
+                        JobKind::Interrupt(_),
+                        EvacuationPhase::Acting { drain, behaviour },
+                        PhaseStep::Forward,
+                    ) => self.interrupted(transition, &mut e, drain, behaviour, answer),
+                    (
+                        JobKind::Fence(_),
+                        EvacuationPhase::Acting { .. },
+                        PhaseStep::Fence { failure },
+                    ) => {
                         self.fenced(transition, &mut e, failure, answer);
                     }
-                    (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
+                    (JobKind::LookForEvacuation(_), phase, PhaseStep::Look { how, failure }) => {
                         self.looked(transition, &mut e, &phase, how, failure, answer);
                     }
                     // The answer does not matter any more.
@@ -218,7 +235,7 @@ impl AgentCore {
             return;
         };
         let error = match answer {
-            Ok(Done::Noticed(outcome)) => {
+            Ok(DriverResult::Noticed(outcome)) => {
                 if transition.now > terms.begin_before {
                     return self.too_late(transition, e, terms);
                 }
@@ -233,7 +250,7 @@ impl AgentCore {
                     notified_at,
                     deadline_at,
                 };
-                e.enter(transition, Phase::Draining(drain));
+                e.enter(transition, EvacuationPhase::Draining(drain));
                 return self.publish_draining(transition, e, drain);
             }
             Ok(other) => wrong_answer(&other),
@@ -251,7 +268,7 @@ impl AgentCore {
             self.fail(transition, e, reason);
         } else if matches!(error, DriverError::NotFound { .. }) {
             // The count of tries continues: a driver that contradicts itself is not called forever.
-            e.step = Step::gone();
+            e.step = PhaseStep::gone();
         } else {
             self.retry_later(transition, e);
         }
@@ -263,13 +280,13 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        then: Verdict,
+        then: EvacuationResult,
         answer: Answer,
     ) {
         match answer {
             Ok(_) => self.finish(transition, e, then),
             // The server is gone, or an earlier evacuation has kept it.
-            Err(DriverError::NotFound { .. }) => e.step = Step::gone(),
+            Err(DriverError::NotFound { .. }) => e.step = PhaseStep::gone(),
             Err(error) => {
                 e.tries += 1;
                 if e.tries >= self.policy.notice_tries || is_final(&error) {
@@ -292,7 +309,7 @@ impl AgentCore {
         let asked_before = std::mem::replace(&mut e.acted, true);
         let how = how(behaviour);
         let error = match answer {
-            Ok(Done::Interrupted) => return e.go(Step::Look { how, failure: None }),
+            Ok(DriverResult::Interrupted) => return e.go(PhaseStep::Look { how, failure: None }),
             Ok(other) => wrong_answer(&other),
             Err(error) => error,
         };
@@ -301,9 +318,9 @@ impl AgentCore {
             let how = if by_us {
                 how
             } else {
-                EvacuatedHow::AlreadyGone
+                EvacuationEnd::AlreadyGone
             };
-            return e.go(Step::Look { how, failure: None });
+            return e.go(PhaseStep::Look { how, failure: None });
         }
         e.tries += 1;
         if e.tries < self.policy.act_tries && !is_final(&error) {
@@ -311,7 +328,7 @@ impl AgentCore {
         }
         if let Some(behaviour) = self.policy.instead_of(behaviour) {
             e.acted = false;
-            return e.enter(transition, Phase::Acting { drain, behaviour });
+            return e.enter(transition, EvacuationPhase::Acting { drain, behaviour });
         }
         // The call may have taken effect all the same, so one last look decides.
         let failure = Some(format!(
@@ -319,36 +336,36 @@ impl AgentCore {
             e.tries,
             if e.tries == 1 { "try" } else { "tries" }
         ));
-        e.go(Step::Look { how, failure });
+        e.go(PhaseStep::Look { how, failure });
     }
 
     fn looked(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        phase: &Phase,
-        how: EvacuatedHow,
+        phase: &EvacuationPhase,
+        how: EvacuationEnd,
         failure: Option<String>,
         answer: Answer,
     ) {
         let acting = match phase {
-            Phase::Acting { behaviour, .. } => Some(*behaviour),
+            EvacuationPhase::Acting { behaviour, .. } => Some(*behaviour),
             _ => None,
         };
         let problem = match answer {
-            Ok(Done::Seen {
+            Ok(DriverResult::Seen {
                 occupancy,
                 unbilled,
                 storage,
             }) => {
                 let at = transition.now;
-                let left = |how, storage| Verdict::Evacuated {
+                let left = |how, storage| EvacuationResult::Evacuated {
                     how,
                     at,
                     unbilled,
                     storage,
                 };
-                if how == EvacuatedHow::AlreadyGone
+                if how == EvacuationEnd::AlreadyGone
                     && storage.is_some()
                     && let Some(how) = kept(&occupancy)
                 {
@@ -366,14 +383,14 @@ impl AgentCore {
                     // Its owner stopped it before the evacuation. A server that holds nothing here
                     // is no victim.
                     (Some(_), occupancy)
-                        if how == EvacuatedHow::AlreadyGone && occupancy.holds_nothing() =>
+                        if how == EvacuationEnd::AlreadyGone && occupancy.holds_nothing() =>
                     {
-                        return self.finish(transition, e, Verdict::already_gone(at));
+                        return self.finish(transition, e, EvacuationResult::already_gone(at));
                     }
                     // The server should have been kept, or the agent had not begun: it ended by
                     // itself.
                     (_, Occupancy::Absent) => {
-                        return self.finish(transition, e, Verdict::already_gone(at));
+                        return self.finish(transition, e, EvacuationResult::already_gone(at));
                     }
                     (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
                         return self.finish(transition, e, left(how, storage));
@@ -386,7 +403,7 @@ impl AgentCore {
                     // The server is still there; the driver had missed it for a moment. The pause
                     // limits how often this repeats.
                     (None, _) => {
-                        e.step = Step::Forward;
+                        e.step = PhaseStep::Forward;
                         return self.retry_later(transition, e);
                     }
                     (Some(_), _) => "its room is not free".to_owned(),
@@ -410,31 +427,31 @@ impl AgentCore {
                 self.not_ended(transition, e, reason);
             }
             // It is unknown whether the server is gone: continue as if it were not.
-            None => e.go(Step::Forward),
+            None => e.go(PhaseStep::Forward),
         }
     }
 }
 
-fn how(behaviour: InterruptionBehaviour) -> EvacuatedHow {
+fn how(behaviour: InterruptionBehaviour) -> EvacuationEnd {
     match behaviour {
-        InterruptionBehaviour::Terminate => EvacuatedHow::Terminated,
-        InterruptionBehaviour::Stop => EvacuatedHow::Stopped,
-        InterruptionBehaviour::Hibernate => EvacuatedHow::Hibernated,
-        InterruptionBehaviour::LiveMigrate => EvacuatedHow::Migrated,
+        InterruptionBehaviour::Terminate => EvacuationEnd::Terminated,
+        InterruptionBehaviour::Stop => EvacuationEnd::Stopped,
+        InterruptionBehaviour::Hibernate => EvacuationEnd::Hibernated,
+        InterruptionBehaviour::LiveMigrate => EvacuationEnd::Migrated,
     }
 }
 
 /// How a server that does not run was kept.
-fn kept(occupancy: &Occupancy) -> Option<EvacuatedHow> {
+fn kept(occupancy: &Occupancy) -> Option<EvacuationEnd> {
     match occupancy {
         Occupancy::Present {
             state: HostedState::Stopped,
             ..
-        } => Some(EvacuatedHow::Stopped),
+        } => Some(EvacuationEnd::Stopped),
         Occupancy::Present {
             state: HostedState::Hibernated,
             ..
-        } => Some(EvacuatedHow::Hibernated),
+        } => Some(EvacuationEnd::Hibernated),
         _ => None,
     }
 }
@@ -446,7 +463,7 @@ pub(super) fn is_final(error: &DriverError) -> bool {
 
 /// The error for an answer that does not fit its call. This is a defect of the shell; the core
 /// treats it as a failure of the driver.
-pub(super) fn wrong_answer(done: &Done) -> DriverError {
+pub(super) fn wrong_answer(done: &DriverResult) -> DriverError {
     DriverError::Failed {
         what: "answer the question",
         detail: format!("it answered {done:?}"),

@@ -1,6 +1,6 @@
 //! Inputs and outputs of the protocol.
 
-use super::Record;
+use super::JournalRecord;
 use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Message, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
@@ -19,7 +19,7 @@ pub struct ReportId(pub u64);
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
+pub enum AgentInput {
     /// A message has arrived.
     Command {
         /// Its delivery.
@@ -32,7 +32,7 @@ pub enum Input {
         /// Which one.
         action: ActionId,
         /// What it returned.
-        result: Result<Done, DriverError>,
+        result: Result<DriverResult, DriverError>,
     },
     /// The broker has confirmed a report.
     Published(ReportId),
@@ -58,16 +58,17 @@ pub enum Input {
 
 /// What a call of the driver returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
-    /// Of [`Action::GiveNotice`].
+pub enum DriverResult {
+    /// Of [`DriverCall::GiveNotice`].
     Noticed(NoticeOutcome),
-    /// Of [`Action::WithdrawNotice`].
+    /// Of [`DriverCall::WithdrawNotice`].
     Withdrawn,
-    /// Of [`Action::Interrupt`].
+    /// Of [`DriverCall::Interrupt`].
     Interrupted,
-    /// Of [`Action::Fence`]: the operator's fence reports that the server does not run any more.
+    /// Of [`DriverCall::Fence`]: the operator's fence reports that the server does not run any
+    /// more.
     Fenced,
-    /// Of [`Action::Look`].
+    /// Of [`DriverCall::Look`].
     Seen {
         /// What it holds.
         occupancy: Occupancy,
@@ -76,26 +77,26 @@ pub enum Done {
         /// The storage in which it is kept for any host that shares the storage, if it is.
         storage: Option<String>,
     },
-    /// Of [`Action::Start`]: the start time of the server.
+    /// Of [`DriverCall::Start`]: the start time of the server.
     Started(Timestamp),
-    /// Of [`Action::Delete`].
+    /// Of [`DriverCall::Delete`].
     Deleted,
 }
 
 /// An action for the shell.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum AgentEffect {
     /// Write this to the journal. It must be durable before any later effect of the same list
     /// begins.
-    Journal(Record),
-    /// Call the driver, and answer with [`Input::ActionDone`].
+    Journal(JournalRecord),
+    /// Call the driver, and answer with [`AgentInput::ActionDone`].
     Drive {
         /// Names the call.
         action: ActionId,
         /// Its server. There is never more than one call under way for a server.
         server_id: ServerId,
         /// The action.
-        what: Action,
+        what: DriverCall,
     },
     /// Send this to the scheduler until the broker has confirmed it, in the order of these effects.
     Publish {
@@ -114,7 +115,7 @@ pub enum Effect {
 
 /// A call of the driver.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum DriverCall {
     /// Give the guest its notice.
     GiveNotice(GuestNotice),
     /// Withdraw the guest's notice.
@@ -131,7 +132,7 @@ pub enum Action {
     Delete(Option<String>),
 }
 
-impl Done {
+impl DriverResult {
     /// The result of a look, without billing data.
     #[must_use]
     pub fn seen(occupancy: Occupancy) -> Self {
@@ -143,7 +144,7 @@ impl Done {
     }
 }
 
-impl Action {
+impl DriverCall {
     /// The action in words that complete "could not …".
     #[must_use]
     pub fn words(&self) -> &'static str {

@@ -4,13 +4,13 @@
 //! works on it and puts it back, so that it can write reports and notes meanwhile.
 
 use super::core::Transition;
-use super::objection::Announced;
+use super::objection::AnnouncementState;
 use super::{
-    AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Policy, Record, ReportId, Terms,
-    Token, Verdict,
+    AgentCore, AgentEffect, CommandRef, Drain, EvacuationPhase, EvacuationPolicy, EvacuationRecord,
+    EvacuationResult, JournalRecord, NoticeTerms, ReportId, Token,
 };
 use crate::ServerView;
-use ebbtide_model::message::{EvacuatedHow, HostedState, Notice, Release, Spare};
+use ebbtide_model::message::{EvacuationEnd, HostedState, Notice, Release, Spare};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Evacuation {
     pub(super) superseded: Vec<Token>,
     /// Deliveries of spares; settled with the final report.
     pub(super) finals: Vec<Token>,
-    pub(super) step: Step,
+    pub(super) step: PhaseStep,
     /// Failed tries of the present step.
     pub(super) tries: u32,
     /// When the present step may be tried (again).
@@ -40,18 +40,18 @@ pub(super) struct Evacuation {
     /// The report that the grace period runs, while it is under way.
     pub(super) draining_report: Option<ReportId>,
     /// Whether the broker has confirmed the newest such report of this process.
-    pub(super) announced: Announced,
+    pub(super) announced: AnnouncementState,
 }
 
 /// The next step in the present phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PhaseStep {
     /// The regular action of the phase.
     Forward,
     /// Look whether the capacity is free.
     Look {
         /// How the victim ended, if the capacity is free.
-        how: EvacuatedHow,
+        how: EvacuationEnd,
         /// Why the interruption failed, if it did; reported if the capacity is not free.
         failure: Option<String>,
     },
@@ -69,7 +69,7 @@ impl Evacuation {
             token: None,
             superseded: Vec::new(),
             finals: Vec::new(),
-            step: Step::Forward,
+            step: PhaseStep::Forward,
             tries: 0,
             not_before: Timestamp::default(),
             told: false,
@@ -77,19 +77,22 @@ impl Evacuation {
             fenced: None,
             final_report: None,
             draining_report: None,
-            announced: Announced::No,
+            announced: AnnouncementState::No,
         }
     }
 
     /// Restores an evacuation from the journal. Actions with unknown outcome count as done.
     pub(super) fn restored(mut record: EvacuationRecord, now: Timestamp) -> Self {
-        if let (Phase::Draining(drain), Some(terms)) = (&mut record.phase, record.terms) {
+        if let (EvacuationPhase::Draining(drain), Some(terms)) = (&mut record.phase, record.terms) {
             // No victim gets more time than its grace period: the clock may have been set back
             // while no agent ran.
             drain.deadline_at = drain.deadline_at.min(now.plus(terms.grace));
         }
-        let acted = matches!(record.phase, Phase::Acting { .. });
-        let idle = matches!(record.phase, Phase::Done { .. } | Phase::ReleasedEarly);
+        let acted = matches!(record.phase, EvacuationPhase::Acting { .. });
+        let idle = matches!(
+            record.phase,
+            EvacuationPhase::Done { .. } | EvacuationPhase::ReleasedEarly
+        );
         Self {
             acted,
             told: !idle,
@@ -98,10 +101,10 @@ impl Evacuation {
     }
 
     /// When the next driver call is due, if nothing else happens.
-    pub(super) fn due_at(&self, policy: &Policy) -> Option<Timestamp> {
+    pub(super) fn due_at(&self, policy: &EvacuationPolicy) -> Option<Timestamp> {
         match (&self.record.phase, &self.step) {
-            (Phase::Done { .. } | Phase::ReleasedEarly, _) => None,
-            (Phase::Draining(drain), Step::Forward) => {
+            (EvacuationPhase::Done { .. } | EvacuationPhase::ReleasedEarly, _) => None,
+            (EvacuationPhase::Draining(drain), PhaseStep::Forward) => {
                 let may = self.may_act_at(drain, policy)?;
                 Some(may.max(self.not_before))
             }
@@ -112,27 +115,27 @@ impl Evacuation {
     /// True if it is kept only to answer late messages.
     pub(super) fn is_forgettable(&self) -> bool {
         match self.record.phase {
-            Phase::Done { .. } => self.record.settled && self.final_report.is_none(),
-            Phase::ReleasedEarly => true,
+            EvacuationPhase::Done { .. } => self.record.settled && self.final_report.is_none(),
+            EvacuationPhase::ReleasedEarly => true,
             _ => false,
         }
     }
 
     /// Goes to another step, at once.
-    pub(super) fn go(&mut self, step: Step) {
+    pub(super) fn go(&mut self, step: PhaseStep) {
         self.step = step;
         self.tries = 0;
         self.not_before = Timestamp::default();
     }
 
-    pub(super) fn enter(&mut self, transition: &mut Transition, phase: Phase) {
+    pub(super) fn enter(&mut self, transition: &mut Transition, phase: EvacuationPhase) {
         self.record.phase = phase;
-        self.go(Step::Forward);
+        self.go(PhaseStep::Forward);
         self.save(transition);
     }
 
     pub(super) fn save(&self, transition: &mut Transition) {
-        transition.journal(Record::Evacuation(self.record.clone()));
+        transition.journal(JournalRecord::Evacuation(self.record.clone()));
     }
 
     fn hold(&mut self, token: Token) {
@@ -140,9 +143,9 @@ impl Evacuation {
     }
 
     /// True if the notice is newer than all earlier ones.
-    fn is_newer(&self, terms: &Terms) -> bool {
+    fn is_newer(&self, terms: &NoticeTerms) -> bool {
         // An attempt that the scheduler replaced before sending may have been sent all the same.
-        let order = |terms: &Terms| (terms.attempt, terms.begin_before);
+        let order = |terms: &NoticeTerms| (terms.attempt, terms.begin_before);
         self.record
             .terms
             .is_none_or(|known| order(terms) > order(&known))
@@ -155,8 +158,8 @@ impl AgentCore {
         evacuation_id: EvacuationId,
         server_id: ServerId,
         command: CommandRef,
-        terms: Option<Terms>,
-        phase: Phase,
+        terms: Option<NoticeTerms>,
+        phase: EvacuationPhase,
     ) -> Evacuation {
         Evacuation::new(EvacuationRecord {
             evacuation_id,
@@ -183,7 +186,9 @@ impl AgentCore {
             "evacuation {} is about server {}, this message says {server_id}",
             e.record.evacuation_id, e.record.server_id
         );
-        transition.effects.push(Effect::DeadLetter(token, reason));
+        transition
+            .effects
+            .push(AgentEffect::DeadLetter(token, reason));
         true
     }
 
@@ -194,7 +199,7 @@ impl AgentCore {
         command: CommandRef,
         notice: &Notice,
     ) {
-        let terms = Terms {
+        let terms = NoticeTerms {
             behaviour: notice.behaviour,
             grace: notice.grace_seconds,
             attempt: notice.attempt,
@@ -203,10 +208,10 @@ impl AgentCore {
         let id = notice.evacuation_id;
         let known = self.evacuations.remove(&id);
         let mut e = known.unwrap_or_else(|| {
-            let phase = Phase::ReleasedEarly;
+            let phase = EvacuationPhase::ReleasedEarly;
             let mut e = self.new_evacuation(id, notice.server_id, command, None, phase);
             // This is an ordinary first notice: no release arrived before it.
-            e.record.phase = Phase::Accepted { released: false };
+            e.record.phase = EvacuationPhase::Accepted { released: false };
             e
         });
         if Self::contradicts(transition, &e, notice.server_id, token) {
@@ -230,42 +235,44 @@ impl AgentCore {
             return;
         }
         match e.record.phase.clone() {
-            Phase::ReleasedEarly => Self::accept(transition, &mut e, true),
-            Phase::Accepted { released } if newer => Self::accept(transition, &mut e, released),
-            Phase::Withdrawing {
-                then: Verdict::Failed { .. },
+            EvacuationPhase::ReleasedEarly => Self::accept(transition, &mut e, true),
+            EvacuationPhase::Accepted { released } if newer => {
+                Self::accept(transition, &mut e, released)
+            }
+            EvacuationPhase::Withdrawing {
+                then: EvacuationResult::Failed { .. },
             } if newer => Self::accept(transition, &mut e, false),
-            Phase::Done {
+            EvacuationPhase::Done {
                 verdict:
-                    Verdict::Failed {
+                    EvacuationResult::Failed {
                         still_running: true,
                         ..
                     },
             } if newer => Self::accept(transition, &mut e, false),
-            Phase::Accepted { .. } | Phase::Withdrawing { .. } => {}
-            Phase::Draining(drain) | Phase::Acting { drain, .. } => {
+            EvacuationPhase::Accepted { .. } | EvacuationPhase::Withdrawing { .. } => {}
+            EvacuationPhase::Draining(drain) | EvacuationPhase::Acting { drain, .. } => {
                 self.publish_draining(transition, &mut e, drain);
             }
-            Phase::Done { verdict } => self.publish_verdict(transition, &mut e, &verdict),
+            EvacuationPhase::Done { verdict } => self.publish_verdict(transition, &mut e, &verdict),
         }
         self.evacuations.insert(id, e);
     }
 
     /// Starts to follow a notice. Whether it is too late is checked just before the guest is told.
     fn accept(transition: &mut Transition, e: &mut Evacuation, released: bool) {
-        e.announced = Announced::No;
+        e.announced = AnnouncementState::No;
         e.record.settled = false;
         e.final_report = None;
         e.acted = false;
         e.fenced = None;
-        e.enter(transition, Phase::Accepted { released });
+        e.enter(transition, EvacuationPhase::Accepted { released });
     }
 
     pub(super) fn too_late(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        terms: Terms,
+        terms: NoticeTerms,
     ) {
         let reason = format!(
             "the notice (attempt {}) was to be given before {} and it is {} on host {}: the victim was left alone; if this \
@@ -282,7 +289,7 @@ impl AgentCore {
         e: &mut Evacuation,
         reason: String,
     ) {
-        let verdict = Verdict::Failed {
+        let verdict = EvacuationResult::Failed {
             reason,
             still_running: true,
             too_late: true,
@@ -291,7 +298,7 @@ impl AgentCore {
     }
 
     pub(super) fn fail(&mut self, transition: &mut Transition, e: &mut Evacuation, reason: String) {
-        let verdict = Verdict::Failed {
+        let verdict = EvacuationResult::Failed {
             reason,
             still_running: true,
             too_late: false,
@@ -305,10 +312,10 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        then: Verdict,
+        then: EvacuationResult,
     ) {
         if e.told {
-            e.enter(transition, Phase::Withdrawing { then });
+            e.enter(transition, EvacuationPhase::Withdrawing { then });
         } else {
             self.finish(transition, e, then);
         }
@@ -318,17 +325,17 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        verdict: Verdict,
+        verdict: EvacuationResult,
     ) {
-        if matches!(verdict, Verdict::Evacuated { .. }) {
+        if matches!(verdict, EvacuationResult::Evacuated { .. }) {
             // This comes first: if the journal ends in between, a finished evacuation must not
             // leave a late start unanswered.
             self.note_ended(transition, e.record.server_id, e.record.command);
-            transition.effects.push(Effect::ServersChanged);
+            transition.effects.push(AgentEffect::ServersChanged);
         }
         e.told = false;
         e.record.settled = false;
-        let phase = Phase::Done {
+        let phase = EvacuationPhase::Done {
             verdict: verdict.clone(),
         };
         e.enter(transition, phase);
@@ -345,44 +352,52 @@ impl AgentCore {
         let id = spare.evacuation_id;
         let known = self.evacuations.remove(&id);
         let mut e = known.unwrap_or_else(|| {
-            self.new_evacuation(id, spare.server_id, command, None, Phase::ReleasedEarly)
+            self.new_evacuation(
+                id,
+                spare.server_id,
+                command,
+                None,
+                EvacuationPhase::ReleasedEarly,
+            )
         });
         if !Self::contradicts(transition, &e, spare.server_id, token) {
             e.finals.push(token);
             match e.record.phase.clone() {
-                Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
+                EvacuationPhase::ReleasedEarly
+                | EvacuationPhase::Accepted { .. }
+                | EvacuationPhase::Draining(_) => {
                     e.record.command = command;
-                    self.conclude(transition, &mut e, Verdict::Spared);
+                    self.conclude(transition, &mut e, EvacuationResult::Spared);
                 }
                 // An attempt has failed, and a later one may be on its way: the agent must not
                 // follow it any more. The report "failed" would not say that, because it may answer
                 // the earlier attempt.
-                Phase::Done {
+                EvacuationPhase::Done {
                     verdict:
-                        Verdict::Failed {
+                        EvacuationResult::Failed {
                             still_running: true,
                             ..
                         },
                 } => {
                     e.record.command = command;
-                    self.conclude(transition, &mut e, Verdict::Spared);
+                    self.conclude(transition, &mut e, EvacuationResult::Spared);
                 }
-                Phase::Withdrawing {
+                EvacuationPhase::Withdrawing {
                     then:
-                        Verdict::Failed {
+                        EvacuationResult::Failed {
                             still_running: true,
                             ..
                         },
                 } => {
                     e.record.command = command;
-                    e.record.phase = Phase::Withdrawing {
-                        then: Verdict::Spared,
+                    e.record.phase = EvacuationPhase::Withdrawing {
+                        then: EvacuationResult::Spared,
                     };
                     e.save(transition);
                 }
                 // Too late to be spared, or already decided: the final report answers the spare.
-                Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
-                Phase::Done { verdict } => {
+                EvacuationPhase::Acting { .. } | EvacuationPhase::Withdrawing { .. } => {}
+                EvacuationPhase::Done { verdict } => {
                     e.record.command = command;
                     self.publish_verdict(transition, &mut e, &verdict);
                 }
@@ -400,7 +415,7 @@ impl AgentCore {
     ) {
         let id = release.evacuation_id;
         let Some(mut e) = self.evacuations.remove(&id) else {
-            let phase = Phase::ReleasedEarly;
+            let phase = EvacuationPhase::ReleasedEarly;
             let e = self.new_evacuation(id, release.server_id, command, None, phase);
             e.save(transition);
             self.evacuations.insert(id, e);
@@ -409,11 +424,11 @@ impl AgentCore {
         };
         if !Self::contradicts(transition, &e, release.server_id, token) {
             match e.record.phase {
-                Phase::Accepted { released: false } => {
-                    e.record.phase = Phase::Accepted { released: true };
+                EvacuationPhase::Accepted { released: false } => {
+                    e.record.phase = EvacuationPhase::Accepted { released: true };
                     e.save(transition);
                 }
-                Phase::Draining(drain) => e.end_grace(transition, drain),
+                EvacuationPhase::Draining(drain) => e.end_grace(transition, drain),
                 _ => {}
             }
             // The effect, a shorter grace period, is durable now. There is no report about it.
@@ -427,14 +442,14 @@ impl AgentCore {
         let views: BTreeMap<ServerId, &ServerView> =
             views.iter().map(|view| (view.server_id, view)).collect();
         for e in self.evacuations.values_mut() {
-            let Phase::Draining(drain) = e.record.phase else {
+            let EvacuationPhase::Draining(drain) = e.record.phase else {
                 continue;
             };
-            if e.step != Step::Forward {
+            if e.step != PhaseStep::Forward {
                 continue;
             }
             match views.get(&e.record.server_id) {
-                None => e.go(Step::gone()),
+                None => e.go(PhaseStep::gone()),
                 Some(view) => {
                     let released = view.released == Some(e.record.evacuation_id);
                     if released || view.state != HostedState::Running {
@@ -461,7 +476,7 @@ impl AgentCore {
             .collect();
         for id in older {
             if let Some(mut e) = self.evacuations.remove(&id) {
-                let closed = matches!(e.record.phase, Phase::Done { .. });
+                let closed = matches!(e.record.phase, EvacuationPhase::Done { .. });
                 if !closed {
                     self.close(transition, &mut e);
                 }
@@ -474,38 +489,43 @@ impl AgentCore {
     /// a decided one.
     fn close(&mut self, transition: &mut Transition, e: &mut Evacuation) {
         match e.record.phase.clone() {
-            Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
-                self.conclude(transition, e, Verdict::Spared);
+            EvacuationPhase::ReleasedEarly
+            | EvacuationPhase::Accepted { .. }
+            | EvacuationPhase::Draining(_) => {
+                self.conclude(transition, e, EvacuationResult::Spared);
             }
             // The start waits for the end of this evacuation, whose final report is the answer.
-            Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
-            Phase::Done {
+            EvacuationPhase::Acting { .. } | EvacuationPhase::Withdrawing { .. } => {}
+            EvacuationPhase::Done {
                 verdict:
-                    Verdict::Failed {
+                    EvacuationResult::Failed {
                         still_running: true,
                         ..
                     },
-            } => self.finish(transition, e, Verdict::Spared),
-            Phase::Done { verdict } => self.publish_verdict(transition, e, &verdict),
+            } => self.finish(transition, e, EvacuationResult::Spared),
+            EvacuationPhase::Done { verdict } => self.publish_verdict(transition, e, &verdict),
         }
     }
 
     /// The server was removed, but not by its evacuation.
     pub(super) fn victim_vanished(&mut self, server_id: ServerId) {
         for e in self.evacuations.values_mut() {
-            let waiting = matches!(e.record.phase, Phase::Accepted { .. } | Phase::Draining(_));
+            let waiting = matches!(
+                e.record.phase,
+                EvacuationPhase::Accepted { .. } | EvacuationPhase::Draining(_)
+            );
             if waiting && e.record.server_id == server_id {
-                e.go(Step::gone());
+                e.go(PhaseStep::gone());
             }
         }
     }
 }
 
-impl Step {
+impl PhaseStep {
     /// Check that a victim that is not visible any more is really gone.
     pub(super) fn gone() -> Self {
         Self::Look {
-            how: EvacuatedHow::AlreadyGone,
+            how: EvacuationEnd::AlreadyGone,
             failure: None,
         }
     }
@@ -515,7 +535,7 @@ impl Evacuation {
     fn end_grace(&mut self, transition: &mut Transition, drain: Drain) {
         if drain.deadline_at > transition.now {
             let deadline_at = transition.now;
-            self.record.phase = Phase::Draining(Drain {
+            self.record.phase = EvacuationPhase::Draining(Drain {
                 deadline_at,
                 ..drain
             });

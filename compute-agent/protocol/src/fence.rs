@@ -7,11 +7,11 @@
 
 use super::core::Transition;
 use super::dispatch::{is_final, wrong_answer};
-use super::evacuation::{Evacuation, Step};
-use super::{AgentCore, Done, Phase};
+use super::evacuation::{Evacuation, PhaseStep};
+use super::{AgentCore, DriverResult, EvacuationPhase};
 use crate::DriverError;
 use ebbtide_model::InterruptionBehaviour;
-use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::message::EvacuationEnd;
 
 impl AgentCore {
     /// Handles a victim that the driver could not end, or whose capacity does not become free.
@@ -23,7 +23,7 @@ impl AgentCore {
     ) {
         let terminates = matches!(
             e.record.phase,
-            Phase::Acting {
+            EvacuationPhase::Acting {
                 behaviour: InterruptionBehaviour::Terminate,
                 ..
             }
@@ -34,7 +34,7 @@ impl AgentCore {
                 e,
                 format!("{before}; it was fenced, and then: {failure}"),
             ),
-            None if terminates && self.policy.fence_tries > 0 => e.go(Step::Fence { failure }),
+            None if terminates && self.policy.fence_tries > 0 => e.go(PhaseStep::Fence { failure }),
             None => self.fail(transition, e, failure),
         }
     }
@@ -45,13 +45,13 @@ impl AgentCore {
         transition: &mut Transition,
         e: &mut Evacuation,
         failure: String,
-        answer: Result<Done, DriverError>,
+        answer: Result<DriverResult, DriverError>,
     ) {
         let error = match answer {
-            Ok(Done::Fenced) => {
+            Ok(DriverResult::Fenced) => {
                 e.fenced = Some(failure);
-                let how = EvacuatedHow::Fenced;
-                return e.go(Step::Look { how, failure: None });
+                let how = EvacuationEnd::Fenced;
+                return e.go(PhaseStep::Look { how, failure: None });
             }
             Ok(other) => wrong_answer(&other),
             Err(error) => error,

@@ -1,7 +1,7 @@
 //! The agent's logic as a pure state machine: no clock, no I/O, no async.
 //!
-//! [`AgentCore`] gets events ([`Input`]) with the current time and answers with what to do
-//! ([`Effect`]). The shell (`ebbtide_agent::agent`) does it. Everything that can go wrong with
+//! [`AgentCore`] gets events ([`AgentInput`]) with the current time and answers with what to do
+//! ([`AgentEffect`]). The shell (`ebbtide_agent::agent`) does it. Everything that can go wrong with
 //! commands that arrive twice, late, in the wrong order or never, and with crashes at any step, is
 //! decided here and tested here.
 //!
@@ -12,7 +12,7 @@
 //! - A spared victim is never ended, and a victim whose end has begun is never reported as spared.
 //! - The same notice any number of times ends one victim once, and its grace period does not
 //!   restart.
-//! - [`Phase::Acting`] is durable before the driver is asked to end a victim.
+//! - [`EvacuationPhase::Acting`] is durable before the driver is asked to end a victim.
 //! - A delivery is acknowledged only after its effect is done, durable where it must be, and its
 //!   report confirmed.
 //! - At most one call of the driver is under way for a server.
@@ -41,10 +41,11 @@ mod view;
 mod tests;
 
 pub use self::core::AgentCore;
-pub use effect::{Action, ActionId, Done, Effect, Input, ReportId, Token};
+pub use effect::{ActionId, AgentEffect, AgentInput, DriverCall, DriverResult, ReportId, Token};
 pub use error::DriverError;
-pub use policy::Policy;
+pub use policy::EvacuationPolicy;
 pub use record::{
-    CommandRef, Drain, EvacuationRecord, Phase, Record, ServerRecord, Terms, Verdict,
+    CommandRef, Drain, EvacuationPhase, EvacuationRecord, EvacuationResult, JournalRecord,
+    NoticeTerms, ServerRecord,
 };
 pub use view::{GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};

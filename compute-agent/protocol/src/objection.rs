@@ -11,12 +11,12 @@
 
 use super::core::Transition;
 use super::evacuation::Evacuation;
-use super::{AgentCore, Drain, Phase, Policy, ReportId};
+use super::{AgentCore, Drain, EvacuationPhase, EvacuationPolicy, ReportId};
 use ebbtide_model::{EvacuationId, Timestamp};
 
 /// Whether the broker has confirmed the report that a grace period runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Announced {
+pub(super) enum AnnouncementState {
     /// Not as far as this process knows.
     No,
     /// Confirmed at a time at which the end was not late yet.
@@ -32,18 +32,19 @@ fn later(at: Timestamp, millis: u32) -> Timestamp {
 impl Evacuation {
     /// When the victim may be ended; `None` until the broker has confirmed that its grace period
     /// runs.
-    pub(super) fn may_act_at(&self, drain: &Drain, policy: &Policy) -> Option<Timestamp> {
+    pub(super) fn may_act_at(&self, drain: &Drain, policy: &EvacuationPolicy) -> Option<Timestamp> {
         match self.announced {
-            Announced::No => None,
-            Announced::InTime => Some(drain.deadline_at),
-            Announced::Late(at) => Some(later(at, policy.objection_ms)),
+            AnnouncementState::No => None,
+            AnnouncementState::InTime => Some(drain.deadline_at),
+            AnnouncementState::Late(at) => Some(later(at, policy.objection_ms)),
         }
     }
 
     /// True if the victim should have been ended a while ago, and the last confirmed report was in
     /// time.
-    pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &Policy) -> bool {
-        self.announced == Announced::InTime && now > later(drain.deadline_at, policy.late_ms)
+    pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &EvacuationPolicy) -> bool {
+        self.announced == AnnouncementState::InTime
+            && now > later(drain.deadline_at, policy.late_ms)
     }
 }
 
@@ -62,14 +63,14 @@ impl AgentCore {
             return;
         }
         e.draining_report = None;
-        let Phase::Draining(drain) = e.record.phase else {
+        let EvacuationPhase::Draining(drain) = e.record.phase else {
             return;
         };
         let late = transition.now > later(drain.deadline_at, self.policy.late_ms);
         e.announced = if late {
-            Announced::Late(transition.now)
+            AnnouncementState::Late(transition.now)
         } else {
-            Announced::InTime
+            AnnouncementState::InTime
         };
     }
 }

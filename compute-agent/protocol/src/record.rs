@@ -3,14 +3,14 @@
 //! A record is the whole present state of one evacuation or one server, not a change of it. The
 //! last record of a key is valid, so replaying is trivial and compaction is "keep the last".
 
-use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub enum Record {
+pub enum JournalRecord {
     /// The state of an evacuation.
     Evacuation(EvacuationRecord),
     /// An evacuation that the agent may forget.
@@ -50,9 +50,9 @@ pub struct EvacuationRecord {
     /// The newest command about it.
     pub command: CommandRef,
     /// The content of the notice; `None` while only a spare or a release has arrived.
-    pub terms: Option<Terms>,
+    pub terms: Option<NoticeTerms>,
     /// Its state.
-    pub phase: Phase,
+    pub phase: EvacuationPhase,
     /// True once the broker has confirmed the final report.
     #[serde(default)]
     pub settled: bool,
@@ -60,7 +60,7 @@ pub struct EvacuationRecord {
 
 /// The content of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct NoticeTerms {
     /// How the victim is to end.
     pub behaviour: InterruptionBehaviour,
     /// Time between the guest's notice and its end.
@@ -92,13 +92,13 @@ impl Drain {
     }
 }
 
-impl Record {
+impl JournalRecord {
     /// The record's content after the clock was set by this many milliseconds since it was written.
     #[must_use]
     pub fn by_clock_set(mut self, by_ms: i64) -> Self {
         if let Self::Evacuation(record) = &mut self {
             match &mut record.phase {
-                Phase::Draining(drain) | Phase::Acting { drain, .. } => {
+                EvacuationPhase::Draining(drain) | EvacuationPhase::Acting { drain, .. } => {
                     *drain = drain.by_clock_set(by_ms);
                 }
                 _ => {}
@@ -117,7 +117,7 @@ impl Record {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
-pub enum Phase {
+pub enum EvacuationPhase {
     /// A release has arrived before its notice.
     ReleasedEarly,
     /// The notice has arrived; it is uncertain whether the guest has it.
@@ -138,25 +138,25 @@ pub enum Phase {
     /// The victim will stay; the agent withdraws the guest's notice.
     Withdrawing {
         /// The report after that.
-        then: Verdict,
+        then: EvacuationResult,
     },
     /// Finished, but the report may not be confirmed yet.
     Done {
         /// The reported outcome.
-        verdict: Verdict,
+        verdict: EvacuationResult,
     },
 }
 
 /// Outcome of an evacuation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum EvacuationResult {
     /// The victim lives on because the scheduler spared it.
     Spared,
     /// The victim is gone and its capacity is free.
     Evacuated {
         /// How it ended.
-        how: EvacuatedHow,
+        how: EvacuationEnd,
         /// When the agent was certain of that.
         at: Timestamp,
         /// The part of its running time that is not to be billed.
@@ -178,12 +178,12 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl EvacuationResult {
     /// The verdict for a victim that was gone before its end.
     #[must_use]
     pub fn already_gone(at: Timestamp) -> Self {
         Self::Evacuated {
-            how: EvacuatedHow::AlreadyGone,
+            how: EvacuationEnd::AlreadyGone,
             at,
             unbilled: None,
             storage: None,

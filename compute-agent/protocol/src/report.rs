@@ -3,7 +3,10 @@
 
 use super::core::Transition;
 use super::evacuation::Evacuation;
-use super::{AgentCore, CommandRef, Drain, Effect, Phase, Record, ReportId, Token, Verdict};
+use super::{
+    AgentCore, AgentEffect, CommandRef, Drain, EvacuationPhase, EvacuationResult, JournalRecord,
+    ReportId, Token,
+};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
 use ebbtide_model::{EvacuationId, MessageId};
 use uuid::Uuid;
@@ -45,7 +48,9 @@ impl AgentCore {
             announces: None,
         };
         self.reports.insert(report, pending);
-        transition.effects.push(Effect::Publish { report, message });
+        transition
+            .effects
+            .push(AgentEffect::Publish { report, message });
         report
     }
 
@@ -75,18 +80,18 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
-        verdict: &Verdict,
+        verdict: &EvacuationResult,
     ) {
         let evacuation_id = e.record.evacuation_id;
         let server_id = e.record.server_id;
         let host = self.host.clone();
         let body = match verdict.clone() {
-            Verdict::Spared => Body::Spared(Spared {
+            EvacuationResult::Spared => Body::Spared(Spared {
                 evacuation_id,
                 host,
                 server_id,
             }),
-            Verdict::Evacuated {
+            EvacuationResult::Evacuated {
                 how,
                 at,
                 unbilled,
@@ -100,7 +105,7 @@ impl AgentCore {
                 unbilled_seconds: unbilled,
                 storage,
             }),
-            Verdict::Failed {
+            EvacuationResult::Failed {
                 reason,
                 still_running,
                 too_late,
@@ -133,8 +138,8 @@ impl AgentCore {
             return;
         };
         match e.record.phase.clone() {
-            Phase::Draining(drain) => self.publish_draining(transition, &mut e, drain),
-            Phase::Done { verdict } if !e.record.settled => {
+            EvacuationPhase::Draining(drain) => self.publish_draining(transition, &mut e, drain),
+            EvacuationPhase::Done { verdict } if !e.record.settled => {
                 self.publish_verdict(transition, &mut e, &verdict);
             }
             _ => {}
@@ -170,7 +175,9 @@ impl AgentCore {
         }
         for token in pending.acks {
             let reason = format!("followed, but the report about it cannot be sent: {reason}");
-            transition.effects.push(Effect::DeadLetter(token, reason));
+            transition
+                .effects
+                .push(AgentEffect::DeadLetter(token, reason));
         }
     }
 
@@ -189,7 +196,7 @@ impl AgentCore {
         if e.final_report == Some(report) && !e.record.settled {
             e.final_report = None;
             e.record.settled = true;
-            transition.journal(Record::Evacuation(e.record.clone()));
+            transition.journal(JournalRecord::Evacuation(e.record.clone()));
         }
     }
 }

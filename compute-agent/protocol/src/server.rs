@@ -9,7 +9,10 @@ use super::clock;
 use super::core::Transition;
 use super::dispatch::{JobKind, is_final, wrong_answer};
 use super::evacuation::Evacuation;
-use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
+use super::{
+    AgentCore, AgentEffect, CommandRef, DriverCall, DriverResult, EvacuationPhase, JournalRecord,
+    ServerRecord, Token,
+};
 use crate::{DriverError, Occupancy};
 use ebbtide_model::message::{Body, Delete, Deleted, HostedState, Start, StartFailed, Started};
 use ebbtide_model::{ServerId, Timestamp};
@@ -48,7 +51,7 @@ struct DeleteWork {
 }
 
 /// Result of a start, or of a look whether the server runs.
-pub(super) enum StartAnswer {
+pub(super) enum StartResult {
     Runs(Timestamp),
     RunsAlready(Timestamp),
     DoesNotRun,
@@ -56,18 +59,18 @@ pub(super) enum StartAnswer {
     LookError(DriverError),
 }
 
-impl StartAnswer {
-    pub(super) fn of_start(answer: Result<Done, DriverError>) -> Self {
+impl StartResult {
+    pub(super) fn of_start(answer: Result<DriverResult, DriverError>) -> Self {
         match answer {
-            Ok(Done::Started(at)) => Self::Runs(at),
+            Ok(DriverResult::Started(at)) => Self::Runs(at),
             Ok(other) => Self::StartError(wrong_answer(&other)),
             Err(error) => Self::StartError(error),
         }
     }
 
-    pub(super) fn of_look(answer: Result<Done, DriverError>) -> Self {
+    pub(super) fn of_look(answer: Result<DriverResult, DriverError>) -> Self {
         match answer {
-            Ok(Done::Seen {
+            Ok(DriverResult::Seen {
                 occupancy:
                     Occupancy::Present {
                         since,
@@ -76,7 +79,7 @@ impl StartAnswer {
                     },
                 ..
             }) => Self::RunsAlready(since),
-            Ok(Done::Seen { .. }) => Self::DoesNotRun,
+            Ok(DriverResult::Seen { .. }) => Self::DoesNotRun,
             Ok(other) => Self::LookError(wrong_answer(&other)),
             Err(error) => Self::LookError(error),
         }
@@ -193,8 +196,8 @@ impl AgentCore {
         let its = |e: &&Evacuation| e.record.server_id == server_id;
         let mut its = self.evacuations.values().filter(its);
         its.any(|e| match e.record.phase {
-            Phase::Acting { .. } => true,
-            Phase::Draining(drain) => drain.deadline_at <= drain.notified_at,
+            EvacuationPhase::Acting { .. } => true,
+            EvacuationPhase::Draining(drain) => drain.deadline_at <= drain.notified_at,
             _ => false,
         })
     }
@@ -211,7 +214,7 @@ impl AgentCore {
         &mut self,
         server_id: ServerId,
         now: Timestamp,
-    ) -> Option<(JobKind, Action)> {
+    ) -> Option<(JobKind, DriverCall)> {
         if self.start_must_wait(server_id) {
             return None;
         }
@@ -230,8 +233,8 @@ impl AgentCore {
             start.step = StartStep::Look(None);
         }
         Some(match &start.step {
-            StartStep::Start => (JobKind::Start, Action::Start(start.start.clone())),
-            StartStep::Look(_) => (JobKind::LookForStart, Action::Look),
+            StartStep::Start => (JobKind::Start, DriverCall::Start(start.start.clone())),
+            StartStep::Look(_) => (JobKind::LookForStart, DriverCall::Look),
         })
     }
 
@@ -239,29 +242,29 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         server_id: ServerId,
-        answer: StartAnswer,
+        answer: StartResult,
     ) {
         let Some(mut start) = self.work.get_mut(&server_id).and_then(|w| w.start.take()) else {
             return;
         };
         let policy = &self.policy;
         match answer {
-            StartAnswer::Runs(at) => {
+            StartResult::Runs(at) => {
                 self.note_started(transition, server_id, start.command);
-                transition.effects.push(Effect::ServersChanged);
+                transition.effects.push(AgentEffect::ServersChanged);
                 self.publish_started(transition, start, at);
                 return self.tidy(server_id);
             }
-            StartAnswer::RunsAlready(at) => {
+            StartResult::RunsAlready(at) => {
                 if matches!(start.step, StartStep::Look(Some(_))) {
                     // The start took effect although the driver reported a failure.
                     self.note_started(transition, server_id, start.command);
-                    transition.effects.push(Effect::ServersChanged);
+                    transition.effects.push(AgentEffect::ServersChanged);
                 }
                 self.publish_started(transition, start, at);
                 return self.tidy(server_id);
             }
-            StartAnswer::DoesNotRun => match start.step.clone() {
+            StartResult::DoesNotRun => match start.step.clone() {
                 // A newer command arrived during the look.
                 StartStep::Start => {}
                 StartStep::Look(failure) => {
@@ -269,7 +272,7 @@ impl AgentCore {
                     return self.tidy(server_id);
                 }
             },
-            StartAnswer::StartError(error) => {
+            StartResult::StartError(error) => {
                 start.tries += 1;
                 let lost = start.start.resume && matches!(error, DriverError::NotFound { .. });
                 let given_up = start.tries >= policy.start_tries || is_final(&error) || lost;
@@ -290,7 +293,7 @@ impl AgentCore {
                     start.tries = 0;
                 }
             }
-            StartAnswer::LookError(error) => {
+            StartResult::LookError(error) => {
                 start.tries += 1;
                 if start.tries < policy.verify_tries {
                     start.wait(transition, policy.backoff_ms(start.tries));
@@ -311,7 +314,7 @@ impl AgentCore {
         &mut self,
         transition: &mut Transition,
         server_id: ServerId,
-        answer: Result<Done, DriverError>,
+        answer: Result<DriverResult, DriverError>,
     ) {
         let Some(mut delete) = self.work.get_mut(&server_id).and_then(|w| w.delete.take()) else {
             return;
@@ -319,7 +322,7 @@ impl AgentCore {
         match answer {
             Ok(_) | Err(DriverError::NotFound { .. }) => {
                 self.note_ended(transition, server_id, delete.command);
-                transition.effects.push(Effect::ServersChanged);
+                transition.effects.push(AgentEffect::ServersChanged);
                 self.publish_deleted(transition, server_id, delete.command, delete.tokens);
                 self.victim_vanished(server_id);
                 self.tidy(server_id);
@@ -423,7 +426,7 @@ impl AgentCore {
         });
         note.order = order;
         change(note);
-        transition.journal(Record::Server(note.clone()));
+        transition.journal(JournalRecord::Server(note.clone()));
     }
 
     fn note_started(

@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError};
 use crate::fence::Fence;
-use crate::protocol::{Action, ActionId, Done};
+use crate::protocol::{ActionId, DriverCall, DriverResult};
 use ebbtide_model::{InterruptionBehaviour, ServerId};
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 /// Result of a call.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ActionResult {
     pub(super) action: ActionId,
     pub(super) server_id: ServerId,
     pub(super) words: &'static str,
-    pub(super) result: Result<Done, DriverError>,
+    pub(super) result: Result<DriverResult, DriverError>,
 }
 
 /// `fence`: the operator's fence, and the host for which it is called.
@@ -25,24 +25,27 @@ pub(super) async fn drive(
     driver: Arc<dyn Driver>,
     action: ActionId,
     server_id: ServerId,
-    what: Action,
+    what: DriverCall,
     fence: Option<(Fence, String)>,
     limit: Duration,
     clock: Arc<dyn Clock>,
-) -> Answer {
+) -> ActionResult {
     let words = what.words();
-    if what == Action::Fence {
+    if what == DriverCall::Fence {
         // Not by the driver, which may have all its turns in calls that hang; the fence has a limit
         // of its own.
         let result = match fence {
-            Some((fence, host)) => fence.fence(&host, server_id).await.map(|()| Done::Fenced),
+            Some((fence, host)) => fence
+                .fence(&host, server_id)
+                .await
+                .map(|()| DriverResult::Fenced),
             None => Err(DriverError::Unsupported {
                 driver: driver.name(),
                 what: words,
                 detail: "this agent has no fence.command".to_owned(),
             }),
         };
-        return Answer {
+        return ActionResult {
             action,
             server_id,
             words,
@@ -50,7 +53,7 @@ pub(super) async fn drive(
         };
     }
     let _turn = driver.permit(&what).await;
-    if let Action::GiveNotice(notice) = &what {
+    if let DriverCall::GiveNotice(notice) = &what {
         let left_ms = notice.begin_before.millis_since(clock.now());
         let takes_ms = i64::try_from(driver.notice_takes().as_millis()).unwrap_or(i64::MAX);
         if left_ms < takes_ms {
@@ -61,7 +64,7 @@ pub(super) async fn drive(
                 left_ms,
                 takes_ms,
             });
-            return Answer {
+            return ActionResult {
                 action,
                 server_id,
                 words,
@@ -81,7 +84,7 @@ pub(super) async fn drive(
             seconds: limit.as_secs(),
         }),
     };
-    Answer {
+    ActionResult {
         action,
         server_id,
         words,
@@ -89,44 +92,51 @@ pub(super) async fn drive(
     }
 }
 
-async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<Done, DriverError> {
+async fn call(
+    driver: &dyn Driver,
+    server_id: ServerId,
+    what: DriverCall,
+) -> Result<DriverResult, DriverError> {
     match what {
-        Action::GiveNotice(notice) => driver
+        DriverCall::GiveNotice(notice) => driver
             .give_notice(server_id, &notice)
             .await
-            .map(Done::Noticed),
-        Action::WithdrawNotice(evacuation_id) => driver
+            .map(DriverResult::Noticed),
+        DriverCall::WithdrawNotice(evacuation_id) => driver
             .withdraw_notice(server_id, evacuation_id)
             .await
-            .map(|()| Done::Withdrawn),
-        Action::Interrupt(behaviour) => match behaviour {
+            .map(|()| DriverResult::Withdrawn),
+        DriverCall::Interrupt(behaviour) => match behaviour {
             InterruptionBehaviour::Terminate => driver.terminate(server_id).await,
             InterruptionBehaviour::Stop => driver.stop(server_id).await,
             InterruptionBehaviour::Hibernate => driver.hibernate(server_id).await,
             InterruptionBehaviour::LiveMigrate => driver.live_migrate(server_id).await,
         }
-        .map(|()| Done::Interrupted),
+        .map(|()| DriverResult::Interrupted),
         // Handled above.
-        Action::Fence => Err(DriverError::Unsupported {
+        DriverCall::Fence => Err(DriverError::Unsupported {
             driver: driver.name(),
             what: "fence the server",
             detail: "drivers do not fence".to_owned(),
         }),
-        Action::Look => {
+        DriverCall::Look => {
             let occupancy = driver.occupancy(server_id).await?;
             let unbilled = driver.unbilled(server_id).await;
             let storage = driver.kept_in(server_id).await;
-            Ok(Done::Seen {
+            Ok(DriverResult::Seen {
                 occupancy,
                 unbilled,
                 storage,
             })
         }
-        Action::Start(start) => driver.start(&start).await.map(Done::Started),
-        Action::Delete(None) => driver.delete(server_id).await.map(|()| Done::Deleted),
-        Action::Delete(Some(storage)) => driver
+        DriverCall::Start(start) => driver.start(&start).await.map(DriverResult::Started),
+        DriverCall::Delete(None) => driver
+            .delete(server_id)
+            .await
+            .map(|()| DriverResult::Deleted),
+        DriverCall::Delete(Some(storage)) => driver
             .delete_kept(server_id, &storage)
             .await
-            .map(|()| Done::Deleted),
+            .map(|()| DriverResult::Deleted),
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
 use crate::protocol::ReportId;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
-use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
+use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{MessageId, ModelError, ServerId};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,13 +33,13 @@ const BETWEEN_NEWS: Duration = Duration::from_millis(500);
 
 /// Identity of the sender.
 #[derive(Debug, Clone)]
-pub(super) struct Identity {
+pub(super) struct SenderIdentity {
     pub(super) host: String,
     pub(super) session: Uuid,
     sequence: Arc<AtomicU64>,
 }
 
-impl Identity {
+impl SenderIdentity {
     pub(super) fn new(host: &str, session: Uuid) -> Self {
         Self {
             host: host.to_owned(),
@@ -61,7 +61,7 @@ pub(super) fn in_short(views: &[ServerView]) -> Servers {
 
 /// Outcome of a report.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(super) enum PublishResult {
     Confirmed(ReportId),
     Impossible(ReportId, String),
 }
@@ -70,7 +70,7 @@ pub(super) enum Sent {
 #[derive(Debug)]
 pub(super) struct Publisher {
     reports: mpsc::UnboundedSender<(ReportId, Message)>,
-    sent: mpsc::UnboundedReceiver<Sent>,
+    sent: mpsc::UnboundedReceiver<PublishResult>,
     heartbeat: Arc<Notify>,
     told: Arc<Mutex<Option<Servers>>>,
     under_way: usize,
@@ -81,7 +81,7 @@ pub(super) struct Worker {
     pub(super) bus: Arc<dyn Bus>,
     pub(super) driver: Arc<dyn Driver>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) identity: Identity,
+    pub(super) identity: SenderIdentity,
     pub(super) queue: QueueName,
     pub(super) heartbeat_interval: Duration,
     /// Whether this agent may report for its host: only while it is the consumer of the host's
@@ -133,7 +133,7 @@ impl Publisher {
     }
 
     /// The next report that was settled. Safe to cancel.
-    pub(super) async fn next(&mut self) -> Sent {
+    pub(super) async fn next(&mut self) -> PublishResult {
         match self.sent.recv().await {
             Some(sent) => {
                 self.under_way -= 1;
@@ -160,7 +160,7 @@ impl Worker {
     async fn run(
         mut self,
         mut to_send: mpsc::UnboundedReceiver<(ReportId, Message)>,
-        done: mpsc::UnboundedSender<Sent>,
+        done: mpsc::UnboundedSender<PublishResult>,
         heartbeat: Arc<Notify>,
     ) {
         // A caller of the library may set an interval of zero.
@@ -178,8 +178,8 @@ impl Worker {
                 report = to_send.recv(), if speaks => {
                     let Some((report, message)) = report else { return };
                     let sent = match self.send(&message).await {
-                        Ok(()) => Sent::Confirmed(report),
-                        Err(reason) => Sent::Impossible(report, reason),
+                        Ok(()) => PublishResult::Confirmed(report),
+                        Err(reason) => PublishResult::Impossible(report, reason),
                     };
                     if done.send(sent).is_err() {
                         return;
@@ -314,7 +314,7 @@ impl Worker {
         let facts = self.driver.inventory().await?;
         let servers = self.driver.list().await?;
         let servers = in_short(&servers);
-        let hosted = servers.iter().map(|(server_id, state)| Hosted {
+        let hosted = servers.iter().map(|(server_id, state)| HostedServer {
             server_id: *server_id,
             state: *state,
         });

@@ -1,19 +1,20 @@
 //! One run of the protocol: from reading the journal until shutdown, or until the journal cannot be
 //! written.
 //!
-//! Every event becomes an [`Input`]. The session executes every [`Effect`], the journal first.
+//! Every event becomes an [`AgentInput`]. The session executes every [`AgentEffect`], the journal
+//! first.
 
-use super::drive::{Answer, drive};
+use super::drive::{ActionResult, drive};
 use super::fail_points;
-use super::publisher::{Identity, Publisher, Sent, Worker, in_short};
+use super::publisher::{PublishResult, Publisher, SenderIdentity, Worker, in_short};
 use super::steps::ClockWatch;
 use super::{Agent, AgentConfig};
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
 use crate::error::AgentError;
 use crate::journal::{Journal, Storage};
-use crate::protocol::{AgentCore, Effect, Input, Record, Token};
-use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, Hold, QueueName, Subscription};
+use crate::protocol::{AgentCore, AgentEffect, AgentInput, JournalRecord, Token};
+use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, QueueName, Subscription, SubscriptionState};
 use ebbtide_model::message::Message;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::{self, TaskSet};
@@ -34,14 +35,14 @@ const CONSUME_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum SessionEnd {
     Shutdown,
     JournalBroken(AgentError),
 }
 
 type Views = Result<Vec<ServerView>, DriverError>;
 
-pub(super) struct Session {
+pub(super) struct AgentSession {
     config: AgentConfig,
     bus: Arc<dyn Bus>,
     driver: Arc<dyn Driver>,
@@ -53,19 +54,19 @@ pub(super) struct Session {
     journal: Arc<Mutex<Journal>>,
     core: AgentCore,
     /// The first effects of the restored protocol.
-    first: Vec<Effect>,
+    first: Vec<AgentEffect>,
     deliveries: HashMap<Token, Delivery>,
     next_token: u64,
     publisher: Publisher,
     /// The publisher's work; ends with the session.
     _worker: TaskSet<()>,
-    calls: TaskSet<Answer>,
+    calls: TaskSet<ActionResult>,
     looks: TaskSet<Views>,
     dead_letters: TaskSet<()>,
     subscribing: TaskSet<Result<Subscription, BusError>>,
     subscription: Option<Subscription>,
     /// State of the claim on the queue.
-    hold: Option<watch::Receiver<Hold>>,
+    hold: Option<watch::Receiver<SubscriptionState>>,
     /// Tells the publisher whether it may report for the host: only the consumer of the host's
     /// queue may.
     speaks: watch::Sender<bool>,
@@ -73,11 +74,11 @@ pub(super) struct Session {
     stopping: bool,
 }
 
-impl Session {
+impl AgentSession {
     pub(super) async fn open(
         agent: &Agent,
         storage: Box<dyn Storage>,
-        identity: Identity,
+        identity: SenderIdentity,
     ) -> Result<Self, AgentError> {
         let config = agent.config.clone();
         let queue = config.queue_prefix.agent(&config.host)?;
@@ -143,7 +144,10 @@ impl Session {
     ///
     /// # Errors
     /// Errors that waiting does not resolve.
-    pub(super) async fn run(mut self, shutdown: &CancellationToken) -> Result<End, AgentError> {
+    pub(super) async fn run(
+        mut self,
+        shutdown: &CancellationToken,
+    ) -> Result<SessionEnd, AgentError> {
         self.subscribe(Duration::ZERO);
         let period = self.config.poll_interval.max(Duration::from_millis(1));
         let mut poll = tokio::time::interval(period);
@@ -153,10 +157,10 @@ impl Session {
         let mut give_up: Option<Instant> = None;
         loop {
             if let Some(error) = broken {
-                return Ok(End::JournalBroken(error));
+                return Ok(SessionEnd::JournalBroken(error));
             }
             if self.stopping && self.calls.is_empty() && self.publisher.is_idle() {
-                return Ok(End::Shutdown);
+                return Ok(SessionEnd::Shutdown);
             }
             let sleep = self.sleep();
             // The core acts on confirmations of the broker only while commands can arrive: a spare
@@ -173,7 +177,7 @@ impl Session {
                 }
                 () = until(give_up) => {
                     tracing::warn!("ending with calls or reports under way; they are repeated after the next start");
-                    return Ok(End::Shutdown);
+                    return Ok(SessionEnd::Shutdown);
                 }
                 () = changed_hold(&mut self.hold) => {
                     self.look_at_hold();
@@ -190,7 +194,7 @@ impl Session {
                 },
                 opened = self.subscribing.next() => {
                     if matches!(opened, Err(BusError::Closed)) && shutdown.is_cancelled() {
-                        return Ok(End::Shutdown);
+                        return Ok(SessionEnd::Shutdown);
                     }
                     self.subscribed(opened)?;
                     continue;
@@ -198,8 +202,8 @@ impl Session {
                 answer = self.calls.next() => Some(Self::answered(answer)),
                 () = changed(&mut self.status), if !listens => continue,
                 sent = self.publisher.next(), if listens => Some(match sent {
-                    Sent::Confirmed(report) => Input::Published(report),
-                    Sent::Impossible(report, reason) => Input::Unpublishable { report, reason },
+                    PublishResult::Confirmed(report) => AgentInput::Published(report),
+                    PublishResult::Impossible(report, reason) => AgentInput::Unpublishable { report, reason },
                 }),
                 () = self.dead_letters.next() => continue,
                 _ = poll.tick(), if !self.stopping => {
@@ -207,12 +211,12 @@ impl Session {
                     continue;
                 }
                 views = self.looks.next() => self.looked(views),
-                () = sleep_for(sleep) => Some(Input::Tick),
+                () = sleep_for(sleep) => Some(AgentInput::Tick),
             };
             let (now, set) = self.steps.look();
             let first = set.map(|by_ms| {
                 self.steps.note_before(by_ms);
-                Input::ClockSet { by_ms }
+                AgentInput::ClockSet { by_ms }
             });
             for input in first.into_iter().chain(input) {
                 if broken.is_some() {
@@ -254,7 +258,7 @@ impl Session {
     /// An agent that does not consume the commands of its host must not report for it.
     fn look_at_hold(&mut self) {
         let hold = self.hold.as_mut().map(|hold| *hold.borrow_and_update());
-        if hold == Some(Hold::Taken) && *self.speaks.borrow() {
+        if hold == Some(SubscriptionState::Taken) && *self.speaks.borrow() {
             tracing::error!(
                 code = "EB-BUS-014", queue = %self.queue,
                 "another process has taken the queue of this host's commands: nothing is reported until it is gone. Two agents have one \
@@ -262,7 +266,8 @@ impl Session {
             );
         }
         self.speaks.send_if_modified(|speaks| {
-            let may = hold != Some(Hold::Taken) && (hold != Some(Hold::Waiting) || *speaks);
+            let may = hold != Some(SubscriptionState::Taken)
+                && (hold != Some(SubscriptionState::Waiting) || *speaks);
             let news = *speaks != may;
             *speaks = may;
             news
@@ -287,7 +292,7 @@ impl Session {
         Ok(())
     }
 
-    fn receive(&mut self, delivery: Delivery) -> Option<Input> {
+    fn receive(&mut self, delivery: Delivery) -> Option<AgentInput> {
         match Message::from_bytes(&delivery.body) {
             Ok(message) => {
                 tracing::info!(
@@ -299,7 +304,7 @@ impl Session {
                 let token = Token(self.next_token);
                 self.next_token += 1;
                 self.deliveries.insert(token, delivery);
-                Some(Input::Command { token, message })
+                Some(AgentInput::Command { token, message })
             }
             Err(error) => {
                 let reason = format!("{}: {error}", error.code());
@@ -321,8 +326,8 @@ impl Session {
         });
     }
 
-    fn answered(answer: Answer) -> Input {
-        let Answer {
+    fn answered(answer: ActionResult) -> AgentInput {
+        let ActionResult {
             action,
             server_id,
             words,
@@ -335,7 +340,7 @@ impl Session {
                 tracing::warn!(%server_id, action = words, code = error.code(), "{error}");
             }
         }
-        Input::ActionDone { action, result }
+        AgentInput::ActionDone { action, result }
     }
 
     /// Looks at the servers, if no look is under way.
@@ -353,11 +358,13 @@ impl Session {
         }
     }
 
-    fn looked(&mut self, views: Views) -> Option<Input> {
+    fn looked(&mut self, views: Views) -> Option<AgentInput> {
         match views {
             Ok(views) => {
                 self.publisher.beat_if_news(&in_short(&views));
-                self.core.is_watching().then_some(Input::Observed(views))
+                self.core
+                    .is_watching()
+                    .then_some(AgentInput::Observed(views))
             }
             Err(error) => {
                 tracing::warn!(code = error.code(), "the servers cannot be seen: {error}");
@@ -370,22 +377,22 @@ impl Session {
 
     /// Executes the protocol's effects. `Err` if the journal could not be written; then none was
     /// executed.
-    async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), AgentError> {
-        let (records, effects): (Vec<Effect>, Vec<Effect>) = effects
+    async fn perform(&mut self, effects: Vec<AgentEffect>) -> Result<(), AgentError> {
+        let (records, effects): (Vec<AgentEffect>, Vec<AgentEffect>) = effects
             .into_iter()
-            .partition(|effect| matches!(effect, Effect::Journal(_)));
+            .partition(|effect| matches!(effect, AgentEffect::Journal(_)));
         let records = records.into_iter().filter_map(|effect| match effect {
-            Effect::Journal(record) => Some(record),
+            AgentEffect::Journal(record) => Some(record),
             _ => None,
         });
         self.write(records.collect()).await?;
         for effect in effects {
             match effect {
                 // Written above.
-                Effect::Journal(_) => {}
+                AgentEffect::Journal(_) => {}
                 // The next agent repeats the call; the journal contains its purpose.
-                Effect::Drive { .. } if self.stopping => {}
-                Effect::Drive {
+                AgentEffect::Drive { .. } if self.stopping => {}
+                AgentEffect::Drive {
                     action,
                     server_id,
                     what,
@@ -405,24 +412,24 @@ impl Session {
                         Arc::clone(&self.clock),
                     ));
                 }
-                Effect::Publish { report, message } => self.publisher.send(report, message),
-                Effect::Ack(token) => {
+                AgentEffect::Publish { report, message } => self.publisher.send(report, message),
+                AgentEffect::Ack(token) => {
                     if let Some(delivery) = self.deliveries.remove(&token) {
                         fail_points::acknowledge(delivery).await;
                     }
                 }
-                Effect::DeadLetter(token, reason) => {
+                AgentEffect::DeadLetter(token, reason) => {
                     if let Some(delivery) = self.deliveries.remove(&token) {
                         self.dead_letter(delivery, reason);
                     }
                 }
-                Effect::ServersChanged => self.publisher.beat(),
+                AgentEffect::ServersChanged => self.publisher.beat(),
             }
         }
         Ok(())
     }
 
-    async fn write(&self, records: Vec<Record>) -> Result<(), AgentError> {
+    async fn write(&self, records: Vec<JournalRecord>) -> Result<(), AgentError> {
         if records.is_empty() {
             return Ok(());
         }
@@ -463,7 +470,7 @@ async fn changed(status: &mut watch::Receiver<BusStatus>) {
     }
 }
 
-async fn changed_hold(hold: &mut Option<watch::Receiver<Hold>>) {
+async fn changed_hold(hold: &mut Option<watch::Receiver<SubscriptionState>>) {
     let gone = match hold {
         Some(hold) => hold.changed().await.is_err(),
         None => true,

@@ -39,7 +39,7 @@ pub mod simulated;
 pub mod storage;
 
 pub use ebbtide_agent_protocol::{
-    Action, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
+    DriverCall, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
 };
 
 use async_trait::async_trait;
@@ -97,7 +97,7 @@ pub trait Driver: Send + Sync + Debug {
 
     /// Waits until the hypervisor can take another call. The agent's time limit for a call begins
     /// then, so that a waiting call does not time out. Dropping the returned permit ends the turn.
-    async fn permit(&self, _for: &Action) -> HypervisorPermit {
+    async fn permit(&self, _for: &DriverCall) -> HypervisorPermit {
         HypervisorPermit::default()
     }
 

@@ -55,7 +55,7 @@ impl StorageSettings {
 
 /// Place of a server's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum TokenPlace {
     /// No host holds it; this host has released it.
     Kept(String),
     /// This host holds it.
@@ -64,7 +64,7 @@ pub enum Place {
 
 /// Result of an attempt to take a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Grip {
+pub enum TokenClaim {
     /// This host holds it.
     Ours,
     /// Another host holds it.
@@ -166,19 +166,19 @@ impl SharedStorage {
     ///
     /// # Errors
     /// The storage does not answer.
-    pub fn take(&self, id: ServerId) -> io::Result<Grip> {
+    pub fn take(&self, id: ServerId) -> io::Result<TokenClaim> {
         for _ in 0..LOOKS {
             match self.find(id)? {
-                Some(Place::Taken(host)) if host == self.host => return Ok(Grip::Ours),
-                Some(Place::Taken(host)) => return Ok(Grip::Theirs(host)),
-                None => return Ok(Grip::Nobodys),
-                Some(Place::Kept(host)) => {
+                Some(TokenPlace::Taken(host)) if host == self.host => return Ok(TokenClaim::Ours),
+                Some(TokenPlace::Taken(host)) => return Ok(TokenClaim::Theirs(host)),
+                None => return Ok(TokenClaim::Nobodys),
+                Some(TokenPlace::Kept(host)) => {
                     match self.rename(&self.kept(id, &host), &self.taken(id)) {
                         // Another host was faster, or an answer of the file server was lost: the
                         // next look decides.
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
                         Err(error) => return Err(error),
-                        Ok(()) => return Ok(Grip::Ours),
+                        Ok(()) => return Ok(TokenClaim::Ours),
                     }
                 }
             }
@@ -239,14 +239,14 @@ impl SharedStorage {
     ///
     /// # Errors
     /// The storage does not answer.
-    pub fn find(&self, id: ServerId) -> io::Result<Option<Place>> {
+    pub fn find(&self, id: ServerId) -> io::Result<Option<TokenPlace>> {
         if self.taken(id).try_exists()? {
-            return Ok(Some(Place::Taken(self.host.clone())));
+            return Ok(Some(TokenPlace::Taken(self.host.clone())));
         }
         if let Some(host) = self.look_in("kept", id)? {
-            return Ok(Some(Place::Kept(host)));
+            return Ok(Some(TokenPlace::Kept(host)));
         }
-        Ok(self.look_in("taken", id)?.map(Place::Taken))
+        Ok(self.look_in("taken", id)?.map(TokenPlace::Taken))
     }
 
     /// Servers whose tokens this host holds or was the last to release.

@@ -2,7 +2,7 @@
 
 use super::{Header, VERSION, crc32};
 use crate::error::AgentError;
-use crate::protocol::Record;
+use crate::protocol::JournalRecord;
 use ebbtide_model::names;
 use std::path::Path;
 
@@ -11,8 +11,8 @@ const WITHOUT_POSITIONS: u32 = 1;
 
 /// Content of a file.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) records: Vec<Record>,
+pub(super) struct JournalContent {
+    pub(super) records: Vec<JournalRecord>,
     /// End of the valid part; what follows may be dropped.
     pub(super) good_bytes: u64,
     /// The file must be rewritten: it is empty, or of an older version.
@@ -107,8 +107,8 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
 ///
 /// # Errors
 /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`].
-pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, AgentError> {
-    let mut found = Found {
+pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<JournalContent, AgentError> {
+    let mut found = JournalContent {
         records: Vec::new(),
         good_bytes: 0,
         outdated: true,

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use std::fs;
 use uuid::Uuid;
 
-fn record(n: u8) -> Record {
+fn record(n: u8) -> JournalRecord {
     let command = CommandRef {
         id: MessageId(Uuid::from_u128(u128::from(n))),
         time: Timestamp::from_millis(i64::from(n)),
     };
-    Record::Server(ServerRecord {
+    JournalRecord::Server(ServerRecord {
         server_id: ServerId(Uuid::from_u128(u128::from(n))),
         order: u64::from(n),
         started: Some(command),
@@ -22,7 +22,7 @@ fn record(n: u8) -> Record {
     })
 }
 
-fn open(path: &std::path::Path) -> Result<(Journal, Vec<Record>), AgentError> {
+fn open(path: &std::path::Path) -> Result<(Journal, Vec<JournalRecord>), AgentError> {
     Journal::open(Box::new(FileStorage::new(path)), "host-a")
 }
 
@@ -36,7 +36,7 @@ fn what_was_appended_is_read_again() {
     journal.append(&[record(3)]).unwrap();
     let server_id = ServerId(Uuid::from_u128(2));
     journal
-        .append(&[Record::ForgetServer { server_id }])
+        .append(&[JournalRecord::ForgetServer { server_id }])
         .unwrap();
     drop(journal);
     let (_, found) = open(&path).unwrap();
@@ -118,7 +118,7 @@ proptest! {
         let (mut journal, _) = open(&path).unwrap();
         let mut next = 0;
         let mut more = |count: u8| {
-            let records: Vec<Record> = (next..next + count).map(record).collect();
+            let records: Vec<JournalRecord> = (next..next + count).map(record).collect();
             next += count;
             records
         };
@@ -162,7 +162,7 @@ proptest! {
         for (round, count) in counts.into_iter().enumerate() {
             acknowledged = fs::read(&path).unwrap().len();
             let first = u8::try_from(round).unwrap() * 10;
-            let records: Vec<Record> = (first..first + count).map(record).collect();
+            let records: Vec<JournalRecord> = (first..first + count).map(record).collect();
             journal.append(&records).unwrap();
         }
         drop(journal);

@@ -1,24 +1,24 @@
 //! Dispatches requests, and defines the forms of answers. Pure.
 
-use super::{Document, Request, Tokens, azure, ec2, gce, own};
+use super::{Document, MetadataRequest, Tokens, azure, ec2, gce, own};
 use ebbtide_model::{EvacuationId, Timestamp};
 use std::time::Duration;
 
 /// What the listener does with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum MetadataAnswer {
     /// Send this reply.
-    Reply(Reply),
+    Reply(GuestReply),
     /// Repeat the request until the entity tag changes or the time is over, then send the current
     /// reply.
-    Hold(Held),
+    Hold(HeldReply),
     /// Record that the guest releases the rest of its time, then send this reply.
-    Release(EvacuationId, Reply),
+    Release(EvacuationId, GuestReply),
 }
 
 /// A reply to a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct GuestReply {
     /// The HTTP status.
     pub status: u16,
     /// Headers besides those of the transport.
@@ -29,16 +29,16 @@ pub struct Reply {
 
 /// A reply that is held until something changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldReply {
     /// The entity tag that the guest knows.
     pub tag: String,
     /// Maximum time to hold it.
     pub limit: Duration,
     /// The current reply.
-    pub now: Reply,
+    pub now: GuestReply,
 }
 
-impl Reply {
+impl GuestReply {
     /// A reply with a body of this type.
     #[must_use]
     pub(super) fn new(status: u16, kind: &str, body: impl Into<String>) -> Self {
@@ -73,11 +73,11 @@ impl Reply {
 
 /// The answer to `request` at `now`, for a guest with this `document`.
 pub fn answer(
-    request: &Request,
+    request: &MetadataRequest,
     document: &Document,
     now: Timestamp,
     tokens: &mut Tokens,
-) -> Answer {
+) -> MetadataAnswer {
     let parts: Vec<&str> = request
         .path
         .split('/')
@@ -88,9 +88,9 @@ pub fn answer(
         ["computeMetadata", "v1", rest @ ..] => gce::answer(request, rest, document),
         ["metadata", "scheduledevents"] => azure::answer(request, document),
         ["ebbtide", "v1", rest @ ..] => own::answer(request, rest, document),
-        [] => Answer::Reply(Reply::text(
+        [] => MetadataAnswer::Reply(GuestReply::text(
             "latest\ncomputeMetadata/v1/\nmetadata/scheduledevents\nebbtide/v1/\n",
         )),
-        _ => Answer::Reply(Reply::not_found()),
+        _ => MetadataAnswer::Reply(GuestReply::not_found()),
     }
 }

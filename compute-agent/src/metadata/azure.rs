@@ -2,8 +2,8 @@
 //!
 //! Source: "Azure Metadata Service: Scheduled Events for Linux VMs" in Azure's documentation.
 
-use super::answer::{Answer, Reply};
-use super::{Document, Notice, Request};
+use super::answer::{GuestReply, MetadataAnswer};
+use super::{Document, MetadataRequest, PendingNotice};
 use ebbtide_model::{EvacuationId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ struct StartRequest {
     event_id: String,
 }
 
-pub(super) fn answer(request: &Request, document: &Document) -> Answer {
+pub(super) fn answer(request: &MetadataRequest, document: &Document) -> MetadataAnswer {
     if !request.header_is("metadata", "true") {
         return bad("Bad request. Required metadata header not specified");
     }
@@ -47,22 +47,26 @@ pub(super) fn answer(request: &Request, document: &Document) -> Answer {
                 "error": "Bad request. api-version was not specified or is not supported",
                 "newest-versions": VERSIONS.iter().rev().take(3).collect::<Vec<_>>(),
             });
-            return Answer::Reply(Reply::new(400, "application/json", body.to_string()));
+            return MetadataAnswer::Reply(GuestReply::new(
+                400,
+                "application/json",
+                body.to_string(),
+            ));
         }
     }
     match request.method.as_str() {
-        "GET" | "HEAD" => Answer::Reply(Reply::json(&events(document))),
+        "GET" | "HEAD" => MetadataAnswer::Reply(GuestReply::json(&events(document))),
         "POST" => start(request, document),
-        _ => Answer::Reply(Reply::not_allowed()),
+        _ => MetadataAnswer::Reply(GuestReply::not_allowed()),
     }
 }
 
-fn bad(problem: &str) -> Answer {
+fn bad(problem: &str) -> MetadataAnswer {
     let body = json!({ "error": problem }).to_string();
-    Answer::Reply(Reply::new(400, "application/json", body))
+    MetadataAnswer::Reply(GuestReply::new(400, "application/json", body))
 }
 
-fn start(request: &Request, document: &Document) -> Answer {
+fn start(request: &MetadataRequest, document: &Document) -> MetadataAnswer {
     let Ok(asked) = serde_json::from_slice::<StartRequests>(&request.body) else {
         return bad("Bad request. The body is not {\"StartRequests\":[{\"EventId\":\"...\"}]}");
     };
@@ -76,10 +80,10 @@ fn start(request: &Request, document: &Document) -> Answer {
         }
         release = event;
     }
-    let done = Reply::new(200, "application/json", "");
+    let done = GuestReply::new(200, "application/json", "");
     match release {
-        Some(evacuation_id) => Answer::Release(evacuation_id, done),
-        None => Answer::Reply(done),
+        Some(evacuation_id) => MetadataAnswer::Release(evacuation_id, done),
+        None => MetadataAnswer::Reply(done),
     }
 }
 
@@ -93,14 +97,14 @@ fn events(document: &Document) -> Value {
 }
 
 /// A number that changes with the events. Some tools read it into 31 bits.
-fn incarnation(notice: Option<&Notice>) -> i64 {
+fn incarnation(notice: Option<&PendingNotice>) -> i64 {
     notice.map_or(1, |notice| {
         let seconds = notice.at.as_millis().div_euclid(1_000);
         (seconds + i64::from(notice.released)) & 0x7fff_ffff
     })
 }
 
-fn event(document: &Document, notice: &Notice) -> Value {
+fn event(document: &Document, notice: &PendingNotice) -> Value {
     let (kind, duration, description) = if notice.interrupts() {
         (
             "Preempt",

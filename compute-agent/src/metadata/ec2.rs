@@ -4,8 +4,8 @@
 //! the EC2 user guide. A guest that will be live-migrated finds no interruption there: EC2's tools
 //! would stop its work without need.
 
-use super::answer::{Answer, Reply};
-use super::{Document, Notice, Request, Tokens};
+use super::answer::{GuestReply, MetadataAnswer};
+use super::{Document, MetadataRequest, PendingNotice, Tokens};
 use ebbtide_model::{InterruptionBehaviour, Timestamp};
 use serde_json::json;
 
@@ -16,43 +16,43 @@ const TOKEN: &str = "x-aws-ec2-metadata-token";
 const TTL: &str = "x-aws-ec2-metadata-token-ttl-seconds";
 
 pub(super) fn answer(
-    request: &Request,
+    request: &MetadataRequest,
     path: &[&str],
     document: &Document,
     now: Timestamp,
     tokens: &mut Tokens,
-) -> Answer {
-    Answer::Reply(match path {
+) -> MetadataAnswer {
+    MetadataAnswer::Reply(match path {
         ["api", "token"] => token(request, now, tokens),
-        _ if !request.reads() => Reply::not_allowed(),
+        _ if !request.reads() => GuestReply::not_allowed(),
         // A request without a token uses version 1, which needs none.
         _ if request
             .header(TOKEN)
             .is_some_and(|token| !tokens.is_good(token, now)) =>
         {
-            Reply::new(401, "text/plain", "401 - Unauthorized\n")
+            GuestReply::new(401, "text/plain", "401 - Unauthorized\n")
         }
         _ => read(path, document),
     })
 }
 
-fn token(request: &Request, now: Timestamp, tokens: &mut Tokens) -> Reply {
+fn token(request: &MetadataRequest, now: Timestamp, tokens: &mut Tokens) -> GuestReply {
     if request.method != "PUT" {
-        return Reply::not_allowed();
+        return GuestReply::not_allowed();
     }
     // The request was forwarded by a proxy in the guest. As EC2, the listener refuses it, so that
     // an open proxy does not reveal the guest's identity.
     if request.header("x-forwarded-for").is_some() {
-        return Reply::new(403, "text/plain", "403 - Forbidden\n");
+        return GuestReply::new(403, "text/plain", "403 - Forbidden\n");
     }
     let ttl = request.header(TTL).and_then(|ttl| ttl.trim().parse().ok());
     match ttl.filter(|ttl| (1..=LONGEST_TTL).contains(ttl)) {
-        Some(ttl) => Reply::text(tokens.issue(now, ttl)).header(TTL, ttl.to_string()),
-        None => Reply::new(400, "text/plain", "400 - Bad Request\n"),
+        Some(ttl) => GuestReply::text(tokens.issue(now, ttl)).header(TTL, ttl.to_string()),
+        None => GuestReply::new(400, "text/plain", "400 - Bad Request\n"),
     }
 }
 
-fn read(path: &[&str], document: &Document) -> Reply {
+fn read(path: &[&str], document: &Document) -> GuestReply {
     let notice = document
         .notice
         .as_ref()
@@ -82,13 +82,13 @@ fn read(path: &[&str], document: &Document) -> Reply {
         _ => None,
     };
     match found {
-        Some(body) if body.starts_with('{') => Reply::new(200, "application/json", body),
-        Some(body) => Reply::text(body),
-        None => Reply::not_found(),
+        Some(body) if body.starts_with('{') => GuestReply::new(200, "application/json", body),
+        Some(body) => GuestReply::text(body),
+        None => GuestReply::not_found(),
     }
 }
 
-fn listing(notice: Option<&Notice>) -> String {
+fn listing(notice: Option<&PendingNotice>) -> String {
     let mut names = vec![
         "hostname",
         "instance-id",
@@ -103,7 +103,7 @@ fn listing(notice: Option<&Notice>) -> String {
     names.join("\n")
 }
 
-fn action(notice: &Notice) -> String {
+fn action(notice: &PendingNotice) -> String {
     json!({ "action": notice.behaviour.as_str(), "time": seconds(notice.not_before) }).to_string()
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Source: "View and query VM metadata" and "Preemptible VM instances" in GCE's documentation.
 
-use super::answer::{Answer, Held, Reply};
-use super::{Document, Request};
+use super::answer::{GuestReply, HeldReply, MetadataAnswer};
+use super::{Document, MetadataRequest};
 use std::time::Duration;
 
 const FLAVOR: &str = "metadata-flavor";
@@ -12,24 +12,28 @@ const FLAVOR: &str = "metadata-flavor";
 /// The maximum time for which a request is held, whatever the guest asks for.
 const LONGEST_WAIT: u64 = 300;
 
-pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> Answer {
+pub(super) fn answer(
+    request: &MetadataRequest,
+    path: &[&str],
+    document: &Document,
+) -> MetadataAnswer {
     // Clients that only follow a link do not send this header. A request with `x-forwarded-for`
     // comes through a proxy.
     if !request.header_is(FLAVOR, "Google") || request.header("x-forwarded-for").is_some() {
         let body = "Missing Metadata-Flavor:Google header.\n";
-        return Answer::Reply(marked(Reply::new(403, "text/html", body)));
+        return MetadataAnswer::Reply(marked(GuestReply::new(403, "text/html", body)));
     }
     if !request.reads() {
-        return Answer::Reply(marked(Reply::not_allowed()));
+        return MetadataAnswer::Reply(marked(GuestReply::not_allowed()));
     }
     let Some(value) = value(path, document) else {
-        return Answer::Reply(marked(Reply::not_found()));
+        return MetadataAnswer::Reply(marked(GuestReply::not_found()));
     };
     let tag = tag(&value);
-    let reply = marked(Reply::new(200, "application/text", value)).header("etag", tag.clone());
+    let reply = marked(GuestReply::new(200, "application/text", value)).header("etag", tag.clone());
     let waits = request.query.get("wait_for_change");
     if !waits.is_some_and(|waits| waits.eq_ignore_ascii_case("true")) {
-        return Answer::Reply(reply);
+        return MetadataAnswer::Reply(reply);
     }
     // `last_etag=0` never matches a tag, so it returns the current value at once.
     let known = request
@@ -38,7 +42,7 @@ pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> A
         .cloned()
         .unwrap_or_else(|| tag.clone());
     if known != tag {
-        return Answer::Reply(reply);
+        return MetadataAnswer::Reply(reply);
     }
     let seconds = match request
         .query
@@ -49,17 +53,17 @@ pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> A
         Some(Ok(seconds)) => seconds.min(LONGEST_WAIT),
         Some(Err(_)) => {
             let body = "Invalid timeout_sec.\n";
-            return Answer::Reply(marked(Reply::new(400, "text/html", body)));
+            return MetadataAnswer::Reply(marked(GuestReply::new(400, "text/html", body)));
         }
     };
-    Answer::Hold(Held {
+    MetadataAnswer::Hold(HeldReply {
         tag,
         limit: Duration::from_secs(seconds),
         now: reply,
     })
 }
 
-fn marked(reply: Reply) -> Reply {
+fn marked(reply: GuestReply) -> GuestReply {
     reply.header(FLAVOR, "Google")
 }
 
@@ -67,9 +71,11 @@ fn value(path: &[&str], document: &Document) -> Option<String> {
     let truth = |value| if value { "TRUE" } else { "FALSE" }.to_owned();
     let notice = document.notice.as_ref();
     match path {
-        ["instance", "preempted"] => Some(truth(notice.is_some_and(super::Notice::interrupts))),
+        ["instance", "preempted"] => {
+            Some(truth(notice.is_some_and(super::PendingNotice::interrupts)))
+        }
         ["instance", "maintenance-event"] => Some(
-            match notice.map(super::Notice::interrupts) {
+            match notice.map(super::PendingNotice::interrupts) {
                 None => "NONE",
                 Some(true) => "TERMINATE_ON_HOST_MAINTENANCE",
                 Some(false) => "MIGRATE_ON_HOST_MAINTENANCE",

@@ -18,8 +18,8 @@ mod request;
 pub mod serve;
 mod tokens;
 
-pub use answer::{Answer, Held, Reply, answer};
-pub use request::Request;
+pub use answer::{GuestReply, HeldReply, MetadataAnswer, answer};
+pub use request::MetadataRequest;
 pub use tokens::Tokens;
 
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
@@ -36,12 +36,12 @@ pub struct Document {
     /// True if it may be evacuated.
     pub preemptible: bool,
     /// Its pending end; `None` if it may stay.
-    pub notice: Option<Notice>,
+    pub notice: Option<PendingNotice>,
 }
 
 /// The pending end of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct PendingNotice {
     /// The evacuation.
     pub evacuation_id: EvacuationId,
     /// How it will end.
@@ -56,7 +56,7 @@ pub struct Notice {
     pub released: bool,
 }
 
-impl Notice {
+impl PendingNotice {
     /// True if the guest stops running: a live migration is no interruption.
     fn interrupts(&self) -> bool {
         self.behaviour != InterruptionBehaviour::LiveMigrate

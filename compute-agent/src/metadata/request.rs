@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A request of a guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct MetadataRequest {
     /// The method, in capitals.
     pub method: String,
     /// The path as received.
@@ -17,7 +17,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl MetadataRequest {
     /// A request for a path with a query.
     #[must_use]
     pub fn new(method: &str, target: &str) -> Self {

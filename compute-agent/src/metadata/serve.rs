@@ -1,7 +1,7 @@
 //! A listener for each guest: on a socket in the file system, or bound to the guest's own network
 //! interface, on which only this guest's packets arrive.
 
-use super::{Answer, Document, Reply, Request, Tokens, answer};
+use super::{Document, GuestReply, MetadataAnswer, MetadataRequest, Tokens, answer};
 use crate::clock::Clock;
 use async_trait::async_trait;
 use axum::Router;
@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 use axum::middleware;
 use axum::serve::Listener;
-use ebbtide_listen::{Deadlines, Most, Reporter, Seats, http};
+use ebbtide_listen::{ConnectionLimits, Deadlines, Reporter, Seats, http};
 use ebbtide_model::{EvacuationId, ServerId};
 use ebbtide_runtime::ids;
 use ebbtide_runtime::task::{self, Task};
@@ -27,7 +27,7 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
 /// Maximum number of connections of one guest. A further one closes the connection that has been
 /// idle the longest. Tools use one or two.
-const MOST: Most = Most {
+const MOST: ConnectionLimits = ConnectionLimits {
     all: 32,
     of_one_address: 32,
     unauthenticated: 32,
@@ -51,7 +51,7 @@ const DEADLINES: Deadlines = Deadlines {
 
 /// Source of the documents.
 #[async_trait]
-pub trait Source: Send + Sync + Debug {
+pub trait DocumentSource: Send + Sync + Debug {
     /// The data about a guest; `None` if there is no such guest.
     ///
     /// # Errors
@@ -69,18 +69,18 @@ pub trait Source: Send + Sync + Debug {
 #[derive(Debug)]
 struct GuestMetadata {
     server_id: ServerId,
-    source: Arc<dyn Source>,
+    source: Arc<dyn DocumentSource>,
     clock: Arc<dyn Clock>,
     tokens: Mutex<Tokens>,
 }
 
 /// A listener for one guest; stops when it is dropped.
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenListener {
     _listening: Task,
 }
 
-impl Open {
+impl OpenListener {
     /// Listens on a socket in the file system and replaces an existing one.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Open {
     pub fn on_socket(
         path: &Path,
         server_id: ServerId,
-        source: Arc<dyn Source>,
+        source: Arc<dyn DocumentSource>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         match std::fs::remove_file(path) {
@@ -113,7 +113,7 @@ impl Open {
         interface: &str,
         port: u16,
         server_id: ServerId,
-        source: Arc<dyn Source>,
+        source: Arc<dyn DocumentSource>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
@@ -129,7 +129,7 @@ impl Open {
     fn on<L>(
         listener: L,
         server_id: ServerId,
-        source: Arc<dyn Source>,
+        source: Arc<dyn DocumentSource>,
         clock: Arc<dyn Clock>,
     ) -> Self
     where
@@ -170,7 +170,7 @@ async fn handle(
     body: Bytes,
 ) -> Response<Body> {
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    let mut request = Request::new(method.as_str(), target).with_body(body);
+    let mut request = MetadataRequest::new(method.as_str(), target).with_body(body);
     for (name, value) in &headers {
         if let Ok(value) = value.to_str() {
             request = request.with_header(name.as_str(), value);
@@ -180,37 +180,39 @@ async fn handle(
         Ok(reply) => response(reply, method == Method::HEAD),
         Err(error) => {
             tracing::warn!(server_id = %guest.server_id, %error, "a guest's metadata cannot be read or changed");
-            let problem = Reply::new(503, "text/plain", "503 - Service Unavailable\n");
+            let problem = GuestReply::new(503, "text/plain", "503 - Service Unavailable\n");
             response(problem, method == Method::HEAD)
         }
     }
 }
 
 impl GuestMetadata {
-    async fn look(&self, request: &Request) -> io::Result<Answer> {
+    async fn look(&self, request: &MetadataRequest) -> io::Result<MetadataAnswer> {
         let Some(document) = self.source.document(self.server_id).await? else {
-            return Ok(Answer::Reply(Reply::not_found()));
+            return Ok(MetadataAnswer::Reply(GuestReply::not_found()));
         };
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(answer(request, &document, self.clock.now(), &mut tokens))
     }
 
-    async fn reply(&self, request: &Request) -> io::Result<Reply> {
+    async fn reply(&self, request: &MetadataRequest) -> io::Result<GuestReply> {
         let held = match self.look(request).await? {
-            Answer::Reply(reply) => return Ok(reply),
-            Answer::Release(evacuation_id, reply) => {
+            MetadataAnswer::Reply(reply) => return Ok(reply),
+            MetadataAnswer::Release(evacuation_id, reply) => {
                 self.source.release(self.server_id, evacuation_id).await?;
                 return Ok(reply);
             }
-            Answer::Hold(held) => held,
+            MetadataAnswer::Hold(held) => held,
         };
         let changed = async {
             loop {
                 tokio::time::sleep(LOOK).await;
                 match self.look(request).await? {
-                    Answer::Hold(now) if now.tag == held.tag => {}
-                    Answer::Hold(now) => return Ok(now.now),
-                    Answer::Reply(reply) | Answer::Release(_, reply) => return Ok(reply),
+                    MetadataAnswer::Hold(now) if now.tag == held.tag => {}
+                    MetadataAnswer::Hold(now) => return Ok(now.now),
+                    MetadataAnswer::Reply(reply) | MetadataAnswer::Release(_, reply) => {
+                        return Ok(reply);
+                    }
                 }
             }
         };
@@ -221,7 +223,7 @@ impl GuestMetadata {
     }
 }
 
-fn response(reply: Reply, head: bool) -> Response<Body> {
+fn response(reply: GuestReply, head: bool) -> Response<Body> {
     let mut response = Response::new(match head {
         true => Body::empty(),
         false => Body::from(reply.body),

@@ -12,7 +12,7 @@ fn now() -> Timestamp {
 
 /// A guest that is told at 08:00:00.500 that it has two minutes.
 fn guest(behaviour: Option<How>) -> Document {
-    let notice = behaviour.map(|behaviour| Notice {
+    let notice = behaviour.map(|behaviour| PendingNotice {
         evacuation_id: evacuation(),
         behaviour,
         grace: Seconds(120),
@@ -37,23 +37,23 @@ fn tokens() -> Tokens {
     Tokens::new(|| "secret".to_owned())
 }
 
-fn ask(request: &Request, document: &Document) -> Answer {
+fn ask(request: &MetadataRequest, document: &Document) -> MetadataAnswer {
     answer(request, document, now(), &mut tokens())
 }
 
-fn reply(request: &Request, document: &Document) -> Reply {
+fn reply(request: &MetadataRequest, document: &Document) -> GuestReply {
     match ask(request, document) {
-        Answer::Reply(reply) => reply,
+        MetadataAnswer::Reply(reply) => reply,
         other => panic!("{other:?}"),
     }
 }
 
 fn get(target: &str, document: &Document) -> (u16, String) {
-    let reply = reply(&Request::new("GET", target), document);
+    let reply = reply(&MetadataRequest::new("GET", target), document);
     (reply.status, reply.body)
 }
 
-fn body_json(reply: &Reply) -> Value {
+fn body_json(reply: &GuestReply) -> Value {
     serde_json::from_str(&reply.body).unwrap()
 }
 
@@ -103,18 +103,19 @@ fn ec2s_tools_find_an_interruption_and_nothing_before() {
 #[test]
 fn ec2s_tokens_are_needed_by_nobody_and_checked_if_they_are_given() {
     let (document, mut tokens) = (guest(Some(How::Stop)), tokens());
-    let mut say = |request: Request, now| match answer(&request, &document, now, &mut tokens) {
-        Answer::Reply(reply) => reply,
-        other => panic!("{other:?}"),
-    };
-    let put = || Request::new("PUT", "/latest/api/token");
+    let mut say =
+        |request: MetadataRequest, now| match answer(&request, &document, now, &mut tokens) {
+            MetadataAnswer::Reply(reply) => reply,
+            other => panic!("{other:?}"),
+        };
+    let put = || MetadataRequest::new("PUT", "/latest/api/token");
     let ttl = "X-aws-ec2-metadata-token-ttl-seconds";
     for bad in ["0", "21601", "-1", "x", "99999999999999999999"] {
         assert_eq!(say(put().with_header(ttl, bad), now()).status, 400, "{bad}");
     }
     assert_eq!(say(put(), now()).status, 400);
     assert_eq!(
-        say(Request::new("GET", "/latest/api/token"), now()).status,
+        say(MetadataRequest::new("GET", "/latest/api/token"), now()).status,
         405
     );
     let proxied = put()
@@ -123,8 +124,9 @@ fn ec2s_tokens_are_needed_by_nobody_and_checked_if_they_are_given() {
     assert_eq!(say(proxied, now()).status, 403);
     let issued = say(put().with_header(ttl, "60"), now());
     assert_eq!((issued.status, issued.body.as_str()), (200, "secret"));
-    let with =
-        |token: &str| Request::new("GET", ACTION).with_header("X-aws-ec2-metadata-token", token);
+    let with = |token: &str| {
+        MetadataRequest::new("GET", ACTION).with_header("X-aws-ec2-metadata-token", token)
+    };
     assert_eq!(say(with("secret"), now()).status, 200);
     assert_eq!(say(with("guess"), now()).status, 401);
     assert_eq!(
@@ -132,7 +134,7 @@ fn ec2s_tokens_are_needed_by_nobody_and_checked_if_they_are_given() {
         401,
         "it has expired"
     );
-    assert_eq!(say(Request::new("POST", ACTION), now()).status, 405);
+    assert_eq!(say(MetadataRequest::new("POST", ACTION), now()).status, 405);
 }
 
 #[test]
@@ -149,14 +151,14 @@ fn a_guest_that_asks_for_token_after_token_takes_no_more_memory() {
 
 const PREEMPTED: &str = "/computeMetadata/v1/instance/preempted";
 
-fn google(target: &str) -> Request {
-    Request::new("GET", target).with_header("Metadata-Flavor", "Google")
+fn google(target: &str) -> MetadataRequest {
+    MetadataRequest::new("GET", target).with_header("Metadata-Flavor", "Google")
 }
 
 #[test]
 fn gces_tools_see_whether_they_are_preempted() {
     assert_eq!(
-        reply(&Request::new("GET", PREEMPTED), &guest(None)).status,
+        reply(&MetadataRequest::new("GET", PREEMPTED), &guest(None)).status,
         403
     );
     let proxied = google(PREEMPTED).with_header("X-Forwarded-For", "10.0.0.1");
@@ -207,7 +209,7 @@ fn gces_tools_see_whether_they_are_preempted() {
 fn gces_tools_wait_for_a_change_as_long_as_they_want_and_not_for_ever() {
     let waiting = |query: &str| google(&format!("{PREEMPTED}?wait_for_change=true{query}"));
     let held = |query: &str| match ask(&waiting(query), &guest(None)) {
-        Answer::Hold(held) => held,
+        MetadataAnswer::Hold(held) => held,
         other => panic!("{query}: {other:?}"),
     };
     let first = held("");
@@ -234,18 +236,18 @@ fn gces_tools_wait_for_a_change_as_long_as_they_want_and_not_for_ever() {
 
 const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
-fn azure(method: &str) -> Request {
-    Request::new(method, EVENTS).with_header("Metadata", "true")
+fn azure(method: &str) -> MetadataRequest {
+    MetadataRequest::new(method, EVENTS).with_header("Metadata", "true")
 }
 
 #[test]
 fn azures_tools_find_the_document_of_scheduled_events() {
     assert_eq!(
-        reply(&Request::new("GET", EVENTS), &guest(None)).status,
+        reply(&MetadataRequest::new("GET", EVENTS), &guest(None)).status,
         400
     );
     let unversioned =
-        Request::new("GET", "/metadata/scheduledevents").with_header("Metadata", "true");
+        MetadataRequest::new("GET", "/metadata/scheduledevents").with_header("Metadata", "true");
     let refused = reply(&unversioned, &guest(None));
     assert_eq!(refused.status, 400);
     assert_eq!(body_json(&refused)["newest-versions"][0], "2020-07-01");
@@ -293,7 +295,7 @@ fn azures_acknowledgement_is_an_early_release_of_this_event_only() {
     let id = evacuation().to_string();
     for spelling in [id.clone(), id.to_uppercase()] {
         match post(&body(&spelling)) {
-            Answer::Release(released, reply) => {
+            MetadataAnswer::Release(released, reply) => {
                 assert_eq!((released, reply.status), (evacuation(), 200))
             }
             other => panic!("{other:?}"),
@@ -308,12 +310,12 @@ fn azures_acknowledgement_is_an_early_release_of_this_event_only() {
         &body(&Uuid::nil().to_string()),
     ] {
         match post(bad) {
-            Answer::Reply(reply) => assert_eq!(reply.status, 400, "{bad}"),
+            MetadataAnswer::Reply(reply) => assert_eq!(reply.status, 400, "{bad}"),
             other => panic!("{bad}: {other:?}"),
         }
     }
     match ask(&azure("POST").with_body(body(&id)), &guest(None)) {
-        Answer::Reply(reply) => assert_eq!(reply.status, 400),
+        MetadataAnswer::Reply(reply) => assert_eq!(reply.status, 400),
         other => panic!("nothing is scheduled: {other:?}"),
     }
 }
@@ -327,19 +329,19 @@ fn our_own_form_tells_all_and_takes_a_release() {
     assert_eq!(told["not_before"], "2027-01-15T08:02:00.5Z");
     let post = |body: String| {
         ask(
-            &Request::new("POST", "/ebbtide/v1/release").with_body(body),
+            &MetadataRequest::new("POST", "/ebbtide/v1/release").with_body(body),
             &document,
         )
     };
     let id = json!({ "evacuation_id": told["evacuation_id"] }).to_string();
     assert!(
-        matches!(post(id), Answer::Release(id, reply) if id == evacuation() && reply.status == 204)
+        matches!(post(id), MetadataAnswer::Release(id, reply) if id == evacuation() && reply.status == 204)
     );
     for (body, status) in [
         ("{}".to_owned(), 400),
         (json!({ "evacuation_id": Uuid::nil() }).to_string(), 404),
     ] {
-        assert!(matches!(post(body), Answer::Reply(reply) if reply.status == status));
+        assert!(matches!(post(body), MetadataAnswer::Reply(reply) if reply.status == status));
     }
     for path in [
         "/",

@@ -21,7 +21,7 @@ mod embedded;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use ebbtide_demo::story::{self, Teller};
+use ebbtide_demo::story::{self, StoryWriter};
 use ebbtide_engine::papers;
 use ebbtide_model::Seconds;
 use ebbtide_runtime::clock;
@@ -114,7 +114,7 @@ async fn run(args: Args) -> Result<()> {
                 .iter()
                 .find(|t| t.id.starts_with(&wanted))
                 .with_context(|| format!("there is no table {table}; use 3, 4, 5 or 6"))?;
-            let mut teller = Teller::new(std::io::stdout(), clock::now);
+            let mut teller = StoryWriter::new(std::io::stdout(), clock::now);
             let ending = story::tell(&endpoint, table, Seconds(grace), &mut teller).await?;
             let expected = table.expected_victims.join("+");
             let took = ending.took_millis;

@@ -19,13 +19,13 @@ use tonic::transport::Channel;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the story is told: standard output, or a test's buffer.
-pub struct Teller<W> {
+pub struct StoryWriter<W> {
     out: W,
     began: Timestamp,
     now: fn() -> Timestamp,
 }
 
-impl<W: Write> Teller<W> {
+impl<W: Write> StoryWriter<W> {
     /// A teller that counts seconds from now.
     pub fn new(out: W, now: fn() -> Timestamp) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl<W: Write> Teller<W> {
 
 /// What came of the story.
 #[derive(Debug)]
-pub struct Ending {
+pub struct StoryResult {
     /// The host on which the new server runs.
     pub host: String,
     /// Names of the victims, sorted.
@@ -83,8 +83,8 @@ pub async fn tell<W: Write>(
     endpoint: &str,
     table: &PaperTable,
     grace: Seconds,
-    teller: &mut Teller<W>,
-) -> Result<Ending> {
+    teller: &mut StoryWriter<W>,
+) -> Result<StoryResult> {
     let channel = Channel::from_shared(endpoint.to_owned())?
         .connect()
         .await
@@ -167,7 +167,7 @@ pub async fn tell<W: Write>(
     show_room(&mut admin, teller).await?;
     let mut victims: Vec<String> = told.names.into_values().collect();
     victims.sort();
-    Ok(Ending {
+    Ok(StoryResult {
         host: placement.host.clone(),
         victims,
         server_id: placement.server_id.clone(),
@@ -178,7 +178,7 @@ pub async fn tell<W: Write>(
 /// Both states of every host, in VCPU.
 async fn show_room<W: Write>(
     admin: &mut AdminClient<Channel>,
-    teller: &mut Teller<W>,
+    teller: &mut StoryWriter<W>,
 ) -> Result<()> {
     let hosts = admin
         .list_hosts(v1::ListHostsRequest {})
@@ -206,7 +206,7 @@ async fn show_room<W: Write>(
 }
 
 /// The decision and why, from the explanation that came with it.
-fn explain<W: Write>(decision: &v1::Decision, teller: &mut Teller<W>) -> Result<()> {
+fn explain<W: Write>(decision: &v1::Decision, teller: &mut StoryWriter<W>) -> Result<()> {
     let Some(explanation) = &decision.explanation else {
         return Ok(());
     };
@@ -265,7 +265,7 @@ async fn follow<W: Write>(
     events: &mut tonic::Streaming<v1::WatchEvent>,
     told: &Told,
     preemptor: &str,
-    teller: &mut Teller<W>,
+    teller: &mut StoryWriter<W>,
 ) -> Result<()> {
     while let Some(event) = events.next().await {
         match event?.event {

@@ -1,6 +1,6 @@
 //! One program of libFuzzer for each target of `ebbtide-fuzz`.
 
-pub use ebbtide_fuzz::{TARGETS, Target};
+pub use ebbtide_fuzz::{TARGETS, FuzzTarget};
 pub use libfuzzer_sys;
 
 /// A program that gives a target whatever libFuzzer makes up.

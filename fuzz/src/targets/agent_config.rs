@@ -2,7 +2,7 @@
 
 use crate::secret::{assert_no_login, said};
 use ebbtide_agent::Config;
-use ebbtide_config_check::{Kind, ThisMachine, check};
+use ebbtide_config_check::{ConfigKind, ThisMachine, check};
 use std::path::Path;
 
 pub(super) fn run(bytes: &[u8]) {
@@ -10,7 +10,7 @@ pub(super) fn run(bytes: &[u8]) {
         return;
     };
     let path = Path::new("agent.toml");
-    for kind in [None, Some(Kind::Agent)] {
+    for kind in [None, Some(ConfigKind::Agent)] {
         for finding in check(path, text, kind, &ThisMachine::with(None)).findings {
             assert_no_login(&said(&finding));
         }

@@ -1,6 +1,6 @@
 //! Bags of tasks and their prices: what is taken can be planned, and its deadline is met.
 
-use ebbtide_bag::read::{Format, Instead, bag, prices};
+use ebbtide_bag::read::{FileOverrides, Format, bag, prices};
 use ebbtide_bag::simulate::{Scenario, simulate};
 use ebbtide_bag::{Bag, Effort, plan};
 use ebbtide_model::Money;
@@ -18,9 +18,9 @@ pub(super) fn run(bytes: &[u8]) {
     check_prices(text);
     for format in [Format::Toml, Format::Json] {
         for smallest in [false, true] {
-            let instead = Instead {
+            let instead = FileOverrides {
                 smallest,
-                ..Instead::default()
+                ..FileOverrides::default()
             };
             match bag(text, format, instead) {
                 Err(error) => assert!(error.code().starts_with("EB-BAG-")),
@@ -42,7 +42,7 @@ fn check(bag: &Bag) {
 
 /// Whatever prices do, the deadline is met.
 fn check_prices(text: &str) {
-    let bag = bag(SMALL, Format::Toml, Instead::default()).expect("it is a bag");
+    let bag = bag(SMALL, Format::Toml, FileOverrides::default()).expect("it is a bag");
     let Ok(prices) = prices(text, &bag) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! What virsh prints, what a guest agent answers, what a guest says on its channel.
 
-use ebbtide_agent::driver::libvirt::{Said, Snapshot, returned, understood};
+use ebbtide_agent::driver::libvirt::{GuestMessage, Snapshot, returned, understood};
 use ebbtide_model::message::HostedState;
 
 pub(super) fn run(bytes: &[u8]) {
@@ -22,9 +22,9 @@ pub(super) fn run(bytes: &[u8]) {
         let _ = value.as_i64();
     }
     for line in text.lines() {
-        if let Some(Said::Heard(id) | Said::Released(id)) = understood(line) {
+        if let Some(GuestMessage::Heard(id) | GuestMessage::Released(id)) = understood(line) {
             let canonical = format!("ACK {id}");
-            assert_eq!(understood(&canonical), Some(Said::Heard(id)));
+            assert_eq!(understood(&canonical), Some(GuestMessage::Heard(id)));
         }
     }
 }

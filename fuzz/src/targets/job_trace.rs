@@ -1,7 +1,7 @@
 //! Traces of short and long jobs: what is taken can be played to its end, on a small cluster with
 //! servers that come and go.
 
-use ebbtide_elastic::{Cluster, Elastic, NoWatch, Policy, Setup, Trace, simulate};
+use ebbtide_elastic::{Cluster, Elastic, ElasticPolicy, NoWatch, Setup, Trace, simulate};
 use ebbtide_lifetime::distributions::Exponential;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) fn run(bytes: &[u8]) {
     };
     assert!(trace.tasks() <= bytes.len());
     let jobs = trace.jobs();
-    let in_order = |pair: &[ebbtide_elastic::Job]| pair[0].arrival_us <= pair[1].arrival_us;
+    let in_order = |pair: &[ebbtide_elastic::TraceJob]| pair[0].arrival_us <= pair[1].arrival_us;
     assert!(!jobs.is_empty() && jobs.windows(2).all(in_order));
     let tasks = jobs.iter().flat_map(|job| &job.tasks_us);
     let work = tasks.fold(trace.span_us(), |sum, us| sum.saturating_add(*us));
@@ -27,7 +27,7 @@ pub(super) fn run(bytes: &[u8]) {
 }
 
 fn play(trace: &Trace) {
-    let policy = Policy::new(2, 3.0, 0.5).and_then(|policy| policy.threshold(0.3));
+    let policy = ElasticPolicy::new(2, 3.0, 0.5).and_then(|policy| policy.threshold(0.3));
     let model = Exponential::new(60.0, f64::INFINITY).expect("a minute in the mean");
     let elastic = Elastic {
         lifetime: Some(Arc::new(model)),

@@ -2,7 +2,9 @@
 //! headers; after an empty line comes the body. Nothing but the notice of this guest is ever
 //! released, and what is answered can be sent.
 
-use ebbtide_agent::metadata::{Answer, Document, Notice, Reply, Request, Tokens, answer};
+use ebbtide_agent::metadata::{
+    Document, GuestReply, MetadataAnswer, MetadataRequest, PendingNotice, Tokens, answer,
+};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use uuid::Uuid;
 
@@ -13,12 +15,12 @@ pub(super) fn run(bytes: &[u8]) {
     let (head, body) = text.split_once("\n\n").unwrap_or((&text, ""));
     let mut lines = head.lines();
     let (method, target) = (lines.next().unwrap_or("GET"), lines.next().unwrap_or("/"));
-    let mut request = Request::new(method, target).with_body(body.as_bytes());
+    let mut request = MetadataRequest::new(method, target).with_body(body.as_bytes());
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         request = request.with_header(name.trim(), value.trim());
     }
     let at = Timestamp::from_millis(1_767_225_600_000);
-    let notice = |behaviour, released| Notice {
+    let notice = |behaviour, released| PendingNotice {
         evacuation_id: EvacuationId(ID),
         behaviour,
         grace: Seconds(30),
@@ -42,12 +44,12 @@ pub(super) fn run(bytes: &[u8]) {
         let mut tokens = Tokens::new(|| "token".to_owned());
         for _ in 0..2 {
             match answer(&request, &document, at, &mut tokens) {
-                Answer::Reply(reply) => check(&reply),
-                Answer::Hold(held) => {
+                MetadataAnswer::Reply(reply) => check(&reply),
+                MetadataAnswer::Hold(held) => {
                     assert!(held.limit.as_secs() <= 300, "held for {:?}", held.limit);
                     check(&held.now);
                 }
-                Answer::Release(id, reply) => {
+                MetadataAnswer::Release(id, reply) => {
                     assert_eq!(Some(id), document.notice.as_ref().map(|n| n.evacuation_id));
                     assert_eq!(request.method, "POST", "nobody is released by reading");
                     check(&reply);
@@ -57,7 +59,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-fn check(reply: &Reply) {
+fn check(reply: &GuestReply) {
     assert!(
         (200..500).contains(&reply.status),
         "status {}",

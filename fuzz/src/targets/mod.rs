@@ -32,7 +32,7 @@ mod urls;
 
 /// A function for a fuzzer.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// The name of its program and of its folders of seeds and regressions.
     pub name: &'static str,
     /// What it is given to read.
@@ -43,8 +43,8 @@ pub struct Target {
     pub mutations: usize,
 }
 
-const fn target(name: &'static str, reads: &'static str, run: fn(&[u8])) -> Target {
-    Target {
+const fn target(name: &'static str, reads: &'static str, run: fn(&[u8])) -> FuzzTarget {
+    FuzzTarget {
         name,
         reads,
         run,
@@ -53,7 +53,7 @@ const fn target(name: &'static str, reads: &'static str, run: fn(&[u8])) -> Targ
 }
 
 /// All of them, by name.
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     target(
         "agent_config",
         "the agent's configuration file",
@@ -100,7 +100,7 @@ pub const TARGETS: &[Target] = &[
         "HTTP requests of guests: EC2, GCE, Azure, our own",
         metadata_request::run,
     ),
-    Target {
+    FuzzTarget {
         mutations: 1_000,
         ..target(
             "nova_case",
@@ -123,7 +123,7 @@ pub const TARGETS: &[Target] = &[
         "rows of Nova's databases, with JSON in them",
         nova_rows::run,
     ),
-    Target {
+    FuzzTarget {
         mutations: 2_000,
         ..target(
             "openstack_answer",
@@ -152,7 +152,7 @@ pub const TARGETS: &[Target] = &[
         "records of the own database, as JSON",
         records::run,
     ),
-    Target {
+    FuzzTarget {
         mutations: 200,
         ..target(
             "region_call",
@@ -160,7 +160,7 @@ pub const TARGETS: &[Target] = &[
             region_call::run,
         )
     },
-    Target {
+    FuzzTarget {
         mutations: 300,
         ..target("region_record", "a recorded region", region_record::run)
     },

@@ -30,7 +30,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
     let machine = ebbtide_config_check::ThisMachine::with(None);
     if let (Ok(text), false) = (std::str::from_utf8(bytes), bytes.contains(&b'$')) {
-        let nova = Some(ebbtide_config_check::Kind::Nova);
+        let nova = Some(ebbtide_config_check::ConfigKind::Nova);
         let secret = format!("{text}\n[DEFAULT]\ntransport_url = rabbit://u:{MARK}@h\n");
         for finding in ebbtide_config_check::check(file.path(), &secret, nova, &machine).findings {
             assert_no_mark(&format!("{finding:?}"));

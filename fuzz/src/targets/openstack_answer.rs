@@ -4,8 +4,8 @@
 
 use crate::secret::MARK;
 use ebbtide_openstack::{
-    AdapterOptions, AuthMethod, AuthOptions, Compute, Named, OpenStackError, Placement, Scope,
-    Secret, Session, SessionOptions, TlsOptions,
+    AdapterOptions, AuthMethod, AuthOptions, Compute, IdOrName, OpenStackError, Placement, Secret,
+    Session, SessionOptions, TlsOptions, TokenScope,
 };
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -132,9 +132,9 @@ impl World {
             options
         };
         let keystone = session(AuthMethod::Password {
-            user: Named::Id("u".to_owned()),
+            user: IdOrName::Id("u".to_owned()),
             password: Secret::new(MARK),
-            scope: Scope::Unscoped,
+            scope: TokenScope::Unscoped,
         });
         let nobody = session(AuthMethod::None);
         let compute =

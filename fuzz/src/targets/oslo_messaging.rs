@@ -39,7 +39,7 @@ pub(super) fn run(bytes: &[u8]) {
     assert!(bytes.len() < 9 || wire::open(bytes, wire::Properties::default(), 8).is_err());
 }
 
-fn answer(reply: &wire::Reply) {
+fn answer(reply: &wire::RpcReply) {
     let again = |bytes: Vec<u8>| {
         wire::decode_reply(&bytes, wire::Properties::default(), 64 * MOST).expect("our own reply")
     };

@@ -1,7 +1,7 @@
 //! Price histories of spot markets.
 
 use ebbtide_checkpointing::{
-    HOUR_SECONDS, SchemeKind, Series, Starts, Terms, band, bids, compare, read_series,
+    CheckpointTerms, HOUR_SECONDS, SchemeKind, Series, Starts, band, bids, compare, read_series,
 };
 
 pub(super) fn run(bytes: &[u8]) {
@@ -26,7 +26,7 @@ fn check(one: &Series) {
     };
     for bid in bids(from, to, 2) {
         assert!(from <= bid && bid <= to);
-        let terms = Terms::default();
+        let terms = CheckpointTerms::default();
         let work = 3 * HOUR_SECONDS;
         let Ok(row) = compare(history, bid, &SchemeKind::ALL, &terms, work, starts) else {
             panic!("a history that was read is refused");

@@ -3,7 +3,7 @@
 //! has one.
 
 use crate::secret::{assert_no_login, said};
-use ebbtide_config_check::{Kind, Level, ThisMachine, check, code};
+use ebbtide_config_check::{ConfigKind, Level, ThisMachine, check, code};
 use ebbtide_scheduler::Config;
 use std::path::Path;
 
@@ -13,7 +13,12 @@ pub(super) fn run(bytes: &[u8]) {
     };
     let path = Path::new("scheduler.toml");
     let parsed = Config::parse(path, text, std::iter::empty(), &[]);
-    let report = check(path, text, Some(Kind::Scheduler), &ThisMachine::with(None));
+    let report = check(
+        path,
+        text,
+        Some(ConfigKind::Scheduler),
+        &ThisMachine::with(None),
+    );
     let mut errors = report.findings.iter().filter(|f| f.level == Level::Error);
     // The files of plugins are looked for by the scheduler after that.
     let refused = errors.any(|error| parsed.is_err() || error.code != code::PLUGIN_FILE);

@@ -3,7 +3,7 @@
 
 use ebbtide_burst::report::{Baseline, report};
 use ebbtide_burst::slurm::{MOST_HOSTS, hosts, jobs, nodes};
-use ebbtide_burst::{Manager, Record, Settings, World};
+use ebbtide_burst::{BurstRecord, BurstSettings, Manager, World};
 
 /// The settings of the controller that looks at what was read.
 const SETTINGS: &str = include_str!("../../seeds/slurm/burst.toml");
@@ -16,7 +16,7 @@ pub(super) fn run(bytes: &[u8]) {
         assert!(all.len() <= MOST_HOSTS);
         assert!(all.iter().all(|name| !name.contains(['[', ']', ','])));
     }
-    match Settings::parse(text) {
+    match BurstSettings::parse(text) {
         Ok(settings) => {
             let manager = Manager::new(&settings);
             assert!(
@@ -27,10 +27,10 @@ pub(super) fn run(bytes: &[u8]) {
         }
         Err(error) => assert!(error.code().starts_with("EB-BURST-")),
     }
-    let settings = Settings::parse(SETTINGS).expect("the seed");
+    let settings = BurstSettings::parse(SETTINGS).expect("the seed");
     let jobs = jobs(text);
     if let Ok(jobs) = &jobs {
-        let mut record = Record::default();
+        let mut record = BurstRecord::default();
         record.learn(1, jobs, &settings.slurm);
         assert_eq!(record.learn(1, jobs, &settings.slurm), []);
     }
@@ -51,7 +51,7 @@ pub(super) fn run(bytes: &[u8]) {
         let again = manager.look(1, &world).expect("the same again");
         assert!(again.actions.is_empty(), "{:?}", again.actions);
     }
-    if let Ok(record) = Record::parse(text)
+    if let Ok(record) = BurstRecord::parse(text)
         && record.jobs.len() <= 50
     {
         let made = report(&record, Baseline::Reckoned);

@@ -227,7 +227,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
 
 /// Tells subscriptions and carriers apart from what the user holds; see `delivery.rs`.
 #[async_trait]
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait DeliverySource: Send + Sync {
     /// The next delivery; `None` only after close. Must be safe to cancel.
     async fn next(&mut self) -> Option<Delivery>;
 }

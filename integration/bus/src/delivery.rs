@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::bus::{MAX_BODY_BYTES, Source};
+use crate::bus::{DeliverySource, MAX_BODY_BYTES};
 use crate::{BusError, Outgoing, QueueName};
 
 /// A dead letter's reason is cut to this many bytes: headers must fit one AMQP frame (RabbitMQ's
@@ -27,7 +27,7 @@ const FOREIGN_MESSAGE: Uuid = Uuid::from_u128(0x6562_6275_7300_5000_8000_666f_72
 
 /// How a subscription that wants to be alone stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum SubscriptionState {
     /// Not known: the broker is away, or the queue is being subscribed to.
     Waiting,
     /// The queue is ours; no other client reads from it.
@@ -39,12 +39,12 @@ pub enum Hold {
 /// A queue being read. Dropping it stops the flow; deliveries already handed out stay valid.
 pub struct Subscription {
     queue: QueueName,
-    source: Box<dyn Source>,
-    hold: Option<watch::Receiver<Hold>>,
+    source: Box<dyn DeliverySource>,
+    hold: Option<watch::Receiver<SubscriptionState>>,
 }
 
 impl Subscription {
-    pub(crate) fn new(queue: QueueName, source: Box<dyn Source>) -> Self {
+    pub(crate) fn new(queue: QueueName, source: Box<dyn DeliverySource>) -> Self {
         Self {
             queue,
             source,
@@ -52,7 +52,7 @@ impl Subscription {
         }
     }
 
-    pub(crate) fn alone(mut self, hold: watch::Receiver<Hold>) -> Self {
+    pub(crate) fn alone(mut self, hold: watch::Receiver<SubscriptionState>) -> Self {
         self.hold = Some(hold);
         self
     }
@@ -61,7 +61,7 @@ impl Subscription {
     /// [`Bus::consume_alone`](crate::Bus::consume_alone). It changes while
     /// [`Subscription::next`] is waited for.
     #[must_use]
-    pub fn hold(&self) -> Option<watch::Receiver<Hold>> {
+    pub fn hold(&self) -> Option<watch::Receiver<SubscriptionState>> {
         self.hold.clone()
     }
 
@@ -157,7 +157,7 @@ pub(crate) trait Settle: Send + Sync {
 }
 
 /// What a carrier knows about a message that it hands out.
-pub(crate) struct Received {
+pub(crate) struct ReceivedMessage {
     pub(crate) message_id: Option<Uuid>,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
@@ -167,7 +167,11 @@ pub(crate) struct Received {
 }
 
 impl Delivery {
-    pub(crate) fn new(queue: QueueName, received: Received, settle: Box<dyn Settle>) -> Self {
+    pub(crate) fn new(
+        queue: QueueName,
+        received: ReceivedMessage,
+        settle: Box<dyn Settle>,
+    ) -> Self {
         let message_id = received
             .message_id
             .unwrap_or_else(|| derived_id(&queue, &received.body));

@@ -16,12 +16,12 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::Source;
-use crate::delivery::{Received, Settle};
-use crate::status::{Purpose, StatusBoard};
+use crate::bus::DeliverySource;
+use crate::delivery::{ReceivedMessage, Settle};
+use crate::status::{ConnectionPurpose, StatusBoard};
 use crate::{
-    Bus, BusError, BusStatus, DeadLetterNote, Delivery, Hold, MAX_DEAD_LETTERS,
-    MAX_DEAD_LETTERS_BYTES, Outgoing, QueueName, Subscription,
+    Bus, BusError, BusStatus, DeadLetterNote, Delivery, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES,
+    Outgoing, QueueName, Subscription, SubscriptionState,
 };
 
 /// Readers of one queue at the same time.
@@ -171,7 +171,7 @@ impl Bus for InProcessBus {
     ) -> Result<Subscription, BusError> {
         let source = self.shared.consume(queue, prefetch, MOST_READERS).await?;
         // There is no connection that could be lost.
-        let (_, hold) = watch::channel(Hold::Held);
+        let (_, hold) = watch::channel(SubscriptionState::Held);
         Ok(Subscription::new(queue.clone(), Box::new(source)).alone(hold))
     }
 
@@ -223,7 +223,8 @@ impl Shared {
     fn close(&self) {
         self.closed.cancel();
         self.give_everything_back();
-        self.board.set(Purpose::Publish, BusStatus::Closed);
+        self.board
+            .set(ConnectionPurpose::Publish, BusStatus::Closed);
     }
 
     fn publish(
@@ -349,7 +350,7 @@ impl InProcessSource {
 }
 
 #[async_trait]
-impl Source for InProcessSource {
+impl DeliverySource for InProcessSource {
     async fn next(&mut self) -> Option<Delivery> {
         // Taking a message and returning it happen in one poll: cancelling this future loses
         // nothing.
@@ -358,7 +359,7 @@ impl Source for InProcessSource {
             () = self.shared.closed.cancelled() => return None,
             taken = self.wait_for_message() => taken?,
         };
-        let received = Received {
+        let received = ReceivedMessage {
             message_id: Some(stored.message.message_id),
             content_type: stored.message.content_type.clone(),
             body: stored.message.body.clone(),

@@ -25,14 +25,16 @@ mod rejects;
 mod status;
 
 pub use amqp::{
-    AmqpBus, AmqpConfig, BrokerUrl, Identity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,
+    AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,
 };
 pub use backoff::BackoffPolicy;
 pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, Outgoing};
-pub use delivery::{DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Hold, Subscription};
+pub use delivery::{
+    DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Subscription, SubscriptionState,
+};
 pub use error::BusError;
 pub use inprocess::{InProcessBroker, InProcessBus};
 pub use logins::{Definitions, Login};
 pub use name::{DEFAULT_PREFIX, QueueName, QueuePrefix};
-pub use rejects::{Rejected, Rejects};
+pub use rejects::{RejectResult, Rejects};
 pub use status::BusStatus;

@@ -33,7 +33,7 @@ const UNKNOWN: &str = "(unknown)";
 
 /// What became of a message that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rejected {
+pub enum RejectResult {
     /// It is a dead letter.
     Kept,
     /// It was acknowledged and counted: its sender sends too many of them.
@@ -79,7 +79,7 @@ impl Rejects {
     /// sends too many.
     ///
     /// Takes as long as the broker does: not to be waited for by a reader that others wait for.
-    pub async fn reject(&self, mut delivery: Delivery, reason: &str) -> Rejected {
+    pub async fn reject(&self, mut delivery: Delivery, reason: &str) -> RejectResult {
         // Whatever happens now, the memory of a large one is free.
         delivery.cut_short();
         let sender = Self::sender(&delivery).to_owned();
@@ -95,16 +95,16 @@ impl Rejects {
                 );
             }
             delivery.ack().await;
-            return Rejected::Discarded;
+            return RejectResult::Discarded;
         }
         match delivery.try_dead_letter(reason).await {
-            Ok(()) => Rejected::Kept,
+            Ok(()) => RejectResult::Kept,
             Err(error) => {
                 tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
                 self.give_back(&sender);
                 tokio::time::sleep(PAUSE).await;
                 delivery.retry().await;
-                Rejected::Returned(error)
+                RejectResult::Returned(error)
             }
         }
     }
@@ -208,7 +208,7 @@ mod tests {
             bus.publish(&queue, &message).await.unwrap();
             let delivery = subscription.next().await.unwrap();
             assert!(!delivery.redelivered);
-            kept += u32::from(rejects.reject(delivery, "nonsense").await == Rejected::Kept);
+            kept += u32::from(rejects.reject(delivery, "nonsense").await == RejectResult::Kept);
         }
         assert_eq!(kept, BURST);
         let mut letters = bus.consume(&queue.dead_letter(), 1_000).await.unwrap();

@@ -52,12 +52,12 @@ impl BusStatus {
 
 /// The two connections of the AMQP carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ConnectionPurpose {
     Publish,
     Consume,
 }
 
-impl Purpose {
+impl ConnectionPurpose {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Publish => "publish",
@@ -98,14 +98,14 @@ impl StatusBoard {
         self.shown.borrow().clone()
     }
 
-    pub(crate) fn set(&self, purpose: Purpose, status: BusStatus) {
+    pub(crate) fn set(&self, purpose: ConnectionPurpose, status: BusStatus) {
         let mut slots = self.lock();
         slots[purpose as usize] = Some(status);
         self.show(&slots);
     }
 
     /// Records a failed attempt or a lost connection, and keeps the time of the first failure.
-    pub(crate) fn failed(&self, purpose: Purpose, error: String, is_attempt: bool) {
+    pub(crate) fn failed(&self, purpose: ConnectionPurpose, error: String, is_attempt: bool) {
         let mut slots = self.lock();
         let slot = &mut slots[purpose as usize];
         let (since, attempts) = match slot {
@@ -146,23 +146,23 @@ mod tests {
     #[test]
     fn the_worse_of_two_connections_is_shown() {
         let board = StatusBoard::new(StatusBoard::connecting());
-        board.set(Purpose::Publish, BusStatus::Connected);
+        board.set(ConnectionPurpose::Publish, BusStatus::Connected);
         assert_eq!(board.current(), BusStatus::Connected);
-        board.failed(Purpose::Consume, "gone".to_owned(), false);
+        board.failed(ConnectionPurpose::Consume, "gone".to_owned(), false);
         assert!(!board.current().is_ready());
-        board.set(Purpose::Consume, BusStatus::Connected);
+        board.set(ConnectionPurpose::Consume, BusStatus::Connected);
         assert!(board.current().is_ready());
     }
 
     #[test]
     fn the_beginning_of_the_trouble_is_kept_while_attempts_are_counted() {
         let board = StatusBoard::new(StatusBoard::connecting());
-        board.failed(Purpose::Publish, "lost".to_owned(), false);
+        board.failed(ConnectionPurpose::Publish, "lost".to_owned(), false);
         let BusStatus::Reconnecting { since: began, .. } = board.current() else {
             panic!("expected Reconnecting, got {:?}", board.current());
         };
-        board.failed(Purpose::Publish, "refused".to_owned(), true);
-        board.failed(Purpose::Publish, "refused again".to_owned(), true);
+        board.failed(ConnectionPurpose::Publish, "refused".to_owned(), true);
+        board.failed(ConnectionPurpose::Publish, "refused again".to_owned(), true);
         assert_eq!(
             board.current(),
             BusStatus::Reconnecting {

@@ -4,7 +4,7 @@
 use crate::case::{BadCase, Case, attach_candidates, states};
 use ebbtide_nova::model::{HostState, Options, RequestSpec};
 use ebbtide_nova::python::{Dict, Value, json};
-use ebbtide_nova::table::Cloud;
+use ebbtide_nova::table::CloudTable;
 
 /// A cloud and the requests that are made of it in turn.
 #[derive(Debug)]
@@ -43,8 +43,9 @@ impl BenchInput {
             _ => return Err(BadCase("the header has no requests".to_owned())),
         };
         case.insert("id", Value::from("bench"));
-        let refused =
-            |fault: ebbtide_nova::fault::Fault| BadCase(format!("Nova refuses it: {fault}"));
+        let refused = |fault: ebbtide_nova::fault::NovaException| {
+            BadCase(format!("Nova refuses it: {fault}"))
+        };
         let mut specs = Vec::new();
         let mut first = None;
         for request in requests {
@@ -71,8 +72,8 @@ impl BenchInput {
 
     /// The cloud, ready to answer.
     #[must_use]
-    pub fn cloud(&self) -> Cloud {
-        Cloud::new(self.states.clone(), self.options.clone(), self.now)
+    pub fn cloud(&self) -> CloudTable {
+        CloudTable::new(self.states.clone(), self.options.clone(), self.now)
     }
 }
 

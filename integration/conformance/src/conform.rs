@@ -9,7 +9,7 @@ use ebbtide_nova::python::{Dict, Value};
 
 /// One place where two answers differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct AnswerDifference {
     /// What is compared, for counting: `order`, `isolated.ComputeFilter`, `schedule.claims`, …
     pub field: String,
     /// Where exactly.
@@ -27,7 +27,7 @@ const SHOWN: usize = 200;
 
 /// Compares an answer with the oracle's.
 #[must_use]
-pub fn compare(expected: &Dict<Value>, ours: &Dict<Value>) -> Vec<Difference> {
+pub fn compare(expected: &Dict<Value>, ours: &Dict<Value>) -> Vec<AnswerDifference> {
     let mut found = Vec::new();
     let open_order = expected.contains_key("nan_total") && ours.contains_key("nan_total");
     let by_chance = |schedule: &Value| match schedule {
@@ -74,7 +74,7 @@ fn different(
     path: &str,
     expected: Option<&Value>,
     ours: Option<&Value>,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<AnswerDifference>,
 ) {
     match (expected, ours) {
         (Some(Value::Dict(left)), Some(Value::Dict(right))) => {
@@ -122,7 +122,7 @@ fn push(
     path: &str,
     expected: Option<&Value>,
     ours: Option<&Value>,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<AnswerDifference>,
 ) {
     let text = |value: Option<&Value>| match value {
         None => NOTHING.to_owned(),
@@ -134,7 +134,7 @@ fn push(
             }
         }
     };
-    found.push(Difference {
+    found.push(AnswerDifference {
         field: field.to_owned(),
         path: path.to_owned(),
         expected: text(expected),

@@ -1,13 +1,13 @@
 //! What this process was asked for.
 
-use crate::{Point, VARIABLE};
+use crate::{FailPoint, VARIABLE};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where this process is to die.
 #[derive(Debug)]
 pub(crate) struct At {
-    pub(crate) point: Point,
+    pub(crate) point: FailPoint,
     /// How often it may still pass there.
     left: AtomicU32,
 }
@@ -28,7 +28,7 @@ pub(crate) fn at() -> Option<&'static At> {
 }
 
 /// True if this is the place, and the time.
-pub(crate) fn is_next(point: Point, here: impl FnOnce() -> bool) -> bool {
+pub(crate) fn is_next(point: FailPoint, here: impl FnOnce() -> bool) -> bool {
     let Some(at) = at().filter(|at| at.point == point) else {
         return false;
     };
@@ -37,7 +37,7 @@ pub(crate) fn is_next(point: Point, here: impl FnOnce() -> bool) -> bool {
 
 fn parse(wanted: &str) -> Option<At> {
     let (name, times) = wanted.split_once(':').unwrap_or((wanted, "1"));
-    let point = Point::ALL.iter().find(|point| point.name() == name)?;
+    let point = FailPoint::ALL.iter().find(|point| point.name() == name)?;
     let left: u32 = times.parse().ok().filter(|times| *times > 0)?;
     Some(At {
         point: *point,
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_place_is_named_with_or_without_a_count() {
         let at = parse("claim-committed:3").unwrap();
-        assert_eq!(at.point, Point::ClaimCommitted);
+        assert_eq!(at.point, FailPoint::ClaimCommitted);
         assert_eq!(at.left.into_inner(), 3);
         assert_eq!(parse("notice-read").unwrap().left.into_inner(), 1);
     }
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn no_two_places_have_one_name() {
-        let mut names: Vec<&str> = Point::ALL.iter().map(|point| point.name()).collect();
+        let mut names: Vec<&str> = FailPoint::ALL.iter().map(|point| point.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Point::ALL.len());
+        assert_eq!(names.len(), FailPoint::ALL.len());
     }
 }

@@ -14,21 +14,21 @@
 mod armed;
 mod point;
 
-pub use point::Point;
+pub use point::FailPoint;
 
 /// The variable that names the place.
 pub const VARIABLE: &str = "EBBTIDE_DIE_AT";
 
 /// Dies here if it was asked to.
 #[inline]
-pub fn reach(point: Point) {
+pub fn reach(point: FailPoint) {
     reach_if(point, || true);
 }
 
 /// Dies here if it was asked to, and if `here` says that this is the place that is meant. `here` is
 /// asked only then.
 #[inline]
-pub fn reach_if(point: Point, here: impl FnOnce() -> bool) {
+pub fn reach_if(point: FailPoint, here: impl FnOnce() -> bool) {
     #[cfg(debug_assertions)]
     if armed::is_next(point, here) {
         std::process::abort();
@@ -41,7 +41,7 @@ pub fn reach_if(point: Point, here: impl FnOnce() -> bool) {
 /// such as half a write.
 #[inline]
 #[must_use]
-pub fn is_armed(point: Point) -> bool {
+pub fn is_armed(point: FailPoint) -> bool {
     #[cfg(debug_assertions)]
     return armed::at().is_some_and(|at| at.point == point);
     #[cfg(not(debug_assertions))]

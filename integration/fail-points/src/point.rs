@@ -5,11 +5,11 @@ macro_rules! points {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// A place at which a process can be asked to die.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Point {
+        pub enum FailPoint {
             $($(#[doc = $doc])+ $variant,)+
         }
 
-        impl Point {
+        impl FailPoint {
             /// Every place.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)] // Test code.
 
-use ebbtide_fail_points::{Point, VARIABLE};
+use ebbtide_fail_points::{FailPoint, VARIABLE};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -84,7 +84,7 @@ fn searched(program: &Path) -> Output {
 #[test]
 fn a_release_build_has_no_place_to_die_at_and_the_search_finds_those_of_a_debug_build() {
     let (debug, release) = (build("with", "on"), build("without", "off"));
-    for point in Point::ALL {
+    for point in FailPoint::ALL {
         let died = run(&debug, point.name());
         assert_eq!(died.status.signal(), Some(ABORTED), "{}", point.name());
         let lived = run(&release, point.name());
@@ -96,7 +96,7 @@ fn a_release_build_has_no_place_to_die_at_and_the_search_finds_those_of_a_debug_
     let found = searched(&debug);
     assert_eq!(found.status.code(), Some(1), "{found:?}");
     let told = String::from_utf8(found.stderr).unwrap();
-    for name in Point::ALL
+    for name in FailPoint::ALL
         .iter()
         .map(|point| point.name())
         .chain([VARIABLE])

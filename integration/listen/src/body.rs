@@ -1,25 +1,25 @@
 //! An answer that is a call in progress until its last byte is sent.
 
-use crate::session::Call;
+use crate::session::CallGuard;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A body that holds its call.
 #[derive(Debug)]
-pub struct Held<B> {
+pub struct HeldBody<B> {
     body: B,
-    _call: Call,
+    _call: CallGuard,
 }
 
-impl<B> Held<B> {
+impl<B> HeldBody<B> {
     /// The call ends with the body.
-    pub fn new(body: B, call: Call) -> Self {
+    pub fn new(body: B, call: CallGuard) -> Self {
         Self { body, _call: call }
     }
 }
 
-impl<B: Body + Unpin> Body for Held<B> {
+impl<B: Body + Unpin> Body for HeldBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -2,7 +2,7 @@
 
 use crate::limits::{Deadlines, Protocol};
 use crate::report::Closed;
-use crate::session::Session;
+use crate::session::ConnectionHandle;
 use ebbtide_runtime::clock;
 use std::io;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, Sleep};
 /// A connection that ends when its client keeps it waiting. To its reader the end looks like the
 /// client's own.
 #[derive(Debug)]
-pub struct Guarded<Io> {
+pub struct GuardedConnection<Io> {
     io: Io,
-    session: Session,
+    session: ConnectionHandle,
     deadlines: Deadlines,
     preface: u64,
     began: Instant,
@@ -24,9 +24,14 @@ pub struct Guarded<Io> {
     stall: Option<Pin<Box<Sleep>>>,
 }
 
-impl<Io> Guarded<Io> {
+impl<Io> GuardedConnection<Io> {
     /// The deadlines begin now.
-    pub fn new(io: Io, session: Session, protocol: Protocol, deadlines: Deadlines) -> Self {
+    pub fn new(
+        io: Io,
+        session: ConnectionHandle,
+        protocol: Protocol,
+        deadlines: Deadlines,
+    ) -> Self {
         Self {
             io,
             session,
@@ -114,7 +119,7 @@ impl<Io> Guarded<Io> {
     }
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Guarded<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for GuardedConnection<Io> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -134,7 +139,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Guarded<Io> {
     }
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Guarded<Io> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for GuardedConnection<Io> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,10 +1,10 @@
 //! An HTTP server of axum with these limits, for pages that need no authentication.
 
-use crate::body::Held;
-use crate::guarded::Guarded;
+use crate::body::HeldBody;
+use crate::guarded::GuardedConnection;
 use crate::limits::{Deadlines, Protocol};
 use crate::seats::Seats;
-use crate::session::Session;
+use crate::session::ConnectionHandle;
 use axum::body::Body;
 use axum::extract::connect_info::Connected;
 use axum::extract::{ConnectInfo, Request};
@@ -57,8 +57,8 @@ where
     L::Io: Unpin,
     L::Addr: Address,
 {
-    type Io = Guarded<L::Io>;
-    type Addr = Option<Session>;
+    type Io = GuardedConnection<L::Io>;
+    type Addr = Option<ConnectionHandle>;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
@@ -66,7 +66,8 @@ where
             let Some(session) = self.seats.take(address.ip()) else {
                 continue;
             };
-            let guarded = Guarded::new(io, session.clone(), Protocol::Http1, self.deadlines);
+            let guarded =
+                GuardedConnection::new(io, session.clone(), Protocol::Http1, self.deadlines);
             return (guarded, Some(session));
         }
     }
@@ -78,7 +79,7 @@ where
 
 /// The connection of a request; add it with `into_make_service_with_connect_info::<Connection>()`.
 #[derive(Debug, Clone)]
-pub struct Connection(Option<Session>);
+pub struct Connection(Option<ConnectionHandle>);
 
 impl<L> Connected<IncomingStream<'_, Limited<L>>> for Connection
 where
@@ -104,8 +105,8 @@ pub async fn calls(
 }
 
 /// Serves a request as a call of this connection.
-pub async fn answer(session: &Session, request: Request, next: Next) -> Response {
+pub async fn answer(session: &ConnectionHandle, request: Request, next: Next) -> Response {
     let call = session.call();
     let response = next.run(request).await;
-    response.map(|body| Body::new(Held::new(body, call)))
+    response.map(|body| Body::new(HeldBody::new(body, call)))
 }

@@ -2,10 +2,11 @@
 //!
 //! - [`Seats`] counts connections, in all and of each address. When there are too many, connections
 //!   without a call in progress are closed first, those of authenticated callers last.
-//! - [`Guarded`] is a connection with deadlines: for its first bytes, its first request, and the
-//!   time between requests. A call in progress has no deadline here; its service limits calls.
-//! - [`Session`] is the handle by which a service says that a call begins, ends, or that the caller
-//!   is authenticated.
+//! - [`GuardedConnection`] is a connection with deadlines: for its first bytes, its first request,
+//!   and the time between requests. A call in progress has no deadline here; its service limits
+//!   calls.
+//! - [`ConnectionHandle`] is the handle by which a service says that a call begins, ends, or that
+//!   the caller is authenticated.
 //! - [`Reporter`] counts what was closed or refused, and logs it at a bounded rate.
 //! - [`http`] puts these around an HTTP server of axum.
 
@@ -17,9 +18,9 @@ mod report;
 mod seats;
 mod session;
 
-pub use body::Held;
-pub use guarded::Guarded;
-pub use limits::{Deadlines, Most, Protocol};
+pub use body::HeldBody;
+pub use guarded::GuardedConnection;
+pub use limits::{ConnectionLimits, Deadlines, Protocol};
 pub use report::{Closed, Reporter};
 pub use seats::Seats;
-pub use session::{Call, Session};
+pub use session::{CallGuard, ConnectionHandle};

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 /// Numbers of connections at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Most {
+pub struct ConnectionLimits {
     /// In all.
     pub all: usize,
     /// Of those, from one address.
     pub of_one_address: usize,
     /// Of those from one address, without an authenticated call so far. Above it the oldest is
-    /// closed, unless all are younger than [`Most::GRACE`].
+    /// closed, unless all are younger than [`ConnectionLimits::GRACE`].
     pub unauthenticated: usize,
 }
 
-impl Most {
+impl ConnectionLimits {
     /// A client that has just connected has this time to show who it is before another may take its
     /// place.
     pub const GRACE: Duration = Duration::from_secs(1);
 }
 
-impl Default for Most {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             all: 2_048,

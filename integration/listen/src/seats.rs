@@ -1,8 +1,8 @@
 //! How many connections there are, and which one has to go when there are too many.
 
-use crate::limits::Most;
+use crate::limits::ConnectionLimits;
 use crate::report::{Closed, Reporter};
-use crate::session::{Session, State};
+use crate::session::{ConnectionHandle, ConnectionState};
 use ebbtide_runtime::clock;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub struct Seats {
 
 #[derive(Debug)]
 struct Inner {
-    most: Most,
+    most: ConnectionLimits,
     reporter: Reporter,
     taken: Mutex<Taken>,
 }
@@ -32,7 +32,7 @@ struct Taken {
 #[derive(Debug)]
 struct Entry {
     from: IpAddr,
-    state: Arc<State>,
+    state: Arc<ConnectionState>,
     authenticated: bool,
 }
 
@@ -84,7 +84,7 @@ impl Taken {
 impl Seats {
     /// Seats within these limits.
     #[must_use]
-    pub fn new(most: Most, reporter: Reporter) -> Self {
+    pub fn new(most: ConnectionLimits, reporter: Reporter) -> Self {
         Self {
             inner: Arc::new(Inner {
                 most,
@@ -107,8 +107,8 @@ impl Seats {
 
     /// A seat for a new connection; another may be closed for it. `None` if none can be.
     #[must_use]
-    pub fn take(&self, from: IpAddr) -> Option<Session> {
-        let state = Arc::new(State::new());
+    pub fn take(&self, from: IpAddr) -> Option<ConnectionHandle> {
+        let state = Arc::new(ConnectionState::new());
         let (id, closed) = self.enter(from, &state);
         for entry in closed {
             if entry.state.close(Closed::Evicted) {
@@ -124,17 +124,17 @@ impl Seats {
             from,
             id,
         };
-        Some(Session::new(state, seat))
+        Some(ConnectionHandle::new(state, seat))
     }
 
-    fn enter(&self, from: IpAddr, state: &Arc<State>) -> (Option<u64>, Vec<Entry>) {
+    fn enter(&self, from: IpAddr, state: &Arc<ConnectionState>) -> (Option<u64>, Vec<Entry>) {
         let most = self.inner.most;
         let now = clock::timer();
         let mut closed = Vec::new();
         let mut taken = self.lock();
         let of_one = taken.of.get(&from).copied().unwrap_or_default();
         if of_one.unauthenticated >= most.unauthenticated {
-            let settled = |began: Instant| now >= began + Most::GRACE;
+            let settled = |began: Instant| now >= began + ConnectionLimits::GRACE;
             let id = taken.least(|entry| {
                 entry.from == from && !entry.authenticated && settled(entry.state.began)
             });
@@ -207,7 +207,7 @@ mod tests {
     const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 
     fn seats(all: usize, of_one_address: usize, unauthenticated: usize) -> Seats {
-        let most = Most {
+        let most = ConnectionLimits {
             all,
             of_one_address,
             unauthenticated,
@@ -215,7 +215,7 @@ mod tests {
         Seats::new(most, Reporter::new("test", |_| {}))
     }
 
-    fn is_open(session: &Session) -> bool {
+    fn is_open(session: &ConnectionHandle) -> bool {
         session.state.lock().closed.is_none()
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let other = seats.take(TWO).unwrap();
         let first = seats.take(ONE).unwrap();
         let second = seats.take(ONE).unwrap();
-        tokio::time::advance(Most::GRACE).await;
+        tokio::time::advance(ConnectionLimits::GRACE).await;
         let third = seats.take(ONE).unwrap();
         assert!(!is_open(&first), "the oldest goes");
         assert!(is_open(&second) && is_open(&third) && is_open(&other));
@@ -245,7 +245,7 @@ mod tests {
     async fn strangers_never_push_out_authenticated_callers() {
         let seats = seats(10, 10, 4);
         let callers: Vec<_> = (0..6).map(|_| seats.take(ONE).unwrap()).collect();
-        callers.iter().for_each(Session::authenticated);
+        callers.iter().for_each(ConnectionHandle::authenticated);
         let strangers: Vec<_> = (0..100)
             .filter_map(|_| {
                 let session = seats.take(ONE)?;
@@ -283,7 +283,7 @@ mod tests {
         let reporter = Reporter::new("test", move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let most = Most {
+        let most = ConnectionLimits {
             all: 1,
             of_one_address: 1,
             unauthenticated: 1,

@@ -10,21 +10,21 @@ use tokio::time::Instant;
 
 /// The handle of one connection. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Session {
-    pub(crate) state: Arc<State>,
+pub struct ConnectionHandle {
+    pub(crate) state: Arc<ConnectionState>,
     /// Counted as long as a handle lives: the connection itself has one.
     seat: Arc<Seat>,
 }
 
 /// What is known of a connection.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ConnectionState {
     pub(crate) began: Instant,
-    now: Mutex<Now>,
+    now: Mutex<SessionCalls>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Now {
+pub(crate) struct SessionCalls {
     /// Calls in progress.
     pub(crate) calls: usize,
     /// There was a call.
@@ -38,12 +38,12 @@ pub(crate) struct Now {
     pub(crate) reader: Option<Waker>,
 }
 
-impl State {
+impl ConnectionState {
     pub(crate) fn new() -> Self {
         let began = clock::timer();
         Self {
             began,
-            now: Mutex::new(Now {
+            now: Mutex::new(SessionCalls {
                 calls: 0,
                 called: false,
                 authenticated: false,
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Now> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionCalls> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,8 +74,8 @@ impl State {
     }
 }
 
-impl Session {
-    pub(crate) fn new(state: Arc<State>, seat: Seat) -> Self {
+impl ConnectionHandle {
+    pub(crate) fn new(state: Arc<ConnectionState>, seat: Seat) -> Self {
         Self {
             state,
             seat: Arc::new(seat),
@@ -90,12 +90,12 @@ impl Session {
 
     /// A call begins; it ends with what is returned.
     #[must_use]
-    pub fn call(&self) -> Call {
+    pub fn call(&self) -> CallGuard {
         let mut now = self.state.lock();
         now.calls += 1;
         now.called = true;
         drop(now);
-        Call {
+        CallGuard {
             state: Arc::clone(&self.state),
         }
     }
@@ -136,11 +136,11 @@ impl Session {
 
 /// A call in progress.
 #[derive(Debug)]
-pub struct Call {
-    state: Arc<State>,
+pub struct CallGuard {
+    state: Arc<ConnectionState>,
 }
 
-impl Drop for Call {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let mut now = self.state.lock();
         now.calls = now.calls.saturating_sub(1);

@@ -2,9 +2,9 @@
 
 use crate::cell::CellDb;
 use crate::cells::{CellMapping, Secret};
-use crate::dialect::Columns;
+use crate::dialect::RowReader;
 use crate::error::NovaDbError;
-use crate::pool::{Pool, PoolOptions};
+use crate::pool::{DatabasePool, PoolOptions};
 use crate::template::format_url;
 use crate::url::DatabaseUrl;
 use ebbtide_nova::hosts::Ratios;
@@ -37,8 +37,8 @@ pub struct NovaDb {
 #[derive(Debug)]
 struct Inner {
     config: NovaDbConfig,
-    api: Pool,
-    main: Pool,
+    api: DatabasePool,
+    main: DatabasePool,
     known: RwLock<Known>,
 }
 
@@ -67,7 +67,7 @@ impl NovaDb {
     /// `BadUrl`, `Unavailable`, `LoginRefused`; `Refused` if it is not an API database of Nova.
     pub async fn connect(config: &NovaDbConfig) -> Result<Self, NovaDbError> {
         let pool = |label: &str, url: &Secret| {
-            Ok::<_, NovaDbError>(Pool::new(label, &parsed(label, url)?, &config.pool))
+            Ok::<_, NovaDbError>(DatabasePool::new(label, &parsed(label, url)?, &config.pool))
         };
         let db = Self {
             inner: Arc::new(Inner {
@@ -81,11 +81,11 @@ impl NovaDb {
         Ok(db)
     }
 
-    pub(crate) fn api(&self) -> &Pool {
+    pub(crate) fn api(&self) -> &DatabasePool {
         &self.inner.api
     }
 
-    pub(crate) fn main(&self) -> &Pool {
+    pub(crate) fn main(&self) -> &DatabasePool {
         &self.inner.main
     }
 
@@ -109,7 +109,7 @@ impl NovaDb {
         let config = &self.inner.config;
         let mut mappings = Vec::with_capacity(rows.len());
         for row in &rows {
-            let read = |columns: &mut Columns<'_>| {
+            let read = |columns: &mut RowReader<'_>| {
                 let id = columns.int()?.unwrap_or_default();
                 let uuid = columns.text()?.unwrap_or_default();
                 let name = columns.text()?;
@@ -133,7 +133,7 @@ impl NovaDb {
                     updated_at: columns.moment()?,
                 })
             };
-            let mapping = read(&mut Columns::new(row))
+            let mapping = read(&mut RowReader::new(row))
                 .map_err(|error: DbErr| api.unreadable("cell_mappings", &error))?;
             mappings.push(mapping);
         }
@@ -146,7 +146,7 @@ impl NovaDb {
     }
 
     /// Takes over the cell mappings that were read. Returns the pools that are no longer needed.
-    fn learn(&self, mappings: &[CellMapping]) -> Vec<Pool> {
+    fn learn(&self, mappings: &[CellMapping]) -> Vec<DatabasePool> {
         let mut known = self
             .inner
             .known
@@ -188,7 +188,7 @@ impl NovaDb {
         let label = mapping.label();
         let url = parsed(&label, &mapping.database_connection)?;
         let config = &self.inner.config;
-        let pool = Pool::new(&label, &url, &config.pool);
+        let pool = DatabasePool::new(&label, &url, &config.pool);
         Ok(CellDb::new(
             &mapping.uuid,
             pool,

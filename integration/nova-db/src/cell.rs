@@ -2,7 +2,7 @@
 
 use crate::dialect::second;
 use crate::error::NovaDbError;
-use crate::pool::Pool;
+use crate::pool::DatabasePool;
 use crate::row::compute::{self, ComputeNode};
 use crate::row::instance::{self, Flavors, Instance};
 use crate::row::service::{self, NovaService};
@@ -29,16 +29,16 @@ pub struct InstanceDetail {
 #[derive(Clone)]
 pub struct CellDb {
     pub(crate) uuid: String,
-    pub(crate) pool: Pool,
+    pub(crate) pool: DatabasePool,
     /// Server groups are in the API database.
-    pub(crate) api: Pool,
+    pub(crate) api: DatabasePool,
     pub(crate) ratios: Ratios,
     pub(crate) flavors: Arc<Flavors>,
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) texts: Arc<CellStatements>,
 }
 
 /// The parts of statements that depend on the kind of database, made once.
-pub(crate) struct Texts {
+pub(crate) struct CellStatements {
     computes: String,
     services: String,
     instances: String,
@@ -46,7 +46,7 @@ pub(crate) struct Texts {
 
 /// Instances that were read.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
+pub(crate) struct ReadInstances {
     /// The marks of all rows.
     pub(crate) marks: Vec<Mark>,
     /// Those that were wanted.
@@ -71,14 +71,14 @@ impl fmt::Debug for CellDb {
 }
 
 impl CellDb {
-    pub(crate) fn new(uuid: &str, pool: Pool, api: Pool, ratios: Ratios) -> Self {
+    pub(crate) fn new(uuid: &str, pool: DatabasePool, api: DatabasePool, ratios: Ratios) -> Self {
         let dialect = pool.dialect();
         Self {
             uuid: uuid.to_owned(),
             api,
             ratios,
             flavors: Arc::default(),
-            texts: Arc::new(Texts {
+            texts: Arc::new(CellStatements {
                 computes: format!("SELECT {} FROM compute_nodes cn", compute::columns(dialect)),
                 services: format!(
                     "SELECT {} FROM services s WHERE s.{} = 'nova-compute'",
@@ -329,7 +329,7 @@ impl CellDb {
         watch: &[String],
         detail: InstanceDetail,
         wanted: impl Fn(&Mark) -> bool + Send,
-    ) -> Result<Read, NovaDbError> {
+    ) -> Result<ReadInstances, NovaDbError> {
         let at = self.pool.dialect().at();
         // Each branch has an index of its own: (updated_at, project_id), (deleted, created_at),
         // (uuid).
@@ -469,11 +469,11 @@ impl CellDb {
         values: Vec<Value>,
         detail: InstanceDetail,
         wanted: impl Fn(&Mark) -> bool + Send,
-    ) -> Result<Read, NovaDbError> {
+    ) -> Result<ReadInstances, NovaDbError> {
         let rows = self.pool.rows("read instances", sql, values).await?;
-        let mut read = Read::default();
+        let mut read = ReadInstances::default();
         for row in &rows {
-            let raw = instance::Raw::read(row)
+            let raw = instance::RawInstance::read(row)
                 .map_err(|error| self.pool.unreadable("instances", &error))?;
             let mark = raw.mark();
             read.marks.push(mark);

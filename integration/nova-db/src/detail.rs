@@ -3,7 +3,7 @@
 
 use crate::cell::{CellDb, InstanceDetail, padded, places};
 use crate::error::NovaDbError;
-use crate::pool::Pool;
+use crate::pool::DatabasePool;
 use crate::row::instance::Instance;
 use sea_orm::Value;
 use std::collections::HashMap;
@@ -104,7 +104,7 @@ impl CellDb {
 
 /// The groups of instances, by instance. An instance is in one group at most.
 pub(crate) async fn group_uuids(
-    api: &Pool,
+    api: &DatabasePool,
     uuids: &[String],
 ) -> Result<HashMap<String, String>, NovaDbError> {
     let mut groups = HashMap::new();

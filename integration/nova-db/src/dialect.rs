@@ -121,12 +121,12 @@ fn sql_time(micros: i64, fraction: bool) -> String {
 }
 
 /// Reads the columns of a row one after the other.
-pub(crate) struct Columns<'r> {
+pub(crate) struct RowReader<'r> {
     row: &'r QueryResult,
     next: usize,
 }
 
-impl<'r> Columns<'r> {
+impl<'r> RowReader<'r> {
     pub(crate) fn new(row: &'r QueryResult) -> Self {
         Self { row, next: 0 }
     }

@@ -5,7 +5,7 @@
 //! mapped once, by a unique key.
 
 use crate::api::NovaDb;
-use crate::dialect::{Columns, moment};
+use crate::dialect::{RowReader, moment};
 use crate::error::NovaDbError;
 use crate::lookup::HostMapping;
 use crate::pool::is_duplicate;
@@ -33,7 +33,7 @@ impl NovaDb {
                 }
             };
             for row in &rows {
-                let host = Columns::new(row)
+                let host = RowReader::new(row)
                     .text()
                     .map_err(|error| cell.pool.unreadable("compute_nodes", &error))?;
                 let Some(host) = host.filter(|host| !known.contains(host)) else {

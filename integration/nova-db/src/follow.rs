@@ -1,6 +1,6 @@
 //! Following one cell: everything once, then only what changed.
 
-use crate::cell::{CellDb, InstanceDetail, Read, Services};
+use crate::cell::{CellDb, InstanceDetail, ReadInstances, Services};
 use crate::error::NovaDbError;
 use crate::row::compute::ComputeNode;
 use crate::row::instance::Instance;
@@ -37,7 +37,7 @@ impl Default for FollowOptions {
 
 /// Everything in a cell but the instances, which were handed out in batches.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct CellContent {
     /// Compute nodes.
     pub compute_nodes: Vec<ComputeNode>,
     /// Services.
@@ -117,7 +117,7 @@ impl Follower {
         &mut self,
         now: i64,
         mut batch: impl FnMut(Vec<Instance>) + Send,
-    ) -> Result<Loaded, NovaDbError> {
+    ) -> Result<CellContent, NovaDbError> {
         let (computes, services) =
             tokio::try_join!(self.cell.all_computes(), self.cell.all_services())?;
         let mut marks = Vec::new();
@@ -147,7 +147,7 @@ impl Follower {
         self.beats_at = Some(now);
         self.instances.restart(marks, now);
         self.leaving = leaving;
-        Ok(Loaded {
+        Ok(CellContent {
             compute_nodes: computes.1,
             services: services.1,
             instances: count,
@@ -179,7 +179,7 @@ impl Follower {
             .collect();
         let instances = async {
             if !self.options.instances {
-                return Ok(Read::default());
+                return Ok(ReadInstances::default());
             }
             let since = self.instances.since();
             self.cell

@@ -7,9 +7,9 @@
 //! which keeps the scheduler's row in `services` as nova-scheduler does.
 //!
 //! Rows come out as `ebbtide-nova` wants them: JSON columns are taken in by the rules of Nova's
-//! objects, so that a row that Nova stumbles over is a [`Fault`](ebbtide_nova::fault::Fault) of the
-//! same class here. What changed is found by `updated_at` ([`Tracker`], pure), with a slack for the
-//! clocks of the many who write.
+//! objects, so that a row that Nova stumbles over is a
+//! [`NovaException`](ebbtide_nova::fault::NovaException) of the same class here. What changed is
+//! found by `updated_at` ([`Tracker`], pure), with a slack for the clocks of the many who write.
 //!
 //! Errors name the database by the cell's name and its URL without the password; no URL is ever
 //! shown with it.
@@ -35,10 +35,10 @@ pub use api::{NovaDb, NovaDbConfig};
 pub use cell::{CellDb, InstanceDetail};
 pub use cells::{CELL0_UUID, CellMapping, Secret};
 pub use error::NovaDbError;
-pub use follow::{Changes, FollowOptions, Follower, Loaded};
+pub use follow::{CellContent, Changes, FollowOptions, Follower};
 pub use lookup::{Group, HostMapping};
 pub use pool::PoolOptions;
-pub use record::{OwnService, OwnState, Release, Shown, TooOld};
+pub use record::{NovaRelease, OldComputePolicy, OwnService, OwnState, ReleaseEvidence};
 pub use row::compute::{ComputeColumns, ComputeNode};
 pub use row::instance::{Instance, InstanceFlavor};
 pub use row::service::NovaService;

@@ -2,7 +2,7 @@
 
 use crate::api::NovaDb;
 use crate::detail::group_uuids;
-use crate::dialect::{Columns, second};
+use crate::dialect::{RowReader, second};
 use crate::error::NovaDbError;
 use ebbtide_nova::model::Aggregate;
 use sea_orm::{DbErr, Value};
@@ -115,7 +115,7 @@ impl NovaDb {
         let rows = api.rows("read the aggregates", sql, values).await?;
         rows.iter()
             .map(|row| {
-                let mut columns = Columns::new(row);
+                let mut columns = RowReader::new(row);
                 let mut read = || {
                     Ok((
                         columns.int()?.unwrap_or_default(),
@@ -172,7 +172,7 @@ impl NovaDb {
         let rows = api.rows("read host mappings", &sql, values).await?;
         rows.iter()
             .map(|row| {
-                let mut columns = Columns::new(row);
+                let mut columns = RowReader::new(row);
                 let mut read = || {
                     Ok(HostMapping {
                         host: columns.text()?.unwrap_or_default(),
@@ -231,7 +231,7 @@ impl NovaDb {
             .await?;
         rows.iter()
             .map(|row| {
-                let mut columns = Columns::new(row);
+                let mut columns = RowReader::new(row);
                 let mut read = || Ok((columns.text()?, columns.text()?));
                 read().map_err(|error: DbErr| api.unreadable("instance_groups", &error))
             })

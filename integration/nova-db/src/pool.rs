@@ -58,7 +58,7 @@ impl Default for PoolOptions {
 
 /// One database.
 #[derive(Clone)]
-pub(crate) struct Pool {
+pub(crate) struct DatabasePool {
     inner: Arc<Inner>,
 }
 
@@ -72,13 +72,13 @@ struct Inner {
     silent: Arc<AtomicBool>,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for DatabasePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pool({}, {})", self.inner.label, self.inner.shown)
     }
 }
 
-impl Pool {
+impl DatabasePool {
     /// Prepares a pool; nothing is connected yet.
     pub(crate) fn new(label: &str, url: &DatabaseUrl, options: &PoolOptions) -> Self {
         let silent = Arc::new(AtomicBool::new(false));

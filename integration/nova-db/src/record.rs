@@ -2,9 +2,9 @@
 //! and the check of the computes' versions (`nova/utils.py`, `raise_if_old_compute`).
 
 use crate::api::NovaDb;
-use crate::dialect::{Columns, moment};
+use crate::dialect::{RowReader, moment};
 use crate::error::NovaDbError;
-use crate::pool::{Pool, is_duplicate};
+use crate::pool::{DatabasePool, is_duplicate};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::ids;
 use sea_orm::{DbErr, Value};
@@ -14,7 +14,7 @@ const OLDEST_VERSION: i64 = 64;
 
 /// What a release of Nova writes and demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Release {
+pub struct NovaRelease {
     /// `SERVICE_VERSION` that goes into the record.
     pub service_version: i64,
     /// Computes older than this are refused at start.
@@ -28,7 +28,7 @@ const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 29), (67, 30), (68, 31), (70, 32
 /// this one.
 const NEWEST: (i64, u32) = (74, 34);
 
-impl Release {
+impl NovaRelease {
     /// Nova's major version: 26 is Zed.
     #[must_use]
     pub fn major(&self) -> u32 {
@@ -92,7 +92,7 @@ impl Release {
 
 /// What the records of Nova's other services show of the cloud's release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shown {
+pub struct ReleaseEvidence {
     /// The highest version of any service that is no scheduler; `None`: there is no such record
     /// yet, for example in a cloud that is being built.
     pub newest: Option<i64>,
@@ -100,15 +100,15 @@ pub struct Shown {
     pub complete: bool,
 }
 
-impl Shown {
+impl ReleaseEvidence {
     /// The release by this and by what was known before. A newer one than seen now stays as long as
     /// a database that is silent may have it.
     #[must_use]
-    pub fn after(self, known: Option<Release>) -> Option<Release> {
+    pub fn after(self, known: Option<NovaRelease>) -> Option<NovaRelease> {
         let Some(newest) = self.newest else {
             return known;
         };
-        let seen = Release::of_version(newest);
+        let seen = NovaRelease::of_version(newest);
         match known {
             Some(known) if !self.complete && known.service_version > seen.service_version => {
                 Some(known)
@@ -120,7 +120,7 @@ impl Shown {
 
 /// What to do about computes that are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TooOld {
+pub enum OldComputePolicy {
     /// Refuse to start.
     Refuse,
     /// Log it (`[workarounds] disable_compute_service_check_for_ffu`).
@@ -145,7 +145,7 @@ pub struct OwnState {
 /// The record. It lives in the database of `[database] connection`.
 #[derive(Debug, Clone)]
 pub struct OwnService {
-    pool: Pool,
+    pool: DatabasePool,
     host: String,
     id: i64,
 }
@@ -187,8 +187,8 @@ impl NovaDb {
     ///
     /// # Errors
     /// Those of the API database; a cell that does not answer is left out.
-    pub async fn shown_release(&self) -> Result<Shown, NovaDbError> {
-        let mut shown = Shown {
+    pub async fn shown_release(&self) -> Result<ReleaseEvidence, NovaDbError> {
+        let mut shown = ReleaseEvidence {
             newest: None,
             complete: true,
         };
@@ -213,7 +213,7 @@ impl NovaDb {
     }
 }
 
-async fn number(pool: &Pool, sql: &str) -> Result<Option<i64>, NovaDbError> {
+async fn number(pool: &DatabasePool, sql: &str) -> Result<Option<i64>, NovaDbError> {
     let rows = pool.rows("read service versions", sql, Vec::new()).await?;
     match rows.first() {
         None => Ok(None),
@@ -231,8 +231,8 @@ impl OwnService {
     pub async fn start(
         db: &NovaDb,
         host: &str,
-        release: Release,
-        too_old: TooOld,
+        release: NovaRelease,
+        too_old: OldComputePolicy,
     ) -> Result<Self, NovaDbError> {
         let found = db.min_compute_version().await?;
         // 0 is a cloud whose computes are yet to come.
@@ -242,8 +242,10 @@ impl OwnService {
                 needed: release.oldest_compute,
             };
             match too_old {
-                TooOld::Refuse => return Err(error),
-                TooOld::Warn => tracing::warn!(code = error.code(), %error, "started nevertheless"),
+                OldComputePolicy::Refuse => return Err(error),
+                OldComputePolicy::Warn => {
+                    tracing::warn!(code = error.code(), %error, "started nevertheless")
+                }
             }
         }
         let pool = db.main().clone();
@@ -274,7 +276,7 @@ impl OwnService {
     ///
     /// # Errors
     /// `RecordGone`; those of the database.
-    pub async fn set_release(&self, release: Release) -> Result<(), NovaDbError> {
+    pub async fn set_release(&self, release: NovaRelease) -> Result<(), NovaDbError> {
         let state = find(&self.pool, &self.host).await?;
         let state = state.filter(|state| state.id == self.id);
         let state = state.ok_or_else(|| NovaDbError::RecordGone {
@@ -283,7 +285,7 @@ impl OwnService {
         self.write_version(state.version, release).await
     }
 
-    async fn write_version(&self, from: i64, release: Release) -> Result<(), NovaDbError> {
+    async fn write_version(&self, from: i64, release: NovaRelease) -> Result<(), NovaDbError> {
         let to = release.service_version;
         if from == to {
             return Ok(());
@@ -332,7 +334,7 @@ impl OwnService {
     }
 }
 
-async fn find(pool: &Pool, host: &str) -> Result<Option<OwnState>, NovaDbError> {
+async fn find(pool: &DatabasePool, host: &str) -> Result<Option<OwnState>, NovaDbError> {
     let dialect = pool.dialect();
     let sql = format!(
         "SELECT {}, s.uuid, {}, {}, {} FROM services s \
@@ -349,7 +351,7 @@ async fn find(pool: &Pool, host: &str) -> Result<Option<OwnState>, NovaDbError> 
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let mut columns = Columns::new(row);
+    let mut columns = RowReader::new(row);
     let mut read = || {
         Ok(OwnState {
             id: columns.int()?.unwrap_or_default(),
@@ -364,7 +366,7 @@ async fn find(pool: &Pool, host: &str) -> Result<Option<OwnState>, NovaDbError> 
         .map_err(|error: DbErr| pool.unreadable("services", &error))
 }
 
-async fn insert(pool: &Pool, host: &str, version: i64) -> Result<(), NovaDbError> {
+async fn insert(pool: &DatabasePool, host: &str, version: i64) -> Result<(), NovaDbError> {
     let dialect = pool.dialect();
     let no = match dialect.0 {
         crate::Backend::Postgres => "FALSE",
@@ -389,10 +391,10 @@ async fn insert(pool: &Pool, host: &str, version: i64) -> Result<(), NovaDbError
 
 #[cfg(test)]
 mod tests {
-    use super::{Release, Shown};
+    use super::{NovaRelease, ReleaseEvidence};
 
-    fn shown(newest: Option<i64>, complete: bool) -> Shown {
-        Shown { newest, complete }
+    fn shown(newest: Option<i64>, complete: bool) -> ReleaseEvidence {
+        ReleaseEvidence { newest, complete }
     }
 
     #[test]
@@ -425,7 +427,7 @@ mod tests {
             (34, 74),
             (40, 74),
         ] {
-            let release = Release::of_major(major);
+            let release = NovaRelease::of_major(major);
             assert_eq!(release.service_version, version, "{major}");
             let doubtful = release.doubt().is_some();
             assert_eq!(doubtful, version == 66, "{major}");
@@ -433,7 +435,7 @@ mod tests {
                 assert_eq!(release.major(), major.clamp(26, 34));
             }
         }
-        let words = Release::of_version(80).doubt().unwrap();
+        let words = NovaRelease::of_version(80).doubt().unwrap();
         assert!(words.contains("80") && words.contains("Nova 34"), "{words}");
     }
 
@@ -447,7 +449,7 @@ mod tests {
             (74, 74, 72),
             (80, 80, 72),
         ] {
-            let release = Release::of_version(newest);
+            let release = NovaRelease::of_version(newest);
             assert_eq!(
                 (release.service_version, release.oldest_compute),
                 (version, oldest)

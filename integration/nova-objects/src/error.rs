@@ -1,6 +1,6 @@
 //! What is wrong with what came over the wire.
 
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use std::fmt;
 
 /// A result of this crate.
@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, ObjectError>;
 
 /// What can be wrong. The words never quote a database URL, a transport URL or a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum ObjectProblem {
     /// The value of a field is not what the field takes.
     #[error("{0}")]
     Value(String),
@@ -52,13 +52,13 @@ pub struct ObjectError {
     /// Field names from the outermost on, joined by dots; items of lists as `[2]`.
     pub path: String,
     /// What is wrong there.
-    pub wrong: Wrong,
+    pub wrong: ObjectProblem,
 }
 
 impl ObjectError {
     /// An error at the value that is being read.
     #[must_use]
-    pub fn here(wrong: Wrong) -> Self {
+    pub fn here(wrong: ObjectProblem) -> Self {
         Self {
             path: String::new(),
             wrong,
@@ -68,12 +68,12 @@ impl ObjectError {
     /// A wrong value.
     #[must_use]
     pub fn value(message: impl Into<String>) -> Self {
-        Self::here(Wrong::Value(message.into()))
+        Self::here(ObjectProblem::Value(message.into()))
     }
 
     /// What a reader of `ebbtide-nova` refused.
     #[must_use]
-    pub fn refused(fault: Fault) -> Self {
+    pub fn refused(fault: NovaException) -> Self {
         Self::value(fault.message)
     }
 
@@ -98,26 +98,26 @@ impl ObjectError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.wrong {
-            Wrong::Value(_) => "EB-OBJECT-001",
-            Wrong::Missing => "EB-OBJECT-002",
-            Wrong::Kind { .. } => "EB-OBJECT-003",
-            Wrong::Version { .. } => "EB-OBJECT-004",
-            Wrong::Argument { .. } => "EB-OBJECT-005",
+            ObjectProblem::Value(_) => "EB-OBJECT-001",
+            ObjectProblem::Missing => "EB-OBJECT-002",
+            ObjectProblem::Kind { .. } => "EB-OBJECT-003",
+            ObjectProblem::Version { .. } => "EB-OBJECT-004",
+            ObjectProblem::Argument { .. } => "EB-OBJECT-005",
         }
     }
 
     /// As Nova would raise it: the class that the caller gets in the failure reply.
     #[must_use]
-    pub fn fault(&self) -> Fault {
+    pub fn fault(&self) -> NovaException {
         let class = match self.wrong {
-            Wrong::Value(_) => "ValueError",
-            Wrong::Missing => "KeyError",
-            Wrong::Kind { .. } => "UnsupportedObjectError",
-            Wrong::Version { .. } => "IncompatibleObjectVersion",
-            Wrong::Argument { .. } => "TypeError",
+            ObjectProblem::Value(_) => "ValueError",
+            ObjectProblem::Missing => "KeyError",
+            ObjectProblem::Kind { .. } => "UnsupportedObjectError",
+            ObjectProblem::Version { .. } => "IncompatibleObjectVersion",
+            ObjectProblem::Argument { .. } => "TypeError",
         };
         // As Nova words it: the code is for our own logs.
-        Fault::new(class, self.text())
+        NovaException::new(class, self.text())
     }
 }
 

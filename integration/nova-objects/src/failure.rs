@@ -1,13 +1,13 @@
 //! Failures as oslo.messaging carries them: class, module, message, args, kwargs
 //! (`nova/exception.py`).
 
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use serde_json::{Map, Value as Json, json};
 
 /// An exception for the caller. The conductor raises it again under its own class only if the
 /// module is one that it allows, and `nova.exception` is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
+pub struct ExceptionPayload {
     /// Class name.
     pub class: String,
     /// Module of the class.
@@ -49,7 +49,7 @@ const MODULES: [(&str, &[&str]); 4] = [
     ("json.decoder", &["JSONDecodeError"]),
 ];
 
-impl Failure {
+impl ExceptionPayload {
     /// `NoValidHost`: no host was found, and why, in words that name no other tenant.
     #[must_use]
     pub fn no_valid_host(reason: &str) -> Self {
@@ -89,7 +89,7 @@ impl Failure {
 
     /// What Nova raises for a fault of its filters, weighers, objects.
     #[must_use]
-    pub fn of(fault: &Fault) -> Self {
+    pub fn of(fault: &NovaException) -> Self {
         if fault.class == "NoValidHost" {
             return Self::no_valid_host(&fault.message);
         }

@@ -207,6 +207,7 @@ pub(crate) fn required<T>(
     name: &str,
     read: impl FnOnce(&Value) -> Result<T>,
 ) -> Result<T> {
-    member(args, name, read)?
-        .ok_or_else(|| crate::error::ObjectError::here(crate::error::Wrong::Missing).within(name))
+    member(args, name, read)?.ok_or_else(|| {
+        crate::error::ObjectError::here(crate::error::ObjectProblem::Missing).within(name)
+    })
 }

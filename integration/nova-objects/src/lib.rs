@@ -10,7 +10,7 @@
 //! - [`UpdateInstanceInfo`], [`SyncInstanceInfo`], [`DeleteInstanceInfo`],
 //!   [`read_update_aggregates`] and [`read_delete_aggregate`] are the casts that keep a scheduler
 //!   up to date.
-//! - [`reply`] of [`Selection`]s is the answer, [`Failure`] the other one.
+//! - [`reply`] of [`Selection`]s is the answer, [`ExceptionPayload`] the other one.
 //! - [`nova_conf`] reads nova.conf for the Nova service.
 //! - [`notification`] has the payloads of `scheduler.select_destinations.start` and `.end`.
 //!
@@ -33,8 +33,8 @@ mod selection;
 pub use aggregate::{read_aggregate, read_delete_aggregate, read_update_aggregates};
 pub use context::RpcContext;
 pub use ebbtide_nova::python::Value;
-pub use error::{ObjectError, Result, Wrong};
-pub use failure::Failure;
+pub use error::{ObjectError, ObjectProblem, Result};
+pub use failure::ExceptionPayload;
 pub use instance::{DeleteInstanceInfo, Instance, SyncInstanceInfo, UpdateInstanceInfo};
 pub use request::{
     CellMapping, NetworkRequest, Retry, ScheduleRequest, SelectDestinations, Wire, read_flavor,

@@ -1,7 +1,7 @@
 //! The envelope around every versioned object: `nova_object.name`, `.namespace`, `.version`,
 //! `.data`, `.changes`.
 
-use crate::error::{ObjectError, Result, Wrong};
+use crate::error::{ObjectError, ObjectProblem, Result};
 use crate::read;
 use ebbtide_nova::python::{Dict, Value};
 use serde_json::{Map, Value as Json, json};
@@ -20,7 +20,7 @@ impl<'a> Object<'a> {
     /// Not an object, another object, another major version.
     pub(crate) fn open(value: &'a Value, name: &'static str, major: u32) -> Result<Self> {
         let kind = |found: &str| {
-            Err(ObjectError::here(Wrong::Kind {
+            Err(ObjectError::here(ObjectProblem::Kind {
                 expected: name,
                 found: found.to_owned(),
             }))
@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
             .split_once('.')
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         if parts.is_none_or(|(found, _): (u32, u32)| found != major) {
-            return Err(ObjectError::here(Wrong::Version {
+            return Err(ObjectError::here(ObjectProblem::Version {
                 name,
                 found: version.chars().take(20).collect(),
                 major,
@@ -59,7 +59,7 @@ impl<'a> Object<'a> {
         read: impl FnOnce(&Value) -> Result<T>,
     ) -> Result<T> {
         match self.data.get(name) {
-            None => Err(ObjectError::here(Wrong::Missing).within(name)),
+            None => Err(ObjectError::here(ObjectProblem::Missing).within(name)),
             Some(value) => read(value).map_err(|error| error.within(name)),
         }
     }

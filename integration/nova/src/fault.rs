@@ -6,7 +6,7 @@ use std::fmt;
 /// in Nova catches what a filter or a weigher raises, so the caller gets an RPC error and not
 /// NoValidHost; we answer with the same class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct NovaException {
     /// Class name of the exception, without its module, for example `ValueError` or
     /// `ComputeHostMetricNotFound`.
     pub class: &'static str,
@@ -14,7 +14,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl Fault {
+impl NovaException {
     /// A fault of a class.
     #[must_use]
     pub fn new(class: &'static str, message: impl Into<String>) -> Self {
@@ -25,10 +25,10 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for NovaException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.class, self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for NovaException {}

@@ -1,27 +1,27 @@
 //! How Nova's versioned objects take values in (`oslo_versionedobjects/fields.py`): each field
 //! brings what it is given to its type or raises.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::{Dict, Value, number};
 
 /// ValueError.
-pub fn value_error(message: impl Into<String>) -> Fault {
-    Fault::new("ValueError", message)
+pub fn value_error(message: impl Into<String>) -> NovaException {
+    NovaException::new("ValueError", message)
 }
 
 /// TypeError.
-pub fn type_error(message: impl Into<String>) -> Fault {
-    Fault::new("TypeError", message)
+pub fn type_error(message: impl Into<String>) -> NovaException {
+    NovaException::new("TypeError", message)
 }
 
 /// `object[key]`.
 ///
 /// # Errors
 /// KeyError.
-pub fn key<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a Value, Fault> {
+pub fn key<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a Value, NovaException> {
     object
         .get(name)
-        .ok_or_else(|| Fault::new("KeyError", format!("there is no {name:?}")))
+        .ok_or_else(|| NovaException::new("KeyError", format!("there is no {name:?}")))
 }
 
 /// `object.get(key)` where null and absent are alike.
@@ -33,7 +33,7 @@ pub fn get<'a>(object: &'a Dict<Value>, name: &str) -> Option<&'a Value> {
 ///
 /// # Errors
 /// TypeError, as Python gives for an index or an attribute of something else.
-pub fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
+pub fn dict(value: &Value) -> Result<&Dict<Value>, NovaException> {
     match value {
         Value::Dict(dict) => Ok(dict),
         other => Err(type_error(format!("a {} is no object", other.class()))),
@@ -45,7 +45,7 @@ pub fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
 /// # Errors
 /// ValueError for text that is no number and for NaN, OverflowError for infinities, TypeError for
 /// anything else.
-pub fn wide(value: &Value) -> Result<i128, Fault> {
+pub fn wide(value: &Value) -> Result<i128, NovaException> {
     match value {
         Value::Int(n) => Ok(*n),
         Value::Bool(b) => Ok(i128::from(*b)),
@@ -61,11 +61,14 @@ pub fn wide(value: &Value) -> Result<i128, Fault> {
 ///
 /// # Errors
 /// ValueError for NaN, OverflowError for infinities.
-pub fn truncated(number: f64) -> Result<i128, Fault> {
+pub fn truncated(number: f64) -> Result<i128, NovaException> {
     if number.is_nan() {
         Err(value_error("NaN is no whole number"))
     } else if number.is_infinite() {
-        Err(Fault::new("OverflowError", "infinity is no whole number"))
+        Err(NovaException::new(
+            "OverflowError",
+            "infinity is no whole number",
+        ))
     } else {
         // Beyond 128 bits the cast stops at the limit; no quantity comes near it.
         Ok(number as i128)
@@ -82,7 +85,7 @@ pub fn narrow(number: i128) -> i64 {
 ///
 /// # Errors
 /// See [`wide`]; ValueError for null.
-pub fn integer(value: &Value) -> Result<i64, Fault> {
+pub fn integer(value: &Value) -> Result<i64, NovaException> {
     not_none(value)?;
     wide(value).map(narrow)
 }
@@ -91,7 +94,7 @@ pub fn integer(value: &Value) -> Result<i64, Fault> {
 ///
 /// # Errors
 /// See [`wide`].
-pub fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fault> {
+pub fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, NovaException> {
     nullable(value, integer)
 }
 
@@ -99,7 +102,7 @@ pub fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fault> {
 ///
 /// # Errors
 /// ValueError for null and for text that is no number, TypeError for anything that is none.
-pub fn float(value: &Value) -> Result<f64, Fault> {
+pub fn float(value: &Value) -> Result<f64, NovaException> {
     not_none(value)?;
     match value {
         Value::Int(n) => Ok(*n as f64),
@@ -116,7 +119,7 @@ pub fn float(value: &Value) -> Result<f64, Fault> {
 ///
 /// # Errors
 /// ValueError for everything else.
-pub fn string(value: &Value) -> Result<String, Fault> {
+pub fn string(value: &Value) -> Result<String, NovaException> {
     match value {
         Value::Str(text) => Ok(text.clone()),
         Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.text()),
@@ -128,7 +131,7 @@ pub fn string(value: &Value) -> Result<String, Fault> {
 ///
 /// # Errors
 /// See [`string`].
-pub fn nullable_string(value: Option<&Value>) -> Result<Option<String>, Fault> {
+pub fn nullable_string(value: Option<&Value>) -> Result<Option<String>, NovaException> {
     nullable(value, string)
 }
 
@@ -136,7 +139,7 @@ pub fn nullable_string(value: Option<&Value>) -> Result<Option<String>, Fault> {
 ///
 /// # Errors
 /// ValueError for any other.
-pub fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
+pub fn one_of(value: &Value, known: &[&str]) -> Result<String, NovaException> {
     match value {
         Value::Str(text) if known.contains(&text.as_str()) => Ok(text.clone()),
         other => Err(value_error(format!(
@@ -152,8 +155,8 @@ pub fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
 /// Those of `read`.
 pub fn nullable<T>(
     value: Option<&Value>,
-    read: impl Fn(&Value) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
+    read: impl Fn(&Value) -> Result<T, NovaException>,
+) -> Result<Option<T>, NovaException> {
     match value {
         None | Some(Value::None) => Ok(None),
         Some(value) => read(value).map(Some),
@@ -164,7 +167,10 @@ pub fn nullable<T>(
 ///
 /// # Errors
 /// ValueError if it is no list; those of `read` for its elements.
-pub fn list<T>(value: &Value, read: impl Fn(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+pub fn list<T>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<T, NovaException>,
+) -> Result<Vec<T>, NovaException> {
     match value {
         Value::List(items) => items.iter().map(read).collect(),
         other => Err(value_error(format!("a {} is no list", other.class()))),
@@ -177,8 +183,8 @@ pub fn list<T>(value: &Value, read: impl Fn(&Value) -> Result<T, Fault>) -> Resu
 /// ValueError if it is no dict; those of `read` for its values.
 pub fn map<T, C: FromIterator<(String, T)>>(
     value: &Value,
-    read: impl Fn(&Value) -> Result<T, Fault>,
-) -> Result<C, Fault> {
+    read: impl Fn(&Value) -> Result<T, NovaException>,
+) -> Result<C, NovaException> {
     match value {
         Value::Dict(dict) => dict
             .iter()
@@ -188,7 +194,7 @@ pub fn map<T, C: FromIterator<(String, T)>>(
     }
 }
 
-fn not_none(value: &Value) -> Result<(), Fault> {
+fn not_none(value: &Value) -> Result<(), NovaException> {
     match value {
         Value::None => Err(value_error("null is not allowed here")),
         _ => Ok(()),

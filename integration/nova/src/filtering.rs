@@ -1,6 +1,6 @@
 //! Which hosts pass (`HostManager.get_filtered_hosts`, `nova/filters.py`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::filters::{self, Context, Filter};
 use crate::model::{Destination, HostState, RequestSpec};
 use crate::states::States;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What one filter of the pipeline did. Hosts are places in the list of states.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct FilterPass {
     /// Nova's class name.
     pub filter: &'static str,
     /// Hosts that came in.
@@ -25,23 +25,25 @@ pub struct FilterFault {
     /// The filter that raised; `None` if it happened before the first.
     pub filter: Option<&'static str>,
     /// What.
-    pub fault: Fault,
+    pub fault: NovaException,
 }
 
 /// `request_is_rebuild`.
 ///
 /// # Errors
 /// AttributeError where the request has null for hints.
-pub fn is_rebuild(spec: &RequestSpec) -> Result<bool, Fault> {
+pub fn is_rebuild(spec: &RequestSpec) -> Result<bool, NovaException> {
     Ok(hints(spec)?
         .get("_nova_check_type")
         .is_some_and(|kind| kind == &["rebuild"]))
 }
 
-fn hints(spec: &RequestSpec) -> Result<&std::collections::BTreeMap<String, Vec<String>>, Fault> {
+fn hints(
+    spec: &RequestSpec,
+) -> Result<&std::collections::BTreeMap<String, Vec<String>>, NovaException> {
     spec.scheduler_hints
         .as_ref()
-        .ok_or_else(|| Fault::new("AttributeError", "the scheduler hints are null"))
+        .ok_or_else(|| NovaException::new("AttributeError", "the scheduler hints are null"))
 }
 
 /// One filter on one host (`BaseHostFilter._filter_one`).
@@ -53,7 +55,7 @@ pub fn passes(
     host: &mut HostState,
     spec: &RequestSpec,
     context: &Context<'_>,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     if !filter.narrows(spec) {
         return looks(filter, host, spec, context);
     }
@@ -72,7 +74,7 @@ pub(crate) fn looks(
     host: &HostState,
     spec: &RequestSpec,
     context: &Context<'_>,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     if !filter.on_rebuild() && is_rebuild(spec)? {
         return Ok(true);
     }
@@ -90,20 +92,20 @@ pub fn filter<S: States + ?Sized>(
     spec: &RequestSpec,
     context: &Context<'_>,
     index: usize,
-    trace: &mut Vec<Step>,
+    trace: &mut Vec<FilterPass>,
 ) -> Result<Vec<usize>, FilterFault> {
     let early = |fault| FilterFault {
         filter: None,
         fault,
     };
     match narrow(states, hosts, spec).map_err(early)? {
-        Narrowed::Decided(hosts) => Ok(hosts),
-        Narrowed::Open(hosts) => pipeline(states, hosts, spec, context, index, trace),
+        InitialHosts::Decided(hosts) => Ok(hosts),
+        InitialHosts::Open(hosts) => pipeline(states, hosts, spec, context, index, trace),
     }
 }
 
 /// What is left when the filters begin.
-pub(crate) enum Narrowed {
+pub(crate) enum InitialHosts {
     /// These hosts, without running a filter: the request forces them, or no host is left.
     Decided(Vec<usize>),
     /// The hosts that the filters have to check.
@@ -119,7 +121,7 @@ pub(crate) fn narrow<S: States + ?Sized>(
     states: &S,
     mut hosts: Vec<usize>,
     spec: &RequestSpec,
-) -> Result<Narrowed, Fault> {
+) -> Result<InitialHosts, NovaException> {
     if let Some(destination) = &spec.requested_destination {
         hosts = at_destination(states, hosts, destination)?;
     }
@@ -128,7 +130,7 @@ pub(crate) fn narrow<S: States + ?Sized>(
     let forced_nodes = given(&spec.force_nodes);
     let forced = !forced_hosts.is_empty() || !forced_nodes.is_empty();
     if !forced && ignored.is_empty() {
-        return Ok(Narrowed::Open(hosts));
+        return Ok(InitialHosts::Open(hosts));
     }
     let lower = |names: &[String]| -> BTreeSet<String> {
         names.iter().map(|name| name.to_lowercase()).collect()
@@ -138,7 +140,7 @@ pub(crate) fn narrow<S: States + ?Sized>(
         hosts.retain(|h| !ignored.contains(&states.get(*h).host.to_lowercase()));
         if hosts.is_empty() {
             // Nothing left: Nova does not even look at the hints.
-            return Ok(Narrowed::Decided(hosts));
+            return Ok(InitialHosts::Decided(hosts));
         }
     }
     if !forced_hosts.is_empty() {
@@ -150,9 +152,9 @@ pub(crate) fn narrow<S: States + ?Sized>(
     }
     let checked = hints(spec)?.get("_nova_check_type");
     Ok(if forced && checked.is_none_or(Vec::is_empty) {
-        Narrowed::Decided(hosts)
+        InitialHosts::Decided(hosts)
     } else {
-        Narrowed::Open(hosts)
+        InitialHosts::Open(hosts)
     })
 }
 
@@ -161,12 +163,12 @@ fn at_destination<S: States + ?Sized>(
     states: &S,
     mut hosts: Vec<usize>,
     destination: &Destination,
-) -> Result<Vec<usize>, Fault> {
+) -> Result<Vec<usize>, NovaException> {
     let Some(host) = &destination.host else {
         return Ok(hosts);
     };
     let Some(node) = &destination.node else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "ObjectActionError",
             "the destination names a host and leaves the node out",
         ));
@@ -185,7 +187,7 @@ fn pipeline<S: States + ?Sized>(
     spec: &RequestSpec,
     context: &Context<'_>,
     index: usize,
-    trace: &mut Vec<Step>,
+    trace: &mut Vec<FilterPass>,
 ) -> Result<Vec<usize>, FilterFault> {
     for name in &context.options.enabled_filters {
         let Some(filter) = filters::by_name(name) else {
@@ -213,7 +215,7 @@ fn pipeline<S: States + ?Sized>(
                 removed.push(host);
             }
         }
-        trace.push(Step {
+        trace.push(FilterPass {
             filter: filter.name(),
             start: hosts.len(),
             end: kept.len(),

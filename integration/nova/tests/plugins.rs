@@ -4,7 +4,7 @@
 
 use ebbtide_nova::hosts::new_state;
 use ebbtide_nova::model::{Aggregate, Flavor, HostState, Options, RequestSpec};
-use ebbtide_nova::table::Cloud;
+use ebbtide_nova::table::CloudTable;
 use ebbtide_nova::weighing::{Plugins, weigh};
 use ebbtide_weigher_api::{
     Column, Fact, FactColumn, HostBatch, RequestView, Weigher, WeigherError,
@@ -162,10 +162,10 @@ fn weighers_that_are_taken_into_use_later_count_as_those_from_the_start() {
     };
     let mut plain = Options::default();
     plain.enabled_filters.clear();
-    let mut cloud = Cloud::new(hosts(), plain.clone(), 0);
+    let mut cloud = CloudTable::new(hosts(), plain.clone(), 0);
     for sign in [1.0, -1.0, 1.0] {
         cloud.set_plugins(with(sign));
-        let from_the_start = Cloud::new(hosts(), plain.clone().with_plugins(with(sign)), 0);
+        let from_the_start = CloudTable::new(hosts(), plain.clone().with_plugins(with(sign)), 0);
         let decided = cloud.decide(&spec("m1"), 2).unwrap();
         assert_eq!(decided, from_the_start.decide(&spec("m1"), 2).unwrap());
         assert_eq!(decided, cloud.reference(&spec("m1"), 2).unwrap());

@@ -13,7 +13,7 @@ use ebbtide_nova::model::{
     PciPool, RequestSpec, Service,
 };
 use ebbtide_nova::python::json;
-use ebbtide_nova::table::{Cloud, DecideFault, Decision};
+use ebbtide_nova::table::{CloudTable, DecideFault, Decision};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use std::collections::BTreeMap;
@@ -364,7 +364,7 @@ proptest! {
             })
             .collect();
         let states: Vec<HostState> = hosts.iter().enumerate().map(|(at, h)| state(at, h, &all)).collect();
-        let mut cloud = Cloud::new(states, options, NOW);
+        let mut cloud = CloudTable::new(states, options, NOW);
         // One cloud answers several requests: none leaves anything behind.
         for spec in &requests {
             let reference = bits(cloud.reference(spec, top));

@@ -11,8 +11,8 @@
 use ebbtide_openstack::compute::ServerFilter;
 use ebbtide_openstack::placement::{Generation, Placement};
 use ebbtide_openstack::{
-    AdapterOptions, AuthOptions, Compute, NewClaim, OpenStackError, Resources, Session,
-    SessionOptions, Victim, new_request_id,
+    AdapterOptions, AuthOptions, Compute, NewClaim, OpenStackError, ReleasedConsumer, Resources,
+    Session, SessionOptions, new_request_id,
 };
 use ebbtide_runtime::{clock, ids};
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ async fn ask_placement(placement: &Placement) -> Outcome {
     println!("a second claim for a consumer: {again:?}");
     told("put_allocations", placement.put_allocations(&third)).await?;
     let held = told("allocations", placement.allocations(first.consumer)).await?;
-    let victim = |consumer, generation| Victim {
+    let victim = |consumer, generation| ReleasedConsumer {
         consumer,
         generation,
         project_id: project_id.clone(),

@@ -1,9 +1,9 @@
 //! One service over a session: endpoint, microversion, renewal of a refused token, and trying a
 //! failed connection again.
 
-use crate::error::{Effect, OpenStackError};
+use crate::error::{OpenStackError, RequestEffect};
 use crate::options::AdapterOptions;
-use crate::session::{Answer, Call, Session};
+use crate::session::{ServiceCall, ServiceResponse, Session};
 use crate::version::Microversion;
 use ebbtide_runtime::ids;
 use reqwest::Method;
@@ -27,14 +27,14 @@ pub struct Adapter {
 
 /// What to ask, before the service's address and the token are known.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct AdapterRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) microversion: Option<Microversion>,
     pub(crate) body: Option<&'a Value>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> AdapterRequest<'a> {
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -93,9 +93,9 @@ impl Adapter {
     /// Asks, and takes every status below 500 as an answer, but 401.
     pub(crate) async fn exchange<'s>(
         &'s self,
-        ask: &Ask<'s>,
-    ) -> Result<(Answer, Call<'s>), OpenStackError> {
-        let mut call = Call::new(self.service(), ask.method.clone(), ask.path.clone());
+        ask: &AdapterRequest<'s>,
+    ) -> Result<(ServiceResponse, ServiceCall<'s>), OpenStackError> {
+        let mut call = ServiceCall::new(self.service(), ask.method.clone(), ask.path.clone());
         call.timeout = self.options.timeout.unwrap_or(DEFAULT_TIMEOUT);
         call.body = ask.body;
         if let Some(version) = ask.microversion {
@@ -123,8 +123,8 @@ impl Adapter {
     /// Asks, and takes every status that is no success for an error.
     pub(crate) async fn call<'s>(
         &'s self,
-        ask: &Ask<'s>,
-    ) -> Result<(Answer, Call<'s>), OpenStackError> {
+        ask: &AdapterRequest<'s>,
+    ) -> Result<(ServiceResponse, ServiceCall<'s>), OpenStackError> {
         let (answer, call) = self.exchange(ask).await?;
         if answer.is_success() {
             Ok((answer, call))
@@ -136,9 +136,9 @@ impl Adapter {
     /// Asks without a token: version discovery.
     pub(crate) async fn discover<'s>(
         &'s self,
-        ask: &Ask<'s>,
-    ) -> Result<(Answer, Call<'s>), OpenStackError> {
-        let mut call = Call::new(self.service(), ask.method.clone(), ask.path.clone());
+        ask: &AdapterRequest<'s>,
+    ) -> Result<(ServiceResponse, ServiceCall<'s>), OpenStackError> {
+        let mut call = ServiceCall::new(self.service(), ask.method.clone(), ask.path.clone());
         call.timeout = self.options.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let url = format!(
             "{}{}",
@@ -155,7 +155,7 @@ impl Adapter {
 
     /// With a token; a second time with a new one if the service does not know the first one (any
     /// more).
-    async fn authorized(&self, call: &Call<'_>) -> Result<Answer, OpenStackError> {
+    async fn authorized(&self, call: &ServiceCall<'_>) -> Result<ServiceResponse, OpenStackError> {
         let mut renewed = false;
         loop {
             let token = self.session.token().await?;
@@ -180,9 +180,9 @@ impl Adapter {
     async fn patiently(
         &self,
         url: &str,
-        call: &Call<'_>,
+        call: &ServiceCall<'_>,
         token: Option<&crate::keystone::Token>,
-    ) -> Result<Answer, OpenStackError> {
+    ) -> Result<ServiceResponse, OpenStackError> {
         let mut delay = self.options.connect_retry_delay.unwrap_or(FIRST_DELAY);
         let mut left = self.options.connect_retries;
         loop {
@@ -190,7 +190,7 @@ impl Adapter {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let harmless = call.method == Method::GET || error.effect() == Effect::None;
+            let harmless = call.method == Method::GET || error.effect() == RequestEffect::None;
             if left == 0 || !harmless || !matches!(error, OpenStackError::Unavailable { .. }) {
                 return Err(error);
             }

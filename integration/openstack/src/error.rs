@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Whether something that failed may have happened nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum RequestEffect {
     /// The service has not seen the request.
     None,
     /// The request may have arrived and the answer got lost. Read before you decide.
@@ -111,7 +111,7 @@ pub enum OpenStackError {
     /// The service cannot be reached, does not answer in time, or fails.
     #[error(
         "{service} is not available for {what}: {problem}{}; look at the service, then at the network between",
-        if matches!(effect, Effect::Unknown) { " (it may have been done nevertheless)" } else { "" }
+        if matches!(effect, RequestEffect::Unknown) { " (it may have been done nevertheless)" } else { "" }
     )]
     Unavailable {
         /// Which service.
@@ -121,7 +121,7 @@ pub enum OpenStackError {
         /// What happened.
         problem: String,
         /// Whether it may have been done.
-        effect: Effect,
+        effect: RequestEffect,
     },
     /// An answer that cannot be understood. What was asked for may have been done.
     #[error(
@@ -197,11 +197,11 @@ impl OpenStackError {
     /// Whether what was asked for may have been done although it failed: the caller has to read
     /// before it decides.
     #[must_use]
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> RequestEffect {
         match self {
             Self::Unavailable { effect, .. } => *effect,
-            Self::BadAnswer { .. } => Effect::Unknown,
-            _ => Effect::None,
+            Self::BadAnswer { .. } => RequestEffect::Unknown,
+            _ => RequestEffect::None,
         }
     }
 

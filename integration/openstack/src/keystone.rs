@@ -4,7 +4,7 @@ mod catalog;
 
 pub(crate) use catalog::Catalog;
 
-use crate::options::{ApplicationCredential, AuthMethod, Named, Scope};
+use crate::options::{ApplicationCredential, AuthMethod, IdOrName, TokenScope};
 use crate::secret::Secret;
 use ebbtide_runtime::clock;
 use serde::Deserialize;
@@ -142,10 +142,10 @@ pub(crate) fn request_body(method: &AuthMethod) -> Option<Value> {
             let mut auth =
                 json!({"identity": {"methods": ["password"], "password": {"user": user}}});
             match scope {
-                Scope::Unscoped => {}
-                Scope::Project(project) => auth["scope"] = json!({"project": named(project)}),
-                Scope::Domain(of) => auth["scope"] = json!({"domain": domain(of)}),
-                Scope::System => auth["scope"] = json!({"system": {"all": true}}),
+                TokenScope::Unscoped => {}
+                TokenScope::Project(project) => auth["scope"] = json!({"project": named(project)}),
+                TokenScope::Domain(of) => auth["scope"] = json!({"domain": domain(of)}),
+                TokenScope::System => auth["scope"] = json!({"system": {"all": true}}),
             }
             Some(json!({"auth": auth}))
         }
@@ -164,10 +164,10 @@ pub(crate) fn request_body(method: &AuthMethod) -> Option<Value> {
     }
 }
 
-fn named(named: &Named) -> Value {
+fn named(named: &IdOrName) -> Value {
     match named {
-        Named::Id(id) => json!({"id": id}),
-        Named::Name { name, domain: of } => json!({"name": name, "domain": domain(of)}),
+        IdOrName::Id(id) => json!({"id": id}),
+        IdOrName::Name { name, domain: of } => json!({"name": name, "domain": domain(of)}),
     }
 }
 

@@ -20,11 +20,11 @@
 //!
 //! - **What a failure means.** [`OpenStackError`] tells a conflict from a refusal from a service
 //!   that is away, and says of the last whether what was asked may have happened
-//!   ([`Effect::Unknown`]): then the caller has to read before it decides.
+//!   ([`RequestEffect::Unknown`]): then the caller has to read before it decides.
 //! - **Secrets stay inside.** Passwords and tokens are in [`Secret`], whose `Debug` says nothing;
 //!   answers of Keystone are never repeated in an error.
 //! - **No phantom consumers.** A write without allocations and without a generation makes Placement
-//!   create a consumer that cannot be removed. [`Victim`] always has a generation, [`Resources`] is
+//!   create a consumer that cannot be removed. [`ReleasedConsumer`] always has a generation, [`Resources`] is
 //!   never empty, and nothing else can be written.
 
 mod adapter;
@@ -42,12 +42,12 @@ mod version;
 pub use adapter::Adapter;
 pub use compute::Compute;
 pub use ebbtide_runtime::ids::new_request_id;
-pub use error::{ConflictCode, Effect, OpenStackError};
+pub use error::{ConflictCode, OpenStackError, RequestEffect};
 pub use options::{
-    AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, Named, Scope, SessionOptions,
-    TlsOptions,
+    AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, IdOrName, SessionOptions,
+    TlsOptions, TokenScope,
 };
-pub use placement::{Claimed, NewClaim, Placement, Resources, Victim};
+pub use placement::{AllocationResult, NewClaim, Placement, ReleasedConsumer, Resources};
 pub use secret::Secret;
 pub use session::Session;
 pub use version::{Microversion, VersionRange};

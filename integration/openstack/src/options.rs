@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A user, project or application credential by its id, or by its name within a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum IdOrName {
     /// By id.
     Id(String),
     /// By name, and the domain by id or name.
@@ -23,12 +23,12 @@ pub enum Named {
 
 /// What the token shall be good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum TokenScope {
     /// What Keystone decides (the default project of the user; always so with application
     /// credentials).
     Unscoped,
     /// A project.
-    Project(Named),
+    Project(IdOrName),
     /// A domain: `Ok` an id, `Err` a name.
     Domain(Result<String, String>),
     /// The whole system.
@@ -41,11 +41,11 @@ pub enum AuthMethod {
     /// `password`, `v3password`.
     Password {
         /// The user.
-        user: Named,
+        user: IdOrName,
         /// Its password.
         password: Secret,
         /// What for.
-        scope: Scope,
+        scope: TokenScope,
     },
     /// `v3applicationcredential`.
     ApplicationCredential {
@@ -73,7 +73,7 @@ pub enum ApplicationCredential {
         /// Its name.
         name: String,
         /// Whose.
-        user: Named,
+        user: IdOrName,
     },
 }
 

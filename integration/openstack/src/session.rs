@@ -3,9 +3,9 @@
 
 mod exchange;
 
-pub(crate) use exchange::{Answer, Call};
+pub(crate) use exchange::{ServiceCall, ServiceResponse};
 
-use crate::error::{Effect, OpenStackError};
+use crate::error::{OpenStackError, RequestEffect};
 use crate::keystone::{self, Token};
 use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions, TlsOptions};
 use crate::tls;
@@ -215,7 +215,7 @@ impl Session {
     async fn get_token(&self, body: &serde_json::Value) -> Result<Token, OpenStackError> {
         let auth_url = self.inner.auth.auth_url.as_deref().unwrap_or_default();
         let url = keystone::tokens_url(auth_url);
-        let mut call = Call::new("keystone", reqwest::Method::POST, "/v3/auth/tokens");
+        let mut call = ServiceCall::new("keystone", reqwest::Method::POST, "/v3/auth/tokens");
         call.body = Some(body);
         call.timeout = self.inner.auth.timeout.unwrap_or(KEYSTONE_TIMEOUT);
         let answer = self.exchange(&url, &call, None).await?;
@@ -250,7 +250,7 @@ impl Session {
                     service,
                     what,
                     problem,
-                    effect: Effect::None,
+                    effect: RequestEffect::None,
                 },
                 other => other,
             }),

@@ -1,7 +1,7 @@
 //! What a request travels over instead of HTTP: a service in the same process, for tests and
 //! simulations.
 
-use crate::error::Effect;
+use crate::error::RequestEffect;
 use serde_json::Value;
 use std::fmt::Debug;
 use std::future::Future;
@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 /// One request, as a [`Transport`] gets it.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent<'a> {
+pub struct TransportRequest<'a> {
     /// The service type: `placement`, `compute`, `keystone`.
     pub service: &'a str,
     /// The HTTP method.
@@ -24,7 +24,7 @@ pub struct Sent<'a> {
 
 /// What the service answers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Received {
+pub struct TransportResponse {
     /// The HTTP status.
     pub status: u16,
     /// Names in lower case, and values.
@@ -35,19 +35,20 @@ pub struct Received {
 
 /// No answer came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Silence {
+pub struct NoResponse {
     /// What happened, for the error's text.
     pub problem: String,
     /// Whether the service may have done what it was asked for.
-    pub effect: Effect,
+    pub effect: RequestEffect,
 }
 
 /// What a transport returns: the answer of one request, later.
-pub type Exchange<'a> = Pin<Box<dyn Future<Output = Result<Received, Silence>> + Send + 'a>>;
+pub type ExchangeFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<TransportResponse, NoResponse>> + Send + 'a>>;
 
 /// Carries requests to services. Everything above it (errors, retries, microversions, what a lost
 /// answer means) is the same as over HTTP.
 pub trait Transport: Send + Sync + Debug {
     /// Carries one request, once.
-    fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a>;
+    fn exchange<'a>(&'a self, request: TransportRequest<'a>) -> ExchangeFuture<'a>;
 }

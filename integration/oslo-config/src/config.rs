@@ -1,9 +1,9 @@
 //! Files, directories and the environment, read together (`ConfigOpts`).
 
-use crate::error::{ConfigError, Place, Result};
-use crate::option::{Kind, Opt};
+use crate::error::{ConfigError, Result, ValueLocation};
+use crate::option::{Opt, OptionType};
 use crate::parse;
-use crate::template::{self, Part};
+use crate::template::{self, TemplatePart};
 use crate::value::{self, Value};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,7 +37,7 @@ pub struct Config {
 
 /// A value that a file has, as it stands there.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct FileValue {
     /// Its group.
     pub group: String,
     /// Its name.
@@ -45,10 +45,10 @@ pub struct Given {
     /// Its text, variables not replaced. It may be secret.
     pub text: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: ValueLocation,
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for FileValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: [{}] {}", self.place, self.group, self.name)
     }
@@ -129,13 +129,13 @@ impl Config {
 
     /// Everything that the files say, by group and name, each with all its values in their order.
     #[must_use]
-    pub fn given(&self) -> Vec<Given> {
+    pub fn given(&self) -> Vec<FileValue> {
         let mut all = Vec::new();
         for parsed in &self.parsed {
             let mut values: Vec<_> = parsed.values.iter().collect();
             values.sort();
             for ((group, name), texts) in values {
-                all.extend(texts.iter().map(|(text, line)| Given {
+                all.extend(texts.iter().map(|(text, line)| FileValue {
                     group: group.clone(),
                     name: name.clone(),
                     text: text.clone(),
@@ -238,7 +238,7 @@ impl Config {
     ///
     /// # Errors
     /// A variable that stands for nothing.
-    pub fn texts(&self, option: &Opt) -> Result<Vec<(String, Place)>> {
+    pub fn texts(&self, option: &Opt) -> Result<Vec<(String, ValueLocation)>> {
         let mut texts = self.found(option);
         for (text, place) in &mut texts {
             let reading = Reading::of(option.group, option.name, place.clone());
@@ -247,13 +247,13 @@ impl Config {
         Ok(texts)
     }
 
-    fn found(&self, option: &Opt) -> Vec<(String, Place)> {
+    fn found(&self, option: &Opt) -> Vec<(String, ValueLocation)> {
         self.ask(option.group, option.name);
         let names: Vec<(&str, &str)> = std::iter::once((option.group, option.name))
             .chain(option.deprecated.iter().copied())
             .collect();
         match option.kind {
-            Kind::Many(_) => self.all(&names),
+            OptionType::Many(_) => self.all(&names),
             _ => self.last(&names).into_iter().collect(),
         }
     }
@@ -304,7 +304,10 @@ impl Config {
     fn value_at(&self, option: &Opt, outer: Option<&Reading<'_>>) -> Result<Option<Value>> {
         let mut found = self.found(option);
         if found.is_empty() {
-            found.extend(self.default_of(option).map(|text| (text, Place::Default)));
+            found.extend(
+                self.default_of(option)
+                    .map(|text| (text, ValueLocation::Default)),
+            );
         }
         let mut values = Vec::new();
         for (text, place) in found {
@@ -327,15 +330,15 @@ impl Config {
             })?);
         }
         Ok(match option.kind {
-            Kind::Many(_) if !values.is_empty() => Some(Value::List(values)),
+            OptionType::Many(_) if !values.is_empty() => Some(Value::List(values)),
             _ => values.pop(),
         })
     }
 
     /// The last value under any of the names; within a file the names stand in order.
-    fn last(&self, names: &[(&str, &str)]) -> Option<(String, Place)> {
+    fn last(&self, names: &[(&str, &str)]) -> Option<(String, ValueLocation)> {
         if let Some((name, text)) = self.variable(names) {
-            return Some((text, Place::Variable(name)));
+            return Some((text, ValueLocation::Variable(name)));
         }
         self.parsed.iter().rev().find_map(|parsed| {
             names.iter().find_map(|(group, name)| {
@@ -349,9 +352,9 @@ impl Config {
     }
 
     /// All values under any of the names, oldest first.
-    fn all(&self, names: &[(&str, &str)]) -> Vec<(String, Place)> {
+    fn all(&self, names: &[(&str, &str)]) -> Vec<(String, ValueLocation)> {
         if let Some((name, text)) = self.variable(names) {
-            return vec![(text, Place::Variable(name))];
+            return vec![(text, ValueLocation::Variable(name))];
         }
         let mut found = Vec::new();
         for parsed in &self.parsed {
@@ -385,9 +388,9 @@ impl Config {
         let mut out = String::with_capacity(text.len());
         for part in template::parts(text) {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Dollar => out.push('$'),
-                Part::Variable(name) => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Dollar => out.push('$'),
+                TemplatePart::Variable(name) => {
                     let value = self.variable_value(name, reading)?;
                     let spent = reading.spend(1 + value.len());
                     spent.map_err(|why| reading.wrong(name, why))?;
@@ -436,14 +439,14 @@ impl Config {
 struct Reading<'a> {
     group: &'a str,
     name: &'a str,
-    place: Place,
+    place: ValueLocation,
     depth: usize,
     /// What is left of [`EXPANSION`], shared with whatever it stands for.
     left: Rc<Cell<usize>>,
 }
 
 impl<'a> Reading<'a> {
-    fn of(group: &'a str, name: &'a str, place: Place) -> Self {
+    fn of(group: &'a str, name: &'a str, place: ValueLocation) -> Self {
         Self {
             group,
             name,
@@ -454,7 +457,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A value that this one stands for.
-    fn below<'b>(&self, group: &'b str, name: &'b str, place: Place) -> Reading<'b> {
+    fn below<'b>(&self, group: &'b str, name: &'b str, place: ValueLocation) -> Reading<'b> {
         Reading {
             group,
             name,
@@ -483,8 +486,8 @@ impl<'a> Reading<'a> {
 }
 
 impl Parsed {
-    fn place(&self, line: usize) -> Place {
-        Place::Line {
+    fn place(&self, line: usize) -> ValueLocation {
+        ValueLocation::Line {
             file: self.path.clone(),
             line,
         }

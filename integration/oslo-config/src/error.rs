@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, ConfigError>;
 
 /// Where a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ValueLocation {
     /// A line of a file.
     Line {
         /// The file.
@@ -22,7 +22,7 @@ pub enum Place {
     Default,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ValueLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { file, line } => write!(f, "{}:{line}", file.display()),
@@ -60,7 +60,7 @@ pub enum ConfigError {
     #[error("EB-CONF-004: {place}: [{group}] {name} = {shown}: {allowed}")]
     Value {
         /// Where it stands.
-        place: Box<Place>,
+        place: Box<ValueLocation>,
         /// Group of the option.
         group: String,
         /// Name of the option.
@@ -74,7 +74,7 @@ pub enum ConfigError {
     #[error("EB-CONF-005: {place}: [{group}] {name}: ${variable}: {why}")]
     Variable {
         /// Where it stands.
-        place: Box<Place>,
+        place: Box<ValueLocation>,
         /// Group of the option.
         group: String,
         /// Name of the option.

@@ -34,8 +34,8 @@ mod template;
 mod typed;
 mod value;
 
-pub use config::{Config, Given};
-pub use error::{ConfigError, Place, Result};
-pub use option::{Kind, Opt, Scalar};
+pub use config::{Config, FileValue};
+pub use error::{ConfigError, Result, ValueLocation};
+pub use option::{Opt, OptionType, Scalar};
 pub use search::default_paths;
 pub use value::Value;

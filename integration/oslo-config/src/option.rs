@@ -33,7 +33,7 @@ pub enum Scalar {
 
 /// The type of an option.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum OptionType {
     /// One value; of several the last one counts.
     One(Scalar),
     /// Values with commas between them.
@@ -62,7 +62,7 @@ pub struct Opt {
     /// Name as in the file.
     pub name: &'static str,
     /// Type.
-    pub kind: Kind,
+    pub kind: OptionType,
     /// Default, written as in a file.
     pub default: Option<&'static str>,
     /// Older groups and names of it, best first.
@@ -78,7 +78,7 @@ const TEXT: Scalar = Scalar::Text {
 };
 
 impl Opt {
-    const fn new(group: &'static str, name: &'static str, kind: Kind) -> Self {
+    const fn new(group: &'static str, name: &'static str, kind: OptionType) -> Self {
         Self {
             group,
             name,
@@ -92,13 +92,13 @@ impl Opt {
     /// Text.
     #[must_use]
     pub const fn text(group: &'static str, name: &'static str) -> Self {
-        Self::new(group, name, Kind::One(TEXT))
+        Self::new(group, name, OptionType::One(TEXT))
     }
 
     /// True or false.
     #[must_use]
     pub const fn bool(group: &'static str, name: &'static str) -> Self {
-        Self::new(group, name, Kind::One(Scalar::Bool))
+        Self::new(group, name, OptionType::One(Scalar::Bool))
     }
 
     /// A whole number.
@@ -108,7 +108,7 @@ impl Opt {
             min: None,
             max: None,
         };
-        Self::new(group, name, Kind::One(kind))
+        Self::new(group, name, OptionType::One(kind))
     }
 
     /// A number.
@@ -118,13 +118,13 @@ impl Opt {
             min: None,
             max: None,
         };
-        Self::new(group, name, Kind::One(kind))
+        Self::new(group, name, OptionType::One(kind))
     }
 
     /// A list of text.
     #[must_use]
     pub const fn list(group: &'static str, name: &'static str) -> Self {
-        let kind = Kind::List {
+        let kind = OptionType::List {
             item: TEXT,
             bounds: false,
         };
@@ -134,7 +134,7 @@ impl Opt {
     /// A dictionary of text.
     #[must_use]
     pub const fn dict(group: &'static str, name: &'static str) -> Self {
-        let kind = Kind::Dict {
+        let kind = OptionType::Dict {
             value: TEXT,
             bounds: false,
         };
@@ -144,12 +144,12 @@ impl Opt {
     /// Text that may come several times.
     #[must_use]
     pub const fn many(group: &'static str, name: &'static str) -> Self {
-        Self::new(group, name, Kind::Many(TEXT))
+        Self::new(group, name, OptionType::Many(TEXT))
     }
 
     /// With a type of its own.
     #[must_use]
-    pub const fn kind(mut self, kind: Kind) -> Self {
+    pub const fn kind(mut self, kind: OptionType) -> Self {
         self.kind = kind;
         self
     }
@@ -178,7 +178,7 @@ impl Opt {
     /// Text out of a few words only.
     #[must_use]
     pub const fn choices(mut self, choices: &'static [&'static str]) -> Self {
-        self.kind = Kind::One(Scalar::Text {
+        self.kind = OptionType::One(Scalar::Text {
             choices,
             ignore_case: false,
             quotes: false,
@@ -189,7 +189,7 @@ impl Opt {
     /// A whole number not below this one.
     #[must_use]
     pub const fn at_least(mut self, min: i64) -> Self {
-        self.kind = Kind::One(Scalar::Int {
+        self.kind = OptionType::One(Scalar::Int {
             min: Some(min),
             max: None,
         });
@@ -199,7 +199,7 @@ impl Opt {
     /// A whole number between these, both included.
     #[must_use]
     pub const fn between(mut self, min: i64, max: i64) -> Self {
-        self.kind = Kind::One(Scalar::Int {
+        self.kind = OptionType::One(Scalar::Int {
             min: Some(min),
             max: Some(max),
         });

@@ -25,7 +25,7 @@ pub(crate) struct Assignment {
 }
 
 /// Number of a line, and what is wrong with it.
-pub(crate) type Wrong = (usize, &'static str);
+pub(crate) type ParseProblem = (usize, &'static str);
 
 /// What Python's `str.strip` takes for white space: Unicode's, and four separators.
 pub(crate) fn is_space(char: char) -> bool {
@@ -33,7 +33,7 @@ pub(crate) fn is_space(char: char) -> bool {
 }
 
 /// Reads a file's text.
-pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, Wrong> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, ParseProblem> {
     let mut read = Vec::new();
     let mut section: Option<String> = None;
     let mut open: Option<Assignment> = None;

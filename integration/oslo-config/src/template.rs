@@ -3,7 +3,7 @@
 
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub(crate) enum TemplatePart<'a> {
     /// Text as it stands.
     Text(&'a str),
     /// A dollar sign.
@@ -26,35 +26,35 @@ fn name_length(text: &str) -> usize {
 
 /// Takes a value apart. A dollar sign that begins nothing stays what it is; `\$` is as good as
 /// `$$`.
-pub(crate) fn parts(value: &str) -> Vec<Part<'_>> {
+pub(crate) fn parts(value: &str) -> Vec<TemplatePart<'_>> {
     let mut parts = Vec::new();
     let mut rest = value;
     while let Some(at) = rest.find('$') {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         if let Some(before) = before.strip_suffix('\\') {
             // `\$` becomes `$$` first of all, and then what follows is looked at.
-            parts.extend([Part::Text(before), Part::Dollar]);
+            parts.extend([TemplatePart::Text(before), TemplatePart::Dollar]);
             rest = after;
             continue;
         }
-        parts.push(Part::Text(before));
+        parts.push(TemplatePart::Text(before));
         if let Some(after) = after.strip_prefix('$') {
-            parts.push(Part::Dollar);
+            parts.push(TemplatePart::Dollar);
             rest = after;
         } else if let Some((name, after)) = braced(after) {
-            parts.push(Part::Variable(name));
+            parts.push(TemplatePart::Variable(name));
             rest = after;
         } else {
             let length = name_length(after);
             parts.push(if length == 0 {
-                Part::Dollar
+                TemplatePart::Dollar
             } else {
-                Part::Variable(&after[..length])
+                TemplatePart::Variable(&after[..length])
             });
             rest = &after[length..];
         }
     }
-    parts.push(Part::Text(rest));
+    parts.push(TemplatePart::Text(rest));
     parts
 }
 
@@ -75,9 +75,9 @@ mod tests {
             parts(value)
                 .iter()
                 .map(|part| match part {
-                    Part::Text(text) => (*text).to_owned(),
-                    Part::Dollar => "$".to_owned(),
-                    Part::Variable(name) => format!("<{name}>"),
+                    TemplatePart::Text(text) => (*text).to_owned(),
+                    TemplatePart::Dollar => "$".to_owned(),
+                    TemplatePart::Variable(name) => format!("<{name}>"),
                 })
                 .collect()
         };

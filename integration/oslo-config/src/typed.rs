@@ -1,7 +1,7 @@
 //! Readers by type.
 
 use crate::config::Config;
-use crate::error::{ConfigError, Place, Result};
+use crate::error::{ConfigError, Result, ValueLocation};
 use crate::option::Opt;
 use crate::value::Value;
 
@@ -94,7 +94,7 @@ impl Config {
             return Ok(None);
         };
         take(value).ok_or_else(|| ConfigError::Value {
-            place: Box::new(Place::Default),
+            place: Box::new(ValueLocation::Default),
             group: option.group.to_owned(),
             name: option.name.to_owned(),
             shown: "***".to_owned(),

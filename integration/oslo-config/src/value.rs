@@ -1,6 +1,6 @@
 //! Values, and how they are read from text (`oslo_config/types.py`).
 
-use crate::option::{Kind, Scalar};
+use crate::option::{OptionType, Scalar};
 use crate::parse::is_space;
 use std::fmt;
 
@@ -78,15 +78,15 @@ fn repr(text: &str) -> String {
 }
 
 /// Reads a value; the error says what is allowed.
-pub(crate) fn read(kind: Kind, text: &str) -> Result<Value, String> {
+pub(crate) fn read(kind: OptionType, text: &str) -> Result<Value, String> {
     match kind {
-        Kind::One(scalar) | Kind::Many(scalar) => read_scalar(scalar, text),
-        Kind::List { item, bounds } => {
+        OptionType::One(scalar) | OptionType::Many(scalar) => read_scalar(scalar, text),
+        OptionType::List { item, bounds } => {
             let inner = text.trim_matches(is_space).trim_end_matches(',');
             let inner = within(inner, bounds, '[', ']')?;
             joined(inner, |part| read_scalar(item, part.trim_matches(is_space))).map(Value::List)
         }
-        Kind::Dict { value, bounds } => {
+        OptionType::Dict { value, bounds } => {
             let inner = within(text.trim_matches(is_space), bounds, '{', '}')?;
             let mut read: Vec<(String, Value)> = Vec::new();
             let pairs = joined(inner, |part| {

@@ -6,7 +6,7 @@
     reason = "clippy sees helpers beside the tests as no tests"
 )]
 
-use oslo_config::{Config, Kind, Opt, Scalar, Value};
+use oslo_config::{Config, Opt, OptionType, Scalar, Value};
 use serde_json::Value as Json;
 
 const TEXT: Scalar = Scalar::Text {
@@ -15,28 +15,28 @@ const TEXT: Scalar = Scalar::Text {
     quotes: false,
 };
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> OptionType {
     let text = |choices, ignore_case, quotes| Scalar::Text {
         choices,
         ignore_case,
         quotes,
     };
     let int = |min, max| Scalar::Int { min, max };
-    let list = |item, bounds| Kind::List { item, bounds };
-    let dict = |value, bounds| Kind::Dict { value, bounds };
+    let list = |item, bounds| OptionType::List { item, bounds };
+    let dict = |value, bounds| OptionType::Dict { value, bounds };
     match name {
-        "text" => Kind::One(TEXT),
-        "choice" => Kind::One(text(&["a", "B"], false, false)),
-        "choice_any_case" => Kind::One(text(&["a", "B"], true, false)),
-        "quotes" => Kind::One(text(&[], false, true)),
-        "bool" => Kind::One(Scalar::Bool),
-        "int" => Kind::One(int(None, None)),
-        "int_1_10" => Kind::One(int(Some(1), Some(10))),
-        "float" => Kind::One(Scalar::Float {
+        "text" => OptionType::One(TEXT),
+        "choice" => OptionType::One(text(&["a", "B"], false, false)),
+        "choice_any_case" => OptionType::One(text(&["a", "B"], true, false)),
+        "quotes" => OptionType::One(text(&[], false, true)),
+        "bool" => OptionType::One(Scalar::Bool),
+        "int" => OptionType::One(int(None, None)),
+        "int_1_10" => OptionType::One(int(Some(1), Some(10))),
+        "float" => OptionType::One(Scalar::Float {
             min: None,
             max: None,
         }),
-        "float_0_1" => Kind::One(Scalar::Float {
+        "float_0_1" => OptionType::One(Scalar::Float {
             min: Some(0.0),
             max: Some(1.0),
         }),
@@ -47,7 +47,7 @@ fn kind(name: &str) -> Kind {
         "dict" => dict(TEXT, false),
         "dict_int" => dict(int(None, None), false),
         "dict_bounds" => dict(TEXT, true),
-        "many" => Kind::Many(TEXT),
+        "many" => OptionType::Many(TEXT),
         other => panic!("no kind {other}"),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Dispatcher {
 }
 
 /// An endpoint, and the version in which it is to be called.
-pub(crate) struct Found<'a> {
+pub(crate) struct DispatchTarget<'a> {
     pub(crate) endpoint: &'a Arc<dyn Endpoint>,
     pub(crate) version: RpcVersion,
 }
@@ -38,7 +38,7 @@ impl Dispatcher {
         namespace: Option<&str>,
         version: Option<&str>,
         method: &str,
-    ) -> Result<Found<'_>, RemoteError> {
+    ) -> Result<DispatchTarget<'_>, RemoteError> {
         let text = version.unwrap_or(DEFAULT_VERSION);
         let unsupported = || RemoteError::unsupported_version(text, method);
         let version: RpcVersion = text.parse().map_err(|_| unsupported())?;
@@ -49,7 +49,7 @@ impl Dispatcher {
                 continue;
             }
             if endpoint.methods().contains(&method) && !method.starts_with('_') {
-                return Ok(Found { endpoint, version });
+                return Ok(DispatchTarget { endpoint, version });
             }
             found_compatible = true;
         }

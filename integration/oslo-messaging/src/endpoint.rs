@@ -66,7 +66,7 @@ pub trait Endpoint: Send + Sync {
 
 /// By which queue a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ArrivalQueue {
     /// The queue that all servers of the topic share.
     Topic,
     /// The queue of this server alone.
@@ -95,7 +95,7 @@ pub struct IncomingCall {
     /// `_unique_id`: the same for every delivery of the same request.
     pub unique_id: Option<String>,
     /// By which queue it came.
-    pub source: Source,
+    pub source: ArrivalQueue,
     /// The broker has delivered it before, to us or to a server that did not acknowledge it. That
     /// other server may have begun with it, and may even have finished.
     pub redelivered: bool,
@@ -127,7 +127,7 @@ impl IncomingCall {
             args,
             message_id: None,
             unique_id: None,
-            source: Source::Topic,
+            source: ArrivalQueue::Topic,
             redelivered: false,
             delivery_count: None,
             expiration: None,
@@ -190,7 +190,7 @@ pub enum CallerState {
 
 /// How a call ends that this server does not answer. See [`CallState::end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallEnd {
     /// The message goes back to the broker: it comes again, to this server or to another one.
     GivenBack,
     /// The message is acknowledged without an answer: another server got the same request and
@@ -208,7 +208,7 @@ struct Inner {
     received: Instant,
     stopping: CancellationToken,
     abandoned: CancellationToken,
-    ending: OnceLock<Ending>,
+    ending: OnceLock<CallEnd>,
     caller: Mutex<Caller>,
     /// `None` for casts and in tests.
     reply: Option<ReplyPath>,
@@ -275,13 +275,13 @@ impl CallState {
     /// This server will not answer: what the handler returns is thrown away. The first word counts.
     /// Without [`AckMode::Late`](crate::AckMode::Late) there is no message left that could be given
     /// back.
-    pub fn end(&self, ending: Ending) {
+    pub fn end(&self, ending: CallEnd) {
         let _ = self.inner.ending.set(ending);
     }
 
     /// What [`CallState::end`] was told.
     #[must_use]
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<CallEnd> {
         self.inner.ending.get().copied()
     }
 

@@ -13,6 +13,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;
+mod dedup;
 mod dispatch;
 mod endpoint;
 mod error;
@@ -21,7 +22,6 @@ mod names;
 mod notifier;
 mod options;
 mod remote_error;
-mod seen;
 mod server;
 mod target;
 mod transport;
@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use client::{CallOptions, RpcClient};
 pub use endpoint::{
-    CallState, CallerState, Ending, Endpoint, EndpointTarget, IncomingCall, Source,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, IncomingCall,
 };
 pub use error::MessagingError;
 pub use notifier::{Notification, Notifier, NotifierFormat, NotifierOptions, Priority};

@@ -17,14 +17,14 @@ pub(crate) enum ExchangeKind {
 
 /// An exchange as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Exchange {
+pub(crate) struct ExchangeDeclaration {
     pub(crate) name: String,
     pub(crate) kind: ExchangeKind,
     pub(crate) durable: bool,
     pub(crate) auto_delete: bool,
 }
 
-impl Exchange {
+impl ExchangeDeclaration {
     /// The control exchange, which all services of a project share.
     pub(crate) fn topic(name: &str, options: &RabbitOptions) -> Self {
         Self {
@@ -55,7 +55,7 @@ pub(crate) struct Queue {
     pub(crate) arguments: Vec<(&'static str, Argument)>,
     /// The exchange, and the key with which it is bound there. Reply queues hang on the default
     /// exchange.
-    pub(crate) binding: Option<(Exchange, String)>,
+    pub(crate) binding: Option<(ExchangeDeclaration, String)>,
 }
 
 /// The value of a queue argument.
@@ -73,7 +73,10 @@ impl Queue {
             durable: options.topic_durable(),
             auto_delete: options.auto_delete,
             arguments: arguments(options, options.quorum_queue, false),
-            binding: Some((Exchange::topic(exchange, options), name.to_owned())),
+            binding: Some((
+                ExchangeDeclaration::topic(exchange, options),
+                name.to_owned(),
+            )),
         }
     }
 
@@ -84,7 +87,10 @@ impl Queue {
             durable: options.transient_quorum_queue,
             auto_delete: false,
             arguments: arguments(options, options.transient_quorum_queue, true),
-            binding: Some((Exchange::fanout(topic, options), topic.to_owned())),
+            binding: Some((
+                ExchangeDeclaration::fanout(topic, options),
+                topic.to_owned(),
+            )),
         }
     }
 

@@ -9,9 +9,9 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::link::Publication;
-use crate::names::{Exchange, Queue};
+use crate::names::{ExchangeDeclaration, Queue};
 use crate::target::check_name;
-use crate::transport::Shared;
+use crate::transport::TransportState;
 use crate::wire::{NotificationFields, encode_notification};
 use crate::{Map, MessagingError, Transport};
 
@@ -90,7 +90,7 @@ pub struct Notification {
 /// Sends notifications. Cheap to clone.
 #[derive(Clone)]
 pub struct Notifier {
-    shared: Arc<Shared>,
+    shared: Arc<TransportState>,
     options: Arc<NotifierOptions>,
 }
 
@@ -138,7 +138,7 @@ impl Notifier {
             let name = format!("{topic}.{}", priority.to_ascii_lowercase());
             let options = self.shared.options();
             let publication = Publication {
-                exchange: Some(Exchange::topic(&self.shared.exchange, options)),
+                exchange: Some(ExchangeDeclaration::topic(&self.shared.exchange, options)),
                 queue: Some(Queue::topic(&name, &self.shared.exchange, options)),
                 routing_key: name,
                 mandatory: false,

@@ -8,7 +8,7 @@ use ebbtide_runtime::ids;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::link::{Dialer, Link, LinkState, Publisher, Purpose};
+use crate::link::{ConnectionPurpose, Dialer, Link, LinkState, Publisher};
 use crate::target::check_name;
 use crate::{MessagingError, RabbitOptions, TransportUrl};
 
@@ -34,10 +34,10 @@ pub enum TransportStatus {
 /// clone; all clones share the connections.
 #[derive(Clone)]
 pub struct Transport {
-    shared: Arc<Shared>,
+    shared: Arc<TransportState>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct TransportState {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) exchange: String,
     pub(crate) publisher: Arc<Publisher>,
@@ -76,11 +76,11 @@ impl Transport {
         let stop = CancellationToken::new();
         let publish_link = Arc::new(Link::start(
             Arc::clone(&dialer),
-            Purpose::Publish,
+            ConnectionPurpose::Publish,
             stop.clone(),
         ));
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(TransportState {
                 dialer,
                 exchange: control_exchange.to_owned(),
                 publisher: Arc::new(Publisher::new(Arc::clone(&publish_link))),
@@ -146,18 +146,18 @@ impl Transport {
         }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<TransportState> {
         &self.shared
     }
 }
 
-impl Shared {
+impl TransportState {
     /// The connection for reading, which is opened when the first one asks for it.
     pub(crate) fn consume_link(&self) -> &Arc<Link> {
         self.consume_link.get_or_init(|| {
             Arc::new(Link::start(
                 Arc::clone(&self.dialer),
-                Purpose::Consume,
+                ConnectionPurpose::Consume,
                 self.stop.clone(),
             ))
         })
@@ -177,7 +177,7 @@ fn status(state: &LinkState) -> TransportStatus {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TransportState {
     fn drop(&mut self) {
         self.stop.cancel();
     }

@@ -7,7 +7,8 @@
 //! time can take more than there is, and they do here, too.
 
 use crate::model::{
-    Answer, CONCURRENT, Consumer, Held, Model, Refusal, Request, UNDEFINED, Version, used,
+    CONCURRENT, ConsumerResources, Model, ModelConsumer, ModelRequest, ModelResponse, Refusal,
+    UNDEFINED, Version, used,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ pub struct Flight {
     /// Consumers that were made for this write: a refusal removes them.
     made: Vec<Uuid>,
     /// Usage is counted in this.
-    snapshot: BTreeMap<Uuid, Held>,
+    snapshot: BTreeMap<Uuid, ConsumerResources>,
     version: Version,
     /// Of one consumer (`PUT`), which some words name.
     single: Option<Uuid>,
@@ -40,7 +41,7 @@ struct Entry {
 
 impl Entry {
     /// What is written: for an emptied consumer every amount that it has, as nothing.
-    fn rows(&self, snapshot: &BTreeMap<Uuid, Held>) -> Vec<(Uuid, String, u64)> {
+    fn rows(&self, snapshot: &BTreeMap<Uuid, ConsumerResources>) -> Vec<(Uuid, String, u64)> {
         if self.holds.is_empty() {
             let held = snapshot.get(&self.consumer).into_iter().flatten();
             return held
@@ -59,7 +60,7 @@ impl Model {
     ///
     /// # Errors
     /// The answer of what is no write of allocations, or is refused before its transaction begins.
-    pub fn take_off(&mut self, request: Request<'_>) -> Result<Flight, Answer> {
+    pub fn take_off(&mut self, request: ModelRequest<'_>) -> Result<Flight, ModelResponse> {
         let path = request.path.trim_matches('/');
         let begun = match (request.method, path.strip_prefix("allocations")) {
             ("PUT", Some(rest)) => {
@@ -165,7 +166,7 @@ impl Model {
             }
             None if !named.is_null() => conflict("null".to_owned()),
             None => {
-                let consumer = Consumer {
+                let consumer = ModelConsumer {
                     generation: 0,
                     project_id: entry.project_id.clone(),
                     user_id: entry.user_id.clone(),
@@ -178,9 +179,9 @@ impl Model {
     }
 
     /// Commits a write, or refuses it: all or nothing.
-    pub fn land(&mut self, flight: &Flight) -> Answer {
+    pub fn land(&mut self, flight: &Flight) -> ModelResponse {
         match self.commit(flight) {
-            Ok(()) => Answer::empty(204),
+            Ok(()) => ModelResponse::empty(204),
             Err(refusal) => {
                 let made = flight.made.iter();
                 made.for_each(|consumer| drop(self.consumers.remove(consumer)));
@@ -212,7 +213,7 @@ impl Model {
                 continue;
             }
             visited.extend(rows.iter().map(|(provider, _, _)| *provider));
-            let mut held = Held::new();
+            let mut held = ConsumerResources::new();
             for (provider, class, amount) in rows.into_iter().filter(|(_, _, amount)| *amount > 0) {
                 held.entry(provider).or_default().insert(class, amount);
             }
@@ -304,11 +305,11 @@ impl Model {
         Ok(())
     }
 
-    pub(crate) fn allocations_of(&self, consumer: &str) -> Answer {
+    pub(crate) fn allocations_of(&self, consumer: &str) -> ModelResponse {
         let uuid = Uuid::try_parse(consumer).unwrap_or_default();
         let held = self.allocations.get(&uuid);
         let (Some(held), Some(known)) = (held, self.consumers.get(&uuid)) else {
-            return Answer::ok(json!({"allocations": {}}));
+            return ModelResponse::ok(json!({"allocations": {}}));
         };
         let allocations: Map<String, Value> = held
             .iter()
@@ -320,7 +321,7 @@ impl Model {
                 )
             })
             .collect();
-        Answer::ok(json!({
+        ModelResponse::ok(json!({
             "allocations": allocations,
             "project_id": known.project_id,
             "user_id": known.user_id,
@@ -328,7 +329,7 @@ impl Model {
         }))
     }
 
-    pub(crate) fn allocations_of_provider(&self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn allocations_of_provider(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         let missing = || {
             let detail = format!(
                 "Resource provider '{uuid}' not found: No resource provider with uuid {uuid} found"
@@ -346,19 +347,19 @@ impl Model {
             })
             .collect();
         let generation = provider.generation;
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"allocations": allocations, "resource_provider_generation": generation}),
         ))
     }
 
-    pub(crate) fn delete_allocations(&mut self, consumer: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn delete_allocations(&mut self, consumer: &str) -> Result<ModelResponse, Refusal> {
         let uuid = Uuid::try_parse(consumer).unwrap_or_default();
         if self.allocations.remove(&uuid).is_none() {
             let detail = format!("No allocations for consumer '{consumer}'");
             return Err(Refusal::new(404, UNDEFINED, detail));
         }
         self.consumers.remove(&uuid);
-        Ok(Answer::empty(204))
+        Ok(ModelResponse::empty(204))
     }
 
     /// Deletes what a consumer holds, as Nova does when its instance is gone. Providers'

@@ -1,6 +1,6 @@
 //! `GET /allocation_candidates` for one unnumbered group on root providers.
 
-use crate::model::{Answer, Model, Provider, Refusal, UNDEFINED};
+use crate::model::{Model, ModelResponse, Provider, Refusal, UNDEFINED};
 use crate::providers::{aggregates_of, parameters};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ impl Wanted {
 }
 
 impl Model {
-    pub(crate) fn candidates(&self, query: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn candidates(&self, query: &str) -> Result<ModelResponse, Refusal> {
         let wanted = Wanted::read(query)?;
         let mut found: Vec<(Uuid, &Provider)> = self
             .providers()
@@ -78,7 +78,7 @@ impl Model {
             .iter()
             .map(|(uuid, provider)| (uuid.to_string(), self.summary(*uuid, provider)))
             .collect();
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"allocation_requests": requests, "provider_summaries": summaries}),
         ))
     }

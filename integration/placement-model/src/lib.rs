@@ -20,5 +20,5 @@ mod providers;
 mod transport;
 
 pub use allocations::Flight;
-pub use model::{Answer, Consumer, Inventory, Model, Provider, Request, Version};
-pub use transport::{Fault, InProcess, Seen, Step};
+pub use model::{Inventory, Model, ModelConsumer, ModelRequest, ModelResponse, Provider, Version};
+pub use transport::{InProcess, RecordedRequest, ScriptedStep, TransportFault};

@@ -12,7 +12,7 @@ const ERROR_CODES: Version = (1, 23);
 
 /// One request.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ModelRequest<'a> {
     /// The HTTP method.
     pub method: &'a str,
     /// The path with its query.
@@ -25,14 +25,14 @@ pub struct Request<'a> {
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct ModelResponse {
     /// The HTTP status.
     pub status: u16,
     /// `Null` for an empty one.
     pub body: Value,
 }
 
-impl Answer {
+impl ModelResponse {
     pub(crate) fn ok(body: Value) -> Self {
         Self { status: 200, body }
     }
@@ -68,7 +68,7 @@ impl Refusal {
         Self::new(400, UNDEFINED, detail)
     }
 
-    pub(crate) fn answer(self, version: Version) -> Answer {
+    pub(crate) fn answer(self, version: Version) -> ModelResponse {
         let detail = match self.status {
             // webob's own words come first.
             409 => format!(
@@ -81,7 +81,7 @@ impl Refusal {
         if version >= ERROR_CODES {
             error["code"] = Value::from(self.code);
         }
-        Answer {
+        ModelResponse {
             status: self.status,
             body: json!({ "errors": [error] }),
         }
@@ -149,7 +149,7 @@ pub struct Provider {
 
 /// A consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Consumer {
+pub struct ModelConsumer {
     /// How often its allocations were written.
     pub generation: u64,
     /// Whose it is.
@@ -159,14 +159,14 @@ pub struct Consumer {
 }
 
 /// What a consumer holds, by provider and class.
-pub(crate) type Held = BTreeMap<Uuid, BTreeMap<String, u64>>;
+pub(crate) type ConsumerResources = BTreeMap<Uuid, BTreeMap<String, u64>>;
 
 /// Placement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
     pub(crate) providers: BTreeMap<Uuid, Provider>,
-    pub(crate) consumers: BTreeMap<Uuid, Consumer>,
-    pub(crate) allocations: BTreeMap<Uuid, Held>,
+    pub(crate) consumers: BTreeMap<Uuid, ModelConsumer>,
+    pub(crate) allocations: BTreeMap<Uuid, ConsumerResources>,
     pub(crate) custom_traits: BTreeSet<String>,
     made: u64,
 }
@@ -179,7 +179,7 @@ impl Model {
     }
 
     /// Answers one request, and is done with it before the next one comes.
-    pub fn ask(&mut self, request: Request<'_>) -> Answer {
+    pub fn ask(&mut self, request: ModelRequest<'_>) -> ModelResponse {
         match self.take_off(request) {
             Ok(flight) => self.land(&flight),
             Err(answer) => answer,
@@ -187,7 +187,7 @@ impl Model {
     }
 
     /// Answers everything but writes of allocations.
-    pub(crate) fn dispatch(&mut self, request: Request<'_>) -> Result<Answer, Refusal> {
+    pub(crate) fn dispatch(&mut self, request: ModelRequest<'_>) -> Result<ModelResponse, Refusal> {
         let (path, query) = request.path.split_once('?').unwrap_or((request.path, ""));
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let uuid = |text: &str| {
@@ -201,7 +201,7 @@ impl Model {
             Uuid::try_parse(text).map_err(|_| missing())
         };
         match (request.method, parts.as_slice()) {
-            ("GET", [""]) => Ok(Answer::ok(versions())),
+            ("GET", [""]) => Ok(ModelResponse::ok(versions())),
             ("GET", ["resource_providers"]) => self.list(query),
             ("POST", ["resource_providers"]) => self.create(request),
             ("GET", ["resource_providers", id]) => self.show(uuid(id)?),
@@ -247,12 +247,12 @@ impl Model {
 
     /// A consumer.
     #[must_use]
-    pub fn consumer(&self, uuid: Uuid) -> Option<&Consumer> {
+    pub fn consumer(&self, uuid: Uuid) -> Option<&ModelConsumer> {
         self.consumers.get(&uuid)
     }
 
     /// All consumers.
-    pub fn consumers(&self) -> impl Iterator<Item = (Uuid, &Consumer)> {
+    pub fn consumers(&self) -> impl Iterator<Item = (Uuid, &ModelConsumer)> {
         self.consumers
             .iter()
             .map(|(uuid, consumer)| (*uuid, consumer))
@@ -323,7 +323,7 @@ impl Model {
 
 /// What consumers hold of a class on a provider, some of them left out.
 pub(crate) fn used(
-    allocations: &BTreeMap<Uuid, Held>,
+    allocations: &BTreeMap<Uuid, ConsumerResources>,
     provider: Uuid,
     class: &str,
     without: &BTreeSet<Uuid>,

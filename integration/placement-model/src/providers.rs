@@ -1,7 +1,7 @@
 //! Resource providers: what they are and have.
 
 use crate::model::{
-    Answer, CONCURRENT, Inventory, Model, Provider, Refusal, Request, UNDEFINED, used,
+    CONCURRENT, Inventory, Model, ModelRequest, ModelResponse, Provider, Refusal, UNDEFINED, used,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ impl Model {
         self.providers.get_mut(&uuid).ok_or_else(missing)
     }
 
-    pub(crate) fn list(&self, query: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn list(&self, query: &str) -> Result<ModelResponse, Refusal> {
         let filters = parameters(query);
         let mut found: Vec<(Uuid, &Provider)> = self.providers().collect();
         found.sort_by_key(|(_, provider)| provider.place);
@@ -59,10 +59,10 @@ impl Model {
             }
         }
         let lines: Vec<Value> = found.into_iter().map(|(uuid, p)| line(uuid, p)).collect();
-        Ok(Answer::ok(json!({ "resource_providers": lines })))
+        Ok(ModelResponse::ok(json!({ "resource_providers": lines })))
     }
 
-    pub(crate) fn create(&mut self, request: Request<'_>) -> Result<Answer, Refusal> {
+    pub(crate) fn create(&mut self, request: ModelRequest<'_>) -> Result<ModelResponse, Refusal> {
         let body = request.body.unwrap_or(&Value::Null);
         let name = body["name"].as_str().ok_or_else(|| Refusal::bad("name"))?;
         if !body["parent_provider_uuid"].is_null() {
@@ -90,14 +90,14 @@ impl Model {
         };
         let answer = line(uuid, &provider);
         self.add_provider(uuid, provider);
-        Ok(Answer::ok(answer))
+        Ok(ModelResponse::ok(answer))
     }
 
-    pub(crate) fn show(&self, uuid: Uuid) -> Result<Answer, Refusal> {
-        Ok(Answer::ok(line(uuid, self.known(uuid)?)))
+    pub(crate) fn show(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
+        Ok(ModelResponse::ok(line(uuid, self.known(uuid)?)))
     }
 
-    pub(crate) fn destroy(&mut self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn destroy(&mut self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         self.known(uuid)?;
         if self
             .allocations
@@ -114,10 +114,10 @@ impl Model {
             ));
         }
         self.providers.remove(&uuid);
-        Ok(Answer::empty(204))
+        Ok(ModelResponse::empty(204))
     }
 
-    pub(crate) fn inventories(&self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn inventories(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         let provider = self.known(uuid)?;
         let all: Map<String, Value> = provider
             .inventories
@@ -135,7 +135,7 @@ impl Model {
             })
             .collect();
         let generation = provider.generation;
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"inventories": all, "resource_provider_generation": generation}),
         ))
     }
@@ -143,8 +143,8 @@ impl Model {
     pub(crate) fn set_inventories(
         &mut self,
         uuid: Uuid,
-        request: Request<'_>,
-    ) -> Result<Answer, Refusal> {
+        request: ModelRequest<'_>,
+    ) -> Result<ModelResponse, Refusal> {
         let generation = self.known(uuid)?.generation;
         let body = request.body.unwrap_or(&Value::Null);
         let read = body["inventories"]
@@ -192,28 +192,28 @@ impl Model {
         self.inventories(uuid)
     }
 
-    pub(crate) fn usages(&self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn usages(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         let provider = self.known(uuid)?;
         let classes = provider.inventories.keys();
         let usages: Map<String, Value> = classes
             .map(|class| (class.clone(), json!(self.used(uuid, class))))
             .collect();
         let generation = provider.generation;
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"usages": usages, "resource_provider_generation": generation}),
         ))
     }
 
-    pub(crate) fn traits(&self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn traits(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         let provider = self.known(uuid)?;
         let (traits, generation) = (&provider.traits, provider.generation);
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"traits": traits, "resource_provider_generation": generation}),
         ))
     }
 
     /// The body of a request that changes a provider, if it names the generation that it has.
-    fn of_present<'r>(&self, uuid: Uuid, request: Request<'r>) -> Result<&'r Value, Refusal> {
+    fn of_present<'r>(&self, uuid: Uuid, request: ModelRequest<'r>) -> Result<&'r Value, Refusal> {
         let body = request.body.unwrap_or(&Value::Null);
         let generation = self.known(uuid)?.generation;
         if body["resource_provider_generation"].as_u64() != Some(generation) {
@@ -225,8 +225,8 @@ impl Model {
     pub(crate) fn set_traits(
         &mut self,
         uuid: Uuid,
-        request: Request<'_>,
-    ) -> Result<Answer, Refusal> {
+        request: ModelRequest<'_>,
+    ) -> Result<ModelResponse, Refusal> {
         let body = self.of_present(uuid, request)?;
         let names = body["traits"].as_array().into_iter().flatten();
         let wanted: BTreeSet<String> = names.filter_map(Value::as_str).map(str::to_owned).collect();
@@ -243,15 +243,15 @@ impl Model {
         self.traits(uuid)
     }
 
-    pub(crate) fn put_trait(&mut self, name: &str) -> Answer {
+    pub(crate) fn put_trait(&mut self, name: &str) -> ModelResponse {
         let new = self.custom_traits.insert(name.to_owned());
-        Answer::empty(if new { 201 } else { 204 })
+        ModelResponse::empty(if new { 201 } else { 204 })
     }
 
-    pub(crate) fn aggregates(&self, uuid: Uuid) -> Result<Answer, Refusal> {
+    pub(crate) fn aggregates(&self, uuid: Uuid) -> Result<ModelResponse, Refusal> {
         let provider = self.known(uuid)?;
         let (aggregates, generation) = (&provider.aggregates, provider.generation);
-        Ok(Answer::ok(
+        Ok(ModelResponse::ok(
             json!({"aggregates": aggregates, "resource_provider_generation": generation}),
         ))
     }
@@ -259,8 +259,8 @@ impl Model {
     pub(crate) fn set_aggregates(
         &mut self,
         uuid: Uuid,
-        request: Request<'_>,
-    ) -> Result<Answer, Refusal> {
+        request: ModelRequest<'_>,
+    ) -> Result<ModelResponse, Refusal> {
         let body = self.of_present(uuid, request)?;
         let uuids = body["aggregates"].as_array().into_iter().flatten();
         let uuids = uuids.filter_map(Value::as_str);

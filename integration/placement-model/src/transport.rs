@@ -1,16 +1,18 @@
 //! The model under the client of `ebbtide-openstack`, with everything that can happen to a request
 //! on its way.
 
-use crate::model::{Answer, Model, Request, Version};
-use ebbtide_openstack::Effect;
-use ebbtide_openstack::transport::{Exchange, Received, Sent, Silence, Transport};
+use crate::model::{Model, ModelRequest, ModelResponse, Version};
+use ebbtide_openstack::RequestEffect;
+use ebbtide_openstack::transport::{
+    ExchangeFuture, NoResponse, Transport, TransportRequest, TransportResponse,
+};
 use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What goes wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum TransportFault {
     /// Placement does what it is asked for, and its answer does not arrive.
     AnswerLost,
     /// There is no connection: Placement has not seen the request.
@@ -24,9 +26,9 @@ pub enum Fault {
 type Change = Box<dyn FnMut(&mut Model) + Send>;
 
 /// What happens when a request comes.
-pub enum Step {
+pub enum ScriptedStep {
     /// It goes wrong.
-    Fault(Fault),
+    Fault(TransportFault),
     /// Another writer is faster: this happens before Placement looks at the request.
     Before(Change),
     /// Another writer is in between: this happens after Placement has begun with the request and
@@ -36,7 +38,7 @@ pub enum Step {
     After(Change),
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for ScriptedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
@@ -49,7 +51,7 @@ impl fmt::Debug for Step {
 
 /// A request that Placement has got.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct RecordedRequest {
     /// Method and path, as in `PUT /allocations/…`.
     pub what: String,
     /// Its body; `Null` for none.
@@ -66,14 +68,14 @@ struct Planned {
     skip: u32,
     /// It happens so often.
     times: u32,
-    step: Step,
+    step: ScriptedStep,
 }
 
 #[derive(Debug, Default)]
 struct State {
     model: Model,
     planned: Vec<Planned>,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedRequest>,
 }
 
 /// A Placement in the process. Cheap to clone; all clones are the same one.
@@ -115,17 +117,17 @@ impl InProcess {
     }
 
     /// The next request that begins so (`PUT /allocations/`) meets this.
-    pub fn once(&self, what: &str, step: Step) {
+    pub fn once(&self, what: &str, step: ScriptedStep) {
         self.plan(what, 0, 1, step);
     }
 
     /// All further ones do.
-    pub fn always(&self, what: &str, step: Step) {
+    pub fn always(&self, what: &str, step: ScriptedStep) {
         self.plan(what, 0, u32::MAX, step);
     }
 
     /// After `skip` such requests, the next `times` do.
-    pub fn plan(&self, what: &str, skip: u32, times: u32, step: Step) {
+    pub fn plan(&self, what: &str, skip: u32, times: u32, step: ScriptedStep) {
         let what = what.to_owned();
         self.state().planned.push(Planned {
             what,
@@ -142,7 +144,7 @@ impl InProcess {
 
     /// What has come so far.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<RecordedRequest> {
         self.state().seen.clone()
     }
 
@@ -161,9 +163,9 @@ impl InProcess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, sent: &Sent<'_>) -> Result<Received, Silence> {
+    fn answer(&self, sent: &TransportRequest<'_>) -> Result<TransportResponse, NoResponse> {
         let mut state = self.state();
-        let request = Request {
+        let request = ModelRequest {
             method: sent.method,
             path: sent.path,
             version: version(sent.microversion),
@@ -171,19 +173,23 @@ impl InProcess {
         };
         let what = format!("{} {}", sent.method, sent.path);
         let mut step = state.next_step(&what);
-        let mut seen = Seen {
+        let mut seen = RecordedRequest {
             what,
             body: sent.body.cloned().unwrap_or(Value::Null),
             status: None,
         };
-        let silence = |effect| Silence {
+        let silence = |effect| NoResponse {
             problem: "no answer".to_owned(),
             effect,
         };
         let before = match &step {
-            Some(Step::Fault(Fault::NotHeard)) => Some(Err(silence(Effect::None))),
-            Some(Step::Fault(Fault::Silence)) => Some(Err(silence(Effect::Unknown))),
-            Some(Step::Fault(Fault::Refused(status))) => Some(Ok(Answer {
+            Some(ScriptedStep::Fault(TransportFault::NotHeard)) => {
+                Some(Err(silence(RequestEffect::None)))
+            }
+            Some(ScriptedStep::Fault(TransportFault::Silence)) => {
+                Some(Err(silence(RequestEffect::Unknown)))
+            }
+            Some(ScriptedStep::Fault(TransportFault::Refused(status))) => Some(Ok(ModelResponse {
                 status: *status,
                 body: Value::Null,
             })),
@@ -199,10 +205,10 @@ impl InProcess {
         };
         seen.status = Some(answer.status);
         state.seen.push(seen);
-        if matches!(step, Some(Step::Fault(Fault::AnswerLost))) {
-            return Err(silence(Effect::Unknown));
+        if matches!(step, Some(ScriptedStep::Fault(TransportFault::AnswerLost))) {
+            return Err(silence(RequestEffect::Unknown));
         }
-        Ok(Received {
+        Ok(TransportResponse {
             status: answer.status,
             headers: Vec::new(),
             body: answer.body,
@@ -212,7 +218,7 @@ impl InProcess {
 
 impl State {
     /// The step that is due for a request; one that is due again stays planned.
-    fn next_step(&mut self, what: &str) -> Option<Step> {
+    fn next_step(&mut self, what: &str) -> Option<ScriptedStep> {
         let mut due = None;
         for (place, planned) in self.planned.iter_mut().enumerate() {
             if !what.starts_with(&planned.what) {
@@ -231,26 +237,30 @@ impl State {
             return Some(self.planned.remove(place).step);
         }
         match &planned.step {
-            Step::Fault(fault) => Some(Step::Fault(fault.clone())),
+            ScriptedStep::Fault(fault) => Some(ScriptedStep::Fault(fault.clone())),
             // What changes the model happens once.
             _ => Some(self.planned.remove(place).step),
         }
     }
 
-    fn serve(&mut self, request: Request<'_>, step: &mut Option<Step>) -> Answer {
-        if let Some(Step::Before(change)) = step {
+    fn serve(
+        &mut self,
+        request: ModelRequest<'_>,
+        step: &mut Option<ScriptedStep>,
+    ) -> ModelResponse {
+        if let Some(ScriptedStep::Before(change)) = step {
             change(&mut self.model);
         }
         let answer = match self.model.take_off(request) {
             Ok(flight) => {
-                if let Some(Step::During(change)) = step {
+                if let Some(ScriptedStep::During(change)) = step {
                     change(&mut self.model);
                 }
                 self.model.land(&flight)
             }
             Err(answer) => answer,
         };
-        if let Some(Step::After(change)) = step {
+        if let Some(ScriptedStep::After(change)) = step {
             change(&mut self.model);
         }
         answer
@@ -258,7 +268,7 @@ impl State {
 }
 
 impl Transport for InProcess {
-    fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a> {
+    fn exchange<'a>(&'a self, request: TransportRequest<'a>) -> ExchangeFuture<'a> {
         Box::pin(async move { self.answer(&request) })
     }
 }

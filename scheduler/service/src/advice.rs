@@ -7,7 +7,9 @@
 
 use crate::error::ServiceError;
 use crate::region_actor::{RegionActor, not_read};
-use ebbtide_advice::{Advice, Asker, Kept as LivesKept, Knowledge, Life, Pool, Question, Scope};
+use ebbtide_advice::{
+    Advice, FlavorScope, Knowledge, LifePool, LifeRecord, Question, Retention as LivesKept, Viewer,
+};
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::task::blocking;
@@ -34,7 +36,7 @@ pub(crate) struct AskedFlavor {
     pub(crate) maximum: f64,
 }
 
-type Key = (String, Asker);
+type Key = (String, Viewer);
 
 /// The advice service. Cheap to clone: all clones share the cache.
 #[derive(Clone)]
@@ -72,7 +74,7 @@ impl AdviceService {
     pub(crate) async fn advice(
         &self,
         flavor: AskedFlavor,
-        asker: Asker,
+        asker: Viewer,
         question: Question,
     ) -> Result<Advice, ServiceError> {
         // An invalid question costs nothing.
@@ -85,7 +87,7 @@ impl AdviceService {
     async fn knowledge(
         &self,
         flavor: AskedFlavor,
-        asker: Asker,
+        asker: Viewer,
     ) -> Result<Arc<Knowledge>, ServiceError> {
         let key = (flavor.name.clone(), asker.clone());
         if let Some(kept) = self.kept(&key, flavor.maximum) {
@@ -127,24 +129,28 @@ impl AdviceService {
         all.insert(key, new);
     }
 
-    async fn made(&self, flavor: &AskedFlavor, asker: Asker) -> Result<Knowledge, ServiceError> {
+    async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<Knowledge, ServiceError> {
         let now = clock::now();
         let (maximum, kept) = (flavor.maximum, self.lives_kept);
         let lives = self.lives(Some(&flavor.name), now).await?;
         let who = asker.clone();
-        let pool = computed(move || Pool::of(&lives, &who, now, maximum, kept)).await?;
+        let pool = computed(move || LifePool::of(&lives, &who, now, maximum, kept)).await?;
         let (pool, scope) = if pool.enough() {
-            (pool, Scope::Flavor)
+            (pool, FlavorScope::Flavor)
         } else {
             let lives = self.lives(None, now).await?;
-            let pool = computed(move || Pool::of(&lives, &asker, now, maximum, kept)).await?;
-            (pool, Scope::AllPreemptible)
+            let pool = computed(move || LifePool::of(&lives, &asker, now, maximum, kept)).await?;
+            (pool, FlavorScope::AllPreemptible)
         };
         Ok(computed(move || Knowledge::of(pool, scope)).await??)
     }
 
     /// Lives of preemptible servers, of one flavor or of all: ended ones and present ones.
-    async fn lives(&self, flavor: Option<&str>, now: Timestamp) -> Result<Vec<Life>, ServiceError> {
+    async fn lives(
+        &self,
+        flavor: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<LifeRecord>, ServiceError> {
         let mut lives = Vec::new();
         let mut filter = LifeFilter {
             flavor: flavor.map(str::to_owned),
@@ -154,7 +160,11 @@ impl AdviceService {
         for _ in 0..PAGES {
             let page = self.store.lives(&filter).await;
             let page = page.map_err(|error| not_read(&error))?;
-            lives.extend(page.iter().filter(|life| life.preemptible).map(Life::from));
+            lives.extend(
+                page.iter()
+                    .filter(|life| life.preemptible)
+                    .map(LifeRecord::from),
+            );
             earliest = page.last().map(|last| last.launched_at);
             filter.marker = page.last().map(ebbtide_model::PastLife::key);
             if page.len() < MAX_PAGE as usize {
@@ -178,7 +188,7 @@ impl AdviceService {
             let servers = region.servers().filter(of_flavor);
             servers
                 .filter_map(|server| going_on(server, now))
-                .collect::<Vec<Life>>()
+                .collect::<Vec<LifeRecord>>()
         });
         lives.extend(running.await?);
         Ok(lives)
@@ -186,7 +196,7 @@ impl AdviceService {
 }
 
 /// A running server as a life that has not ended.
-fn going_on(server: &Server, now: Timestamp) -> Option<Life> {
+fn going_on(server: &Server, now: Timestamp) -> Option<LifeRecord> {
     let runs = matches!(
         server.status,
         ServerStatus::Active | ServerStatus::Evacuating | ServerStatus::Reserved
@@ -195,7 +205,7 @@ fn going_on(server: &Server, now: Timestamp) -> Option<Life> {
     if !runs || !properties.preemptible {
         return None;
     }
-    Some(Life {
+    Some(LifeRecord {
         project: server.project_id.clone(),
         // The server may have been started after the clock was read.
         launched: server.launched_at?.min(now),

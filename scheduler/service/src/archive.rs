@@ -11,7 +11,7 @@ use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
-use ebbtide_store::{Kind, Store, StoreError};
+use ebbtide_store::{PurgeKind, Store, StoreError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const ROWS: u64 = 512;
 
 /// What to do with old records.
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
+pub(crate) struct ArchivePolicy {
     /// How long a record stays in the database after its end.
     pub(crate) keep: Seconds,
     /// Where records are written before they are deleted.
@@ -32,11 +32,11 @@ pub(crate) struct Policy {
 }
 
 /// Starts the archive task. Only the scheduler on duty does the work.
-pub(crate) fn start(store: Store, duty: Duty, policy: Policy, tasks: &Tasks) {
+pub(crate) fn start(store: Store, duty: Duty, policy: ArchivePolicy, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("archive", async move {
         while pause(&stop, EVERY).await {
-            for kind in Kind::ALL {
+            for kind in PurgeKind::ALL {
                 // In small steps until nothing is left, so that archiving keeps up with any load.
                 while duty.present().is_some() && !stop.is_cancelled() {
                     match some(&store, *kind, &policy).await {
@@ -53,13 +53,15 @@ pub(crate) fn start(store: Store, duty: Duty, policy: Policy, tasks: &Tasks) {
     });
 }
 
-async fn some(store: &Store, kind: Kind, policy: &Policy) -> Result<u64, String> {
+async fn some(store: &Store, kind: PurgeKind, policy: &ArchivePolicy) -> Result<u64, String> {
     let now = clock::now();
     // A repeated request for a server that has just gone must not create another one, even after a
     // restart of the scheduler.
     let keep = match kind {
-        Kind::Servers => policy.keep.max(REMEMBER_GONE),
-        Kind::Evacuations | Kind::Decisions | Kind::Lives | Kind::Prices => policy.keep,
+        PurgeKind::Servers => policy.keep.max(REMEMBER_GONE),
+        PurgeKind::Evacuations | PurgeKind::Decisions | PurgeKind::Lives | PurgeKind::Prices => {
+            policy.keep
+        }
     };
     let before = now.minus(keep);
     let told = |error: StoreError| format!("{}: {error}", error.code());
@@ -85,7 +87,7 @@ async fn some(store: &Store, kind: Kind, policy: &Policy) -> Result<u64, String>
     Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))
 }
 
-fn file(directory: &Path, kind: Kind, now: Timestamp) -> PathBuf {
+fn file(directory: &Path, kind: PurgeKind, now: Timestamp) -> PathBuf {
     let day: String = now.to_string().chars().take(10).collect();
     directory.join(format!("{kind}-{day}.jsonl"))
 }

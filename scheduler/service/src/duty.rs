@@ -58,13 +58,13 @@ impl Duty {
 
 /// A scheduler that applies for the lease, and the duration of a lease.
 #[derive(Clone)]
-pub(crate) struct Applicant {
+pub(crate) struct LeaseApplicant {
     pub(crate) store: Store,
     pub(crate) holder: String,
     pub(crate) ttl: Seconds,
 }
 
-impl Applicant {
+impl LeaseApplicant {
     /// Duration of a lease, for use with the monotonic clock.
     pub(crate) fn lasts(&self) -> Duration {
         Duration::from_secs(self.ttl.0.into())
@@ -75,7 +75,7 @@ impl Applicant {
     ///
     /// # Errors
     /// `LeaseHeld` while another scheduler holds it; database errors.
-    pub(crate) async fn apply(&self, others: &mut Others) -> Result<Lease, StoreError> {
+    pub(crate) async fn apply(&self, others: &mut OtherHolder) -> Result<Lease, StoreError> {
         let (store, now) = (&self.store, clock::now());
         let applied = match others.abandoned(self.lasts()) {
             Some((by, until)) => {
@@ -96,11 +96,11 @@ impl Applicant {
 /// The lease of another scheduler, as observed. A holder that renews it moves its end. A holder
 /// that does not is gone, whatever the clocks of both machines say.
 #[derive(Default)]
-pub(crate) struct Others {
+pub(crate) struct OtherHolder {
     seen: Option<(String, Timestamp, Stopwatch)>,
 }
 
-impl Others {
+impl OtherHolder {
     fn saw(&mut self, holder: &str, until: Timestamp) {
         let same = |(by, end, _): &(String, Timestamp, Stopwatch)| by == holder && *end == until;
         if !self.seen.as_ref().is_some_and(same) {
@@ -154,7 +154,7 @@ impl Means {
 /// after the last accepted input is written, which cancels `written`; without the lease the
 /// database would refuse the write.
 pub(crate) fn start(
-    applicant: Applicant,
+    applicant: LeaseApplicant,
     duty: Duty,
     bus: watch::Receiver<BusStatus>,
     written: CancellationToken,
@@ -168,7 +168,7 @@ pub(crate) fn start(
         gave_up: None,
     };
     tasks.spawn("duty", async move {
-        let mut others = Others::default();
+        let mut others = OtherHolder::default();
         let mut renewed = Stopwatch::start();
         loop {
             let goes_on = match duty.present() {
@@ -190,7 +190,7 @@ pub(crate) fn start(
                 None => match applicant.apply(&mut others).await {
                     Ok(lease) => {
                         renewed = Stopwatch::start();
-                        others = Others::default();
+                        others = OtherHolder::default();
                         duty.lease.send_replace(Some(lease));
                     }
                     Err(StoreError::LeaseHeld { .. }) => {}
@@ -204,7 +204,7 @@ pub(crate) fn start(
     });
 }
 
-async fn give_back(applicant: &Applicant, duty: &Duty, lease: &Lease) {
+async fn give_back(applicant: &LeaseApplicant, duty: &Duty, lease: &Lease) {
     duty.lost();
     if let Err(error) = applicant.store.release_lease(lease).await {
         tracing::warn!(
@@ -216,7 +216,7 @@ async fn give_back(applicant: &Applicant, duty: &Duty, lease: &Lease) {
 
 /// `renewed`: time since the last renewal.
 async fn renew(
-    applicant: &Applicant,
+    applicant: &LeaseApplicant,
     duty: &Duty,
     lease: &Lease,
     renewed: &mut Stopwatch,

@@ -2,20 +2,20 @@
 //! effect is durable.
 
 use crate::Tasks;
+use crate::agent_logins::Speakers;
 use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
-use crate::speakers::Speakers;
 use ebbtide_access::AccessError;
 use ebbtide_bus::{
-    BodyLimit, Bus, BusError, Delivery, MAX_BODY_BYTES, QueuePrefix, Rejected, Rejects,
+    BodyLimit, Bus, BusError, Delivery, MAX_BODY_BYTES, QueuePrefix, RejectResult, Rejects,
     Subscription,
 };
 use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
-use ebbtide_region::Input;
+use ebbtide_region::RegionInput;
 use ebbtide_runtime::task::pause;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +158,7 @@ impl Reader {
         let place = fail_points::acknowledges(&message);
         // Submitted here, so that reports keep their order. A task waits for the answer, so that
         // reports share a commit.
-        match region_actor.submit(Input::Report(message)).await {
+        match region_actor.submit(RegionInput::Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
                 let stop = tasks.stop().clone();
@@ -218,13 +218,13 @@ impl Reader {
             .reject(delivery, &format!("{code}: {why}"))
             .await
         {
-            Rejected::Kept => {
+            RejectResult::Kept => {
                 self.metrics.dead_lettered(&sender);
                 tracing::warn!(code, sender, "report {id} is in the dead letters: {why}");
             }
-            Rejected::Discarded => self.metrics.discarded(&sender),
+            RejectResult::Discarded => self.metrics.discarded(&sender),
             // The bus has logged this.
-            Rejected::Returned(_) => {}
+            RejectResult::Returned(_) => {}
         }
     }
 

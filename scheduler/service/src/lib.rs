@@ -12,6 +12,7 @@
 //! reads the region anew from the database.
 
 mod advice;
+mod agent_logins;
 mod archive;
 pub mod args;
 mod duty;
@@ -28,7 +29,6 @@ mod plugins;
 mod posture;
 pub mod region_actor;
 mod run;
-mod speakers;
 mod ticker;
 mod wire;
 

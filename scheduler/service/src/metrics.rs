@@ -1,8 +1,8 @@
 //! Metrics for Prometheus.
 
-use ebbtide_model::Outcome;
+use ebbtide_model::DecisionOutcome;
 use ebbtide_plugins::Plugin;
-use ebbtide_region::{Event, Summary};
+use ebbtide_region::{RegionEvent, RegionSummary};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -274,27 +274,27 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn saw(&self, event: &Event) {
+    pub(crate) fn saw(&self, event: &RegionEvent) {
         match event {
-            Event::Decision(decision) => {
+            RegionEvent::Decision(decision) => {
                 let outcome = match &decision.outcome {
-                    Outcome::Placed(_) if decision.victims().next().is_some() => {
+                    DecisionOutcome::Placed(_) if decision.victims().next().is_some() => {
                         "placed-by-preemption"
                     }
-                    Outcome::Placed(_) => "placed",
-                    Outcome::NoValidHost(_) => "no-valid-host",
+                    DecisionOutcome::Placed(_) => "placed",
+                    DecisionOutcome::NoValidHost(_) => "no-valid-host",
                 };
                 self.decisions.get_or_create(&label(outcome)).inc();
                 self.victims
                     .inc_by(u64::try_from(decision.victims().count()).unwrap_or(u64::MAX));
             }
-            Event::Evacuation(evacuation) => {
+            RegionEvent::Evacuation(evacuation) => {
                 self.evacuations
                     .get_or_create(&label(evacuation.state.as_str()))
                     .inc();
             }
-            Event::Ignored(_) => drop(self.ignored.inc()),
-            Event::Server(_) | Event::Host(..) | Event::Alarm { .. } => {}
+            RegionEvent::Ignored(_) => drop(self.ignored.inc()),
+            RegionEvent::Server(_) | RegionEvent::Host(..) | RegionEvent::Alarm { .. } => {}
         }
     }
 
@@ -338,7 +338,7 @@ impl Metrics {
     }
 
     /// Sets the metrics that are read from the state and not counted.
-    pub(crate) fn set(&self, summary: &Summary, outbox: usize, bus_connected: bool) {
+    pub(crate) fn set(&self, summary: &RegionSummary, outbox: usize, bus_connected: bool) {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         for (health, n) in &summary.hosts {
             self.hosts.get_or_create(&label(health)).set(i64::from(*n));

@@ -2,9 +2,10 @@
 
 use crate::Tasks;
 use crate::advice::AdviceService;
+use crate::agent_logins::Speakers;
 use crate::archive;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
-use crate::duty::{self, Applicant, Duty, Others};
+use crate::duty::{self, Duty, LeaseApplicant, OtherHolder};
 use crate::error::ServiceError;
 use crate::gate::Gate;
 use crate::grpc::{self, Api};
@@ -13,11 +14,10 @@ use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
 use crate::posture::{self, Listening};
-use crate::region_actor::{self, Holdings, RegionActor};
-use crate::speakers::Speakers;
+use crate::region_actor::{self, ActorDependencies, RegionActor};
 use crate::wire::{Port, TlsServer};
 use crate::{inbox, ticker};
-use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, BusIdentity, QueueKind, QueuePrefix};
 use ebbtide_listen::Protocol;
 use ebbtide_model::Seconds;
 use ebbtide_runtime::clock::Stopwatch;
@@ -123,7 +123,7 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
         amqp.queue_kind = QueueKind::Quorum;
     }
     if config.bus.agent_identity == AgentIdentity::UserId {
-        amqp.identity = Identity::Scheduler;
+        amqp.identity = BusIdentity::Scheduler;
     }
     amqp.tls_files = config.bus.tls_files();
     Ok(Carrier {
@@ -176,7 +176,7 @@ pub async fn start(
         std::process::id(),
         grpc_port.address
     );
-    let applicant = Applicant {
+    let applicant = LeaseApplicant {
         store: store.clone(),
         holder,
         ttl: Seconds(config.database.lease_seconds),
@@ -192,7 +192,7 @@ pub async fn start(
     let outbox = Outbox::default();
     let written = CancellationToken::new();
     let region_actor = region_actor::start(
-        Holdings {
+        ActorDependencies {
             store: store.clone(),
             duty: duty.clone(),
             engines: plugins.engines(),
@@ -231,7 +231,7 @@ pub async fn start(
     );
     ticker::start_ticks(region_actor.clone(), &tasks);
     ticker::start_trim(store.clone(), &tasks);
-    let policy = archive::Policy {
+    let policy = archive::ArchivePolicy {
         keep: config.database.keep(),
         directory: config.database.archive.clone(),
     };
@@ -282,12 +282,12 @@ pub async fn start(
 /// scheduler decides without it. SQLite allows only one scheduler, so this function waits for the
 /// lease, in case its holder was killed.
 async fn first_lease(
-    applicant: &Applicant,
+    applicant: &LeaseApplicant,
     stop: &CancellationToken,
 ) -> Result<Option<Lease>, ServiceError> {
     let since = Stopwatch::start();
     let give_up = applicant.lasts() + Duration::from_secs(2);
-    let mut others = Others::default();
+    let mut others = OtherHolder::default();
     let mut told = false;
     loop {
         match applicant.apply(&mut others).await {

@@ -3,7 +3,7 @@
 use crate::Tasks;
 use crate::error::ServiceError;
 use crate::region_actor::RegionActor;
-use ebbtide_region::Input;
+use ebbtide_region::RegionInput;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{KEEP_LOG, Store};
@@ -21,7 +21,7 @@ pub(crate) fn start_ticks(region_actor: RegionActor, tasks: &Tasks) {
         // Log an outage once, not twice a second.
         let mut said = None;
         while pause(&stop, TICK).await {
-            match region_actor.handle(Input::Tick).await {
+            match region_actor.handle(RegionInput::Tick).await {
                 Ok(_) => said = None,
                 Err(ServiceError::Stopping) => return,
                 Err(error) if said == Some(error.code()) => {}

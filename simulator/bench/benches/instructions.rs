@@ -12,7 +12,7 @@ use ebbtide_bench::nova::read_input;
 use ebbtide_bench::workload::Workload;
 use ebbtide_model::Decision;
 use ebbtide_nova::model::RequestSpec;
-use ebbtide_nova::table::Cloud;
+use ebbtide_nova::table::CloudTable;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use std::hint::black_box;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn decide(workload: Workload) -> (Workload, Decision) {
 
 /// Nova's benchmark input of a thousand hosts, as columns, in a scheduler that has answered other
 /// requests already.
-fn nova(file: &str) -> (Cloud, RequestSpec) {
+fn nova(file: &str) -> (CloudTable, RequestSpec) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../integration/nova/bench")
         .join(file);
@@ -50,7 +50,7 @@ fn nova(file: &str) -> (Cloud, RequestSpec) {
 
 #[library_benchmark]
 #[bench::nova_1000(args = ("hosts_1000.jsonl.gz"), setup = nova)]
-fn decide_as_nova((cloud, request): (Cloud, RequestSpec)) -> (Cloud, RequestSpec, usize) {
+fn decide_as_nova((cloud, request): (CloudTable, RequestSpec)) -> (CloudTable, RequestSpec, usize) {
     let decision = cloud.decide(black_box(&request), 20).unwrap();
     (cloud, request, black_box(decision.passing))
 }

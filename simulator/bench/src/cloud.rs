@@ -5,8 +5,8 @@
 //! cheapest victims are not simply the smallest.
 
 use crate::progress::Progress;
-use crate::seeded::Seeded;
-use ebbtide_engine::{EngineError, HostTable, Instance, Phase};
+use crate::seeded::SeededNumbers;
+use ebbtide_engine::{EngineError, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
     Flavor, FlavorId, Host, Inventory, Money, PlacementRequest, ResourceClass, Resources, ServerId,
     Timestamp,
@@ -124,7 +124,7 @@ impl Size {
 
 /// An instance to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Guest {
+pub struct BenchInstance {
     /// Its identifier; the lower half is host × 2^24 + position.
     pub id: u128,
     /// What it takes.
@@ -143,7 +143,7 @@ pub struct HostPlan {
     /// What it has.
     pub capacity: Amounts,
     /// Who is on it: the preemptible ones first.
-    pub guests: Vec<Guest>,
+    pub guests: Vec<BenchInstance>,
     /// What they take together.
     taken: Amounts,
 }
@@ -193,7 +193,7 @@ impl CloudPlan {
     /// One of its hosts, always the same.
     #[must_use]
     pub fn host(&self, number: u32) -> HostPlan {
-        let mut seeded = Seeded::new(self.seed, u64::from(number));
+        let mut seeded = SeededNumbers::new(self.seed, u64::from(number));
         let mut plan = HostPlan {
             capacity: capacity_for(self.fill),
             guests: Vec::new(),
@@ -304,11 +304,17 @@ impl HostPlan {
         needed.iter().zip(self.capacity).all(|(n, has)| *n <= has)
     }
 
-    fn put(&mut self, host: u32, size: &'static Size, preemptible: bool, seeded: &mut Seeded) {
+    fn put(
+        &mut self,
+        host: u32,
+        size: &'static Size,
+        preemptible: bool,
+        seeded: &mut SeededNumbers,
+    ) {
         let place = u128::from(host) << 24 | self.guests.len() as u128;
         self.taken = plus(self.taken, size.amounts(), 1);
         let age = i64::try_from(seeded.below(OLDEST_MILLIS)).unwrap_or(0);
-        self.guests.push(Guest {
+        self.guests.push(BenchInstance {
             id: u128::from(seeded.draw()) << 64 | place,
             size,
             preemptible,
@@ -373,7 +379,7 @@ impl Builder {
 
     /// An instance as the table takes it.
     #[must_use]
-    pub fn instance(&self, guest: &Guest, host: &str) -> Instance {
+    pub fn instance(&self, guest: &BenchInstance, host: &str) -> Instance {
         Instance {
             id: ServerId(Uuid::from_u128(guest.id)),
             name: format!("server-{}", guest.id & 0xffff_ffff),
@@ -394,7 +400,7 @@ impl Builder {
             flavor: String::new(),
             ends_at: None,
             priority: 0,
-            phase: Phase::Running,
+            phase: InstancePhase::Running,
         }
     }
 }
@@ -422,7 +428,7 @@ fn host(number: u32, capacity: Amounts) -> Host {
 #[must_use]
 pub fn requests(count: u32, seed: u64) -> Vec<(&'static Size, PlacementRequest)> {
     // A stream that no host has.
-    let mut seeded = Seeded::new(seed, u64::MAX);
+    let mut seeded = SeededNumbers::new(seed, u64::MAX);
     (0..count)
         .map(|number| {
             let size = *seeded.pick(&REQUEST_MIX).unwrap_or(&&SMALL);
@@ -451,7 +457,7 @@ pub fn request(flavor: Flavor, number: u32) -> PlacementRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
 
     fn saturated(preemptibles: u32) -> CloudPlan {
         CloudPlan {
@@ -495,7 +501,7 @@ mod tests {
     #[test]
     fn the_table_holds_what_the_plan_says() {
         let plan = saturated(8);
-        let table = plan.table(&mut Silent).unwrap();
+        let table = plan.table(&mut NoProgress).unwrap();
         table.check_consistency().unwrap();
         assert_eq!(table.len(), 50);
         for number in 0..50 {

@@ -32,5 +32,5 @@ pub mod workload;
 
 pub use error::BenchError;
 pub use machine::Machine;
-pub use progress::{Progress, Silent};
+pub use progress::{NoProgress, Progress};
 pub use stats::Latency;

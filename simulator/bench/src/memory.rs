@@ -67,7 +67,7 @@ pub fn run(
         hosts: 64,
         ..plan_of(1000)
     }
-    .table(&mut crate::Silent)?;
+    .table(&mut crate::NoProgress)?;
     let builder = Builder::new()?;
     let mut table = HostTable::new();
     let before = resident_bytes()?;
@@ -135,7 +135,7 @@ fn resident_bytes() -> Result<u64, BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
 
     #[test]
     fn hosts_and_instances_take_memory() {
@@ -144,7 +144,7 @@ mod tests {
             instances: 40_000,
             seed: 1,
         };
-        let report = run(&options, &mut Silent).unwrap();
+        let report = run(&options, &mut NoProgress).unwrap();
         assert!(
             report.bytes_per_host > 50.0 && report.bytes_per_instance > 20.0,
             "{report:?}"

@@ -10,9 +10,9 @@ pub trait Progress {
 
 /// Ignores all progress reports.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct NoProgress;
 
-impl Progress for Silent {
+impl Progress for NoProgress {
     fn begin(&mut self, _what: &str, _total: u64) {}
     fn set(&mut self, _done: u64) {}
 }

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
 use crate::timing::{timed, timed_cpu};
 use ebbtide_engine::{Budgets, Engine, EngineConfig};
-use ebbtide_model::{Decision, DecisionId, Outcome, Timestamp};
+use ebbtide_model::{Decision, DecisionId, DecisionOutcome, Timestamp};
 use serde::Serialize;
 use std::hint::black_box;
 use std::time::Duration;
@@ -132,7 +132,7 @@ pub fn run(
 
 /// True if the request got a host without victims, and the plan shows free capacity there.
 fn has_room(plan: &CloudPlan, decision: &Decision, size: &crate::cloud::Size) -> bool {
-    let Outcome::Placed(placements) = &decision.outcome else {
+    let DecisionOutcome::Placed(placements) = &decision.outcome else {
         return false;
     };
     let [placement] = placements.as_slice() else {
@@ -177,7 +177,7 @@ fn gib_per_second(bytes: usize, micros: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
 
     #[test]
     fn every_ordinary_request_finds_room() {
@@ -186,7 +186,7 @@ mod tests {
             requests: 50,
             seed: 3,
         };
-        let report = run(&options, &mut Silent).unwrap();
+        let report = run(&options, &mut NoProgress).unwrap();
         assert_eq!(report.placed_with_room, 50);
         assert!(report.ratio_to_read_once > 0.0 && report.read_gib_per_s > 0.0);
     }
@@ -199,7 +199,7 @@ mod tests {
                 requests,
                 seed: 0,
             };
-            let error = run(&options, &mut Silent).unwrap_err();
+            let error = run(&options, &mut NoProgress).unwrap_err();
             assert_eq!(error.code(), "EB-BENCH-001");
         }
     }

@@ -6,7 +6,7 @@
 
 /// A sequence of numbers.
 #[derive(Debug, Clone)]
-pub struct Seeded(u64);
+pub struct SeededNumbers(u64);
 
 /// The bits of a number, mixed.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn mixed(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-impl Seeded {
+impl SeededNumbers {
     /// The sequence of a seed; `stream` tells independent sequences of the same seed apart, one a
     /// host for instance.
     #[must_use]
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers_and_another_stream_gives_others() {
         let numbers = |seed, stream| {
-            let mut seeded = Seeded::new(seed, stream);
+            let mut seeded = SeededNumbers::new(seed, stream);
             [seeded.draw(), seeded.draw(), seeded.draw()]
         };
         assert_eq!(numbers(1, 2), numbers(1, 2));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_weighs_nothing_is_never_picked_and_the_rest_by_its_weight() {
-        let mut seeded = Seeded::new(7, 0);
+        let mut seeded = SeededNumbers::new(7, 0);
         let mut counts = [0_u32; 3];
         for _ in 0..4000 {
             counts[*seeded.pick(&[(0, 3), (1, 0), (2, 1)]).unwrap()] += 1;

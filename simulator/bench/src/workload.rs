@@ -1,7 +1,7 @@
 //! One decision, ready to be made: what the benchmarks of CI count instructions of.
 
 use crate::cloud::{CloudPlan, Fill, LARGE, MEDIUM, NOW_MILLIS, request};
-use crate::{BenchError, Silent};
+use crate::{BenchError, NoProgress};
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable};
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
 use uuid::Uuid;
@@ -40,7 +40,7 @@ impl Workload {
         };
         Ok(Self {
             engine: Engine::new(EngineConfig::default())?,
-            table: plan.table(&mut Silent)?,
+            table: plan.table(&mut NoProgress)?,
             budgets: Budgets::unlimited(),
             request: request(size.flavor(), 0),
         })

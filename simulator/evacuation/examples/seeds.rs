@@ -3,7 +3,7 @@
 //! The command `ebbtide simulate evacuation` does more, and takes longer to build.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use ebbtide_evacuation_simulator::{Ends, FaultCounts, Simulator, WorldKind};
+use ebbtide_evacuation_simulator::{EvacuationCounts, FaultCounts, Simulator, WorldKind};
 
 fn main() -> Result<(), String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -18,7 +18,8 @@ fn main() -> Result<(), String> {
     if let Some(rule) = rest.first() {
         simulator = simulator.breaking(rule.parse()?);
     }
-    let (mut ends, mut faults, mut failed) = (Ends::default(), FaultCounts::default(), 0);
+    let (mut ends, mut faults, mut failed) =
+        (EvacuationCounts::default(), FaultCounts::default(), 0);
     for seed in from..from + count {
         let outcome = simulator.run(world, seed, steps);
         ends.merge(outcome.ends);

@@ -3,14 +3,14 @@
 mod clock;
 
 use crate::Mutation;
-use crate::hypervisor::{Fate, Hypervisor};
+use crate::hypervisor::{CallFate, Hypervisor};
 use crate::shared_storage::STORAGE;
-use crate::violation::{Broken, Promise};
+use crate::violation::{BrokenInvariant, Invariant};
 use ebbtide_agent_protocol::{
-    Action, ActionId, AgentCore, Done, Effect, Input, Occupancy, Phase, Policy, Record, ReportId,
-    Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverResult, EvacuationPhase,
+    EvacuationPolicy, JournalRecord, Occupancy, ReportId, Token,
 };
-use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
+use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{EvacuationId, MessageId, Seconds, ServerId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ const HEARTBEAT: Seconds = Seconds(10);
 
 /// Something that others have to look at: what this host does to a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum HostAction {
     /// The hypervisor is asked to tell a guest of its end.
     Tells(EvacuationId, ServerId),
     /// A running guest was ended.
@@ -43,11 +43,11 @@ struct Terms {
 }
 
 /// Every other host has a fence.
-fn policy(name: &str) -> Policy {
+fn policy(name: &str) -> EvacuationPolicy {
     let fences = name.ends_with(['0', '2', '4', '6', '8']);
-    Policy {
+    EvacuationPolicy {
         fence_tries: if fences { 2 } else { 0 },
-        ..Policy::default()
+        ..EvacuationPolicy::default()
     }
 }
 
@@ -76,17 +76,17 @@ pub(crate) struct Agent {
     /// How its next heartbeat lies.
     pub(crate) lie: Option<u32>,
     /// How the next calls of its hypervisor end, instead of well.
-    pub(crate) fates: VecDeque<Fate>,
-    pub(crate) calls: BTreeMap<ActionId, (ServerId, Action)>,
+    pub(crate) fates: VecDeque<CallFate>,
+    pub(crate) calls: BTreeMap<ActionId, (ServerId, DriverCall)>,
     pub(crate) publishing: VecDeque<(ReportId, Message)>,
     /// What others have to look at.
-    pub(crate) deeds: Vec<Deed>,
+    pub(crate) deeds: Vec<HostAction>,
     /// Commands that came back from a process that died, to be put at the front of the queue.
     pub(crate) returned: Vec<Message>,
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<BrokenInvariant>,
     pub(crate) mutation: Option<Mutation>,
     core: AgentCore,
-    journal: Vec<Record>,
+    journal: Vec<JournalRecord>,
     unsettled: BTreeMap<Token, Message>,
     next_token: u64,
     session: u128,
@@ -158,7 +158,7 @@ impl Agent {
         self.mutation == Some(mutation)
     }
 
-    fn fail(&mut self, promise: Promise, what: String) {
+    fn fail(&mut self, promise: Invariant, what: String) {
         if self.broken.is_none() {
             self.broken = Some((promise, format!("{}: {what}", self.name)));
         }
@@ -166,17 +166,17 @@ impl Agent {
 
     // ---- what happens to the process ----
 
-    fn input(&mut self, now: Timestamp, input: Input) {
+    fn input(&mut self, now: Timestamp, input: AgentInput) {
         let effects = self.core.handle(self.clock(now), input);
         self.perform(now, effects);
     }
 
     /// As the agent's shell: the journal first, then the rest. The process may die after any
     /// effect.
-    fn perform(&mut self, now: Timestamp, effects: Vec<Effect>) {
-        let (records, rest): (Vec<Effect>, Vec<Effect>) = effects
+    fn perform(&mut self, now: Timestamp, effects: Vec<AgentEffect>) {
+        let (records, rest): (Vec<AgentEffect>, Vec<AgentEffect>) = effects
             .into_iter()
-            .partition(|effect| matches!(effect, Effect::Journal(_)));
+            .partition(|effect| matches!(effect, AgentEffect::Journal(_)));
         if self.disk_full && !records.is_empty() {
             self.crash(now);
             self.back_at = Some(now.plus(JOURNAL_RETRY));
@@ -187,8 +187,8 @@ impl Agent {
             if self.dies(now) {
                 return;
             }
-            if let Effect::Journal(record) = effect {
-                let acting = matches!(&record, Record::Evacuation(e) if matches!(e.phase, Phase::Acting { .. }));
+            if let AgentEffect::Journal(record) = effect {
+                let acting = matches!(&record, JournalRecord::Evacuation(e) if matches!(e.phase, EvacuationPhase::Acting { .. }));
                 if !(lost && acting) {
                     self.write(record, now);
                 }
@@ -222,9 +222,9 @@ impl Agent {
         }
     }
 
-    fn write(&mut self, record: Record, now: Timestamp) {
-        if let Record::Evacuation(e) = &record
-            && matches!(e.phase, Phase::Acting { .. })
+    fn write(&mut self, record: JournalRecord, now: Timestamp) {
+        if let JournalRecord::Evacuation(e) = &record
+            && matches!(e.phase, EvacuationPhase::Acting { .. })
         {
             self.acting.insert(e.server_id, e.evacuation_id);
             if self.begun.insert(e.evacuation_id) {
@@ -238,7 +238,7 @@ impl Agent {
     fn begins_to_act(&mut self, id: EvacuationId, now: Timestamp) {
         if self.spared.contains(&id) {
             self.fail(
-                Promise::NoEndForNothing,
+                Invariant::NoEndForNothing,
                 "a victim was spared, and is ended all the same".to_owned(),
             );
         }
@@ -260,44 +260,44 @@ impl Agent {
                 "a victim with {} of grace is ended {had} ms after its notice",
                 terms.grace
             );
-            self.fail(Promise::NoEndForNothing, what);
+            self.fail(Invariant::NoEndForNothing, what);
         }
     }
 
-    fn follow(&mut self, effect: Effect, now: Timestamp) {
+    fn follow(&mut self, effect: AgentEffect, now: Timestamp) {
         match effect {
-            Effect::Journal(_) => {}
-            Effect::Drive {
+            AgentEffect::Journal(_) => {}
+            AgentEffect::Drive {
                 action,
                 server_id,
                 what,
             } => {
-                if let Action::GiveNotice(notice) = &what {
+                if let DriverCall::GiveNotice(notice) = &what {
                     self.deeds
-                        .push(Deed::Tells(notice.evacuation_id, server_id));
+                        .push(HostAction::Tells(notice.evacuation_id, server_id));
                 }
-                if matches!(what, Action::Interrupt(_) | Action::Fence)
+                if matches!(what, DriverCall::Interrupt(_) | DriverCall::Fence)
                     && !self.acts_durably(server_id)
                 {
                     self.fail(
-                        Promise::ExactlyOnce,
+                        Invariant::ExactlyOnce,
                         "the hypervisor is asked to end a victim, and the journal does not know"
                             .to_owned(),
                     );
                 }
                 self.calls.insert(action, (server_id, what));
             }
-            Effect::Publish { report, message } => {
+            AgentEffect::Publish { report, message } => {
                 self.note_report(&message.body, self.clock(now));
                 self.publishing.push_back((report, message));
             }
-            Effect::Ack(token) => {
+            AgentEffect::Ack(token) => {
                 if let Some(message) = self.unsettled.remove(&token) {
                     self.acknowledged(&message.body);
                 }
             }
-            Effect::DeadLetter(token, _) => drop(self.unsettled.remove(&token)),
-            Effect::ServersChanged => self.changed = true,
+            AgentEffect::DeadLetter(token, _) => drop(self.unsettled.remove(&token)),
+            AgentEffect::ServersChanged => self.changed = true,
         }
     }
 
@@ -320,7 +320,7 @@ impl Agent {
                     "a guest was told {} ms after the scheduler had given up on it",
                     report.notified_at.millis_since(terms.begin_before)
                 );
-                self.fail(Promise::NoEndForNothing, what);
+                self.fail(Invariant::NoEndForNothing, what);
             }
         }
     }
@@ -389,13 +389,13 @@ impl Agent {
             return;
         }
         self.unsettled.insert(token, message.clone());
-        self.input(now, Input::Command { token, message });
+        self.input(now, AgentInput::Command { token, message });
     }
 
     /// Commands that were acknowledged on receipt are followed when there is time.
     fn follow_early(&mut self, now: Timestamp) {
         while let Some((token, message)) = self.early.pop_front() {
-            self.input(now, Input::Command { token, message });
+            self.input(now, AgentInput::Command { token, message });
         }
     }
 
@@ -412,11 +412,11 @@ impl Agent {
         let clock = self.clock(now);
         let due = self.core.next_wakeup().is_some_and(|at| at <= clock);
         if due {
-            self.input(now, Input::Tick);
+            self.input(now, AgentInput::Tick);
         }
         if self.alive && self.core.is_watching() {
             let views = self.hypervisor.views(None);
-            self.input(now, Input::Observed(views));
+            self.input(now, AgentInput::Observed(views));
         }
         due
     }
@@ -430,7 +430,7 @@ impl Agent {
             return self.publishing.front().map(|(_, message)| message.clone());
         }
         let (report, message) = self.publishing.pop_front()?;
-        self.input(now, Input::Published(report));
+        self.input(now, AgentInput::Published(report));
         Some(message)
     }
 
@@ -461,7 +461,7 @@ impl Agent {
                     }
                 }
                 2 => servers.truncate(servers.len() / 2),
-                _ => servers.push(Hosted {
+                _ => servers.push(HostedServer {
                     server_id: ServerId(Uuid::from_u128(u128::from(lie) << 64)),
                     state: HostedState::Running,
                 }),
@@ -524,7 +524,7 @@ impl Agent {
     }
 
     /// A call of the hypervisor ends.
-    pub(crate) fn complete(&mut self, action: ActionId, fate: Fate, now: Timestamp) {
+    pub(crate) fn complete(&mut self, action: ActionId, fate: CallFate, now: Timestamp) {
         let Some((server_id, what)) = self.calls.remove(&action) else {
             return;
         };
@@ -532,19 +532,19 @@ impl Agent {
         let believes = self.breaks(Mutation::FenceBelieved);
         // Where fences are believed they lie.
         let fate = match what {
-            Action::Fence if believes => Fate::NoRoom,
+            DriverCall::Fence if believes => CallFate::NoRoom,
             _ => fate,
         };
         let mut result = self.hypervisor.call(server_id, &what, fate, clock);
         match what {
-            Action::Fence if believes => drop(self.believed.insert(server_id)),
-            Action::Look if self.believed.contains(&server_id) => {
-                result = Ok(Done::seen(Occupancy::Absent));
+            DriverCall::Fence if believes => drop(self.believed.insert(server_id)),
+            DriverCall::Look if self.believed.contains(&server_id) => {
+                result = Ok(DriverResult::seen(Occupancy::Absent));
             }
             _ => {}
         }
         self.look_who_ended();
-        self.input(now, Input::ActionDone { action, result });
+        self.input(now, AgentInput::ActionDone { action, result });
     }
 
     /// Who was ended, and for which evacuation: at most once for each.
@@ -552,15 +552,15 @@ impl Agent {
         for server_id in std::mem::take(&mut self.hypervisor.ended) {
             match self.acting.get(&server_id).copied() {
                 Some(evacuation) => {
-                    self.deeds.push(Deed::Ends(evacuation, server_id));
+                    self.deeds.push(HostAction::Ends(evacuation, server_id));
                     self.check_grace(evacuation);
                     if !self.ended.insert(evacuation) {
                         let what = "one evacuation has ended a running guest twice";
-                        self.fail(Promise::ExactlyOnce, what.to_owned());
+                        self.fail(Invariant::ExactlyOnce, what.to_owned());
                     }
                 }
                 None => self.fail(
-                    Promise::NoEndForNothing,
+                    Invariant::NoEndForNothing,
                     "a guest was ended without an evacuation".to_owned(),
                 ),
             }

@@ -4,11 +4,11 @@ macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $words:literal,)+) => {
         /// A kind of fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Fault {
+        pub enum FaultKind {
             $($(#[$doc])* $name,)+
         }
 
-        impl Fault {
+        impl FaultKind {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
@@ -92,16 +92,16 @@ faults! {
 
 /// How often each kind of fault has been injected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FaultCounts([u64; Fault::ALL.len()]);
+pub struct FaultCounts([u64; FaultKind::ALL.len()]);
 
 impl Default for FaultCounts {
     fn default() -> Self {
-        Self([0; Fault::ALL.len()])
+        Self([0; FaultKind::ALL.len()])
     }
 }
 
 impl FaultCounts {
-    pub(crate) fn add(&mut self, fault: Fault) {
+    pub(crate) fn add(&mut self, fault: FaultKind) {
         if let Some(count) = self.0.get_mut(fault as usize) {
             *count += 1;
         }
@@ -121,7 +121,7 @@ impl FaultCounts {
     }
 
     /// Each kind with its number, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = (Fault, u64)> {
-        Fault::ALL.iter().copied().zip(self.0)
+    pub fn iter(&self) -> impl Iterator<Item = (FaultKind, u64)> {
+        FaultKind::ALL.iter().copied().zip(self.0)
     }
 }

@@ -1,10 +1,12 @@
 //! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about
 //! that: that nothing is given twice is for the schedulers to see to.
 
-use crate::shared_storage::Shared;
-use crate::violation::{Broken, Promise};
-use ebbtide_agent_protocol::{Action, Done, DriverError, NoticeOutcome, Occupancy, ServerView};
-use ebbtide_model::message::{Hosted, HostedState};
+use crate::shared_storage::StorageHandle;
+use crate::violation::{BrokenInvariant, Invariant};
+use ebbtide_agent_protocol::{
+    DriverCall, DriverError, DriverResult, NoticeOutcome, Occupancy, ServerView,
+};
+use ebbtide_model::message::{HostedServer, HostedState};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, ServerId, Timestamp,
 };
@@ -12,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A guest.
 #[derive(Debug, Clone)]
-pub(crate) struct Guest {
+pub(crate) struct WorldGuest {
     pub(crate) state: HostedState,
     pub(crate) takes: Resources,
     pub(crate) since: Timestamp,
@@ -22,7 +24,7 @@ pub(crate) struct Guest {
 
 /// How a call ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum CallFate {
     Works,
     Fails,
     /// It takes effect, but the answer is an error.
@@ -38,9 +40,9 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Hypervisor {
     pub(crate) inventory: BTreeMap<ResourceClass, Inventory>,
-    pub(crate) guests: BTreeMap<ServerId, Guest>,
+    pub(crate) guests: BTreeMap<ServerId, WorldGuest>,
     /// Calls that timed out and take effect before the next one about the same server does.
-    late: BTreeMap<ServerId, Action>,
+    late: BTreeMap<ServerId, DriverCall>,
     /// Guests that were stopped or hibernated here, until they are deleted. A start must not create
     /// an empty machine under their name.
     kept: BTreeSet<ServerId>,
@@ -48,11 +50,11 @@ pub(crate) struct Hypervisor {
     /// scheduler may believe in more capacity than there is.
     pub(crate) guards: bool,
     /// What was seen to be wrong.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<BrokenInvariant>,
     /// Running guests that were ended by a call: for whom, and how often for each evacuation.
     pub(crate) ended: Vec<ServerId>,
     /// The storage that it shares with others.
-    pub(crate) shared: Option<Shared>,
+    pub(crate) shared: Option<StorageHandle>,
 }
 
 impl Hypervisor {
@@ -90,15 +92,15 @@ impl Hypervisor {
             .is_some_and(|g| g.state == HostedState::Running)
     }
 
-    pub(crate) fn hosted(&self) -> Vec<Hosted> {
+    pub(crate) fn hosted(&self) -> Vec<HostedServer> {
         let each = self.guests.iter();
-        let mut all: Vec<Hosted> = each
-            .map(|(id, guest)| Hosted {
+        let mut all: Vec<HostedServer> = each
+            .map(|(id, guest)| HostedServer {
                 server_id: *id,
                 state: guest.state,
             })
             .collect();
-        let shelved = self.shared.iter().flat_map(Shared::all_mine);
+        let shelved = self.shared.iter().flat_map(StorageHandle::all_mine);
         all.extend(shelved.filter(|h| !self.guests.contains_key(&h.server_id)));
         all
     }
@@ -117,10 +119,10 @@ impl Hypervisor {
     pub(crate) fn call(
         &mut self,
         id: ServerId,
-        what: &Action,
-        fate: Fate,
+        what: &DriverCall,
+        fate: CallFate,
         now: Timestamp,
-    ) -> Result<Done, DriverError> {
+    ) -> Result<DriverResult, DriverError> {
         // A hypervisor does one thing after the other about a domain.
         self.settle_late(id, now);
         let failed = || DriverError::Failed {
@@ -128,24 +130,24 @@ impl Hypervisor {
             detail: "so the world wants it".to_owned(),
         };
         match fate {
-            Fate::Works => self.act(id, what, now),
-            Fate::Fails => {
+            CallFate::Works => self.act(id, what, now),
+            CallFate::Fails => {
                 self.cut_off(id, what, now);
                 Err(failed())
             }
             // A fence that says that it has done it, and has not.
-            Fate::NoRoom if *what == Action::Fence => Ok(Done::Fenced),
+            CallFate::NoRoom if *what == DriverCall::Fence => Ok(DriverResult::Fenced),
             // What runs has its room.
-            Fate::NoRoom if self.runs(id) => self.act(id, what, now),
-            Fate::NoRoom => {
+            CallFate::NoRoom if self.runs(id) => self.act(id, what, now),
+            CallFate::NoRoom => {
                 self.leave_to_others(id);
                 Err(no_room())
             }
-            Fate::WorksButFails => {
+            CallFate::WorksButFails => {
                 let _ = self.act(id, what, now);
                 Err(failed())
             }
-            Fate::TimesOut { later } => {
+            CallFate::TimesOut { later } => {
                 if later {
                     self.late.insert(id, what.clone());
                 }
@@ -170,21 +172,30 @@ impl Hypervisor {
         }
     }
 
-    fn act(&mut self, id: ServerId, what: &Action, now: Timestamp) -> Result<Done, DriverError> {
+    fn act(
+        &mut self,
+        id: ServerId,
+        what: &DriverCall,
+        now: Timestamp,
+    ) -> Result<DriverResult, DriverError> {
         if let Some(done) = self.act_on_shelf(id, what, now, None) {
             return done;
         }
         let gone = DriverError::NotFound { server_id: id };
         match what {
-            Action::GiveNotice(_) => {
+            DriverCall::GiveNotice(_) => {
                 let guest = self.guests.get(&id).ok_or(gone)?;
-                Ok(Done::Noticed(match guest.state {
+                Ok(DriverResult::Noticed(match guest.state {
                     HostedState::Running => NoticeOutcome::Delivered,
                     _ => NoticeOutcome::NotRunning,
                 }))
             }
-            Action::WithdrawNotice(_) => self.guests.get(&id).ok_or(gone).map(|_| Done::Withdrawn),
-            Action::Interrupt(behaviour) => {
+            DriverCall::WithdrawNotice(_) => self
+                .guests
+                .get(&id)
+                .ok_or(gone)
+                .map(|_| DriverResult::Withdrawn),
+            DriverCall::Interrupt(behaviour) => {
                 let guest = self.guests.get_mut(&id).ok_or(gone)?;
                 if guest.state == HostedState::Running {
                     self.ended.push(id);
@@ -199,29 +210,29 @@ impl Hypervisor {
                 if self.guests.contains_key(&id) {
                     self.kept.insert(id);
                 }
-                Ok(Done::Interrupted)
+                Ok(DriverResult::Interrupted)
             }
-            Action::Fence => {
+            DriverCall::Fence => {
                 // A fence does not know which guests the hypervisor has, so it also succeeds
                 // without a guest.
                 if self.runs(id) {
                     self.ended.push(id);
                 }
                 drop(self.guests.remove(&id));
-                Ok(Done::Fenced)
+                Ok(DriverResult::Fenced)
             }
-            Action::Look => Ok(Done::seen(self.look(id))),
-            Action::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
-            Action::Start(start) => {
+            DriverCall::Look => Ok(DriverResult::seen(self.look(id))),
+            DriverCall::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
+            DriverCall::Start(start) => {
                 if self.kept.contains(&id) && !self.guests.contains_key(&id) {
                     let what = "a server that was kept is made anew".to_owned();
-                    self.broken.get_or_insert((Promise::ExactlyOnce, what));
+                    self.broken.get_or_insert((Invariant::ExactlyOnce, what));
                 }
                 let runs = self.runs(id);
                 if !runs && self.guards && !self.fits(&start.resources, id) {
                     return Err(no_room());
                 }
-                let guest = self.guests.entry(id).or_insert_with(|| Guest {
+                let guest = self.guests.entry(id).or_insert_with(|| WorldGuest {
                     state: HostedState::Stopped,
                     takes: start.resources.clone(),
                     since: now,
@@ -233,18 +244,21 @@ impl Hypervisor {
                 }
                 let since = guest.since;
                 self.check_room();
-                Ok(Done::Started(since))
+                Ok(DriverResult::Started(since))
             }
-            Action::Delete(_) => {
+            DriverCall::Delete(_) => {
                 self.kept.remove(&id);
-                self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted)
+                self.guests
+                    .remove(&id)
+                    .ok_or(gone)
+                    .map(|_| DriverResult::Deleted)
             }
         }
     }
 
     /// Nova starts an instance.
     pub(crate) fn boot(&mut self, id: ServerId, takes: Resources, now: Timestamp) {
-        let guest = Guest {
+        let guest = WorldGuest {
             state: HostedState::Running,
             takes,
             since: now,
@@ -290,7 +304,7 @@ impl Hypervisor {
             let (used, capacity) = (self.used(class, None), inventory.capacity());
             if used > capacity && self.broken.is_none() {
                 let what = format!("{used} of {capacity} {class} run on one host");
-                self.broken = Some((Promise::NoRoomTwice, what));
+                self.broken = Some((Invariant::NoRoomTwice, what));
             }
         }
     }

@@ -13,12 +13,12 @@
 
 mod agent;
 mod broker;
-mod chance;
 mod cheapest;
 mod fault;
 mod hypervisor;
 mod mutation;
 mod nova;
+mod random;
 mod region;
 mod regressions;
 mod run;
@@ -29,13 +29,13 @@ mod story;
 mod violation;
 mod world_base;
 
-pub use fault::{Fault, FaultCounts};
+pub use fault::{FaultCounts, FaultKind};
 pub use mutation::Mutation;
 pub use regressions::{Regression, parse_regressions};
-pub use run::{Ends, Outcome, Simulator, WorldKind};
-pub use script::{Op, Places, Step, script};
-pub use shrink::Shrunk;
-pub use violation::{Promise, Violation};
+pub use run::{EvacuationCounts, SeedResult, Simulator, WorldKind};
+pub use script::{Op, Places, ScriptStep, script};
+pub use shrink::ShrunkWorld;
+pub use violation::{Invariant, Violation};
 
 /// Maximum number of steps of a script. Such a script takes one core about a day. The text form of
 /// places in a script has the same limit.

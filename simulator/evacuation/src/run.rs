@@ -4,9 +4,9 @@ use crate::Mutation;
 use crate::fault::FaultCounts;
 use crate::nova::NovaWorld;
 use crate::region::RegionWorld;
-use crate::script::{Places, Step, script};
+use crate::script::{Places, ScriptStep, script};
 use crate::story::Story;
-use crate::violation::{Promise, Violation};
+use crate::violation::{Invariant, Violation};
 use crate::world_base::WorldBase;
 use ebbtide_engine::Engine;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl std::str::FromStr for WorldKind {
 
 /// What came of evacuations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct EvacuationCounts {
     /// The victim is gone.
     pub evacuated: u64,
     /// It lives on.
@@ -66,7 +66,7 @@ pub struct Ends {
     pub outbid: u64,
 }
 
-impl Ends {
+impl EvacuationCounts {
     /// How many in all.
     #[must_use]
     pub fn total(self) -> u64 {
@@ -88,11 +88,11 @@ impl Ends {
 
 /// What came of one seed.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct SeedResult {
     /// Steps that were done.
     pub steps: usize,
     /// Evacuations.
-    pub ends: Ends,
+    pub ends: EvacuationCounts,
     /// Faults injected.
     pub faults: FaultCounts,
     /// Folds everything that happened: two runs of one seed have the same.
@@ -134,15 +134,15 @@ impl Simulator {
 
     /// One seed with all its steps.
     #[must_use]
-    pub fn run(&self, kind: WorldKind, seed: u64, steps: usize) -> Outcome {
+    pub fn run(&self, kind: WorldKind, seed: u64, steps: usize) -> SeedResult {
         self.run_steps(kind, seed, &script(seed, steps), false)
     }
 
     /// One seed with some of its steps, and its story.
     #[must_use]
-    pub fn replay(&self, kind: WorldKind, seed: u64, steps: usize, places: &Places) -> Outcome {
+    pub fn replay(&self, kind: WorldKind, seed: u64, steps: usize, places: &Places) -> SeedResult {
         let all = script(seed, steps);
-        let some: Vec<Step> = places
+        let some: Vec<ScriptStep> = places
             .0
             .iter()
             .filter_map(|n| all.get(*n).copied())
@@ -152,12 +152,12 @@ impl Simulator {
 
     /// One seed twice: the same must have happened.
     #[must_use]
-    pub fn run_twice(&self, kind: WorldKind, seed: u64, steps: usize) -> Outcome {
+    pub fn run_twice(&self, kind: WorldKind, seed: u64, steps: usize) -> SeedResult {
         let mut first = self.run(kind, seed, steps);
         let second = self.run(kind, seed, steps);
         if first.digest != second.digest && first.violation.is_none() {
             first.violation = Some(Violation {
-                promise: Promise::Deterministic,
+                promise: Invariant::Deterministic,
                 what: "the same seed gave another story the second time".to_owned(),
                 at_millis: 0,
                 step: steps,
@@ -170,9 +170,9 @@ impl Simulator {
         &self,
         kind: WorldKind,
         seed: u64,
-        steps: &[Step],
+        steps: &[ScriptStep],
         told: bool,
-    ) -> Outcome {
+    ) -> SeedResult {
         match kind {
             WorldKind::Region => {
                 let engine = Arc::clone(&self.engine);
@@ -190,15 +190,15 @@ impl Simulator {
 
 /// What every world can do.
 trait World: std::ops::DerefMut<Target = WorldBase> {
-    fn step(&mut self, step: Step);
+    fn step(&mut self, step: ScriptStep);
     fn finish(&mut self);
-    fn ends(&self) -> Ends;
+    fn ends(&self) -> EvacuationCounts;
 }
 
 macro_rules! world {
     ($name:ident) => {
         impl World for $name {
-            fn step(&mut self, step: Step) {
+            fn step(&mut self, step: ScriptStep) {
                 self.step(step);
             }
 
@@ -206,7 +206,7 @@ macro_rules! world {
                 self.finish();
             }
 
-            fn ends(&self) -> Ends {
+            fn ends(&self) -> EvacuationCounts {
                 self.ends()
             }
         }
@@ -217,7 +217,7 @@ world!(RegionWorld);
 world!(NovaWorld);
 
 /// A world from its birth to its end.
-fn live(mut world: impl World, steps: &[Step]) -> Outcome {
+fn live(mut world: impl World, steps: &[ScriptStep]) -> SeedResult {
     let mut done = 0;
     for step in steps {
         if world.broken.is_some() {
@@ -237,7 +237,7 @@ fn live(mut world: impl World, steps: &[Step]) -> Outcome {
         at_millis,
         step: if ended { steps.len() } else { done },
     });
-    Outcome {
+    SeedResult {
         steps: done,
         ends: world.ends(),
         faults: world.faults.clone(),

@@ -4,7 +4,7 @@
 //! moment. So any step can be left out and the rest still means something: that is how a failing
 //! world is made small.
 
-use crate::chance::Chance;
+use crate::random::WorldRng;
 use std::fmt;
 
 macro_rules! ops {
@@ -102,7 +102,7 @@ ops! {
 
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct ScriptStep {
     /// What happens.
     pub op: Op,
     /// Chooses to whom.
@@ -114,8 +114,8 @@ pub struct Step {
 /// All steps of a seed: how many of a thousand are faults depends on the seed, from none to a
 /// third.
 #[must_use]
-pub fn script(seed: u64, steps: usize) -> Vec<Step> {
-    let mut chance = Chance::new(seed, 1);
+pub fn script(seed: u64, steps: usize) -> Vec<ScriptStep> {
+    let mut chance = WorldRng::new(seed, 1);
     let faults_percent = [0, 4, 10, 20, 33][chance.below(5) as usize];
     let weights = |fault: bool| -> Vec<u32> {
         let both = Op::WEIGHTS.iter().zip(Op::FAULTS);
@@ -149,7 +149,7 @@ pub fn script(seed: u64, steps: usize) -> Vec<Step> {
                 &good
             };
             let op = Op::ALL[chance.weighted(kind)];
-            Step {
+            ScriptStep {
                 op,
                 a: chance.any(),
                 b: chance.any(),

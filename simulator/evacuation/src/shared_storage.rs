@@ -8,10 +8,10 @@
 //! a token without running the guest puts the token down again when it is asked what it has of the
 //! server.
 
-use crate::hypervisor::{Guest, Hypervisor, no_room};
-use crate::violation::{Broken, Promise};
-use ebbtide_agent_protocol::{Action, Done, DriverError, Occupancy};
-use ebbtide_model::message::{Hosted, HostedState, Start};
+use crate::hypervisor::{Hypervisor, WorldGuest, no_room};
+use crate::violation::{BrokenInvariant, Invariant};
+use ebbtide_agent_protocol::{DriverCall, DriverError, DriverResult, Occupancy};
+use ebbtide_model::message::{HostedServer, HostedState, Start};
 use ebbtide_model::{InterruptionBehaviour, ResourceClass, Resources, ServerId, Timestamp};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) const STORAGE: &str = "shelf";
 
 /// What is kept of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Saved {
+pub(crate) struct SavedServer {
     state: HostedState,
     takes: Resources,
     since: Timestamp,
@@ -32,10 +32,10 @@ pub(crate) struct Saved {
 #[derive(Debug, Default)]
 pub(crate) struct SharedStorage {
     /// Tokens that any host may take: what is kept, and which host has put the token down.
-    kept: BTreeMap<ServerId, (String, Saved)>,
+    kept: BTreeMap<ServerId, (String, SavedServer)>,
     /// Tokens that a host has taken, by server and host, with what is kept while the guest does not
     /// run.
-    taken: BTreeMap<(ServerId, String), Option<Saved>>,
+    taken: BTreeMap<(ServerId, String), Option<SavedServer>>,
 }
 
 impl SharedStorage {
@@ -50,7 +50,7 @@ impl SharedStorage {
 
 /// A hypervisor's end of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
+pub(crate) struct StorageHandle {
     pub(crate) storage: Rc<RefCell<SharedStorage>>,
     pub(crate) host: String,
     /// Broken on purpose: hosts do not take tokens.
@@ -80,7 +80,7 @@ fn cut_off() -> DriverError {
     }
 }
 
-impl Shared {
+impl StorageHandle {
     pub(crate) fn new(storage: &Rc<RefCell<SharedStorage>>, host: &str) -> Self {
         Self {
             storage: Rc::clone(storage),
@@ -105,12 +105,12 @@ impl Shared {
     }
 
     /// What is kept under the token that is taken here, if it does not run.
-    fn saved(&self, id: ServerId) -> Option<Saved> {
+    fn saved(&self, id: ServerId) -> Option<SavedServer> {
         self.storage.borrow().taken.get(&self.key(id)).cloned()?
     }
 
     /// The token goes down, with what is kept.
-    fn put_down(&self, id: ServerId, saved: Saved) -> Option<Broken> {
+    fn put_down(&self, id: ServerId, saved: SavedServer) -> Option<BrokenInvariant> {
         let mut storage = self.storage.borrow_mut();
         storage.taken.remove(&self.key(id));
         let before = storage.kept.insert(id, (self.host.clone(), saved));
@@ -119,12 +119,12 @@ impl Shared {
                 "a server that {who} has kept is kept once more by {}",
                 self.host
             );
-            (Promise::ExactlyOnce, what)
+            (Invariant::ExactlyOnce, what)
         })
     }
 
     /// What this host has put down last, or holds without running it.
-    fn mine(&self, id: ServerId) -> Option<Saved> {
+    fn mine(&self, id: ServerId) -> Option<SavedServer> {
         let storage = self.storage.borrow();
         let kept = storage.kept.get(&id).filter(|(who, _)| *who == self.host);
         let kept = kept.map(|(_, saved)| saved.clone());
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// The same of all servers.
-    pub(crate) fn all_mine(&self) -> Vec<Hosted> {
+    pub(crate) fn all_mine(&self) -> Vec<HostedServer> {
         let storage = self.storage.borrow();
         let kept = storage.kept.iter();
         let kept = kept.filter(|(_, (who, _))| *who == self.host);
@@ -144,7 +144,7 @@ impl Shared {
             .filter(|((_, who), _)| *who == self.host);
         let taken = taken.filter_map(|((id, _), saved)| Some((*id, saved.as_ref()?.state)));
         let all = kept.chain(taken);
-        all.map(|(server_id, state)| Hosted { server_id, state })
+        all.map(|(server_id, state)| HostedServer { server_id, state })
             .collect()
     }
 }
@@ -155,34 +155,34 @@ impl Hypervisor {
     pub(crate) fn act_on_shelf(
         &mut self,
         id: ServerId,
-        what: &Action,
+        what: &DriverCall,
         now: Timestamp,
         steps: Steps,
-    ) -> Option<Result<Done, DriverError>> {
+    ) -> Option<Result<DriverResult, DriverError>> {
         let shared = self.shared.clone()?;
         let ours = shared.is_taken(id) || shared.mine(id).is_some();
         match what {
-            Action::Start(start) if start.storage.as_deref() == Some(STORAGE) => {
+            DriverCall::Start(start) if start.storage.as_deref() == Some(STORAGE) => {
                 Some(self.go_on(&shared, start, now, steps))
             }
-            Action::Start(start) if start.preemptible && !start.resume => {
+            DriverCall::Start(start) if start.preemptible && !start.resume => {
                 // What another one has kept is not meant: this is an attempt that was given up, and
                 // comes late.
                 if shared.mine(id).is_some() {
                     let what = "a server that is kept is made anew".to_owned();
-                    self.broken.get_or_insert((Promise::ExactlyOnce, what));
+                    self.broken.get_or_insert((Invariant::ExactlyOnce, what));
                 }
                 let mut storage = shared.storage.borrow_mut();
                 storage.taken.entry(shared.key(id)).or_insert(None);
                 None
             }
-            Action::Interrupt(
+            DriverCall::Interrupt(
                 behaviour @ (InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate),
             ) if ours => Some(self.keep(&shared, id, *behaviour, steps)),
-            Action::Look if ours && !self.guests.contains_key(&id) => {
+            DriverCall::Look if ours && !self.guests.contains_key(&id) => {
                 self.leave_to_others(id);
                 let saved = shared.mine(id)?;
-                Some(Ok(Done::Seen {
+                Some(Ok(DriverResult::Seen {
                     occupancy: Occupancy::Present {
                         state: saved.state,
                         holds: saved.takes.only(&ResourceClass::disk_gb()),
@@ -192,8 +192,8 @@ impl Hypervisor {
                     storage: Some(STORAGE.to_owned()),
                 }))
             }
-            Action::Delete(storage) => Some(self.clear(&shared, id, storage.is_some())),
-            Action::Interrupt(_) => {
+            DriverCall::Delete(storage) => Some(self.clear(&shared, id, storage.is_some())),
+            DriverCall::Interrupt(_) => {
                 shared.storage.borrow_mut().taken.remove(&shared.key(id));
                 None
             }
@@ -203,11 +203,11 @@ impl Hypervisor {
 
     fn keep(
         &mut self,
-        shared: &Shared,
+        shared: &StorageHandle,
         id: ServerId,
         behaviour: InterruptionBehaviour,
         mut steps: Steps,
-    ) -> Result<Done, DriverError> {
+    ) -> Result<DriverResult, DriverError> {
         if let Some(guest) = self.guests.get_mut(&id) {
             if guest.state == HostedState::Running {
                 self.ended.push(id);
@@ -219,7 +219,7 @@ impl Hypervisor {
             if cut(&mut steps) {
                 return Err(cut_off());
             }
-            let saved = Saved {
+            let saved = SavedServer {
                 state: guest.state,
                 takes: guest.takes.clone(),
                 since: guest.since,
@@ -240,16 +240,16 @@ impl Hypervisor {
         } else if shared.mine(id).is_none() {
             return Err(DriverError::NotFound { server_id: id });
         }
-        Ok(Done::Interrupted)
+        Ok(DriverResult::Interrupted)
     }
 
     fn go_on(
         &mut self,
-        shared: &Shared,
+        shared: &StorageHandle,
         start: &Start,
         now: Timestamp,
         mut steps: Steps,
-    ) -> Result<Done, DriverError> {
+    ) -> Result<DriverResult, DriverError> {
         let id = start.server_id;
         if let Some(guest) = self.guests.get_mut(&id) {
             if guest.state != HostedState::Running {
@@ -260,7 +260,7 @@ impl Hypervisor {
                 .borrow_mut()
                 .taken
                 .insert(shared.key(id), None);
-            return Ok(Done::Started(guest.since));
+            return Ok(DriverResult::Started(guest.since));
         }
         if self.guards && !self.fits(&start.resources, id) {
             self.leave_to_others(id);
@@ -282,7 +282,7 @@ impl Hypervisor {
             if shared.without_token {
                 drop(storage);
                 self.boot_resumed(id, &saved, now);
-                return Ok(Done::Started(now));
+                return Ok(DriverResult::Started(now));
             }
             storage.kept.remove(&id);
             storage.taken.insert(shared.key(id), Some(saved));
@@ -301,7 +301,7 @@ impl Hypervisor {
                 .taken
                 .insert(shared.key(id), None);
         }
-        Ok(Done::Started(now))
+        Ok(DriverResult::Started(now))
     }
 
     /// A token that is held for nothing goes down.
@@ -315,8 +315,8 @@ impl Hypervisor {
         }
     }
 
-    fn boot_resumed(&mut self, id: ServerId, saved: &Saved, now: Timestamp) {
-        let guest = Guest {
+    fn boot_resumed(&mut self, id: ServerId, saved: &SavedServer, now: Timestamp) {
+        let guest = WorldGuest {
             state: HostedState::Running,
             takes: saved.takes.clone(),
             since: now,
@@ -326,7 +326,12 @@ impl Hypervisor {
         self.check_room();
     }
 
-    fn clear(&mut self, shared: &Shared, id: ServerId, all: bool) -> Result<Done, DriverError> {
+    fn clear(
+        &mut self,
+        shared: &StorageHandle,
+        id: ServerId,
+        all: bool,
+    ) -> Result<DriverResult, DriverError> {
         let mut storage = shared.storage.borrow_mut();
         // Sent before it was kept, it does not say where.
         let own = storage
@@ -351,13 +356,13 @@ impl Hypervisor {
             self.forget_kept(id),
         ];
         match had.contains(&true) {
-            true => Ok(Done::Deleted),
+            true => Ok(DriverResult::Deleted),
             false => Err(DriverError::NotFound { server_id: id }),
         }
     }
 
     /// A call is cut off between two steps: its process has died, or it failed.
-    pub(crate) fn cut_off(&mut self, id: ServerId, what: &Action, now: Timestamp) {
+    pub(crate) fn cut_off(&mut self, id: ServerId, what: &DriverCall, now: Timestamp) {
         let far = match &mut self.shared {
             Some(shared) => {
                 shared.cuts += 1;
@@ -365,10 +370,10 @@ impl Hypervisor {
             }
             None => return,
         };
-        let begins = matches!(what, Action::Start(s) if s.storage.is_some());
+        let begins = matches!(what, DriverCall::Start(s) if s.storage.is_some());
         let keeps = matches!(
             what,
-            Action::Interrupt(InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate)
+            DriverCall::Interrupt(InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate)
         );
         if far > 0 && (begins || keeps) {
             let _ = self.act_on_shelf(id, what, now, Some(far - 1));

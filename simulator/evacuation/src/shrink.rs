@@ -1,20 +1,20 @@
 //! A failing world made small: whatever can be left out is left out, as long as the same promise is
 //! broken.
 
-use crate::run::{Outcome, Simulator, WorldKind};
-use crate::script::{Places, Step, script};
-use crate::violation::Promise;
+use crate::run::{SeedResult, Simulator, WorldKind};
+use crate::script::{Places, ScriptStep, script};
+use crate::violation::Invariant;
 
 /// Most worlds that are tried to make one small.
 const TRIES: u32 = 3_000;
 
 /// A failing world with as few steps as could be found.
 #[derive(Debug, Clone)]
-pub struct Shrunk {
+pub struct ShrunkWorld {
     /// The steps that matter, by their places in the script.
     pub places: Places,
     /// What comes of them, with its story.
-    pub outcome: Outcome,
+    pub outcome: SeedResult,
     /// How many worlds were tried.
     pub tried: u32,
 }
@@ -23,13 +23,13 @@ struct Search<'a> {
     simulator: &'a Simulator,
     kind: WorldKind,
     seed: u64,
-    all: &'a [Step],
-    promise: Promise,
+    all: &'a [ScriptStep],
+    promise: Invariant,
     tried: u32,
 }
 
 impl Search<'_> {
-    fn steps(&self, places: &[usize]) -> Vec<Step> {
+    fn steps(&self, places: &[usize]) -> Vec<ScriptStep> {
         places
             .iter()
             .filter_map(|n| self.all.get(*n).copied())
@@ -74,7 +74,7 @@ impl Search<'_> {
 impl Simulator {
     /// Makes a failing seed small. `None` if it does not fail.
     #[must_use]
-    pub fn shrink(&self, kind: WorldKind, seed: u64, steps: usize) -> Option<Shrunk> {
+    pub fn shrink(&self, kind: WorldKind, seed: u64, steps: usize) -> Option<ShrunkWorld> {
         let all = script(seed, steps);
         let violation = self.run_steps(kind, seed, &all, false).violation?;
         let mut search = Search {
@@ -93,7 +93,7 @@ impl Simulator {
         };
         let places = search.minimise(begin);
         let outcome = self.run_steps(kind, seed, &search.steps(&places), true);
-        Some(Shrunk {
+        Some(ShrunkWorld {
             places: Places(places),
             outcome,
             tried: search.tried,

@@ -1,8 +1,8 @@
 //! Tests of the simulator, and with it of everything that it drives.
 
 use crate::{
-    DEFAULT_STEPS, Ends, FaultCounts, Mutation, Places, Simulator, WorldKind, parse_regressions,
-    script,
+    DEFAULT_STEPS, EvacuationCounts, FaultCounts, Mutation, Places, Simulator, WorldKind,
+    parse_regressions, script,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +17,10 @@ fn simulator() -> Simulator {
 }
 
 /// Seeds on two threads; fails with the story of the first that breaks a promise.
-fn run_all(world: WorldKind, from: u64) -> (Ends, FaultCounts) {
+fn run_all(world: WorldKind, from: u64) -> (EvacuationCounts, FaultCounts) {
     let simulator = simulator();
     let next = AtomicU64::new(from);
-    let sum = Mutex::new((Ends::default(), FaultCounts::default()));
+    let sum = Mutex::new((EvacuationCounts::default(), FaultCounts::default()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

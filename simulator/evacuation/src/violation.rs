@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What must always hold (`DESIGN.md` section 3), and that everything ends once faults stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Promise {
+pub enum Invariant {
     /// A victim hears of its end only after the claim on its room is durable, and a spared one
     /// lives.
     NoEndForNothing,
@@ -26,7 +26,7 @@ pub enum Promise {
     EverythingEnds,
 }
 
-impl Promise {
+impl Invariant {
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::NoEndForNothing,
@@ -57,7 +57,7 @@ impl Promise {
     }
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for Invariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Promise {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
-    pub promise: Promise,
+    pub promise: Invariant,
     /// What was seen.
     pub what: String,
     /// Milliseconds of virtual time since the world began.
@@ -88,4 +88,4 @@ impl fmt::Display for Violation {
 }
 
 /// What a part of a world has seen, before it is known when.
-pub(crate) type Broken = (Promise, String);
+pub(crate) type BrokenInvariant = (Invariant, String);

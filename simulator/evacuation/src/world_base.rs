@@ -2,13 +2,13 @@
 //! faults.
 
 use crate::Mutation;
-use crate::agent::{Agent, Deed};
+use crate::agent::{Agent, HostAction};
 use crate::broker::Broker;
-use crate::fault::{Fault, FaultCounts};
-use crate::hypervisor::Fate;
+use crate::fault::{FaultCounts, FaultKind};
+use crate::hypervisor::CallFate;
 use crate::script::Op;
 use crate::story::Story;
-use crate::violation::{Broken, Promise};
+use crate::violation::{BrokenInvariant, Invariant};
 use ebbtide_agent_protocol::ActionId;
 use ebbtide_model::{Seconds, Timestamp};
 
@@ -24,7 +24,7 @@ pub(crate) struct WorldBase {
     pub(crate) mutation: Option<Mutation>,
     pub(crate) story: Story,
     pub(crate) faults: FaultCounts,
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<BrokenInvariant>,
 }
 
 impl WorldBase {
@@ -45,7 +45,7 @@ impl WorldBase {
     }
 
     /// The first broken promise counts; what follows may be its consequence.
-    pub(crate) fn fail(&mut self, promise: Promise, what: String) {
+    pub(crate) fn fail(&mut self, promise: Invariant, what: String) {
         if self.broken.is_none() {
             self.broken = Some((promise, what));
         }
@@ -60,7 +60,7 @@ impl WorldBase {
         self.story.tell(at, words);
     }
 
-    pub(crate) fn fault(&mut self, fault: Fault, words: impl FnOnce() -> String) {
+    pub(crate) fn fault(&mut self, fault: FaultKind, words: impl FnOnce() -> String) {
         self.faults.add(fault);
         self.tell(|_| format!("FAULT: {}", words()));
     }
@@ -89,7 +89,7 @@ impl WorldBase {
     }
 
     /// A call of a hypervisor ends.
-    pub(crate) fn end_call(&mut self, host: usize, b: u32, fate: Fate) -> bool {
+    pub(crate) fn end_call(&mut self, host: usize, b: u32, fate: CallFate) -> bool {
         let agent = &mut self.agents[host];
         let n = agent.calls.len();
         if n == 0 || agent.stuck {
@@ -111,7 +111,7 @@ impl WorldBase {
         }
         let calls: Vec<ActionId> = agent.calls.keys().copied().collect();
         for action in calls {
-            let fate = agent.fates.pop_front().unwrap_or(Fate::Works);
+            let fate = agent.fates.pop_front().unwrap_or(CallFate::Works);
             agent.complete(action, fate, self.now);
         }
         true
@@ -131,7 +131,7 @@ impl WorldBase {
 
     /// What hosts have done to guests since it was last asked. What they have done wrong breaks a
     /// promise.
-    pub(crate) fn deeds(&mut self) -> Vec<(usize, Deed)> {
+    pub(crate) fn deeds(&mut self) -> Vec<(usize, HostAction)> {
         let mut deeds = Vec::new();
         for host in 0..self.agents.len() {
             if let Some((promise, what)) = self.agents[host].broken.take() {
@@ -164,7 +164,7 @@ impl WorldBase {
                     _ => agent.restart(now),
                 }
                 let back = self.agents[host].alive;
-                self.fault(Fault::AgentCrash, || {
+                self.fault(FaultKind::AgentCrash, || {
                     let then = if back { ", and started again" } else { "" };
                     format!("the agent of {name} is killed{then}")
                 });
@@ -172,7 +172,7 @@ impl WorldBase {
             Op::TearAgent => {
                 agent.dies_in = Some(b % 6);
                 agent.back_at = Some(now.plus(Seconds(b / 8 % 10)));
-                self.fault(Fault::AgentTorn, || {
+                self.fault(FaultKind::AgentTorn, || {
                     format!("the agent of {name} dies after {} more effects", b % 6)
                 });
             }
@@ -180,7 +180,7 @@ impl WorldBase {
                 let full = !agent.disk_full;
                 agent.disk_full = full;
                 if full {
-                    self.fault(Fault::AgentDiskFull, || {
+                    self.fault(FaultKind::AgentDiskFull, || {
                         format!("the disk of {name} is full")
                     });
                 }
@@ -188,16 +188,16 @@ impl WorldBase {
             Op::SkewAgent => {
                 let skew = i64::from(b % 6001) - 3000;
                 agent.set_clock(skew, now);
-                self.fault(Fault::AgentClock, || {
+                self.fault(FaultKind::AgentClock, || {
                     format!("the clock of {name} is set, it is {skew} ms ahead now")
                 });
             }
             _ => {
                 agent.lie = Some(b);
                 let (fault, what) = if b % 4 < 2 {
-                    (Fault::AgentLiesRoom, "room")
+                    (FaultKind::AgentLiesRoom, "room")
                 } else {
-                    (Fault::AgentLiesServers, "servers")
+                    (FaultKind::AgentLiesServers, "servers")
                 };
                 self.fault(fault, || {
                     format!("{name} lies about its {what} in its next heartbeat")
@@ -223,7 +223,7 @@ impl WorldBase {
                 let stuck = !self.agents[host].stuck;
                 self.agents[host].stuck = stuck;
                 if stuck {
-                    self.fault(Fault::HypervisorStuck, || {
+                    self.fault(FaultKind::HypervisorStuck, || {
                         format!("the hypervisor of {name} answers nothing")
                     });
                 }
@@ -236,7 +236,7 @@ impl WorldBase {
                 let id = guests.keys().nth(b as usize % guests.len().max(1)).copied();
                 if let Some(id) = id {
                     guests.remove(&id);
-                    self.fault(Fault::GuestLost, || {
+                    self.fault(FaultKind::GuestLost, || {
                         format!("a guest of {name} is gone behind everybody's back")
                     });
                     self.tell(|s| format!("that was {}", s.of(id.0)));
@@ -255,14 +255,14 @@ impl WorldBase {
                 if self.broker.up {
                     self.tell(|_| "the broker is back".to_owned());
                 } else {
-                    self.fault(Fault::BrokerAway, || "the broker is away".to_owned());
+                    self.fault(FaultKind::BrokerAway, || "the broker is away".to_owned());
                 }
             }
             Op::Partition if b.is_multiple_of(2) => {
                 let deaf = !self.agents[host].deaf;
                 self.agents[host].deaf = deaf;
                 if deaf {
-                    self.fault(Fault::PartitionIn, || {
+                    self.fault(FaultKind::PartitionIn, || {
                         format!("nothing reaches {name} any more")
                     });
                 }
@@ -271,31 +271,37 @@ impl WorldBase {
                 let mute = !self.agents[host].mute;
                 self.agents[host].mute = mute;
                 if mute {
-                    self.fault(Fault::PartitionOut, || {
+                    self.fault(FaultKind::PartitionOut, || {
                         format!("nothing of {name} is heard any more")
                     });
                 }
             }
             Op::LoseConfirm => {
                 if self.publish_one(host, true) {
-                    self.fault(Fault::ConfirmLost, || {
+                    self.fault(FaultKind::ConfirmLost, || {
                         format!("the broker has a report of {name}, and its confirmation is lost")
                     });
                 }
             }
             Op::Duplicate => {
                 if self.broker.duplicate(a, b) {
-                    self.fault(Fault::Duplicate, || "a message will come twice".to_owned());
+                    self.fault(FaultKind::Duplicate, || {
+                        "a message will come twice".to_owned()
+                    });
                 }
             }
             Op::Reorder => {
                 if self.broker.reorder(a, b) {
-                    self.fault(Fault::Reorder, || "two messages change places".to_owned());
+                    self.fault(FaultKind::Reorder, || {
+                        "two messages change places".to_owned()
+                    });
                 }
             }
             _ => {
                 if self.broker.lose_heartbeat() {
-                    self.fault(Fault::HeartbeatLost, || "a heartbeat is lost".to_owned());
+                    self.fault(FaultKind::HeartbeatLost, || {
+                        "a heartbeat is lost".to_owned()
+                    });
                 }
             }
         }
@@ -325,21 +331,25 @@ impl WorldBase {
 }
 
 /// How a call goes wrong.
-fn bad_call(b: u32) -> (Fault, Fate, &'static str) {
-    let late = |later| Fate::TimesOut { later };
+fn bad_call(b: u32) -> (FaultKind, CallFate, &'static str) {
+    let late = |later| CallFate::TimesOut { later };
     match b % 8 {
-        0..3 => (Fault::CallFails, Fate::Fails, "fails"),
+        0..3 => (FaultKind::CallFails, CallFate::Fails, "fails"),
         3..5 => (
-            Fault::CallLies,
-            Fate::WorksButFails,
+            FaultKind::CallLies,
+            CallFate::WorksButFails,
             "takes effect and says that it failed",
         ),
         5 => (
-            Fault::CallTimesOut,
+            FaultKind::CallTimesOut,
             late(true),
             "does not end in time, and takes effect later",
         ),
-        6 => (Fault::CallTimesOut, late(false), "does not end in time"),
-        _ => (Fault::NoRoom, Fate::NoRoom, "says that there is no room"),
+        6 => (FaultKind::CallTimesOut, late(false), "does not end in time"),
+        _ => (
+            FaultKind::NoRoom,
+            CallFate::NoRoom,
+            "says that there is no room",
+        ),
     }
 }

@@ -1,12 +1,12 @@
 //! A question and its answer.
 
-use crate::calibration::{Calibration, Row};
-use crate::chance::{Share, interrupted};
+use crate::calibration::{Calibration, CalibrationRow};
+use crate::chance::{ObservedShare, interrupted};
 use crate::error::AdviceError;
-use crate::knowledge::{Knowledge, Scope};
+use crate::knowledge::{FlavorScope, Knowledge};
 use crate::limits::{CONFIDENCE, CURVE, GREATEST_AGE, LONGEST_COST, LONGEST_JOB, WITHIN};
-use crate::model::Chosen;
-use crate::pool::Whose;
+use crate::model::SelectedModel;
+use crate::pool::LifeOwners;
 use crate::schedule::{self, Schedule};
 use ebbtide_lifetime::Lifetime;
 
@@ -71,7 +71,7 @@ impl Question {
 
 /// The chance of an interruption.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chance {
+pub struct InterruptionChance {
     /// Within how many hours from now on.
     pub within: f64,
     /// By the model.
@@ -95,7 +95,7 @@ pub struct CurvePoint {
 /// Earlier lives that received about the same forecast, and the share of them that was interrupted.
 /// Shares in whole percents.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ToldBefore {
+pub struct ForecastBand {
     /// Within how many hours of the launch.
     pub within: f64,
     /// The average forecast.
@@ -110,13 +110,13 @@ pub struct ToldBefore {
 
 /// Whether earlier forecasts of the same method were correct.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tested {
+pub struct ForecastTest {
     /// By hours, then by forecast, rounded to the nearest tenth.
-    pub rows: Vec<ToldBefore>,
+    pub rows: Vec<ForecastBand>,
     /// All lives together, by hours.
-    pub overall: Vec<ToldBefore>,
+    pub overall: Vec<ForecastBand>,
     /// Number of lives without a forecast because too little data was available before their
-    /// launch; rounded as [`ToldBefore::lives`].
+    /// launch; rounded as [`ForecastBand::lives`].
     pub untold: usize,
     /// Whether all rows agree with the forecasts; `None` if there was no forecast.
     pub agrees: Option<bool>,
@@ -124,7 +124,7 @@ pub struct Tested {
 
 /// A model and the figures computed from it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
+pub struct ModelFigures {
     /// The model, as `--model` takes it.
     pub model: String,
     /// Whether the data do not reject the model.
@@ -134,11 +134,11 @@ pub struct Known {
     /// The expected remaining lifetime, hours.
     pub expected: f64,
     /// Chances within 1, 6 and 24 h.
-    pub chances: Vec<Chance>,
+    pub chances: Vec<InterruptionChance>,
     /// The distribution of the remaining lifetime.
     pub curve: Vec<CurvePoint>,
     /// The result of the backtest.
-    pub calibration: Tested,
+    pub calibration: ForecastTest,
     /// The job's checkpoints.
     pub schedule: Option<Schedule>,
 }
@@ -147,9 +147,9 @@ pub struct Known {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// Which flavors the lives belong to.
-    pub scope: Scope,
+    pub scope: FlavorScope,
     /// Which tenants the lives belong to.
-    pub whose: Whose,
+    pub whose: LifeOwners,
     /// Number of lives: the tenant's own, and those of others rounded down to whole tens.
     pub lives: usize,
     /// Number of the tenant's own lives among them.
@@ -162,7 +162,7 @@ pub struct Advice {
     /// The maximum lifetime of the flavor, hours; infinite for none.
     pub maximum: f64,
     /// The model and its figures, or the reason why there is none.
-    pub known: Result<Known, String>,
+    pub known: Result<ModelFigures, String>,
 }
 
 impl Knowledge {
@@ -184,7 +184,7 @@ impl Knowledge {
         };
         let (all, own) = (self.pool.followed.len(), self.pool.own);
         let interruptions = self.pool.interruptions();
-        let others_too = self.pool.whose == Whose::OwnAndOthers;
+        let others_too = self.pool.whose == LifeOwners::OwnAndOthers;
         Ok(Advice {
             scope: self.scope,
             whose: self.pool.whose,
@@ -201,14 +201,18 @@ impl Knowledge {
         })
     }
 
-    fn known(&self, chosen: &Chosen, question: &Question) -> Result<Known, AdviceError> {
+    fn known(
+        &self,
+        chosen: &SelectedModel,
+        question: &Question,
+    ) -> Result<ModelFigures, AdviceError> {
         let model = chosen.model.as_ref();
         let age = question.age;
         if model.survival(age) <= 0.0 {
             return Err(too_old(age, model.maximum()));
         }
         let gone = |hours: f64| 1.0 - model.conditional_survival(age, hours);
-        let chances = WITHIN.iter().map(|&within| Chance {
+        let chances = WITHIN.iter().map(|&within| InterruptionChance {
             within,
             chance: gone(within),
             seen: interrupted(&self.seen, age, within).map(percents),
@@ -222,7 +226,7 @@ impl Knowledge {
                 seen: interrupted(&self.seen, age, hours).map(|share| percent(share.share)),
             }
         });
-        Ok(Known {
+        Ok(ModelFigures {
             model: chosen.text.clone(),
             fits: chosen.fits,
             words: chosen.words.clone(),
@@ -263,19 +267,19 @@ fn horizon(model: &dyn Lifetime, age: f64, maximum: f64) -> f64 {
     far.next().unwrap_or(longest)
 }
 
-fn tested(calibration: &Calibration, whose: Whose) -> Tested {
+fn tested(calibration: &Calibration, whose: LifeOwners) -> ForecastTest {
     let count = |lives: usize| match whose {
-        Whose::OwnAndOthers => tens(lives),
-        Whose::Everybody | Whose::Own => lives,
+        LifeOwners::OwnAndOthers => tens(lives),
+        LifeOwners::Everybody | LifeOwners::Own => lives,
     };
-    let row = |row: &Row| ToldBefore {
+    let row = |row: &CalibrationRow| ForecastBand {
         within: row.within,
         told: percent(row.told),
         lives: count(row.lives),
         were: percents(row.were),
         off: row.off(),
     };
-    Tested {
+    ForecastTest {
         rows: calibration.rows.iter().map(row).collect(),
         overall: calibration.overall.iter().map(row).collect(),
         untold: count(calibration.untold),
@@ -284,7 +288,7 @@ fn tested(calibration: &Calibration, whose: Whose) -> Tested {
 }
 
 /// The share and its 95 % interval, rounded outwards so that it keeps its coverage.
-fn percents(share: Share) -> (f64, f64, f64) {
+fn percents(share: ObservedShare) -> (f64, f64, f64) {
     let (low, high) = share.interval(CONFIDENCE);
     let low = (low * 100.0).floor() / 100.0;
     (percent(share.share), low, (high * 100.0).ceil() / 100.0)

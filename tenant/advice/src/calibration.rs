@@ -9,17 +9,17 @@
 //! that its user ended is censored: it counts for as long as it was observed, neither as
 //! interrupted nor as not interrupted.
 
-use crate::chance::{Share, interrupted};
+use crate::chance::{ObservedShare, interrupted};
 use crate::limits::{
     BACKTESTS, LEAST_ANSWERS, LEAST_INTERRUPTIONS, MOST_LIVES_OF_BACKTEST, SUSPICION, WITHIN,
 };
-use crate::pool::Pool;
+use crate::pool::LifePool;
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use std::collections::BTreeMap;
 
 /// Lives that received about the same forecast, and their outcomes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct CalibrationRow {
     /// Within how many hours of the launch.
     pub within: f64,
     /// The average forecast.
@@ -27,13 +27,13 @@ pub struct Row {
     /// Number of lives.
     pub lives: usize,
     /// The observed share of interruptions.
-    pub were: Share,
+    pub were: ObservedShare,
     /// The variance of the forecasts: the models are fitted to a limited number of lives, and other
     /// lives would give other forecasts.
     pub variance: f64,
 }
 
-impl Row {
+impl CalibrationRow {
     /// Whether chance does not explain the difference between forecast and outcome: both the chance
     /// in the outcomes and that in the lives to which the models were fitted.
     #[must_use]
@@ -50,9 +50,9 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Calibration {
     /// Rows by hours, then by forecast, rounded to the nearest tenth.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CalibrationRow>,
     /// One row for all lives with a forecast, by hours.
-    pub overall: Vec<Row>,
+    pub overall: Vec<CalibrationRow>,
     /// Number of lives with a forecast.
     pub told: usize,
     /// Number of lives without a forecast: too little data was available before their launch.
@@ -65,7 +65,7 @@ impl Calibration {
     pub fn agrees(&self) -> Option<bool> {
         let mut all = self.rows.iter().chain(&self.overall).peekable();
         all.peek()?;
-        Some(!all.any(Row::off))
+        Some(!all.any(CalibrationRow::off))
     }
 }
 
@@ -73,7 +73,7 @@ impl Calibration {
 /// that time, and returns nothing if it is too little.
 #[must_use]
 pub fn backtest(
-    pool: &Pool,
+    pool: &LifePool,
     teller: impl Fn(&Observations) -> Option<Box<dyn Lifetime>>,
 ) -> Calibration {
     let lives = &pool.followed;
@@ -128,12 +128,12 @@ struct Group {
 }
 
 impl Group {
-    fn row(&self, within: f64, maximum: f64) -> Option<Row> {
+    fn row(&self, within: f64, maximum: f64) -> Option<CalibrationRow> {
         if self.seen.len() < LEAST_ANSWERS {
             return None;
         }
         let seen = Observations::new(self.seen.iter().copied(), maximum).ok()?;
-        Some(Row {
+        Some(CalibrationRow {
             within,
             told: self.chances / self.seen.len() as f64,
             variance: self.variances / self.seen.len() as f64,
@@ -144,7 +144,7 @@ impl Group {
 }
 
 /// The data known about earlier lives when the life at `first` began; `None` if it is too little.
-fn known_before(pool: &Pool, first: usize) -> Option<Observations> {
+fn known_before(pool: &LifePool, first: usize) -> Option<Observations> {
     let then = pool.followed.get(first)?.launched;
     let from = first.saturating_sub(MOST_LIVES_OF_BACKTEST);
     let earlier = pool.followed.get(from..first)?.iter();

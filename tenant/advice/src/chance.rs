@@ -5,7 +5,7 @@ use ebbtide_lifetime::Observations;
 
 /// An observed share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
+pub struct ObservedShare {
     /// The Kaplan-Meier estimate.
     pub share: f64,
     /// Its variance by Greenwood's formula; zero where no server or every server was interrupted.
@@ -17,7 +17,7 @@ pub struct Share {
 /// The share of the servers alive at `age` that the provider ended within the next `within` hours.
 /// `None` if no server was observed for that long, or none reached that age.
 #[must_use]
-pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> {
+pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<ObservedShare> {
     let end = age + within;
     let all = seen.all();
     // The observations are sorted by hours: those that lived longer than the age come after this
@@ -51,14 +51,14 @@ pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> 
         // binomial sample with the same variance.
         (alive * (1.0 - alive) / variance).min(started)
     };
-    Some(Share {
+    Some(ObservedShare {
         share: 1.0 - alive,
         variance,
         worth,
     })
 }
 
-impl Share {
+impl ObservedShare {
     /// Wilson's interval (1927), `z` standard errors to each side. It stays within 0 to 1 and is
     /// meaningful at both ends.
     #[must_use]

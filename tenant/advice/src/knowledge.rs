@@ -4,20 +4,20 @@
 use crate::calibration::{Calibration, backtest};
 use crate::error::AdviceError;
 use crate::limits::LEAST_INTERRUPTIONS;
-use crate::model::{Chosen, choose};
-use crate::pool::Pool;
+use crate::model::{SelectedModel, choose};
+use crate::pool::LifePool;
 use ebbtide_lifetime::Observations;
 
 /// Which flavors the lives belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum FlavorScope {
     /// The flavor itself.
     Flavor,
     /// All preemptible flavors, because the flavor's own lives are too few.
     AllPreemptible,
 }
 
-impl Scope {
+impl FlavorScope {
     /// Its name in the contract.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -31,10 +31,10 @@ impl Scope {
 /// The knowledge about a flavor that one tenant may have.
 #[derive(Debug)]
 pub struct Knowledge {
-    pub(crate) pool: Pool,
-    pub(crate) scope: Scope,
+    pub(crate) pool: LifePool,
+    pub(crate) scope: FlavorScope,
     pub(crate) seen: Observations,
-    pub(crate) model: Result<Chosen, String>,
+    pub(crate) model: Result<SelectedModel, String>,
     pub(crate) calibration: Calibration,
 }
 
@@ -43,7 +43,7 @@ impl Knowledge {
     ///
     /// # Errors
     /// [`AdviceError::Model`] for invalid lives.
-    pub fn of(pool: Pool, scope: Scope) -> Result<Self, AdviceError> {
+    pub fn of(pool: LifePool, scope: FlavorScope) -> Result<Self, AdviceError> {
         let seen = pool.observations()?;
         let model = if pool.enough() {
             choose(&seen).map_err(|error| {

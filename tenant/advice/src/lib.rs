@@ -20,10 +20,12 @@ mod model;
 pub mod pool;
 mod schedule;
 
-pub use advice::{Advice, Chance, CurvePoint, Known, Question, Tested, ToldBefore};
+pub use advice::{
+    Advice, CurvePoint, ForecastBand, ForecastTest, InterruptionChance, ModelFigures, Question,
+};
 pub use error::AdviceError;
-pub use knowledge::{Knowledge, Scope};
-pub use life::Life;
-pub use model::{Chosen, choose};
-pub use pool::{Asker, Kept, Pool, Whose};
+pub use knowledge::{FlavorScope, Knowledge};
+pub use life::LifeRecord;
+pub use model::{SelectedModel, choose};
+pub use pool::{LifeOwners, LifePool, Retention, Viewer};
 pub use schedule::Schedule;

@@ -7,7 +7,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 
 /// A life that has ended, or one that continues.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Life {
+pub struct LifeRecord {
     /// Its project.
     pub project: String,
     /// When it began.
@@ -24,7 +24,7 @@ pub fn hours_of(limit: Option<Seconds>) -> f64 {
     limit.map_or(f64::INFINITY, |limit| f64::from(limit.0) / 3600.0)
 }
 
-impl From<&PastLife> for Life {
+impl From<&PastLife> for LifeRecord {
     fn from(life: &PastLife) -> Self {
         Self {
             project: life.project_id.clone(),
@@ -37,14 +37,14 @@ impl From<&PastLife> for Life {
 
 /// The known part of a life at some moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Followed {
+pub struct ObservedLife {
     /// When it began.
     pub launched: Timestamp,
     /// How long it has lived, and whether the provider has ended it.
     pub seen: Observation,
 }
 
-impl Life {
+impl LifeRecord {
     /// The state of this life at `now`, for a flavor whose maximum lifetime is `maximum` hours.
     /// `None` if it had not begun.
     ///
@@ -52,7 +52,7 @@ impl Life {
     /// so it counts as having lived for the whole maximum. An end because of another limit is
     /// censored: it only says that the server lived this long.
     #[must_use]
-    pub fn at(&self, now: Timestamp, maximum: f64) -> Option<Followed> {
+    pub fn at(&self, now: Timestamp, maximum: f64) -> Option<ObservedLife> {
         if self.launched > now {
             return None;
         }
@@ -82,14 +82,14 @@ impl Life {
                 ended: false,
             },
         };
-        Some(Followed {
+        Some(ObservedLife {
             launched: self.launched,
             seen,
         })
     }
 }
 
-impl Followed {
+impl ObservedLife {
     /// The part that was known at an earlier moment; `None` if the life had not begun.
     #[must_use]
     pub fn before(&self, then: Timestamp) -> Option<Observation> {

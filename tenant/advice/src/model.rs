@@ -3,7 +3,7 @@
 
 use crate::error::AdviceError;
 use ebbtide_lifetime::description::Description;
-use ebbtide_lifetime::fit::{Family, Fit, Method, distance_from, fit, phases, verdict};
+use ebbtide_lifetime::fit::{Estimator, Family, Fit, distance_from, fit, phases, verdict};
 use ebbtide_lifetime::{Lifetime, LifetimeError, Observations};
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const KS_5_PERCENT: f64 = 1.358;
 
 /// A model and its quality.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct SelectedModel {
     /// The model with the rounded parameters.
     pub model: Box<dyn Lifetime>,
     /// The same as text that `--model` takes.
@@ -43,11 +43,11 @@ pub struct Chosen {
 ///
 /// # Errors
 /// [`LifetimeError::TooFew`] or [`LifetimeError::NoFit`] if no model can be fitted.
-pub fn choose(seen: &Observations) -> Result<Chosen, AdviceError> {
+pub fn choose(seen: &Observations) -> Result<SelectedModel, AdviceError> {
     let mut fits: Vec<Fit> = Vec::with_capacity(Family::ALL.len());
     let mut first_error = None;
     for family in Family::ALL {
-        match fit(family, Method::MaximumLikelihood, seen) {
+        match fit(family, Estimator::MaximumLikelihood, seen) {
             Ok(fit) => fits.push(fit),
             // Models with a wall need a maximum lifetime; models with many parameters need more
             // lives.
@@ -84,7 +84,7 @@ pub fn choose(seen: &Observations) -> Result<Chosen, AdviceError> {
         .into())
 }
 
-fn chosen(text: String, seen: &Observations, why: &str) -> Result<Chosen, AdviceError> {
+fn chosen(text: String, seen: &Observations, why: &str) -> Result<SelectedModel, AdviceError> {
     let model = Description::parse(&text)?.model()?;
     let ks = distance_from(model.as_ref(), seen);
     let off = (ks * 100.0).ceil() / 100.0;
@@ -97,7 +97,7 @@ fn chosen(text: String, seen: &Observations, why: &str) -> Result<Chosen, Advice
     if !fits {
         words.push_str(", which is more than chance allows: take it with care");
     }
-    Ok(Chosen {
+    Ok(SelectedModel {
         model,
         text,
         fits,

@@ -9,11 +9,11 @@
 //! then. So an answer never changes because of one life of one other tenant.
 //!
 //! Old lives are deleted one by one, and answers must not reveal that either. So batches start
-//! again with blocks of time that are fixed in advance ([`Kept`]), and the pool uses no life that
-//! could be deleted. The pool selects lives by their launch, not by their end, so that short ones
-//! are not preferred.
+//! again with blocks of time that are fixed in advance ([`Retention`]), and the pool uses no life
+//! that could be deleted. The pool selects lives by their launch, not by their end, so that short
+//! ones are not preferred.
 
-use crate::life::{Followed, Life};
+use crate::life::{LifeRecord, ObservedLife};
 use crate::limits::{
     BATCH_BESIDES_LARGEST, BATCH_LIVES, BATCH_PROJECTS, LEAST_INTERRUPTIONS, MOST_LIVES,
 };
@@ -25,14 +25,14 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// The caller that asks for advice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Asker {
+pub enum Viewer {
     /// A caller that may see every life: an operator or a reader.
     Everything,
     /// A tenant of these projects.
     Projects(Vec<String>),
 }
 
-impl Asker {
+impl Viewer {
     fn owns(&self, project: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -43,9 +43,9 @@ impl Asker {
 
 /// How long lives are kept after their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept(pub Seconds);
+pub struct Retention(pub Seconds);
 
-impl Kept {
+impl Retention {
     fn share(self, of: i64) -> i64 {
         (self.0.as_millis() / of).max(HOUR_MS)
     }
@@ -71,7 +71,7 @@ impl Kept {
 
 /// Which tenants the used lives belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum LifeOwners {
     /// All projects, up to now.
     Everybody,
     /// The tenant's own, and others' in whole batches.
@@ -80,7 +80,7 @@ pub enum Whose {
     Own,
 }
 
-impl Whose {
+impl LifeOwners {
     /// Its name in the contract.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -94,40 +94,46 @@ impl Whose {
 
 /// The selected lives, the earliest launch first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pool {
+pub struct LifePool {
     /// The known part of each life.
-    pub followed: Vec<Followed>,
+    pub followed: Vec<ObservedLife>,
     /// Which tenants they belong to.
-    pub whose: Whose,
+    pub whose: LifeOwners,
     /// Number of the tenant's own lives.
     pub own: usize,
     /// Maximum lifetime of the flavor of the question, hours; infinite for none.
     pub maximum: f64,
 }
 
-impl Pool {
+impl LifePool {
     /// Selects from `lives` those that `asker` may use at `now`, as lives of a flavor with
     /// `maximum`; `kept` says how long lives stay before they are deleted.
     #[must_use]
-    pub fn of(lives: &[Life], asker: &Asker, now: Timestamp, maximum: f64, kept: Kept) -> Self {
-        let (own, others): (Vec<&Life>, Vec<&Life>) =
+    pub fn of(
+        lives: &[LifeRecord],
+        asker: &Viewer,
+        now: Timestamp,
+        maximum: f64,
+        kept: Retention,
+    ) -> Self {
+        let (own, others): (Vec<&LifeRecord>, Vec<&LifeRecord>) =
             lives.iter().partition(|life| asker.owns(&life.project));
         let most = match asker {
-            Asker::Everything => 2 * MOST_LIVES,
-            Asker::Projects(_) => MOST_LIVES,
+            Viewer::Everything => 2 * MOST_LIVES,
+            Viewer::Projects(_) => MOST_LIVES,
         };
         let mut followed = latest(&own, now, maximum, most);
         let own = followed.len();
         let whose = match (asker, closed_at(&others, now, kept)) {
-            (Asker::Everything, _) => Whose::Everybody,
-            (Asker::Projects(_), None) => Whose::Own,
-            (Asker::Projects(_), Some(closed)) => {
+            (Viewer::Everything, _) => LifeOwners::Everybody,
+            (Viewer::Projects(_), None) => LifeOwners::Own,
+            (Viewer::Projects(_), Some(closed)) => {
                 let first = closed.as_millis() - kept.window_ms();
                 let within = others.iter().copied();
                 let within = within.filter(|life| life.launched.as_millis() >= first);
-                let within: Vec<&Life> = within.collect();
+                let within: Vec<&LifeRecord> = within.collect();
                 followed.extend(latest(&within, closed, maximum, MOST_LIVES));
-                Whose::OwnAndOthers
+                LifeOwners::OwnAndOthers
             }
         };
         // A stable order in which equal launches do not reveal their projects.
@@ -178,8 +184,8 @@ impl Pool {
 }
 
 /// The latest `most` lives, as known at `now`.
-fn latest(lives: &[&Life], now: Timestamp, maximum: f64, most: usize) -> Vec<Followed> {
-    let mut followed: Vec<Followed> = lives
+fn latest(lives: &[&LifeRecord], now: Timestamp, maximum: f64, most: usize) -> Vec<ObservedLife> {
+    let mut followed: Vec<ObservedLife> = lives
         .iter()
         .filter_map(|life| life.at(now, maximum))
         .collect();
@@ -189,7 +195,7 @@ fn latest(lives: &[&Life], now: Timestamp, maximum: f64, most: usize) -> Vec<Fol
 }
 
 /// The whole hour at which the last batch of others' lives closed; `None` if there is none.
-fn closed_at(others: &[&Life], now: Timestamp, kept: Kept) -> Option<Timestamp> {
+fn closed_at(others: &[&LifeRecord], now: Timestamp, kept: Retention) -> Option<Timestamp> {
     // The hour in which each life ended, numbered by the end of the hour.
     let hour = |at: Timestamp| (at.as_millis() + HOUR_MS - 1).div_euclid(HOUR_MS);
     let this_hour = now.as_millis().div_euclid(HOUR_MS);

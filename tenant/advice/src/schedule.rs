@@ -4,7 +4,7 @@ use crate::advice::Question;
 use crate::error::AdviceError;
 use crate::limits::{MOST_AGES, MOST_COMPARISONS, PARTS, STEPS};
 use ebbtide_lifetime::plan::checkpoint::{
-    Options, Planner, Reading, expected_makespan, without_checkpoints,
+    CheckpointOptions, EquationReading, Planner, expected_makespan, without_checkpoints,
 };
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 
@@ -38,11 +38,11 @@ pub(crate) fn plan(
     length: f64,
 ) -> Result<Schedule, AdviceError> {
     let grain = grain(model, question, length);
-    let options = Options {
+    let options = CheckpointOptions {
         step: grain.unwrap_or(length),
         cost: question.checkpoint,
         restart: question.restart,
-        reading: Reading::Corrected,
+        reading: EquationReading::Corrected,
         // At its end the job writes a result instead of a checkpoint.
         final_checkpoint: false,
     };
@@ -68,7 +68,7 @@ fn hourly(
     model: &dyn Lifetime,
     question: &Question,
     job: f64,
-    options: &Options,
+    options: &CheckpointOptions,
 ) -> Result<f64, LifetimeError> {
     let hours = job.ceil().max(1.0) as usize;
     // Whole hours, and the rest.
@@ -87,7 +87,7 @@ fn equal_parts(
     model: &dyn Lifetime,
     question: &Question,
     job: f64,
-    options: &Options,
+    options: &CheckpointOptions,
 ) -> Result<Schedule, AdviceError> {
     let mut best = (f64::INFINITY, 1);
     for parts in PARTS {

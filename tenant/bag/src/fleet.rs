@@ -2,10 +2,10 @@
 //! of instances.
 
 use crate::error::BagError;
-use crate::greedy::{Open, in_order};
+use crate::greedy::{OpenInstance, in_order};
 use crate::input::Bag;
 use crate::map::Market;
-use crate::plan::{Method, Plan, Planned};
+use crate::plan::{Method, Plan, PlannedVm};
 
 /// A plan that uses exactly these preemptible instances, given as `(type, count)` pairs. The
 /// planner takes the tasks by falling memory and duration and puts each on the instance where it
@@ -16,7 +16,7 @@ use crate::plan::{Method, Plan, Planned};
 /// type without preemptible price.
 pub fn plan_on(bag: &Bag, fleet: &[(usize, usize)]) -> Result<Plan, BagError> {
     let refused = |problem: String| Err(BagError::Fleet(problem));
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenInstance> = Vec::new();
     for &(ty, count) in fleet {
         let Some(t) = bag.types().get(ty) else {
             return refused(format!("there is no type {ty}"));
@@ -33,7 +33,7 @@ pub fn plan_on(bag: &Bag, fleet: &[(usize, usize)]) -> Result<Plan, BagError> {
                 bag.tasks().len()
             ));
         }
-        open.extend((0..count).map(|_| Open::new(ty, Market::Preemptible)));
+        open.extend((0..count).map(|_| OpenInstance::new(ty, Market::Preemptible)));
     }
     for task in in_order(bag, 0..bag.tasks().len()) {
         let places = open.iter().enumerate().filter_map(|(at, o)| {
@@ -56,9 +56,9 @@ pub fn plan_on(bag: &Bag, fleet: &[(usize, usize)]) -> Result<Plan, BagError> {
         }
         open[at].put(bag, task);
     }
-    let vms = open.into_iter().map(Open::done);
+    let vms = open.into_iter().map(OpenInstance::done);
     let planned = vms
         .filter(|vm| !vm.cores.is_empty())
-        .map(|vm| Planned::new(bag, vm));
+        .map(|vm| PlannedVm::new(bag, vm));
     Ok(Plan::new(bag, planned.collect(), Method::Given))
 }

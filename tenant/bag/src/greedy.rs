@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 
 /// An instance that is being filled. Tasks come by falling memory, so a core that is open is large
 /// enough for all that follow.
-pub(crate) struct Open {
+pub(crate) struct OpenInstance {
     vm: Vm,
     /// Load and place of every core, the least loaded first.
     loads: BinaryHeap<Reverse<(u64, usize)>>,
@@ -27,7 +27,7 @@ pub(crate) struct Open {
     memory: u64,
 }
 
-impl Open {
+impl OpenInstance {
     pub(crate) fn new(ty: usize, market: Market) -> Self {
         Self {
             vm: Vm {
@@ -88,11 +88,11 @@ pub(crate) fn in_order(bag: &Bag, tasks: impl IntoIterator<Item = usize>) -> Vec
 
 /// Our greedy map on a market. On demand there is neither a share nor a backup.
 pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenInstance> = Vec::new();
     for task in in_order(bag, 0..bag.tasks().len()) {
         let vm = best_open(bag, &open, task).unwrap_or_else(|| {
             let (ty, market) = best_new(bag, task, market);
-            open.push(Open::new(ty, market));
+            open.push(OpenInstance::new(ty, market));
             open.len() - 1
         });
         open[vm].put(bag, task);
@@ -102,11 +102,11 @@ pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
 
 /// Algorithm 1 as printed.
 pub(crate) fn literal(bag: &Bag, market: Market) -> Vec<Vm> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenInstance> = Vec::new();
     for task in in_order(bag, 0..bag.tasks().len()) {
         let vm = literal_open(bag, &open, task).unwrap_or_else(|| {
             let (ty, market) = best_new(bag, task, market);
-            open.push(Open::new(ty, market));
+            open.push(OpenInstance::new(ty, market));
             open.len() - 1
         });
         open[vm].put(bag, task);
@@ -117,7 +117,7 @@ pub(crate) fn literal(bag: &Bag, market: Market) -> Vec<Vm> {
 /// Lines 5 to 26: an instance whose allocated slots are enough, by falling waste; otherwise one
 /// that gets new slots, by rising waste. The limit is D · VM_time_limit; line 22 compares the end
 /// of new slots with `<`.
-fn literal_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
+fn literal_open(bag: &Bag, open: &[OpenInstance], task: usize) -> Option<usize> {
     let rules = bag.rules();
     let slots = |end: u64| end.div_ceil(rules.slot) * rules.slot;
     let places: Vec<(usize, u64, u64, u64)> = open
@@ -143,7 +143,7 @@ fn literal_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
     allocated.or_else(extended).map(|(at, ..)| *at)
 }
 
-fn best_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
+fn best_open(bag: &Bag, open: &[OpenInstance], task: usize) -> Option<usize> {
     let rules = bag.rules();
     let places = open.iter().enumerate().filter_map(|(at, o)| {
         let (load, _) = o.earliest(bag, task)?;

@@ -47,11 +47,11 @@ pub mod simulate;
 pub use backup::Backup;
 pub use bound::{Critical, critical, least_price, smallest_without_copies};
 pub use error::BagError;
-pub use executor::{Action, Conduct, Event, Executor, OnHibernation, VmId};
+pub use executor::{BagAction, BagEvent, Conduct, Executor, OnHibernation, VmId};
 pub use fleet::plan_on;
 pub use input::{
     Bag, Checkpoints, InstanceType, LONGEST, MOST_TASKS, MOST_TYPES, Rules, Task, slots_price,
 };
 pub use map::{Finish, Market, Vm};
 pub use optimise::{BestShare, Effort, best_share, plan, plan_on_demand};
-pub use plan::{Method, Plan, Planned, Price};
+pub use plan::{Method, Plan, PlanPrice, PlannedVm};

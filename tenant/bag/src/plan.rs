@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign};
 
 /// What an instance or a plan costs, millionths of the currency unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Price {
+pub struct PlanPrice {
     /// The primary map, if nothing hibernates.
     pub primary: u64,
     /// Copies that start although nothing hibernates.
@@ -17,7 +17,7 @@ pub struct Price {
     pub backups: u64,
 }
 
-impl Price {
+impl PlanPrice {
     /// What is paid if nothing hibernates.
     #[must_use]
     pub fn quiet(&self) -> u64 {
@@ -33,7 +33,7 @@ impl Price {
     }
 }
 
-impl Add for Price {
+impl Add for PlanPrice {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -45,7 +45,7 @@ impl Add for Price {
     }
 }
 
-impl AddAssign for Price {
+impl AddAssign for PlanPrice {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -53,16 +53,16 @@ impl AddAssign for Price {
 
 /// An instance of the primary map with its backups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedVm {
     /// The instance.
     pub vm: Vm,
     /// For every task of a preemptible instance one that takes it over.
     pub backups: Vec<Backup>,
     /// What both cost.
-    pub price: Price,
+    pub price: PlanPrice,
 }
 
-impl Planned {
+impl PlannedVm {
     /// The instance with its backups and prices.
     #[must_use]
     pub fn new(bag: &Bag, vm: Vm) -> Self {
@@ -74,7 +74,7 @@ impl Planned {
         } else {
             0
         };
-        let price = Price {
+        let price = PlanPrice {
             primary: vm.price(bag),
             copies,
             backups: sum(backups.iter().map(|b| b.price(bag))),
@@ -124,9 +124,9 @@ impl Method {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The primary map with its backups.
-    pub vms: Vec<Planned>,
+    pub vms: Vec<PlannedVm>,
     /// The sum over all.
-    pub price: Price,
+    pub price: PlanPrice,
     /// No plan costs less if nothing hibernates, millionths.
     pub bound: u64,
     /// No backups of the same primary map cost less if all of them are needed, millionths.
@@ -138,8 +138,10 @@ pub struct Plan {
 impl Plan {
     /// A plan of these instances.
     #[must_use]
-    pub fn new(bag: &Bag, vms: Vec<Planned>, method: Method) -> Self {
-        let price = vms.iter().fold(Price::default(), |sum, vm| sum + vm.price);
+    pub fn new(bag: &Bag, vms: Vec<PlannedVm>, method: Method) -> Self {
+        let price = vms
+            .iter()
+            .fold(PlanPrice::default(), |sum, vm| sum + vm.price);
         let backup_bound = sum(vms.iter().map(|planned| {
             let tasks: Vec<usize> = planned.backups.iter().flat_map(Backup::tasks).collect();
             bound::least_price_of_backups(bag, &tasks)
@@ -181,7 +183,7 @@ impl Plan {
             if bag.types()[vm.ty].on_demand.is_some() {
                 vm.market = Market::OnDemand;
             }
-            Planned::new(bag, vm)
+            PlannedVm::new(bag, vm)
         });
         Self::new(bag, vms.collect(), self.method)
     }

@@ -4,7 +4,7 @@
 
 use ebbtide_bag::simulate::{Outage, OutageEnd, PriceTrace, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, BagError, Checkpoints, Conduct, Effort, Event, Executor, InstanceType, LONGEST, Rules,
+    Bag, BagError, BagEvent, Checkpoints, Conduct, Effort, Executor, InstanceType, LONGEST, Rules,
     Task, VmId, plan, plan_on,
 };
 use ebbtide_model::Money;
@@ -310,27 +310,27 @@ fn events_that_cannot_be_are_refused_and_repeated_ones_change_nothing() {
     let vm = VmId::Primary(0);
     let code = |result: Result<_, BagError>| result.map(|_: Vec<_>| ()).unwrap_err().code();
     assert_eq!(
-        code(executor.on(0, Event::Started(VmId::Primary(9)))),
+        code(executor.on(0, BagEvent::Started(VmId::Primary(9)))),
         "EB-BAG-008"
     );
     assert_eq!(
-        code(executor.on(0, Event::Finished { task: 9, vm })),
+        code(executor.on(0, BagEvent::Finished { task: 9, vm })),
         "EB-BAG-008"
     );
-    let runs = executor.on(10, Event::Started(vm)).unwrap();
+    let runs = executor.on(10, BagEvent::Started(vm)).unwrap();
     assert!(!runs.is_empty());
-    assert_eq!(code(executor.on(9, Event::Time)), "EB-BAG-008");
+    assert_eq!(code(executor.on(9, BagEvent::Time)), "EB-BAG-008");
     for again in [
-        Event::Started(vm),
-        Event::Resumed(vm),
-        Event::Hibernated(VmId::Backup(0)),
-        Event::Interrupted(VmId::Backup(0)),
+        BagEvent::Started(vm),
+        BagEvent::Resumed(vm),
+        BagEvent::Hibernated(VmId::Backup(0)),
+        BagEvent::Interrupted(VmId::Backup(0)),
     ] {
         assert_eq!(executor.on(10, again).unwrap(), [], "{again:?}");
     }
-    executor.on(11, Event::Finished { task: 0, vm }).unwrap();
+    executor.on(11, BagEvent::Finished { task: 0, vm }).unwrap();
     assert_eq!(
-        executor.on(11, Event::Finished { task: 0, vm }).unwrap(),
+        executor.on(11, BagEvent::Finished { task: 0, vm }).unwrap(),
         []
     );
 }

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{JOBS, job, vectors};
-use ebbtide_bag::simulate::{Outage, OutageEnd, Run, Scenario, simulate};
+use ebbtide_bag::simulate::{Outage, OutageEnd, PlanRun, Scenario, simulate};
 use ebbtide_bag::{
     Bag, Conduct, Effort, InstanceType, Market, Method, OnHibernation, Plan, Rules, Task,
     best_share, critical, plan, plan_on, smallest_without_copies,
@@ -37,7 +37,7 @@ fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
     (plan_on(bag, &fleet).unwrap(), hibernates)
 }
 
-fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> Run {
+fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> PlanRun {
     let scenario = Scenario {
         outages,
         conduct,
@@ -50,11 +50,11 @@ fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> Run {
 
 /// Figures 5 to 8: one instance hibernates after two hours.
 struct Figures {
-    none: Run,
-    short: Run,
-    with_migration: Run,
-    immediate: Run,
-    on_demand: Run,
+    none: PlanRun,
+    short: PlanRun,
+    with_migration: PlanRun,
+    immediate: PlanRun,
+    on_demand: PlanRun,
 }
 
 fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
@@ -132,7 +132,7 @@ fn signs_and_orders_of_figures_5_to_8_hold_for_every_job_whichever_instance_hibe
 
 /// Figures 10 and 11: hibernations of the price trace, each of all instances of a type. The fleet
 /// is the one of Table VII, as the traces speak of its types.
-fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> Run {
+fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> PlanRun {
     let c4 = ty(bag, "c4.8xlarge");
     let c3 = ty(bag, "c3.4xlarge");
     let from = (4.21 * 3600.0) as u64;

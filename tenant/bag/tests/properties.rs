@@ -8,7 +8,7 @@ mod common;
 use common::bags;
 use ebbtide_bag::simulate::{Outage, OutageEnd, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, BagError, Conduct, Effort, Market, Method, OnHibernation, Plan, Planned, Rules, Vm,
+    Bag, BagError, Conduct, Effort, Market, Method, OnHibernation, Plan, PlannedVm, Rules, Vm,
     critical, least_price, plan, plan_on_demand,
 };
 use proptest::prelude::*;
@@ -152,7 +152,7 @@ fn cheapest(bag: &Bag, order: &[usize], vms: &mut Vec<Vm>, best: &mut u64) {
         if sound {
             let price = vms
                 .iter()
-                .map(|vm| Planned::new(bag, vm.clone()).price.quiet())
+                .map(|vm| PlannedVm::new(bag, vm.clone()).price.quiet())
                 .sum();
             *best = (*best).min(price);
         }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
-use ebbtide_bag::read::{Format, Instead, bag};
+use ebbtide_bag::read::{FileOverrides, Format, bag};
 use ebbtide_bag::{Bag, BagError, Checkpoints};
 
 const TYPES: &str = r#"
@@ -11,7 +11,7 @@ types = [{ name = "v", vcpus = 2, memory_mb = 8000, on_demand = 0.235, preemptib
 
 fn read(rules: &str, tasks: &str) -> Result<Bag, BagError> {
     let text = format!("rules = {{ {rules} }}\ntasks = [{{ {tasks} }}]\n{TYPES}");
-    bag(&text, Format::Toml, Instead::default())
+    bag(&text, Format::Toml, FileOverrides::default())
 }
 
 #[test]
@@ -103,13 +103,13 @@ fn the_smallest_deadline_replaces_that_of_the_text() {
     let text = format!(
         "rules = {{ deadline = 1, boot = 30, margin = 10 }}\ntasks = [{{ name = \"a\", memory_mb = 1, duration = 600 }}]\n{TYPES}"
     );
-    let instead = Instead {
+    let instead = FileOverrides {
         smallest: true,
-        ..Instead::default()
+        ..FileOverrides::default()
     };
     let found = bag(&text, Format::Toml, instead).unwrap();
     assert_eq!(found.rules().deadline, 640);
-    let told = bag(&text, Format::Toml, Instead::default()).unwrap_err();
+    let told = bag(&text, Format::Toml, FileOverrides::default()).unwrap_err();
     assert_eq!(
         told.code(),
         "EB-BAG-001",

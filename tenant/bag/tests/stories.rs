@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_bag::simulate::{
-    BarEnd, Outage, OutageEnd, PriceTrace, Prices, Run, Scenario, simulate,
+    BarEnd, Outage, OutageEnd, PlanRun, PriceTrace, Prices, Scenario, simulate,
 };
 use ebbtide_bag::{
-    Action, Bag, Checkpoints, Conduct, Effort, Event, Executor, InstanceType, OnHibernation, Rules,
-    Task, VmId, plan,
+    Bag, BagAction, BagEvent, Checkpoints, Conduct, Effort, Executor, InstanceType, OnHibernation,
+    Rules, Task, VmId, plan,
 };
 use ebbtide_model::Money;
 
@@ -36,7 +36,7 @@ fn bag(checkpoints: Option<Checkpoints>) -> Bag {
     Bag::new(vec![task], vec![ty], rules).unwrap()
 }
 
-fn run(bag: &Bag, outages: Vec<Outage>, conduct: Conduct, prices: Prices) -> Run {
+fn run(bag: &Bag, outages: Vec<Outage>, conduct: Conduct, prices: Prices) -> PlanRun {
     let plan = plan(bag, Effort::Greedy);
     let scenario = Scenario {
         outages,
@@ -213,35 +213,38 @@ fn the_executor_says_what_to_do_and_when_it_wants_to_be_woken() {
     let plan = plan(&bag, Effort::Greedy);
     let (mut executor, begin) = Executor::begin(&bag, &plan, Conduct::default());
     let (vm, backup) = (VmId::Primary(0), VmId::Backup(0));
-    assert_eq!(begin, [Action::Launch(vm)]);
+    assert_eq!(begin, [BagAction::Launch(vm)]);
     assert_eq!(executor.wake_at(), Some(6 * HOUR));
-    let runs = |vm| Action::Run {
+    let runs = |vm| BagAction::Run {
         task: 0,
         vm,
         core: 0,
         saved: 0,
     };
-    assert_eq!(executor.on(0, Event::Started(vm)).unwrap(), [runs(vm)]);
-    assert_eq!(executor.on(HOUR, Event::Hibernated(vm)).unwrap(), []);
-    assert_eq!(executor.on(6 * HOUR - 1, Event::Time).unwrap(), []);
+    assert_eq!(executor.on(0, BagEvent::Started(vm)).unwrap(), [runs(vm)]);
+    assert_eq!(executor.on(HOUR, BagEvent::Hibernated(vm)).unwrap(), []);
+    assert_eq!(executor.on(6 * HOUR - 1, BagEvent::Time).unwrap(), []);
     assert_eq!(
-        executor.on(6 * HOUR, Event::Time).unwrap(),
-        [Action::Launch(backup)]
+        executor.on(6 * HOUR, BagEvent::Time).unwrap(),
+        [BagAction::Launch(backup)]
     );
     assert_eq!(executor.wake_at(), None);
     assert_eq!(
-        executor.on(6 * HOUR, Event::Started(backup)).unwrap(),
+        executor.on(6 * HOUR, BagEvent::Started(backup)).unwrap(),
         [runs(backup)]
     );
-    assert_eq!(executor.on(7 * HOUR, Event::Resumed(vm)).unwrap(), []);
+    assert_eq!(executor.on(7 * HOUR, BagEvent::Resumed(vm)).unwrap(), []);
     let done = executor
-        .on(10 * HOUR, Event::Finished { task: 0, vm })
+        .on(10 * HOUR, BagEvent::Finished { task: 0, vm })
         .unwrap();
-    let cancel = Action::Cancel {
+    let cancel = BagAction::Cancel {
         task: 0,
         vm: backup,
         core: 0,
     };
-    assert_eq!(done, [Action::Release(vm), cancel, Action::Release(backup)]);
+    assert_eq!(
+        done,
+        [BagAction::Release(vm), cancel, BagAction::Release(backup)]
+    );
     assert!(executor.is_done());
 }

@@ -144,7 +144,7 @@ impl Signal {
 
 /// What a lane does on a notice.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Notice {
+pub struct LaneNotice {
     /// The signal: `slurm.checkpoint_signal` of the controller.
     pub signal: Signal,
     /// Whether the command receives the signal too.
@@ -155,7 +155,7 @@ pub struct Notice {
 /// share. `sh -c` runs `command` for each task, with EBBTIDE_TASK in its environment. The command
 /// receives the signal only if `notice.pass_on` is set, because most commands end on such a signal.
 #[must_use]
-pub fn script(dir: &str, lanes: &[&Lane], command: &str, notice: Notice) -> String {
+pub fn script(dir: &str, lanes: &[&Lane], command: &str, notice: LaneNotice) -> String {
     let mut text = String::from(
         "#!/bin/sh\n# Written by `ebbtide bag submit`: one lane of a bag, its tasks one after another.\n",
     );

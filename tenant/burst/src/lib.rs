@@ -1,10 +1,10 @@
 //! A Slurm cluster with preemptible nodes: the pure half of `ebbtide-burst`.
 //!
 //! - [`slurm`] reads the output of `squeue --json` and `sinfo --json`, and lists of hosts.
-//! - [`Settings`] are the operator's settings. [`Manager`] is the controller: it takes the state of
-//!   Slurm and the region and returns actions. [`ebbtide_elastic::Controller`] decides the number
-//!   of preemptible nodes.
-//! - [`Record`] contains the events, one line each, and the account computed from them.
+//! - [`BurstSettings`] are the operator's settings. [`Manager`] is the controller: it takes the
+//!   state of Slurm and the region and returns actions. [`ebbtide_elastic::Controller`] decides the
+//!   number of preemptible nodes.
+//! - [`BurstRecord`] contains the events, one line each, and the account computed from them.
 //!   [`reckon()`] simulates the same jobs on the on-demand nodes alone; [`report`] compares both.
 //! - [`age`] reports to Slurm how old instances are, and for which jobs they are as good as new
 //!   ones. [`lanes`] makes job arrays of a planned bag.
@@ -13,17 +13,19 @@
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.
 
 pub mod age;
+mod baseline;
 mod error;
 pub mod lanes;
 mod manager;
-mod reckon;
 mod record;
 pub mod report;
 mod settings;
 pub mod slurm;
 
+pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
-pub use manager::{Action, Heard, Instance, Manager, RESTING, Status, World};
-pub use reckon::{Asked, reckon};
-pub use record::{Event, Fact, JobLife, Kind, Life, LifeEnd, Record, Run};
-pub use settings::{AgeSettings, PolicySettings, RegionSettings, Settings, SlurmSettings};
+pub use manager::{BurstAction, Decisions, Manager, RESTING, RegionInstance, Status, World};
+pub use record::{
+    BurstEvent, BurstRecord, InstanceHistory, JobClass, JobLife, JobRun, LifeEnd, RecordEntry,
+};
+pub use settings::{AgeSettings, BurstSettings, PolicySettings, RegionSettings, SlurmSettings};

@@ -1,30 +1,30 @@
 //! The record of events, one line of JSON each, and the account computed from it.
 //!
-//! The record is append-only. [`Record::apply`] adds a fact to the account. [`Record::learn`]
-//! compares the account with the present state of Slurm and the region and returns the new facts,
-//! so that a restarted controller continues with the same account.
+//! The record is append-only. [`BurstRecord::apply`] adds a fact to the account.
+//! [`BurstRecord::learn`] compares the account with the present state of Slurm and the region and
+//! returns the new facts, so that a restarted controller continues with the same account.
 
 use crate::error::BurstError;
-use crate::manager::{Instance, Status};
+use crate::manager::{RegionInstance, Status};
 use crate::settings::SlurmSettings;
-use crate::slurm::{Job, JobState};
+use crate::slurm::{JobState, SlurmJob};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Kind of a job. Long jobs occupy the servers that short jobs wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum JobClass {
     /// A short job, which should wait little.
     Short,
     /// A long job, which runs on on-demand nodes.
     Long,
 }
 
-impl Kind {
+impl JobClass {
     /// The kind of a job, by its partition or its time limit.
     #[must_use]
-    pub fn of(job: &Job, settings: &SlurmSettings) -> Self {
+    pub fn of(job: &SlurmJob, settings: &SlurmSettings) -> Self {
         let by_partition = job
             .partition
             .split(',')
@@ -67,18 +67,18 @@ pub enum LifeEnd {
 
 /// A line of the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fact {
+pub struct RecordEntry {
     /// When the controller noticed it, milliseconds since 1970.
     pub at: i64,
     /// What happened.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: BurstEvent,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum BurstEvent {
     /// The controller started for the first time: the on-demand nodes and their processors.
     Began {
         /// The on-demand nodes.
@@ -95,7 +95,7 @@ pub enum Event {
         /// Its name.
         name: String,
         /// Long or short.
-        kind: Kind,
+        kind: JobClass,
         /// Processors over all nodes.
         cpus: u32,
         /// Nodes.
@@ -166,7 +166,7 @@ pub enum Event {
 
 /// One run of a job, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct JobRun {
     /// Milliseconds.
     pub start: i64,
     /// Milliseconds; `None` while the job runs.
@@ -181,7 +181,7 @@ pub struct JobLife {
     /// Its name.
     pub name: String,
     /// Long or short.
-    pub kind: Kind,
+    pub kind: JobClass,
     /// Processors over all nodes.
     pub cpus: u32,
     /// Nodes.
@@ -189,7 +189,7 @@ pub struct JobLife {
     /// When it was submitted, milliseconds.
     pub submitted: i64,
     /// All its runs; all but the last were cut.
-    pub runs: Vec<Run>,
+    pub runs: Vec<JobRun>,
     /// Whether it ended successfully; `None` if it has not ended.
     pub over: Option<bool>,
 }
@@ -242,7 +242,7 @@ impl JobLife {
 
 /// Everything known of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct InstanceHistory {
     /// Its node.
     pub node: String,
     /// Start of the time that is paid for, milliseconds.
@@ -258,7 +258,7 @@ pub struct Life {
 /// Milliseconds in an hour.
 pub(crate) const HOUR_MS: i64 = 3_600_000;
 
-impl Life {
+impl InstanceHistory {
     /// Paid time between `from` and `until`, milliseconds. The region also charges for instances
     /// that never come up.
     #[must_use]
@@ -282,7 +282,7 @@ pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
 
 /// The account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct BurstRecord {
     /// When the first fact was noticed, milliseconds.
     pub from: Option<i64>,
     /// Time of the first start of a controller.
@@ -296,12 +296,12 @@ pub struct Record {
     /// By Slurm's number.
     pub jobs: BTreeMap<u32, JobLife>,
     /// By id.
-    pub lives: BTreeMap<String, Life>,
+    pub lives: BTreeMap<String, InstanceHistory>,
     /// Error codes and their counts.
     pub troubles: BTreeMap<String, u64>,
 }
 
-impl Record {
+impl BurstRecord {
     /// Reads a record. Leaves out an incomplete last line, which a crash or a full disk may cause.
     ///
     /// # Errors
@@ -314,7 +314,7 @@ impl Record {
             if line.trim().is_empty() {
                 continue;
             }
-            match serde_json::from_str::<Fact>(line) {
+            match serde_json::from_str::<RecordEntry>(line) {
                 Ok(fact) => record.apply(&fact),
                 Err(_) if at + 1 == count && !whole => break,
                 Err(error) => {
@@ -330,18 +330,18 @@ impl Record {
 
     /// Applies a fact to the record. An impossible fact, such as the end of an unknown job, changes
     /// nothing.
-    pub fn apply(&mut self, fact: &Fact) {
+    pub fn apply(&mut self, fact: &RecordEntry) {
         self.from = Some(self.from.map_or(fact.at, |from| from.min(fact.at)));
         self.until = self.until.max(fact.at);
         match &fact.event {
-            Event::Began {
+            BurstEvent::Began {
                 stays, on_demand, ..
             } => {
                 self.began.get_or_insert(fact.at);
                 self.stays.clone_from(stays);
                 self.on_demand = *on_demand;
             }
-            Event::Job {
+            BurstEvent::Job {
                 job,
                 name,
                 kind,
@@ -360,34 +360,34 @@ impl Record {
                 };
                 self.jobs.entry(*job).or_insert(life);
             }
-            Event::Start { job, start, on } => {
+            BurstEvent::Start { job, start, on } => {
                 if let Some(life) = self.open(*job) {
                     close(life, *start);
-                    life.runs.push(Run {
+                    life.runs.push(JobRun {
                         start: *start,
                         end: None,
                         on: on.clone(),
                     });
                 }
             }
-            Event::Cut { job } => {
+            BurstEvent::Cut { job } => {
                 if let Some(life) = self.open(*job) {
                     close(life, fact.at);
                 }
             }
-            Event::End { job, end, well, .. } => {
+            BurstEvent::End { job, end, well, .. } => {
                 if let Some(life) = self.open(*job) {
                     close(life, *end);
                     life.over = Some(*well);
                 }
             }
-            Event::Launched {
+            BurstEvent::Launched {
                 instance,
                 node,
                 launch,
                 hourly,
             } => {
-                let life = Life {
+                let life = InstanceHistory {
                     node: node.clone(),
                     launch: *launch,
                     end: None,
@@ -396,17 +396,17 @@ impl Record {
                 };
                 self.lives.entry(instance.clone()).or_insert(life);
             }
-            Event::Notice { instance, .. } => {
+            BurstEvent::Notice { instance, .. } => {
                 if let Some(life) = self.lives.get_mut(instance) {
                     life.noticed = true;
                 }
             }
-            Event::Gone { instance, end, how } => {
+            BurstEvent::Gone { instance, end, how } => {
                 if let Some(life) = self.lives.get_mut(instance) {
                     life.end.get_or_insert((*end, *how));
                 }
             }
-            Event::Trouble { code, .. } => {
+            BurstEvent::Trouble { code, .. } => {
                 *self.troubles.entry(code.clone()).or_default() += 1;
             }
         }
@@ -417,7 +417,12 @@ impl Record {
     }
 
     /// The new facts about these jobs, already applied to the record.
-    pub fn learn(&mut self, now: i64, jobs: &[Job], settings: &SlurmSettings) -> Vec<Fact> {
+    pub fn learn(
+        &mut self,
+        now: i64,
+        jobs: &[SlurmJob],
+        settings: &SlurmSettings,
+    ) -> Vec<RecordEntry> {
         let mut facts = Vec::new();
         for job in jobs.iter().filter(|job| !job.waits_for_many) {
             self.learn_job(now, job, settings, &mut facts);
@@ -425,13 +430,19 @@ impl Record {
         facts
     }
 
-    fn tell(&mut self, at: i64, event: Event, facts: &mut Vec<Fact>) {
-        let fact = Fact { at, event };
+    fn tell(&mut self, at: i64, event: BurstEvent, facts: &mut Vec<RecordEntry>) {
+        let fact = RecordEntry { at, event };
         self.apply(&fact);
         facts.push(fact);
     }
 
-    fn learn_job(&mut self, now: i64, job: &Job, settings: &SlurmSettings, facts: &mut Vec<Fact>) {
+    fn learn_job(
+        &mut self,
+        now: i64,
+        job: &SlurmJob,
+        settings: &SlurmSettings,
+        facts: &mut Vec<RecordEntry>,
+    ) {
         let id = job.id;
         if !self.jobs.contains_key(&id) {
             // Slurm lists jobs for a while after their end. Jobs that ended before the record began
@@ -439,10 +450,10 @@ impl Record {
             if job.is_over() && self.began.is_some_and(|began| job.end_ms < began) {
                 return;
             }
-            let event = Event::Job {
+            let event = BurstEvent::Job {
                 job: id,
                 name: job.name.clone(),
-                kind: Kind::of(job, settings),
+                kind: JobClass::of(job, settings),
                 cpus: job.cpus.max(1),
                 nodes: job.node_count.max(1),
                 submitted: job.submitted_ms,
@@ -462,7 +473,7 @@ impl Record {
             || job.is_over();
         let newer = last.as_ref().is_none_or(|run| job.start_ms > run.start);
         if uses && has_run && newer && runs <= job.restarts as usize + 1 {
-            let event = Event::Start {
+            let event = BurstEvent::Start {
                 job: id,
                 start: job.start_ms,
                 on: job.nodes.clone(),
@@ -470,10 +481,10 @@ impl Record {
             self.tell(now, event, facts);
         }
         if job.state == JobState::Pending && running {
-            self.tell(now, Event::Cut { job: id }, facts);
+            self.tell(now, BurstEvent::Cut { job: id }, facts);
         }
         if job.is_over() {
-            let event = Event::End {
+            let event = BurstEvent::End {
                 job: id,
                 end: if job.end_ms > 0 { job.end_ms } else { now },
                 well: job.state == JobState::Completed,
@@ -488,16 +499,16 @@ impl Record {
     pub fn learn_instances(
         &mut self,
         now: i64,
-        instances: &[Instance],
+        instances: &[RegionInstance],
         hourly: u64,
         up: impl Fn(&str) -> bool,
-    ) -> Vec<Fact> {
+    ) -> Vec<RecordEntry> {
         let mut facts = Vec::new();
         for one in instances {
             if let Some(launch) = one.launched_ms
                 && !self.lives.contains_key(&one.id)
             {
-                let event = Event::Launched {
+                let event = BurstEvent::Launched {
                     instance: one.id.clone(),
                     node: one.node.clone(),
                     launch,
@@ -508,7 +519,7 @@ impl Record {
             if let (Status::Leaving, Some(deadline)) = (one.status, one.deadline_ms)
                 && self.lives.get(&one.id).is_some_and(|life| !life.noticed)
             {
-                let event = Event::Notice {
+                let event = BurstEvent::Notice {
                     instance: one.id.clone(),
                     deadline,
                 };
@@ -532,7 +543,7 @@ impl Record {
                 (false, false) => LifeEnd::NeverUp,
             };
             let end = there.and_then(|one| one.ended_ms).unwrap_or(now);
-            let event = Event::Gone {
+            let event = BurstEvent::Gone {
                 instance: id,
                 end,
                 how,

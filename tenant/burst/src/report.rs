@@ -1,20 +1,20 @@
 //! Waiting times and costs, with and without preemptible nodes.
 
-use crate::reckon::{Asked, reckon};
-use crate::record::{JobLife, Kind, LifeEnd, Record, price};
+use crate::baseline::{JobRequest, reckon};
+use crate::record::{BurstRecord, JobClass, JobLife, LifeEnd, price};
 
 /// The baseline of the comparison.
 #[derive(Debug, Clone, Copy)]
 pub enum Baseline<'a> {
     /// A record of a run without preemptible nodes.
-    Measured(&'a Record),
-    /// The same jobs, simulated on the on-demand nodes ([`mod@crate::reckon`]).
+    Measured(&'a BurstRecord),
+    /// The same jobs, simulated on the on-demand nodes ([`mod@crate::baseline`]).
     Reckoned,
 }
 
 /// Waiting times of jobs of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Waits {
+pub struct WaitingTimes {
     /// Jobs that were started.
     pub started: usize,
     /// Mean of the queueing delay, until the first start, seconds.
@@ -29,7 +29,7 @@ pub struct Waits {
     pub mean_all: f64,
 }
 
-impl Waits {
+impl WaitingTimes {
     /// Computes the figures from delays and total waiting times in milliseconds.
     fn of(mut delays: Vec<i64>, all: &[i64]) -> Self {
         delays.sort_unstable();
@@ -61,7 +61,7 @@ impl Waits {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindReport {
     /// Which.
-    pub kind: Kind,
+    pub kind: JobClass,
     /// Jobs in the record.
     pub jobs: usize,
     /// Jobs that ended successfully.
@@ -75,9 +75,9 @@ pub struct KindReport {
     /// Total duration of requeued runs, seconds: lost if the jobs saved nothing.
     pub in_vain: f64,
     /// With preemptible nodes.
-    pub with: Waits,
+    pub with: WaitingTimes,
     /// Without.
-    pub without: Waits,
+    pub without: WaitingTimes,
 }
 
 impl KindReport {
@@ -109,7 +109,7 @@ pub struct MoneyReport {
 
 /// The whole report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct BurstReport {
     /// Start of the reported time, milliseconds.
     pub from: i64,
     /// End of the reported time.
@@ -128,7 +128,7 @@ pub struct Report {
 
 /// Compares a record with its baseline.
 #[must_use]
-pub fn report(record: &Record, baseline: Baseline<'_>) -> Report {
+pub fn report(record: &BurstRecord, baseline: Baseline<'_>) -> BurstReport {
     let words = match baseline {
         Baseline::Measured(other) => format!(
             "measured: a run of {} jobs on {} nodes without instances",
@@ -140,12 +140,12 @@ pub fn report(record: &Record, baseline: Baseline<'_>) -> Report {
             record.stays.len()
         ),
     };
-    let kinds = [Kind::Short, Kind::Long];
+    let kinds = [JobClass::Short, JobClass::Long];
     let without = |kind| match baseline {
         Baseline::Measured(other) => waits(other, kind),
         Baseline::Reckoned => reckoned(record, kind),
     };
-    Report {
+    BurstReport {
         from: record.from.unwrap_or(record.until),
         until: record.until,
         baseline: words,
@@ -163,30 +163,30 @@ pub fn report(record: &Record, baseline: Baseline<'_>) -> Report {
     }
 }
 
-fn of_kind(record: &Record, kind: Kind) -> impl Iterator<Item = &JobLife> {
+fn of_kind(record: &BurstRecord, kind: JobClass) -> impl Iterator<Item = &JobLife> {
     record.jobs.values().filter(move |job| job.kind == kind)
 }
 
-fn waits(record: &Record, kind: Kind) -> Waits {
+fn waits(record: &BurstRecord, kind: JobClass) -> WaitingTimes {
     let delays = of_kind(record, kind).filter_map(JobLife::delay).collect();
     let all: Vec<i64> = of_kind(record, kind).filter_map(JobLife::waited).collect();
-    Waits::of(delays, &all)
+    WaitingTimes::of(delays, &all)
 }
 
 /// Jobs that have not ended count as running until the record's end: their real duration is
 /// unknown.
-fn reckoned(record: &Record, kind: Kind) -> Waits {
+fn reckoned(record: &BurstRecord, kind: JobClass) -> WaitingTimes {
     let started: Vec<&JobLife> = record
         .jobs
         .values()
         .filter(|job| job.delay().is_some())
         .collect();
-    let asked: Vec<Asked> = started
+    let asked: Vec<JobRequest> = started
         .iter()
         .map(|job| {
             let last = job.runs.last();
             let so_far = last.map_or(0, |run| run.end.unwrap_or(record.until) - run.start);
-            Asked {
+            JobRequest {
                 submitted: job.submitted,
                 length: job.length().unwrap_or(so_far).max(1),
                 nodes: job.nodes,
@@ -204,10 +204,10 @@ fn reckoned(record: &Record, kind: Kind) -> Waits {
         .filter_map(|((_, asked), start)| Some(start? - asked.submitted))
         .collect();
     let all = delays.clone();
-    Waits::of(delays, &all)
+    WaitingTimes::of(delays, &all)
 }
 
-fn one_kind(record: &Record, kind: Kind, without: Waits) -> KindReport {
+fn one_kind(record: &BurstRecord, kind: JobClass, without: WaitingTimes) -> KindReport {
     let count = |of: &dyn Fn(&JobLife) -> bool| of_kind(record, kind).filter(|job| of(job)).count();
     let in_vain: i64 = of_kind(record, kind).map(JobLife::in_vain).sum();
     KindReport {
@@ -223,7 +223,7 @@ fn one_kind(record: &Record, kind: Kind, without: Waits) -> KindReport {
     }
 }
 
-fn money(record: &Record) -> MoneyReport {
+fn money(record: &BurstRecord) -> MoneyReport {
     let count = |how| {
         let ends = record.lives.values().filter_map(|life| life.end);
         ends.filter(|(_, end)| *end == how).count()

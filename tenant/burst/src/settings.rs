@@ -2,7 +2,7 @@
 
 use crate::error::BurstError;
 use crate::slurm::hosts;
-use ebbtide_elastic::{ElasticError, Policy};
+use ebbtide_elastic::{ElasticError, ElasticPolicy};
 use ebbtide_model::{Money, toml_text};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct BurstSettings {
     /// Directory of the record.
     pub state_dir: PathBuf,
     /// Polling interval for Slurm and the region, seconds.
@@ -211,7 +211,7 @@ pub(crate) fn millis(seconds: f64) -> i64 {
     (seconds * 1_000.0).round() as i64
 }
 
-impl Settings {
+impl BurstSettings {
     /// Reads and checks the settings.
     ///
     /// # Errors
@@ -356,11 +356,11 @@ impl Settings {
     ///
     /// # Errors
     /// [`BurstError::Setting`] for values that the policy refuses.
-    pub fn elastic(&self) -> Result<Policy, BurstError> {
+    pub fn elastic(&self) -> Result<ElasticPolicy, BurstError> {
         let policy = &self.policy;
         let us = |seconds: f64| millis(seconds).unsigned_abs() * 1_000;
         let refused = |error: ElasticError| BurstError::setting("policy", error.to_string());
-        Policy::new(policy.short_servers, self.ratio(), policy.share)
+        ElasticPolicy::new(policy.short_servers, self.ratio(), policy.share)
             .and_then(|made| made.threshold(policy.threshold))
             .and_then(|made| made.release_interval(us(policy.release_seconds)))
             .and_then(|made| made.launch_timeout(us(policy.launch_seconds)))

@@ -6,7 +6,7 @@ mod common;
 
 use common::{SETTINGS, Scene, instance, job, manager, node, resting, said, up};
 use ebbtide_burst::slurm::{Base, JobState};
-use ebbtide_burst::{Action, Heard, Manager, Settings, Status};
+use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, Status};
 
 #[test]
 fn six_nodes_are_asked_for_when_long_jobs_have_all_that_stay() {
@@ -189,7 +189,7 @@ fn a_budget_used_up_asks_for_nothing_and_gives_back_what_is_there() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     scene.broke = true;
-    let drained = |heard: &ebbtide_burst::Heard| {
+    let drained = |heard: &ebbtide_burst::Decisions| {
         said(heard)
             .iter()
             .filter(|one| one.starts_with("drain"))
@@ -249,7 +249,7 @@ fn slurm_knows_the_instance_of_a_node_and_since_when() {
     scene.set(up("c1"));
     let heard = scene.look(&mut manager, 30);
     let label = heard.actions.iter().find_map(|action| match action {
-        Action::Label { node, label } if node == "c1" => Some(label),
+        BurstAction::Label { node, label } if node == "c1" => Some(label),
         _ => None,
     });
     assert_eq!(label.unwrap().comment, "ebbtide-burst: id-c1 since 1");
@@ -300,13 +300,13 @@ fn what_was_asked_for_in_vain_is_not_asked_for_again_once_the_budget_is_used_up(
 #[test]
 fn what_was_asked_for_in_vain_is_given_up_where_slurm_has_started_another_by_itself() {
     let text = SETTINGS.replace("c[1-6]", "c[1-8]");
-    let mut manager = Manager::new(&Settings::parse(&text).unwrap()).unwrap();
+    let mut manager = Manager::new(&BurstSettings::parse(&text).unwrap()).unwrap();
     let mut scene = Scene::busy();
     scene.nodes.push(resting("c7"));
     scene
         .nodes
         .push(node("c8", Base::Allocated, &["CLOUD", "POWERING_UP"]));
-    let ups = |heard: &Heard| {
+    let ups = |heard: &Decisions| {
         let ups = said(heard).into_iter();
         ups.filter(|one| one.starts_with("power up")).count()
     };
@@ -371,7 +371,7 @@ fn an_instance_beside_one_that_died_counts_until_it_is_gone() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     scene.instances[0].status = Status::Coming;
-    let ups = |heard: &Heard| said(heard).iter().any(|one| one.starts_with("power up"));
+    let ups = |heard: &Decisions| said(heard).iter().any(|one| one.starts_with("power up"));
     assert!(!ups(&scene.look(&mut manager, 20)));
     scene.set(resting("c1"));
     assert!(!ups(&scene.look(&mut manager, 21)));

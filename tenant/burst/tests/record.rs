@@ -7,11 +7,13 @@ mod common;
 use common::{instance, job, settings};
 use ebbtide_burst::report::{Baseline, report};
 use ebbtide_burst::slurm::JobState;
-use ebbtide_burst::{Asked, Event, Fact, Kind, LifeEnd, Record, Status, reckon};
+use ebbtide_burst::{
+    BurstEvent, BurstRecord, JobClass, JobRequest, LifeEnd, RecordEntry, Status, reckon,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn written(facts: &[Fact]) -> String {
+fn written(facts: &[RecordEntry]) -> String {
     let each = facts
         .iter()
         .map(|fact| serde_json::to_string(fact).unwrap() + "\n");
@@ -21,7 +23,7 @@ fn written(facts: &[Fact]) -> String {
 #[test]
 fn a_job_that_is_cut_and_ends_elsewhere_has_two_runs_and_one_end() {
     let slurm = settings().slurm;
-    let mut record = Record::default();
+    let mut record = BurstRecord::default();
     let mut all = Vec::new();
     let mut one = job(7, "short", "");
     all.extend(record.learn(1_500, std::slice::from_ref(&one), &slurm));
@@ -44,19 +46,19 @@ fn a_job_that_is_cut_and_ends_elsewhere_has_two_runs_and_one_end() {
     );
     assert_eq!(life.over, Some(true));
     // What was written down gives the same account.
-    assert_eq!(Record::parse(&written(&all)), Ok(record));
+    assert_eq!(BurstRecord::parse(&written(&all)), Ok(record));
 }
 
 #[test]
 fn jobs_that_were_over_before_the_record_began_are_none_of_its_business() {
     let stays = BTreeMap::new();
-    let began = Event::Began {
+    let began = BurstEvent::Began {
         stays,
         preemptible: 1,
         on_demand: 3,
     };
-    let mut record = Record::default();
-    record.apply(&Fact {
+    let mut record = BurstRecord::default();
+    record.apply(&RecordEntry {
         at: 20_000,
         event: began,
     });
@@ -72,7 +74,7 @@ fn jobs_that_were_over_before_the_record_began_are_none_of_its_business() {
 
 #[test]
 fn an_instance_that_had_notice_was_interrupted_and_is_paid_until_then() {
-    let mut record = Record::default();
+    let mut record = BurstRecord::default();
     let mut one = instance("c1", Status::Active);
     one.launched_ms = Some(0);
     record.learn_instances(0, std::slice::from_ref(&one), 100_000, |_| true);
@@ -82,7 +84,7 @@ fn an_instance_that_had_notice_was_interrupted_and_is_paid_until_then() {
     let facts = record.learn_instances(1_800_000, &[], 100_000, |_| true);
     assert!(matches!(
         &facts[0].event,
-        Event::Gone {
+        BurstEvent::Gone {
             how: LifeEnd::Interrupted,
             ..
         }
@@ -94,25 +96,25 @@ fn an_instance_that_had_notice_was_interrupted_and_is_paid_until_then() {
 
 #[test]
 fn a_line_that_is_cut_off_at_the_end_is_left_out_and_any_other_is_an_error() {
-    let began = Event::Began {
+    let began = BurstEvent::Began {
         stays: BTreeMap::new(),
         preemptible: 1,
         on_demand: 3,
     };
-    let good = written(&[Fact {
+    let good = written(&[RecordEntry {
         at: 5,
         event: began,
     }]);
     let cut = format!("{good}{{\"at\": 6, \"ev");
-    assert_eq!(Record::parse(&cut).unwrap().until, 5);
-    let error = Record::parse(&format!("nonsense\n{good}")).unwrap_err();
+    assert_eq!(BurstRecord::parse(&cut).unwrap().until, 5);
+    let error = BurstRecord::parse(&format!("nonsense\n{good}")).unwrap_err();
     assert_eq!(error.code(), "EB-BURST-005");
     assert!(error.to_string().starts_with("line 1 "), "{error}");
 }
 
 #[test]
 fn two_nodes_take_two_jobs_at_a_time_and_the_third_waits() {
-    let one = Asked {
+    let one = JobRequest {
         submitted: 0,
         length: 10,
         nodes: 1,
@@ -122,8 +124,8 @@ fn two_nodes_take_two_jobs_at_a_time_and_the_third_waits() {
         reckon(&[2, 2], &[one, one, one]),
         [Some(0), Some(0), Some(10)]
     );
-    let both = Asked { nodes: 2, ..one };
-    let small = Asked {
+    let both = JobRequest { nodes: 2, ..one };
+    let small = JobRequest {
         submitted: 1,
         length: 5,
         cpus: 1,
@@ -134,7 +136,7 @@ fn two_nodes_take_two_jobs_at_a_time_and_the_third_waits() {
         reckon(&[2, 2], &[one, both, small]),
         [Some(0), Some(10), Some(1)]
     );
-    let huge = Asked { cpus: 3, ..one };
+    let huge = JobRequest { cpus: 3, ..one };
     assert_eq!(reckon(&[2, 2], &[huge]), [None]);
 }
 
@@ -143,9 +145,9 @@ proptest! {
     fn no_node_has_more_than_it_can_and_nobody_starts_before_it_was_submitted(
         jobs in prop::collection::vec((0i64..50, 1i64..20, 1u32..3, 1u32..4), 0..12),
     ) {
-        let asked: Vec<Asked> = jobs
+        let asked: Vec<JobRequest> = jobs
             .iter()
-            .map(|(submitted, length, nodes, cpus)| Asked { submitted: *submitted, length: *length, nodes: *nodes, cpus: *cpus })
+            .map(|(submitted, length, nodes, cpus)| JobRequest { submitted: *submitted, length: *length, nodes: *nodes, cpus: *cpus })
             .collect();
         let starts = reckon(&[4, 4], &asked);
         for at in 0..500 {
@@ -160,10 +162,10 @@ proptest! {
 
 #[test]
 fn a_report_holds_delays_against_those_without_instances() {
-    let mut record = Record {
+    let mut record = BurstRecord {
         stays: BTreeMap::from([("s1".to_owned(), 2)]),
         on_demand: 300_000,
-        ..Record::default()
+        ..BurstRecord::default()
     };
     let slurm = settings().slurm;
     for id in 1..=3 {
@@ -174,7 +176,7 @@ fn a_report_holds_delays_against_those_without_instances() {
     }
     let reckoned = report(&record, Baseline::Reckoned);
     let short = &reckoned.kinds[0];
-    assert_eq!((short.kind, short.completed), (Kind::Short, 3));
+    assert_eq!((short.kind, short.completed), (JobClass::Short, 3));
     assert_eq!(short.with.mean, 1.0);
     // One after another: 0, 10, 20 seconds.
     assert_eq!(short.without.mean, 10.0);

@@ -5,11 +5,11 @@
 mod common;
 
 use common::SETTINGS;
-use ebbtide_bag::read::{Format, Instead, bag};
+use ebbtide_bag::read::{FileOverrides, Format, bag};
 use ebbtide_bag::{Effort, plan};
 use ebbtide_burst::age::Ages;
-use ebbtide_burst::lanes::{Notice, by_begin, lanes, script};
-use ebbtide_burst::{AgeSettings, Settings};
+use ebbtide_burst::lanes::{LaneNotice, by_begin, lanes, script};
+use ebbtide_burst::{AgeSettings, BurstSettings};
 use std::collections::BTreeSet;
 
 #[test]
@@ -43,7 +43,7 @@ fn what_makes_no_sense_is_refused_with_its_key() {
         ("flavor = \"p.node\"", "", "flavor"),
     ] {
         assert!(SETTINGS.contains(instead_of));
-        let error = Settings::parse(&SETTINGS.replace(instead_of, write)).unwrap_err();
+        let error = BurstSettings::parse(&SETTINGS.replace(instead_of, write)).unwrap_err();
         assert!(["EB-BURST-004", "EB-BURST-003"].contains(&error.code()));
         assert!(error.to_string().contains(words), "{error}");
     }
@@ -51,7 +51,7 @@ fn what_makes_no_sense_is_refused_with_its_key() {
 
 #[test]
 fn prices_give_the_ratio_and_the_budget_of_nodes() {
-    let settings = Settings::parse(SETTINGS).unwrap();
+    let settings = BurstSettings::parse(SETTINGS).unwrap();
     assert_eq!(settings.ratio(), 3.0);
     assert_eq!(settings.elastic().unwrap().budget(), 6);
 }
@@ -107,7 +107,7 @@ const BAG: &str = r#"
 
 #[test]
 fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
-    let bag = bag(BAG, Format::Toml, Instead::default()).unwrap();
+    let bag = bag(BAG, Format::Toml, FileOverrides::default()).unwrap();
     let plan = plan(&bag, Effort::usual(1));
     let lanes = lanes(&bag, &plan).unwrap();
     let mut wanted: Vec<String> = bag.tasks().iter().map(|task| task.name.clone()).collect();
@@ -121,7 +121,7 @@ fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
         assert!(lane.begin + lane.seconds <= 7_200, "{lane:?}");
     }
     let groups = by_begin(&lanes.backup);
-    let notice = Notice::default();
+    let notice = LaneNotice::default();
     let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"", notice);
     assert!(text.contains(r"dir='/work/it'\''s'"), "{text}");
     assert!(text.contains("1) tasks='"), "{text}");
@@ -130,7 +130,7 @@ fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
 #[test]
 fn a_task_whose_name_is_no_file_name_cannot_be_submitted() {
     let text = BAG.replace("\"render\", count = 6", "\"../x\"");
-    let bag = bag(&text, Format::Toml, Instead::default()).unwrap();
+    let bag = bag(&text, Format::Toml, FileOverrides::default()).unwrap();
     let plan = plan(&bag, Effort::Greedy);
     assert_eq!(lanes(&bag, &plan).unwrap_err().code(), "EB-BURST-011");
 }
@@ -145,7 +145,7 @@ fn accepted(section: &str) -> BTreeSet<String> {
             &format!("[{section}]\nunheard_of = 1"),
         ),
     };
-    let error = Settings::parse(&text).unwrap_err().to_string();
+    let error = BurstSettings::parse(&text).unwrap_err().to_string();
     let (_, list) = error.split_once("expected one of ").expect(&error);
     let names = list.split('`').skip(1).step_by(2);
     let sections = ["slurm", "region", "policy", "age"];

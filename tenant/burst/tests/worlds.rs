@@ -7,7 +7,7 @@ mod sim;
 
 use common::SETTINGS;
 use ebbtide_burst::slurm::JobState;
-use ebbtide_burst::{Action, Heard, Manager, Settings, Status, World};
+use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, Status, World};
 use proptest::prelude::*;
 use sim::{Later, Sim, Weather};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn new_manager() -> Manager {
     let text = SETTINGS.replace("c[1-6]", "c[1-8]");
-    Manager::new(&Settings::parse(&text).unwrap()).unwrap()
+    Manager::new(&BurstSettings::parse(&text).unwrap()).unwrap()
 }
 
 /// A controller, what it looks at, and what it has said.
@@ -110,7 +110,7 @@ struct Run {
     sim: Sim,
     manager: Manager,
     /// When it said last, by the world's time.
-    said: BTreeMap<Action, i64>,
+    said: BTreeMap<BurstAction, i64>,
     /// Nodes this controller has asked for and that did not come yet.
     asked: BTreeMap<String, i64>,
 }
@@ -174,7 +174,7 @@ impl Run {
     }
 
     /// Looks, checks what is said, and lets it happen.
-    fn look(&mut self, fates: &[Fate]) -> Result<Vec<Action>, TestCaseError> {
+    fn look(&mut self, fates: &[Fate]) -> Result<Vec<BurstAction>, TestCaseError> {
         let (at, manager) = (self.sim.clock(), &mut self.manager);
         let heard = self.sim.see(|world| manager.look(at, world));
         let heard = heard.map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -223,7 +223,7 @@ impl Run {
         Ok(heard.actions)
     }
 
-    fn calm(&mut self, seconds: usize) -> Result<Vec<Action>, TestCaseError> {
+    fn calm(&mut self, seconds: usize) -> Result<Vec<BurstAction>, TestCaseError> {
         let mut all = Vec::new();
         for _ in 0..seconds {
             self.sim.pass(1_000);
@@ -245,8 +245,8 @@ impl Run {
 /// What holds of each look.
 fn promises(
     world: &World<'_>,
-    heard: &Heard,
-    said: &BTreeMap<Action, i64>,
+    heard: &Decisions,
+    said: &BTreeMap<BurstAction, i64>,
     asked: &mut BTreeMap<String, i64>,
     now: i64,
 ) -> Result<(), String> {
@@ -264,7 +264,7 @@ fn promises(
     });
     let fresh: Vec<&String> = (heard.actions.iter())
         .filter_map(|action| match action {
-            Action::PowerUp { node } => Some(node),
+            BurstAction::PowerUp { node } => Some(node),
             _ => None,
         })
         .collect();
@@ -289,7 +289,7 @@ fn promises(
     };
     for action in &heard.actions {
         match action {
-            Action::Signal { job } | Action::Requeue { job } => {
+            BurstAction::Signal { job } | BurstAction::Requeue { job } => {
                 let sound = world.jobs.iter().any(|one| {
                     one.id == *job
                         && one.state == JobState::Running
@@ -301,7 +301,7 @@ fn promises(
                     ));
                 }
             }
-            Action::PowerDown { node } | Action::Down { node, .. } => {
+            BurstAction::PowerDown { node } | BurstAction::Down { node, .. } => {
                 let up = world
                     .nodes
                     .iter()
@@ -313,7 +313,7 @@ fn promises(
                     return Err(format!("no job loses a node that is well: {node}"));
                 }
             }
-            Action::PowerUp { node } if there.contains(node.as_str()) => {
+            BurstAction::PowerUp { node } if there.contains(node.as_str()) => {
                 return Err(format!("a node with an instance is not asked for: {node}"));
             }
             _ => {}
@@ -324,13 +324,13 @@ fn promises(
         .iter()
         .filter(|node| leaves(&node.name) && node.in_service())
     {
-        let is_for = |action: &Action| match action {
-            Action::Drain { node: name, .. } | Action::PowerDown { node: name } => {
+        let is_for = |action: &BurstAction| match action {
+            BurstAction::Drain { node: name, .. } | BurstAction::PowerDown { node: name } => {
                 *name == node.name
             }
             _ => false,
         };
-        let opens = Action::Open {
+        let opens = BurstAction::Open {
             node: node.name.clone(),
         };
         let last = heard

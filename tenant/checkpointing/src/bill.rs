@@ -8,7 +8,7 @@ pub const HOUR_SECONDS: i64 = 3600;
 
 /// Who ended an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndedBy {
+pub enum TerminatedBy {
     /// The provider, because the price went above the bid: the last hour is free unless it is
     /// complete.
     Provider,
@@ -28,7 +28,7 @@ pub struct Bill {
 /// The bill of an instance from `launch` to `end`: every instance-hour costs what the price was
 /// when that hour began.
 #[must_use]
-pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> Bill {
+pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: TerminatedBy) -> Bill {
     let hours: Vec<Money> = hours(history, launch, end, by).collect();
     let total = hours
         .iter()
@@ -40,7 +40,12 @@ pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> Bill 
 }
 
 /// The same without the list: (hours, millionths).
-pub(crate) fn charge(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> (u64, u64) {
+pub(crate) fn charge(
+    history: &PriceHistory,
+    launch: i64,
+    end: i64,
+    by: TerminatedBy,
+) -> (u64, u64) {
     hours(history, launch, end, by).fold((0, 0_u64), |(hours, sum), price| {
         (hours + 1, sum.saturating_add(price.micros()))
     })
@@ -50,14 +55,14 @@ fn hours(
     history: &PriceHistory,
     launch: i64,
     end: i64,
-    by: EndedBy,
+    by: TerminatedBy,
 ) -> impl Iterator<Item = Money> + '_ {
     let span = (end - launch).max(0);
     let complete = span / HOUR_SECONDS;
     let begun = i64::from(span % HOUR_SECONDS > 0);
     let hours = match by {
-        EndedBy::Provider => complete,
-        EndedBy::User => complete + begun,
+        TerminatedBy::Provider => complete,
+        TerminatedBy::User => complete + begun,
     };
     (0..hours).map(move |hour| history.price_at(launch + hour * HOUR_SECONDS))
 }

@@ -6,8 +6,8 @@ use crate::availability::Availability;
 use crate::error::CheckpointingError;
 use crate::expected::expected_execution_time;
 use crate::history::PriceHistory;
-use crate::lives::Lives;
-use crate::terms::{Terms, question};
+use crate::lives::BidLifetimes;
+use crate::terms::{CheckpointTerms, question};
 use ebbtide_model::Money;
 
 /// An instance type that may be bid for.
@@ -24,7 +24,7 @@ pub struct Candidate<'a> {
 
 /// What is wanted most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Goal {
+pub enum BidGoal {
     /// The least product of expected cost and time, the paper's measure. The default.
     #[default]
     Product,
@@ -36,7 +36,7 @@ pub enum Goal {
 
 /// A type with a bid, and what to expect of both.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
+pub struct BidOffer {
     /// The place of the candidate in the list.
     pub candidate: usize,
     /// The bid.
@@ -56,12 +56,12 @@ pub struct Offer {
     pub cost: f64,
 }
 
-impl Offer {
-    fn measure(&self, goal: Goal) -> f64 {
+impl BidOffer {
+    fn measure(&self, goal: BidGoal) -> f64 {
         match goal {
-            Goal::Product => self.cost * self.hours,
-            Goal::Cost => self.cost,
-            Goal::Time => self.hours,
+            BidGoal::Product => self.cost * self.hours,
+            BidGoal::Cost => self.cost,
+            BidGoal::Time => self.hours,
         }
     }
 }
@@ -75,8 +75,8 @@ pub fn offers(
     candidates: &[Candidate<'_>],
     bids: impl Fn(&Candidate<'_>) -> Vec<Money>,
     work_seconds: i64,
-    terms: &Terms,
-) -> Result<Vec<Offer>, CheckpointingError> {
+    terms: &CheckpointTerms,
+) -> Result<Vec<BidOffer>, CheckpointingError> {
     let terms = terms.checked()?;
     if work_seconds <= 0 {
         return Err(question("the job", work_seconds, "above zero"));
@@ -112,16 +112,16 @@ fn offer(
     candidate: &Candidate<'_>,
     bid: Money,
     work_seconds: i64,
-    terms: &Terms,
-) -> Option<Offer> {
+    terms: &CheckpointTerms,
+) -> Option<BidOffer> {
     let price = candidate.history.mean_up_to(bid)?;
     let availability = Availability::new(candidate.history, bid);
-    let lives = Lives::until(&availability, i64::MAX);
+    let lives = BidLifetimes::until(&availability, i64::MAX);
     let work = (work_seconds as f64 / candidate.speed).ceil().max(1.0) as i64;
     // Steps of a minute, as the paper's k.
     let execution = expected_execution_time(work, terms.restart_seconds, &lives, 60);
     let hours = execution.map_or(f64::INFINITY, |seconds| seconds / 3600.0);
-    Some(Offer {
+    Some(BidOffer {
         candidate: place,
         bid,
         available: availability.share(),
@@ -140,12 +140,12 @@ fn offer(
 /// schemes.
 #[must_use]
 pub fn choose(
-    offers: &[Offer],
-    goal: Goal,
+    offers: &[BidOffer],
+    goal: BidGoal,
     deadline_hours: Option<f64>,
     budget: Option<Money>,
 ) -> Option<usize> {
-    let within = |offer: &Offer| {
+    let within = |offer: &BidOffer| {
         offer.hours.is_finite()
             && deadline_hours.is_none_or(|deadline| offer.hours <= deadline)
             && budget.is_none_or(|budget| offer.cost <= budget.micros() as f64 / 1e6)

@@ -2,10 +2,10 @@
 
 use crate::error::CheckpointingError;
 use crate::history::PriceHistory;
-use crate::lives::Lives;
-use crate::run::{Ending, Job, Market, Outcome, run};
+use crate::lives::BidLifetimes;
+use crate::run::{Job, JobEnd, JobResult, Market, run};
 use crate::scheme::{SchemeKind, scheme};
-use crate::terms::{Knowledge, Terms, question};
+use crate::terms::{AdaptKnowledge, CheckpointTerms, question};
 use ebbtide_model::Money;
 
 /// When jobs are handed in.
@@ -127,7 +127,7 @@ pub fn compare(
     history: &PriceHistory,
     bid: Money,
     kinds: &[SchemeKind],
-    terms: &Terms,
+    terms: &CheckpointTerms,
     work_seconds: i64,
     starts: Starts,
 ) -> Result<BidComparison, CheckpointingError> {
@@ -145,7 +145,7 @@ pub fn compare(
             work_seconds,
             start: *start,
         };
-        let played: Vec<Outcome> = kinds
+        let played: Vec<JobResult> = kinds
             .iter()
             .map(|kind| run(&market, scheme(*kind), &terms, lives, job))
             .collect();
@@ -172,19 +172,19 @@ pub fn compare(
 /// What ADAPT knows at each start; starts have to come in order.
 struct Known<'a> {
     market: &'a Market<'a>,
-    lives: Lives,
+    lives: BidLifetimes,
     /// Periods that are in `lives` already.
     seen: usize,
     whole: bool,
 }
 
 impl<'a> Known<'a> {
-    fn new(market: &'a Market<'a>, knowledge: Knowledge) -> Self {
-        let whole = knowledge == Knowledge::Whole;
+    fn new(market: &'a Market<'a>, knowledge: AdaptKnowledge) -> Self {
+        let whole = knowledge == AdaptKnowledge::Whole;
         let lives = if whole {
-            Lives::until(market.availability(), i64::MAX)
+            BidLifetimes::until(market.availability(), i64::MAX)
         } else {
-            Lives::default()
+            BidLifetimes::default()
         };
         Self {
             market,
@@ -194,7 +194,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn at(&mut self, start: i64) -> &Lives {
+    fn at(&mut self, start: i64) -> &BidLifetimes {
         let periods = self.market.availability().periods();
         while let Some(period) = periods.get(self.seen).filter(|_| !self.whole) {
             let Some(until) = period.until.filter(|until| *until <= start) else {
@@ -208,9 +208,9 @@ impl<'a> Known<'a> {
 }
 
 /// (millionths, seconds) of a job that is done.
-fn done(outcome: &Outcome, start: i64) -> Option<(u64, i64)> {
+fn done(outcome: &JobResult, start: i64) -> Option<(u64, i64)> {
     match outcome.ending {
-        Ending::Done(at) => Some((outcome.cost.micros(), at - start)),
+        JobEnd::Done(at) => Some((outcome.cost.micros(), at - start)),
         _ => None,
     }
 }
@@ -246,8 +246,8 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, outcome: &Outcome, start: i64, opt: Option<(u64, i64)>) {
-        self.never_ran += usize::from(outcome.ending == Ending::NeverRuns);
+    fn add(&mut self, outcome: &JobResult, start: i64, opt: Option<(u64, i64)>) {
+        self.never_ran += usize::from(outcome.ending == JobEnd::NeverRuns);
         let Some(own) = done(outcome, start) else {
             return;
         };

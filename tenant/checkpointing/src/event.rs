@@ -1,9 +1,9 @@
 //! The events of the ACC paper.
 
-use crate::lives::Lives;
+use crate::lives::BidLifetimes;
 use crate::run::{Job, Market, run};
 use crate::schemes::Acc;
-use crate::terms::Terms;
+use crate::terms::CheckpointTerms;
 
 /// What happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +39,11 @@ pub struct Event {
 
 /// The events of ACC on an endless job from `launch` to the end of the history.
 #[must_use]
-pub fn events(market: &Market<'_>, terms: &Terms, launch: i64) -> Vec<Event> {
+pub fn events(market: &Market<'_>, terms: &CheckpointTerms, launch: i64) -> Vec<Event> {
     let job = Job {
         // Never done, and far from where sums would overflow.
         work_seconds: i64::MAX / 4,
         start: launch,
     };
-    run(market, &Acc, terms, &Lives::default(), job).events
+    run(market, &Acc, terms, &BidLifetimes::default(), job).events
 }

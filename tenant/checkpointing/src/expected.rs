@@ -1,6 +1,6 @@
 //! Expected execution time, the ACC paper's equation 8.
 
-use crate::lives::Lives;
+use crate::lives::BidLifetimes;
 
 /// The expected time in seconds that a job of `work` seconds takes on instances whose lives are
 /// `lives`, with no checkpoint: every failure begins anew, after `restart` seconds. `None` if no
@@ -15,7 +15,12 @@ use crate::lives::Lives;
 /// matter, so the sum ends there. It counts execution only, not the waiting until the price comes
 /// down again.
 #[must_use]
-pub fn expected_execution_time(work: i64, restart: i64, lives: &Lives, step: i64) -> Option<f64> {
+pub fn expected_execution_time(
+    work: i64,
+    restart: i64,
+    lives: &BidLifetimes,
+    step: i64,
+) -> Option<f64> {
     let step = step.max(1);
     let steps = usize::try_from(work / step).unwrap_or(0);
     let (mut chance, mut lost) = (0.0, 0.0);

@@ -14,9 +14,9 @@
 //!   ACC.
 //! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with
 //!   all schemes.
-//! - [`Lives`] is the failure density that a history shows for a bid; [`expected_execution_time`]
-//!   is the paper's equation 8 and [`choose`] selects a bid and an instance type (an extension of
-//!   its Algorithm 1).
+//! - [`BidLifetimes`] is the failure density that a history shows for a bid;
+//!   [`expected_execution_time`] is the paper's equation 8 and [`choose`] selects a bid and an
+//!   instance type (an extension of its Algorithm 1).
 //!
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
 //! [`ebbtide_model::Money`]. Nothing here reads a clock, draws a number or touches a file.
@@ -38,16 +38,16 @@ mod summary;
 mod terms;
 
 pub use availability::{Availability, Period};
-pub use bill::{Bill, EndedBy, HOUR_SECONDS, bill};
-pub use choose::{Candidate, Goal, Offer, choose, offers};
+pub use bill::{Bill, HOUR_SECONDS, TerminatedBy, bill};
+pub use choose::{BidGoal, BidOffer, Candidate, choose, offers};
 pub use compare::{Against, BidComparison, SchemeResult, Starts, band, bids, compare};
 pub use error::CheckpointingError;
 pub use event::{Event, EventKind, events};
 pub use expected::expected_execution_time;
 pub use history::PriceHistory;
-pub use lives::Lives;
+pub use lives::BidLifetimes;
 pub use read::{Series, read_series};
-pub use run::{Ending, Job, Market, Outcome, run};
-pub use scheme::{Act, Scheme, SchemeKind, Seen, scheme};
-pub use summary::{Spread, Summary, over_bids, over_series};
-pub use terms::{Adapt, Knowledge, Reading, Terms};
+pub use run::{Job, JobEnd, JobResult, Market, run};
+pub use scheme::{Act, Scheme, SchemeKind, SchemeView, scheme};
+pub use summary::{SchemeSummary, Spread, over_bids, over_series};
+pub use terms::{AccReading, Adapt, AdaptKnowledge, CheckpointTerms};

@@ -6,14 +6,14 @@ use crate::availability::Availability;
 /// the bid and ended when it went above: the failure density f of Yi et al. in the form of its
 /// sample.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lives {
+pub struct BidLifetimes {
     /// Ended lives, seconds, rising.
     ended: Vec<i64>,
     /// All seconds of the ended lives.
     seconds: i64,
 }
 
-impl Lives {
+impl BidLifetimes {
     /// The lives of a bid that had ended by `time`.
     #[must_use]
     pub fn until(availability: &Availability, time: i64) -> Self {

@@ -1,12 +1,12 @@
 //! One job through one price history.
 
 use crate::availability::{Availability, Period};
-use crate::bill::{EndedBy, charge};
+use crate::bill::{TerminatedBy, charge};
 use crate::event::{Event, EventKind};
 use crate::history::PriceHistory;
-use crate::lives::Lives;
-use crate::scheme::{Act, Scheme, Seen};
-use crate::terms::{Knowledge, Terms};
+use crate::lives::BidLifetimes;
+use crate::scheme::{Act, Scheme, SchemeView};
+use crate::terms::{AdaptKnowledge, CheckpointTerms};
 use ebbtide_model::Money;
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ pub struct Job {
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum JobEnd {
     /// It is done, at this time.
     Done(i64),
     /// The history ended before the job.
@@ -72,9 +72,9 @@ pub enum Ending {
 /// one of `waiting_seconds`, `work_seconds`, `lost_seconds`, `checkpoint_seconds` and
 /// `restart_seconds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct JobResult {
     /// How it ended.
-    pub ending: Ending,
+    pub ending: JobEnd,
     /// What it cost.
     pub cost: Money,
     /// Instance-hours charged.
@@ -100,15 +100,15 @@ pub struct Outcome {
 }
 
 /// Plays `job` through the market. `lives` is what the scheme knows at its start of the failures of
-/// this bid; with [`Knowledge::Past`] it learns of each later one when it launches again.
+/// this bid; with [`AdaptKnowledge::Past`] it learns of each later one when it launches again.
 #[must_use]
 pub fn run(
     market: &Market<'_>,
     scheme: &dyn Scheme,
-    terms: &Terms,
-    lives: &Lives,
+    terms: &CheckpointTerms,
+    lives: &BidLifetimes,
     job: Job,
-) -> Outcome {
+) -> JobResult {
     let mut player = Player {
         market,
         scheme,
@@ -117,8 +117,8 @@ pub fn run(
         known: job.start,
         saved: 0,
         work: job.work_seconds,
-        outcome: Outcome {
-            ending: Ending::NeverRuns,
+        outcome: JobResult {
+            ending: JobEnd::NeverRuns,
             cost: Money::default(),
             hours: 0,
             launches: 0,
@@ -149,14 +149,14 @@ enum End {
 struct Player<'a> {
     market: &'a Market<'a>,
     scheme: &'a dyn Scheme,
-    terms: &'a Terms,
-    lives: Cow<'a, Lives>,
+    terms: &'a CheckpointTerms,
+    lives: Cow<'a, BidLifetimes>,
     /// Up to when failures are in `lives`.
     known: i64,
     /// Seconds of work that a new instance need not do again.
     saved: i64,
     work: i64,
-    outcome: Outcome,
+    outcome: JobResult,
     /// Millionths.
     charged: u64,
 }
@@ -168,14 +168,14 @@ impl Player<'_> {
             let end = self.market.history.end();
             let Some(period) = self.market.availability.from(time) else {
                 if self.outcome.launches > 0 {
-                    self.outcome.ending = Ending::HistoryEnds;
+                    self.outcome.ending = JobEnd::HistoryEnds;
                 }
                 return;
             };
             let launch = period.from.max(time);
             if launch >= end {
                 if self.outcome.launches > 0 {
-                    self.outcome.ending = Ending::HistoryEnds;
+                    self.outcome.ending = JobEnd::HistoryEnds;
                 }
                 return;
             }
@@ -186,23 +186,23 @@ impl Player<'_> {
             }
             let (ended, by) = match self.instance(period, launch) {
                 End::Done(at) => {
-                    self.outcome.ending = Ending::Done(at);
+                    self.outcome.ending = JobEnd::Done(at);
                     self.outcome.work_seconds = self.work;
-                    self.bill(launch, at, EndedBy::User);
+                    self.bill(launch, at, TerminatedBy::User);
                     return;
                 }
                 End::HistoryEnds => {
-                    self.outcome.ending = Ending::HistoryEnds;
+                    self.outcome.ending = JobEnd::HistoryEnds;
                     // The provider charges complete hours as they end. The outcome of the hour in
                     // progress is unknown.
-                    self.bill(launch, end, EndedBy::Provider);
+                    self.bill(launch, end, TerminatedBy::Provider);
                     return;
                 }
                 End::Killed(at) => {
                     self.outcome.kills += 1;
-                    (at, EndedBy::Provider)
+                    (at, TerminatedBy::Provider)
                 }
-                End::Terminated(at) => (at, EndedBy::User),
+                End::Terminated(at) => (at, TerminatedBy::User),
             };
             self.bill(launch, ended, by);
             time = ended;
@@ -211,7 +211,7 @@ impl Player<'_> {
 
     /// Takes in the failures up to `time`.
     fn learn(&mut self, time: i64) {
-        if !self.scheme.learns() || self.terms.adapt.knowledge == Knowledge::Whole {
+        if !self.scheme.learns() || self.terms.adapt.knowledge == AdaptKnowledge::Whole {
             return;
         }
         for (from, until) in self.market.availability.ended(self.known, time) {
@@ -220,7 +220,7 @@ impl Player<'_> {
         self.known = time;
     }
 
-    fn bill(&mut self, launch: i64, end: i64, by: EndedBy) {
+    fn bill(&mut self, launch: i64, end: i64, by: TerminatedBy) {
         let (hours, micros) = charge(self.market.history, launch, end, by);
         self.outcome.hours += hours;
         self.charged = self.charged.saturating_add(micros);
@@ -266,7 +266,7 @@ impl Player<'_> {
         loop {
             let left = self.work - self.saved - unsaved;
             let done = now + left;
-            let act = self.scheme.next(&Seen {
+            let act = self.scheme.next(&SchemeView {
                 history: self.market.history,
                 bid: self.market.bid,
                 period,

@@ -2,9 +2,9 @@
 
 use crate::availability::Period;
 use crate::history::PriceHistory;
-use crate::lives::Lives;
+use crate::lives::BidLifetimes;
 use crate::schemes::{Acc, Adaptive, Edge, Hour, NoCheckpoints, Optimal};
-use crate::terms::Terms;
+use crate::terms::CheckpointTerms;
 use ebbtide_model::Money;
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ impl Act {
 
 /// What a scheme sees when it is asked what it does next.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct SchemeView<'a> {
     /// The price. Only OPT may look at what comes after the time for which it decides.
     pub history: &'a PriceHistory,
     /// What it bids on its own behalf: A_bid.
@@ -38,9 +38,9 @@ pub struct Seen<'a> {
     /// The period of availability in which the instance was launched. Only OPT may look at its end.
     pub period: Period,
     /// How long instances with this bid have lived, as far as it is known.
-    pub lives: &'a Lives,
+    pub lives: &'a BidLifetimes,
     /// What checkpoints cost.
-    pub terms: &'a Terms,
+    pub terms: &'a CheckpointTerms,
     /// When the instance was launched.
     pub launch: i64,
     /// When its work goes on: the earliest time for which to decide.
@@ -53,7 +53,7 @@ pub struct Seen<'a> {
     pub checkpoint: Option<i64>,
 }
 
-impl Seen<'_> {
+impl SchemeView<'_> {
     /// Seconds of work that are not saved at a later time, if nothing is done before.
     #[must_use]
     pub fn unsaved_at(&self, time: i64) -> i64 {
@@ -69,27 +69,27 @@ impl Seen<'_> {
 
 /// A checkpoint scheme: when it saves, and when it gives the instance back.
 ///
-/// A scheme has no state: everything that it decides by is in [`Seen`]. What it answers has to lie
-/// at or after `seen.now`, and may depend on prices up to the time of the answer only; OPT alone is
-/// an oracle, as a bound that nothing real can reach.
+/// A scheme has no state: everything that it decides by is in [`SchemeView`]. What it answers has
+/// to lie at or after `seen.now`, and may depend on prices up to the time of the answer only; OPT
+/// alone is an oracle, as a bound that nothing real can reach.
 pub trait Scheme: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> SchemeKind;
 
     /// The price above which the provider ends the instance; `None` for never. Most schemes bid
     /// what they are told to.
-    fn ceiling(&self, bid: Money, _terms: &Terms) -> Option<Money> {
+    fn ceiling(&self, bid: Money, _terms: &CheckpointTerms) -> Option<Money> {
         Some(bid)
     }
 
-    /// True if the scheme decides by [`Seen::lives`]; only for such schemes the run keeps them up
-    /// to date.
+    /// True if the scheme decides by [`SchemeView::lives`]; only for such schemes the run keeps
+    /// them up to date.
     fn learns(&self) -> bool {
         false
     }
 
     /// What it does next, unless the job is done or the instance dies before.
-    fn next(&self, seen: &Seen<'_>) -> Option<Act>;
+    fn next(&self, seen: &SchemeView<'_>) -> Option<Act>;
 }
 
 /// The six schemes.

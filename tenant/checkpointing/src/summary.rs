@@ -37,7 +37,7 @@ impl Spread {
 
 /// A scheme against OPT, over many bids or series. All in per cent above OPT.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
+pub struct SchemeSummary {
     /// The scheme.
     pub kind: SchemeKind,
     /// How many bids (or series) went into it.
@@ -54,7 +54,7 @@ pub struct Summary {
 /// scheme and OPT finish: with bids that were met only for a while at the beginning of a history, a
 /// handful of starts would weigh as much as a whole year. `None` if no bid counts.
 #[must_use]
-pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<Summary> {
+pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<SchemeSummary> {
     let counted: Vec<Against> = rows
         .iter()
         .filter_map(|row| {
@@ -63,7 +63,7 @@ pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<Summary> {
         })
         .collect();
     let spread = |value: fn(&Against) -> f64| Spread::of(counted.iter().map(value));
-    Some(Summary {
+    Some(SchemeSummary {
         kind,
         of: counted.len(),
         cost: spread(|a| a.cost_percent)?,
@@ -74,10 +74,10 @@ pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<Summary> {
 
 /// A scheme over many series: the mean of their means, each series alike. `None` if there are none.
 #[must_use]
-pub fn over_series(kind: SchemeKind, series: &[Summary]) -> Option<Summary> {
-    let own: Vec<&Summary> = series.iter().filter(|one| one.kind == kind).collect();
-    let spread = |value: fn(&Summary) -> f64| Spread::of(own.iter().map(|one| value(one)));
-    Some(Summary {
+pub fn over_series(kind: SchemeKind, series: &[SchemeSummary]) -> Option<SchemeSummary> {
+    let own: Vec<&SchemeSummary> = series.iter().filter(|one| one.kind == kind).collect();
+    let spread = |value: fn(&SchemeSummary) -> f64| Spread::of(own.iter().map(|one| value(one)));
+    Some(SchemeSummary {
         kind,
         of: own.len(),
         cost: spread(|one| one.cost.mean)?,

@@ -7,7 +7,7 @@ use ebbtide_model::Money;
 /// How ACC is read where the price rises between its two decision points, so that no checkpoint was
 /// taken at the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
+pub enum AccReading {
     /// An instance is ended only if nothing of its work is lost by it: the paper says "if the price
     /// is *still* above". The default.
     #[default]
@@ -19,7 +19,7 @@ pub enum Reading {
 
 /// Which prices ADAPT has learned its failure density from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Knowledge {
+pub enum AdaptKnowledge {
     /// Those before the launch of each instance: what a tenant really knows. The default.
     #[default]
     Past,
@@ -34,21 +34,21 @@ pub struct Adapt {
     /// which does best on the public archive.
     pub every_seconds: i64,
     /// What it knows.
-    pub knowledge: Knowledge,
+    pub knowledge: AdaptKnowledge,
 }
 
 impl Default for Adapt {
     fn default() -> Self {
         Self {
             every_seconds: 3600,
-            knowledge: Knowledge::Past,
+            knowledge: AdaptKnowledge::Past,
         }
     }
 }
 
 /// What checkpoints cost and how schemes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct CheckpointTerms {
     /// t_c, seconds that a checkpoint takes; the job stands still meanwhile. Not in the paper; 300
     /// reproduces its figures.
     pub checkpoint_seconds: i64,
@@ -61,25 +61,25 @@ pub struct Terms {
     /// never happens, as the paper assumes. Where it is below A_bid, that is bid.
     pub ceiling: Option<Money>,
     /// How ACC is read.
-    pub reading: Reading,
+    pub reading: AccReading,
     /// How ADAPT decides.
     pub adapt: Adapt,
 }
 
-impl Default for Terms {
+impl Default for CheckpointTerms {
     fn default() -> Self {
         Self {
             checkpoint_seconds: 300,
             restart_seconds: 300,
             terminate_seconds: 0,
             ceiling: None,
-            reading: Reading::Strict,
+            reading: AccReading::Strict,
             adapt: Adapt::default(),
         }
     }
 }
 
-impl Terms {
+impl CheckpointTerms {
     /// The same terms if they can be kept.
     ///
     /// # Errors

@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    BidComparison, SchemeKind, Series, Starts, Terms, band, bids, compare, over_bids, over_series,
-    read_series,
+    BidComparison, CheckpointTerms, SchemeKind, Series, Starts, band, bids, compare, over_bids,
+    over_series, read_series,
 };
 use ebbtide_model::Money;
 use serde_json::Value;
@@ -71,8 +71,15 @@ fn the_mean_over_all_64_series_reproduces_in_less_than_a_minute() {
                         .into_iter()
                         .map(|bid| {
                             let starts = Starts::default();
-                            compare(&one.history, bid, &kinds, &Terms::default(), JOB, starts)
-                                .unwrap()
+                            compare(
+                                &one.history,
+                                bid,
+                                &kinds,
+                                &CheckpointTerms::default(),
+                                JOB,
+                                starts,
+                            )
+                            .unwrap()
                         })
                         .collect();
                     let summary = over_bids(&rows, SchemeKind::Acc).unwrap();
@@ -147,7 +154,7 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
     if reduced {
         for one in &series {
             let (low, high) = band(&one.history);
-            let (terms, starts) = (Terms::default(), Starts::default());
+            let (terms, starts) = (CheckpointTerms::default(), Starts::default());
             let mut finished = 0;
             for bid in bids(low, high, 5) {
                 let kinds = &SchemeKind::ALL;
@@ -173,10 +180,10 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
     for sweep in sweeps.as_array().unwrap() {
         let name = sweep["name"].as_str().unwrap();
         let one = series.iter().find(|one| one.name == name).unwrap();
-        let terms = Terms {
+        let terms = CheckpointTerms {
             checkpoint_seconds: sweep["tc"].as_i64().unwrap(),
             restart_seconds: sweep["tr"].as_i64().unwrap(),
-            ..Terms::default()
+            ..CheckpointTerms::default()
         };
         let mut rows = Vec::new();
         for wanted in sweep["rows"].as_array().unwrap() {
@@ -235,7 +242,7 @@ fn bids_above_all_prices_make_all_schemes_alike_but_hour() {
     let name = "eu-west-1.linux.m1.xlarge";
     let one = series.iter().find(|one| one.name == name).unwrap();
     let bid: Money = "2".parse().unwrap();
-    let terms = Terms::default();
+    let terms = CheckpointTerms::default();
     let row = compare(
         &one.history,
         bid,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    Candidate, CheckpointingError, Goal, PriceHistory, SchemeKind, Starts, Terms, band, bids,
-    choose, compare, offers, read_series,
+    BidGoal, Candidate, CheckpointTerms, CheckpointingError, PriceHistory, SchemeKind, Starts,
+    band, bids, choose, compare, offers, read_series,
 };
 use ebbtide_model::Money;
 
@@ -134,7 +134,7 @@ fn series_may_be_mixed_and_columns_in_any_order() {
 #[test]
 fn impossible_terms_and_jobs_are_refused() {
     let history = PriceHistory::new(&[(0, money("0.3"))], 100 * DAY).unwrap();
-    let ask = |terms: Terms, work: i64, starts: Starts| {
+    let ask = |terms: CheckpointTerms, work: i64, starts: Starts| {
         compare(
             &history,
             money("0.5"),
@@ -145,10 +145,10 @@ fn impossible_terms_and_jobs_are_refused() {
         )
         .map_err(|e| e.to_string())
     };
-    let fine = (Terms::default(), 30_000, Starts::default());
+    let fine = (CheckpointTerms::default(), 30_000, Starts::default());
     ask(fine.0, fine.1, fine.2).unwrap();
-    let terms = |change: fn(&mut Terms)| {
-        let mut terms = Terms::default();
+    let terms = |change: fn(&mut CheckpointTerms)| {
+        let mut terms = CheckpointTerms::default();
         change(&mut terms);
         ask(terms, 30_000, Starts::default()).unwrap_err()
     };
@@ -211,7 +211,7 @@ fn a_bid_below_every_price_never_runs_and_the_result_says_so() {
         &history,
         money("0.29"),
         &SchemeKind::ALL,
-        &Terms::default(),
+        &CheckpointTerms::default(),
         30_000,
         starts,
     )
@@ -235,7 +235,7 @@ fn a_bid_below_every_price_never_runs_and_the_result_says_so() {
         &candidate,
         |_| vec![money("0.1"), money("0.29")],
         30_000,
-        &Terms::default(),
+        &CheckpointTerms::default(),
     )
     .unwrap_err();
     assert_eq!(
@@ -251,7 +251,7 @@ fn a_job_longer_than_the_history_never_ends() {
         &history,
         money("0.5"),
         &[SchemeKind::Acc],
-        &Terms::default(),
+        &CheckpointTerms::default(),
         3 * DAY,
         Starts::default(),
     )
@@ -323,7 +323,7 @@ fn the_choice_keeps_deadline_and_budget_and_serves_the_goal() {
         },
     ];
     let bids = |_: &Candidate<'_>| vec![money("0.1"), money("0.3")];
-    let offers = offers(&candidates, bids, 6 * 3600, &Terms::default()).unwrap();
+    let offers = offers(&candidates, bids, 6 * 3600, &CheckpointTerms::default()).unwrap();
     assert_eq!(offers.len(), 3, "a bid that never runs is no offer");
     let chosen = |goal, deadline, budget: Option<&str>| {
         choose(&offers, goal, deadline, budget.map(money)).map(|i| {
@@ -334,15 +334,21 @@ fn the_choice_keeps_deadline_and_budget_and_serves_the_goal() {
         })
     };
     let named = |name, bid: &str| Some((name, bid.to_owned()));
-    assert_eq!(chosen(Goal::Cost, None, None), named("cheap", "0.10"));
-    assert_eq!(chosen(Goal::Time, None, None), named("dear", "0.30"));
-    assert_eq!(chosen(Goal::Product, None, None), named("cheap", "0.10"));
-    assert_eq!(chosen(Goal::Cost, Some(8.0), None), named("dear", "0.30"));
-    assert_eq!(chosen(Goal::Time, None, Some("1")), named("cheap", "0.10"));
-    assert_eq!(chosen(Goal::Time, Some(8.0), Some("1")), None);
+    assert_eq!(chosen(BidGoal::Cost, None, None), named("cheap", "0.10"));
+    assert_eq!(chosen(BidGoal::Time, None, None), named("dear", "0.30"));
+    assert_eq!(chosen(BidGoal::Product, None, None), named("cheap", "0.10"));
+    assert_eq!(
+        chosen(BidGoal::Cost, Some(8.0), None),
+        named("dear", "0.30")
+    );
+    assert_eq!(
+        chosen(BidGoal::Time, None, Some("1")),
+        named("cheap", "0.10")
+    );
+    assert_eq!(chosen(BidGoal::Time, Some(8.0), Some("1")), None);
     let slow = [Candidate {
         speed: 0.0,
         ..candidates[0]
     }];
-    assert!(ebbtide_checkpointing::offers(&slow, bids, 3600, &Terms::default()).is_err());
+    assert!(ebbtide_checkpointing::offers(&slow, bids, 3600, &CheckpointTerms::default()).is_err());
 }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    Adapt, Availability, EndedBy, Ending, EventKind, HOUR_SECONDS, Job, Knowledge, Lives, Market,
-    Outcome, Period, PriceHistory, Reading, SchemeKind, Seen, Starts, Terms, bill, compare,
-    expected_execution_time, run, scheme,
+    AccReading, Adapt, AdaptKnowledge, Availability, BidLifetimes, CheckpointTerms, EventKind,
+    HOUR_SECONDS, Job, JobEnd, JobResult, Market, Period, PriceHistory, SchemeKind, SchemeView,
+    Starts, TerminatedBy, bill, compare, expected_execution_time, run, scheme,
 };
 use ebbtide_model::Money;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn bid() -> impl Strategy<Value = Money> {
     (1_u64..20).prop_map(|cents| Money::from_micros(cents * 10_000))
 }
 
-fn terms() -> impl Strategy<Value = Terms> {
+fn terms() -> impl Strategy<Value = CheckpointTerms> {
     (
         0_i64..900,
         0_i64..900,
@@ -35,21 +35,23 @@ fn terms() -> impl Strategy<Value = Terms> {
         any::<bool>(),
         60_i64..4000,
     )
-        .prop_map(|(checkpoint, restart, terminate, naive, every)| Terms {
-            checkpoint_seconds: checkpoint,
-            restart_seconds: restart,
-            terminate_seconds: terminate,
-            reading: if naive {
-                Reading::Naive
-            } else {
-                Reading::Strict
+        .prop_map(
+            |(checkpoint, restart, terminate, naive, every)| CheckpointTerms {
+                checkpoint_seconds: checkpoint,
+                restart_seconds: restart,
+                terminate_seconds: terminate,
+                reading: if naive {
+                    AccReading::Naive
+                } else {
+                    AccReading::Strict
+                },
+                adapt: Adapt {
+                    every_seconds: every,
+                    knowledge: AdaptKnowledge::Whole,
+                },
+                ..CheckpointTerms::default()
             },
-            adapt: Adapt {
-                every_seconds: every,
-                knowledge: Knowledge::Whole,
-            },
-            ..Terms::default()
-        })
+        )
 }
 
 fn job() -> impl Strategy<Value = Job> {
@@ -59,15 +61,21 @@ fn job() -> impl Strategy<Value = Job> {
     })
 }
 
-fn play(history: &PriceHistory, bid: Money, kind: SchemeKind, terms: &Terms, job: Job) -> Outcome {
+fn play(
+    history: &PriceHistory,
+    bid: Money,
+    kind: SchemeKind,
+    terms: &CheckpointTerms,
+    job: Job,
+) -> JobResult {
     let market = Market::new(history, bid);
-    let lives = Lives::until(market.availability(), history.end());
+    let lives = BidLifetimes::until(market.availability(), history.end());
     run(&market, scheme(kind), terms, &lives, job)
 }
 
-fn done(outcome: &Outcome) -> Option<i64> {
+fn done(outcome: &JobResult) -> Option<i64> {
     match outcome.ending {
-        Ending::Done(at) => Some(at),
+        JobEnd::Done(at) => Some(at),
         _ => None,
     }
 }
@@ -106,12 +114,12 @@ fn what_adapt_has_learned_at_a_start_is_the_past_of_that_start() {
             every_seconds: 86_400,
             tail_seconds: 5 * 86_400 - 1,
         };
-        let terms = Terms {
+        let terms = CheckpointTerms {
             adapt: Adapt {
                 every_seconds: 600,
-                knowledge: Knowledge::Past,
+                knowledge: AdaptKnowledge::Past,
             },
-            ..Terms::default()
+            ..CheckpointTerms::default()
         };
         let bid = Money::from_micros(200_000);
         let kinds = [SchemeKind::Adapt];
@@ -157,7 +165,7 @@ proptest! {
     fn opt_loses_no_work_where_a_checkpoint_fits(
         history in prices(), bid in bid(), job in job(), checkpoint in 0_i64..300,
     ) {
-        let terms = Terms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..Terms::default() };
+        let terms = CheckpointTerms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..CheckpointTerms::default() };
         let outcome = play(&history, bid, SchemeKind::Opt, &terms, job);
         // Only a period shorter than a checkpoint loses its work.
         prop_assert!(done(&outcome).is_none() || outcome.lost_seconds <= i64::from(outcome.kills) * checkpoint);
@@ -171,7 +179,7 @@ proptest! {
         // than that.
         for kind in SchemeKind::ALL {
             let outcome = play(&history, bid, kind, &terms, job);
-            if outcome.kills == 0 && terms.reading == Reading::Strict {
+            if outcome.kills == 0 && terms.reading == AccReading::Strict {
                 prop_assert!(done(&outcome).is_none() || outcome.lost_seconds == 0, "{} {:?}", kind, outcome);
             }
             if kind == SchemeKind::None {
@@ -185,8 +193,8 @@ proptest! {
     fn hours_charged_are_the_begun_hours_at_most_and_the_complete_ones_at_least(
         history in prices(), launch in 0_i64..50_000, span in 0_i64..50_000,
     ) {
-        let user = bill(&history, launch, launch + span, EndedBy::User);
-        let provider = bill(&history, launch, launch + span, EndedBy::Provider);
+        let user = bill(&history, launch, launch + span, TerminatedBy::User);
+        let provider = bill(&history, launch, launch + span, TerminatedBy::Provider);
         let complete = usize::try_from(span / HOUR_SECONDS).unwrap();
         let begun = usize::try_from((span + HOUR_SECONDS - 1) / HOUR_SECONDS).unwrap();
         prop_assert_eq!(provider.hours.len(), complete);
@@ -222,7 +230,7 @@ proptest! {
     fn acc_that_always_gives_back_never_pays_more_than_its_bid(
         history in prices(), bid in bid(), terms in terms(), job in job(),
     ) {
-        let terms = Terms { reading: Reading::Naive, terminate_seconds: 0, ..terms };
+        let terms = CheckpointTerms { reading: AccReading::Naive, terminate_seconds: 0, ..terms };
         let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
         prop_assert!(outcome.cost.micros() <= bid.micros() * outcome.hours);
         prop_assert_eq!(outcome.kills, 0);
@@ -232,7 +240,7 @@ proptest! {
     fn acc_read_strictly_loses_no_work(
         history in prices(), bid in bid(), terms in terms(), job in job(),
     ) {
-        let terms = Terms { reading: Reading::Strict, ..terms };
+        let terms = CheckpointTerms { reading: AccReading::Strict, ..terms };
         let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
         if done(&outcome).is_some() {
             prop_assert_eq!(outcome.lost_seconds, 0);
@@ -244,7 +252,7 @@ proptest! {
         history in prices(), bid in bid(), extra in 0_u64..5, job in job(),
     ) {
         let ceiling = Money::from_micros(bid.micros() + extra * 10_000);
-        let terms = Terms { ceiling: Some(ceiling), ..Terms::default() };
+        let terms = CheckpointTerms { ceiling: Some(ceiling), ..CheckpointTerms::default() };
         let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
         prop_assert!(outcome.cost.micros() <= ceiling.micros() * outcome.hours);
         let (_, high) = history.extremes();
@@ -255,7 +263,7 @@ proptest! {
     fn without_restart_cost_a_higher_bid_never_finishes_later_with_opt(
         history in prices(), bid in bid(), more in 0_u64..10, job in job(), checkpoint in 0_i64..900,
     ) {
-        let terms = Terms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..Terms::default() };
+        let terms = CheckpointTerms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..CheckpointTerms::default() };
         let higher = Money::from_micros(bid.micros() + more * 10_000);
         if let Some(end) = done(&play(&history, bid, SchemeKind::Opt, &terms, job)) {
             let sooner = done(&play(&history, higher, SchemeKind::Opt, &terms, job));
@@ -271,9 +279,9 @@ proptest! {
         let when = when.min(history.end());
         let other = another_future(&history, when, &future);
         // With what is known at `when` all along, and learning from nothing on.
-        let known = Lives::until(&Availability::new(&history, bid), when);
-        let learning = Terms { adapt: Adapt { knowledge: Knowledge::Past, ..terms.adapt }, ..terms };
-        let ways = [(terms, known), (learning, Lives::default())];
+        let known = BidLifetimes::until(&Availability::new(&history, bid), when);
+        let learning = CheckpointTerms { adapt: Adapt { knowledge: AdaptKnowledge::Past, ..terms.adapt }, ..terms };
+        let ways = [(terms, known), (learning, BidLifetimes::default())];
         let kinds = SchemeKind::ALL.into_iter().filter(|kind| *kind != SchemeKind::Opt);
         for (kind, (terms, lives)) in kinds.flat_map(|kind| ways.iter().map(move |way| (kind, way))) {
             let mut told: Vec<Vec<_>> = Vec::new();
@@ -318,7 +326,7 @@ proptest! {
     fn the_expected_execution_time_is_the_mean_of_what_happens(
         lives in prop::collection::vec(600_i64..40_000, 1..30), work in 600_i64..40_000, restart in 0_i64..900,
     ) {
-        let mut sample = Lives::default();
+        let mut sample = BidLifetimes::default();
         lives.iter().for_each(|life| sample.add(*life));
         let exact = expected_execution_time(work, restart, &sample, 1);
         // By hand: a life of at least the work succeeds; the mean number of failures before is
@@ -352,18 +360,18 @@ proptest! {
         before in 0_i64..30_000, every in 60_i64..8_000, unsaved in 0_i64..8_000,
         checkpoint in 1_i64..900, restart in 0_i64..900,
     ) {
-        let mut sample = Lives::default();
+        let mut sample = BidLifetimes::default();
         lives.iter().for_each(|life| sample.add(*life));
-        let terms = Terms {
+        let terms = CheckpointTerms {
             checkpoint_seconds: checkpoint,
             restart_seconds: restart,
             adapt: Adapt { every_seconds: every, ..Adapt::default() },
-            ..Terms::default()
+            ..CheckpointTerms::default()
         };
         let history = PriceHistory::new(&[(0, Money::from_micros(1))], i64::MAX / 4).unwrap();
         // One decision is asked for: the job ends just after it.
         let decision = before + every;
-        let seen = Seen {
+        let seen = SchemeView {
             history: &history,
             bid: Money::from_micros(1),
             period: Period { from: 0, until: None },
@@ -394,10 +402,10 @@ proptest! {
     fn adapt_that_knows_of_no_failure_takes_no_checkpoint_before_the_first(
         history in prices(), bid in bid(), terms in terms(), job in job(),
     ) {
-        let adapt = Adapt { knowledge: Knowledge::Past, ..terms.adapt };
-        let terms = Terms { adapt, ..terms };
+        let adapt = Adapt { knowledge: AdaptKnowledge::Past, ..terms.adapt };
+        let terms = CheckpointTerms { adapt, ..terms };
         let market = Market::new(&history, bid);
-        let outcome = run(&market, scheme(SchemeKind::Adapt), &terms, &Lives::default(), job);
+        let outcome = run(&market, scheme(SchemeKind::Adapt), &terms, &BidLifetimes::default(), job);
         let first = market.availability().from(job.start).and_then(|period| period.until);
         let saved = outcome.events.iter().find(|event| event.kind == EventKind::Checkpoint);
         if let Some(saved) = saved {
@@ -410,7 +418,7 @@ proptest! {
         lives in prop::collection::vec(1_i64..40_000, 1..30),
         age in 0_i64..50_000, from in 1_i64..1000, span in 0_i64..5000,
     ) {
-        let mut sample = Lives::default();
+        let mut sample = BidLifetimes::default();
         lives.iter().for_each(|life| sample.add(*life));
         let sum: f64 = sample.density(60).take(1 + 40_000 / 60).sum();
         prop_assert!((sum - 1.0).abs() < 1e-9);

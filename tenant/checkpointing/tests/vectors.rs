@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    EndedBy, Ending, Event, Job, Lives, Market, PriceHistory, Reading, SchemeKind, Terms, bill,
-    events, run, scheme,
+    AccReading, BidLifetimes, CheckpointTerms, Event, Job, JobEnd, Market, PriceHistory,
+    SchemeKind, TerminatedBy, bill, events, run, scheme,
 };
 use ebbtide_model::Money;
 use serde_json::Value;
@@ -46,14 +46,14 @@ fn every_event_vector_passes() {
         let history = history(&case["price"]);
         let market = Market::new(&history, money(&case["a_bid"]));
         let launch = case["launch"].as_i64().unwrap();
-        let terms = |reading| Terms {
+        let terms = |reading| CheckpointTerms {
             checkpoint_seconds: case["tc"].as_i64().unwrap(),
             terminate_seconds: case["tw"].as_i64().unwrap(),
             reading,
-            ..Terms::default()
+            ..CheckpointTerms::default()
         };
         if let Some(hour) = case["hour"].as_i64().filter(|_| case["t_cd"].is_i64()) {
-            let points = terms(Reading::Strict).decision_points(launch, hour);
+            let points = terms(AccReading::Strict).decision_points(launch, hour);
             let wanted = (
                 case["t_cd"].as_i64().unwrap(),
                 case["t_td"].as_i64().unwrap(),
@@ -65,10 +65,10 @@ fn every_event_vector_passes() {
             .map_or(i64::MAX, |hour| launch + hour * 3600);
         let mut checked = 0;
         for (key, reading) in [
-            ("events", Reading::Strict),
-            ("events", Reading::Naive),
-            ("events_strict", Reading::Strict),
-            ("events_naive", Reading::Naive),
+            ("events", AccReading::Strict),
+            ("events", AccReading::Naive),
+            ("events_strict", AccReading::Strict),
+            ("events_naive", AccReading::Naive),
         ] {
             let Some(wanted) = case[key].as_array() else {
                 continue;
@@ -93,8 +93,8 @@ fn every_charging_vector_passes() {
     assert_eq!(cases.len(), 5);
     for case in cases {
         let by = match case["end_by"].as_str().unwrap() {
-            "user" => EndedBy::User,
-            "provider" => EndedBy::Provider,
+            "user" => TerminatedBy::User,
+            "provider" => TerminatedBy::Provider,
             other => panic!("{other}"),
         };
         let bill = bill(
@@ -115,11 +115,11 @@ fn every_scenario_vector_passes() {
     let all = vectors();
     let scenarios = &all["scenario_vectors"];
     let given = &scenarios["params"];
-    let terms = Terms {
+    let terms = CheckpointTerms {
         checkpoint_seconds: given["t_c"].as_i64().unwrap(),
         restart_seconds: given["restart_s"].as_i64().unwrap(),
         terminate_seconds: given["t_w"].as_i64().unwrap(),
-        ..Terms::default()
+        ..CheckpointTerms::default()
     };
     let job = Job {
         work_seconds: given["work_s"].as_i64().unwrap(),
@@ -131,12 +131,12 @@ fn every_scenario_vector_passes() {
         let market = Market::new(&history, money(&given["bid"]));
         for (name, wanted) in case["expect"].as_object().unwrap() {
             let kind: SchemeKind = name.parse().unwrap();
-            let outcome = run(&market, scheme(kind), &terms, &Lives::default(), job);
+            let outcome = run(&market, scheme(kind), &terms, &BidLifetimes::default(), job);
             assert_eq!(outcome.cost, money(&wanted[0]), "{name}: {}", case["price"]);
             let end = wanted[1].as_i64().unwrap();
             assert_eq!(
                 outcome.ending,
-                Ending::Done(end),
+                JobEnd::Done(end),
                 "{name}: {}",
                 case["price"]
             );

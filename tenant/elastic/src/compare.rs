@@ -1,8 +1,8 @@
 //! The elastic partition against the static one, on the same trace.
 
 use crate::error::ElasticError;
-use crate::policy::Policy;
-use crate::simulate::{Cluster, Elastic, Outcome, Setup, Watch, simulate};
+use crate::policy::ElasticPolicy;
+use crate::simulate::{Cluster, Elastic, Setup, SimulationResult, Watch, simulate};
 use crate::trace::Trace;
 
 /// How much better the elastic partition is.
@@ -24,7 +24,11 @@ pub struct Gain {
 impl Gain {
     /// Of two outcomes of one trace.
     #[must_use]
-    pub fn of(fixed: &Outcome, elastic: &Outcome, policy: &Policy) -> Self {
+    pub fn of(
+        fixed: &SimulationResult,
+        elastic: &SimulationResult,
+        policy: &ElasticPolicy,
+    ) -> Self {
         let (normalised, saving) = Self::price(elastic.transients.mean_up, policy);
         Self {
             mean: Self::quotient(fixed.short.mean(), elastic.short.mean()),
@@ -48,7 +52,7 @@ impl Gain {
     /// What `mean_up` transient servers cost in on-demand ones, and the part of the given-up
     /// servers' price that is saved.
     #[must_use]
-    pub fn price(mean_up: f64, policy: &Policy) -> (f64, f64) {
+    pub fn price(mean_up: f64, policy: &ElasticPolicy) -> (f64, f64) {
         let normalised = mean_up / policy.ratio();
         let given_up = f64::from(policy.given_up());
         let saving = if given_up > 0.0 {
@@ -69,7 +73,7 @@ pub fn fixed(
     cluster: &Cluster,
     seed: u64,
     watch: &mut dyn Watch,
-) -> Result<Outcome, ElasticError> {
+) -> Result<SimulationResult, ElasticError> {
     let setup = Setup {
         cluster: cluster.clone(),
         elastic: None,
@@ -88,7 +92,7 @@ pub fn elastic(
     elastic: Elastic,
     seed: u64,
     watch: &mut dyn Watch,
-) -> Result<Outcome, ElasticError> {
+) -> Result<SimulationResult, ElasticError> {
     let setup = Setup {
         cluster: cluster.clone(),
         elastic: Some(elastic),

@@ -7,8 +7,8 @@
 //! being the quotient of the prices; when the long-load ratio l_r = N_long / N_total passes a
 //! threshold, as many are asked for as bring it down.
 //!
-//! - [`Policy`] has the formulas; [`Controller`] is the manager, a state machine over figures and
-//!   times that are given to it. It can be driven by a simulation or by a live cluster.
+//! - [`ElasticPolicy`] has the formulas; [`Controller`] is the manager, a state machine over
+//!   figures and times that are given to it. It can be driven by a simulation or by a live cluster.
 //! - [`Trace`] reads jobs from text; [`simulate()`] plays them on a cluster in the manner of Eagle,
 //!   with a static or an elastic partition; [`compare`] says what that gains.
 //!
@@ -37,10 +37,15 @@ mod simulate;
 mod trace;
 
 pub use compare::Gain;
-pub use controller::{Action, Census, Controller, Event, ServerId, State};
-pub use error::ElasticError;
-pub use policy::{LONGEST_US, MOST_SERVERS, PROVISIONING_US, Policy, THRESHOLD, long_load_ratio};
-pub use simulate::{
-    Cluster, Elastic, Happening, NoWatch, Outcome, Place, Setup, Times, Transients, Watch, simulate,
+pub use controller::{
+    Census, Controller, ControllerAction, ControllerEvent, ServerId, ServerState,
 };
-pub use trace::{Job, MOST_TASKS, Trace};
+pub use error::ElasticError;
+pub use policy::{
+    ElasticPolicy, LONGEST_US, MOST_SERVERS, PROVISIONING_US, THRESHOLD, long_load_ratio,
+};
+pub use simulate::{
+    Cluster, Elastic, MeasuredTimes, NoWatch, ServerRole, Setup, SimulationResult, Transients,
+    Watch, WatchEvent, simulate,
+};
+pub use trace::{MOST_TASKS, Trace, TraceJob};

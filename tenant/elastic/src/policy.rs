@@ -5,7 +5,7 @@ use crate::error::ElasticError;
 /// The price of a server and the limits on the number of servers. The constructor has checked all
 /// values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
+pub struct ElasticPolicy {
     short_only: u32,
     ratio: f64,
     share: f64,
@@ -27,7 +27,7 @@ pub const LONGEST_US: u64 = 10 * 366 * 86_400 * 1_000_000;
 /// Products of doubles that should be whole are off by less than this.
 const ROUNDING: f64 = 1e-9;
 
-impl Policy {
+impl ElasticPolicy {
     /// A policy for a cluster that would have `short_only` (N) on-demand servers for short jobs
     /// alone. `ratio` (r) is the price of an on-demand server over that of a preemptible one,
     /// `share` (p) the part of the N servers that is given up for preemptible ones. The threshold

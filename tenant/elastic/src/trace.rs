@@ -13,7 +13,7 @@ const LONGEST: f64 = 10.0 * 366.0 * 86_400.0;
 
 /// A job: some tasks that have nothing to do with one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct TraceJob {
     /// When it arrives, microseconds.
     pub arrival_us: u64,
     /// How long a task of it takes by the scheduler's estimate, microseconds. The trace has the
@@ -26,7 +26,7 @@ pub struct Job {
 /// Jobs in the order in which they arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    jobs: Vec<Job>,
+    jobs: Vec<TraceJob>,
     tasks: usize,
     cut: bool,
 }
@@ -38,7 +38,7 @@ impl Trace {
     /// [`ElasticError::Empty`], [`ElasticError::Unsorted`] and, for a job without tasks or with a
     /// task longer than ten years, [`ElasticError::Line`], where job n is line n;
     /// [`ElasticError::TooMany`].
-    pub fn new(jobs: Vec<Job>) -> Result<Self, ElasticError> {
+    pub fn new(jobs: Vec<TraceJob>) -> Result<Self, ElasticError> {
         let mut building = Building::default();
         for (at, job) in jobs.into_iter().enumerate() {
             let line = at as u64 + 1;
@@ -81,7 +81,7 @@ impl Trace {
 
     /// The jobs, first come first.
     #[must_use]
-    pub fn jobs(&self) -> &[Job] {
+    pub fn jobs(&self) -> &[TraceJob] {
         &self.jobs
     }
 
@@ -110,13 +110,13 @@ impl Trace {
 
 #[derive(Default)]
 struct Building {
-    jobs: Vec<Job>,
+    jobs: Vec<TraceJob>,
     tasks: usize,
     work_us: u64,
 }
 
 impl Building {
-    fn add(&mut self, line: u64, job: Job) -> Result<(), ElasticError> {
+    fn add(&mut self, line: u64, job: TraceJob) -> Result<(), ElasticError> {
         if let Some(before) = self.jobs.last()
             && job.arrival_us < before.arrival_us
         {
@@ -157,7 +157,7 @@ impl Building {
 }
 
 /// A job of a line's words; none of an empty line.
-fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Option<Job>, String> {
+fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Option<TraceJob>, String> {
     let Some(arrival) = words.next() else {
         return Ok(None);
     };
@@ -193,7 +193,7 @@ fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Option<Job>, Stri
             tasks_us.len()
         ));
     }
-    Ok(Some(Job {
+    Ok(Some(TraceJob {
         arrival_us,
         estimate_us,
         tasks_us,

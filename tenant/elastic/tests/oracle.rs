@@ -6,7 +6,7 @@
 mod common;
 
 use common::{CUTOFF, SECOND, cluster, job, traces};
-use ebbtide_elastic::{Cluster, ElasticError, NoWatch, Times, Trace, compare};
+use ebbtide_elastic::{Cluster, ElasticError, MeasuredTimes, NoWatch, Trace, compare};
 use proptest::prelude::*;
 
 /// Reference for one server for short jobs, messages that take no time, and at least one probe for
@@ -84,7 +84,7 @@ proptest! {
         };
         let fixed = compare::fixed(&trace, &cluster, 1, &mut NoWatch).unwrap();
         let delays = one_server(&trace, cap, |tasks| tasks * probe_ratio as usize);
-        prop_assert_eq!(fixed.short, Times::new(delays));
+        prop_assert_eq!(fixed.short, MeasuredTimes::new(delays));
     }
 
     #[test]
@@ -123,7 +123,7 @@ proptest! {
             delays.push(begin - job.arrival_us);
             *first = begin + job.tasks_us[0];
         }
-        prop_assert_eq!(fixed.long, Times::new(delays));
+        prop_assert_eq!(fixed.long, MeasuredTimes::new(delays));
     }
 }
 
@@ -132,8 +132,8 @@ fn with_room_for_all_a_task_waits_for_its_messages_only() {
     // A probe on its way, the question for the task and the answer.
     let trace = Trace::new((0..50).map(|at| job(at * 100, 5, &[5])).collect()).unwrap();
     let fixed = compare::fixed(&trace, &cluster(200, 20), 7, &mut NoWatch).unwrap();
-    assert_eq!(fixed.short, Times::new(vec![1_500; 50]));
-    assert_eq!(fixed.short_jobs, Times::new(vec![5_001_500; 50]));
+    assert_eq!(fixed.short, MeasuredTimes::new(vec![1_500; 50]));
+    assert_eq!(fixed.short_jobs, MeasuredTimes::new(vec![5_001_500; 50]));
 }
 
 #[test]

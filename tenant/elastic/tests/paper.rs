@@ -7,12 +7,14 @@
 mod common;
 
 use common::shared;
-use ebbtide_elastic::{Cluster, Elastic, Gain, NoWatch, Outcome, Policy, Trace, compare};
+use ebbtide_elastic::{
+    Cluster, Elastic, ElasticPolicy, Gain, NoWatch, SimulationResult, Trace, compare,
+};
 
 /// Static and elastic of some seeds.
-fn runs(trace: &Trace, ratio: f64, seeds: u64) -> Vec<(Outcome, Outcome)> {
+fn runs(trace: &Trace, ratio: f64, seeds: u64) -> Vec<(SimulationResult, SimulationResult)> {
     let cluster = Cluster::default();
-    let policy = Policy::new(80, ratio, 0.5).unwrap();
+    let policy = ElasticPolicy::new(80, ratio, 0.5).unwrap();
     let each = (1..=seeds).map(|seed| {
         let fixed = compare::fixed(trace, &cluster, seed, &mut NoWatch).unwrap();
         let elastic = Elastic::new(policy);
@@ -27,7 +29,7 @@ fn runs(trace: &Trace, ratio: f64, seeds: u64) -> Vec<(Outcome, Outcome)> {
 fn holds_on_a_reduced_trace(trace: &Trace, ratio: f64) {
     assert_eq!(trace.jobs().len(), 400);
     let cluster = common::cluster(60, 2);
-    let policy = Policy::new(2, ratio, 0.5).unwrap();
+    let policy = ElasticPolicy::new(2, ratio, 0.5).unwrap();
     let fixed = compare::fixed(trace, &cluster, 1, &mut NoWatch).unwrap();
     let elastic = compare::elastic(trace, &cluster, Elastic::new(policy), 1, &mut NoWatch).unwrap();
     assert_eq!(fixed.short.count() + fixed.long.count(), trace.tasks());
@@ -42,7 +44,7 @@ fn holds_on_a_reduced_trace(trace: &Trace, ratio: f64) {
 }
 
 /// The quotient of the means over all seeds.
-fn improvement(runs: &[(Outcome, Outcome)]) -> f64 {
+fn improvement(runs: &[(SimulationResult, SimulationResult)]) -> f64 {
     let fixed: f64 = runs.iter().map(|(fixed, _)| fixed.short.mean()).sum();
     let elastic: f64 = runs.iter().map(|(_, elastic)| elastic.short.mean()).sum();
     fixed / elastic
@@ -92,7 +94,7 @@ fn on_the_synthetic_trace_gain_and_servers_are_of_the_papers_size() {
     let gain = improvement(&runs);
     assert!((3.9..=8.2).contains(&gain), "{gain}");
     let (fixed, elastic) = &runs[0];
-    let policy = Policy::new(80, 3.0, 0.5).unwrap();
+    let policy = ElasticPolicy::new(80, 3.0, 0.5).unwrap();
     // Table 1 has 84.5 servers, 28.2 of them r-normalised, and lives of 0.79 h.
     let transients = &elastic.transients;
     assert!(

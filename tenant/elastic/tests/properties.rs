@@ -8,7 +8,8 @@ mod common;
 
 use common::{cluster, traces};
 use ebbtide_elastic::{
-    Elastic, Happening, NoWatch, Outcome, Place, Policy, Setup, Trace, Watch, compare, simulate,
+    Elastic, ElasticPolicy, NoWatch, ServerRole, Setup, SimulationResult, Trace, Watch, WatchEvent,
+    compare, simulate,
 };
 use ebbtide_lifetime::distributions::Exponential;
 use proptest::prelude::*;
@@ -17,15 +18,15 @@ use std::sync::Arc;
 
 /// Writes down everything.
 #[derive(Default)]
-struct Diary(Vec<(u64, Happening)>);
+struct Diary(Vec<(u64, WatchEvent)>);
 
 impl Watch for Diary {
-    fn saw(&mut self, at_us: u64, what: Happening) {
+    fn saw(&mut self, at_us: u64, what: WatchEvent) {
         self.0.push((at_us, what));
     }
 }
 
-fn played(trace: &Trace, setup: &Setup) -> (Outcome, Vec<(u64, Happening)>) {
+fn played(trace: &Trace, setup: &Setup) -> (SimulationResult, Vec<(u64, WatchEvent)>) {
     let mut diary = Diary::default();
     let outcome = simulate(trace, setup, &mut diary).unwrap();
     (outcome, diary.0)
@@ -40,7 +41,7 @@ prop_compose! {
         notice in prop_oneof![Just(0u64), Just(30)],
         seed in any::<u64>(),
     ) -> Setup {
-        let policy = Policy::new(short_only, ratio, share).unwrap().threshold(threshold).unwrap();
+        let policy = ElasticPolicy::new(short_only, ratio, share).unwrap().threshold(threshold).unwrap();
         let model = |hours: f64| Arc::new(Exponential::new(1.0 / hours, f64::INFINITY).unwrap()) as Arc<_>;
         let elastic = Elastic {
             provisioning_us: provisioning * common::SECOND,
@@ -68,16 +69,16 @@ proptest! {
         let mut lost = 0;
         for (at, what) in diary {
             match what {
-                Happening::Began { job, server, at_us, task_us, .. } => {
+                WatchEvent::Began { job, server, at_us, task_us, .. } => {
                     prop_assert!(at_us >= trace.jobs()[job as usize].arrival_us);
                     prop_assert_eq!(running.insert(server, (job, at_us + task_us, task_us)), None);
                 }
-                Happening::Ended { job, server } => {
+                WatchEvent::Ended { job, server } => {
                     let (whose, end, task_us) = running.remove(&server).unwrap();
                     prop_assert_eq!((whose, end), (job, at));
                     done[job as usize].push(task_us);
                 }
-                Happening::Lost { job, server } => {
+                WatchEvent::Lost { job, server } => {
                     let (whose, end, _) = running.remove(&server).unwrap();
                     prop_assert!(whose == job && end >= at);
                     lost += 1;
@@ -106,31 +107,31 @@ proptest! {
         let mut most = 0;
         for (_, what) in diary {
             match what {
-                Happening::Launched { server } => {
+                WatchEvent::Launched { server } => {
                     prop_assert!(alive.insert(server));
                     prop_assert!(alive.len() <= budget);
                     most = most.max(alive.len());
                 }
-                Happening::Up { server } | Happening::Kept { server } => {
+                WatchEvent::Up { server } | WatchEvent::Kept { server } => {
                     prop_assert!(alive.contains(&server) && open.insert(server));
                 }
-                Happening::Draining { server } => prop_assert!(open.remove(&server)),
-                Happening::Released { server } => {
+                WatchEvent::Draining { server } => prop_assert!(open.remove(&server)),
+                WatchEvent::Released { server } => {
                     prop_assert!(!open.contains(&server) && !busy.contains(&server));
                     prop_assert!(alive.remove(&server));
                 }
-                Happening::Interrupted { server } => {
+                WatchEvent::Interrupted { server } => {
                     open.remove(&server);
                     prop_assert!(alive.remove(&server));
                 }
-                Happening::Began { server, place, .. } => {
+                WatchEvent::Began { server, place, .. } => {
                     busy.insert(server);
-                    prop_assert!(place != Place::Transient || alive.contains(&server));
+                    prop_assert!(place != ServerRole::Transient || alive.contains(&server));
                 }
-                Happening::Ended { server, .. } | Happening::Lost { server, .. } => {
+                WatchEvent::Ended { server, .. } | WatchEvent::Lost { server, .. } => {
                     busy.remove(&server);
                 }
-                Happening::Arrived { .. } => {}
+                WatchEvent::Arrived { .. } => {}
             }
         }
         prop_assert_eq!(outcome.transients.most as usize, most);
@@ -143,9 +144,9 @@ proptest! {
         setup in setups(),
     ) {
         let (outcome, diary) = played(&trace, &setup);
-        let begun = diary.iter().filter(|(_, w)| matches!(w, Happening::Began { .. })).count();
+        let begun = diary.iter().filter(|(_, w)| matches!(w, WatchEvent::Began { .. })).count();
         prop_assert_eq!(begun as u64, trace.tasks() as u64 + outcome.lost);
-        let interrupted = diary.iter().filter(|(_, w)| matches!(w, Happening::Interrupted { .. })).count();
+        let interrupted = diary.iter().filter(|(_, w)| matches!(w, WatchEvent::Interrupted { .. })).count();
         prop_assert_eq!(interrupted as u64, outcome.transients.interrupted);
         prop_assert!(outcome.lost <= outcome.transients.interrupted);
     }
@@ -164,10 +165,10 @@ proptest! {
         let mut changes: Vec<(u64, i64)> = Vec::new();
         for (at, what) in diary {
             match what {
-                Happening::Arrived { job, .. } => {
+                WatchEvent::Arrived { job, .. } => {
                     changes.push((at, trace.jobs()[job as usize].tasks_us.len() as i64));
                 }
-                Happening::Began { at_us, .. } => changes.push((at_us, -1)),
+                WatchEvent::Began { at_us, .. } => changes.push((at_us, -1)),
                 _ => {}
             }
         }
@@ -195,7 +196,7 @@ proptest! {
         (general, short_only, ratio, seed) in (1u32..10, 1u32..8, 1.0f64..4.0, any::<u64>()),
     ) {
         let cluster = cluster(general + short_only, short_only);
-        let policy = Policy::new(short_only, ratio, 0.0).unwrap();
+        let policy = ElasticPolicy::new(short_only, ratio, 0.0).unwrap();
         let fixed = compare::fixed(&trace, &cluster, seed, &mut NoWatch).unwrap();
         let elastic = compare::elastic(&trace, &cluster, Elastic::new(policy), seed, &mut NoWatch).unwrap();
         prop_assert_eq!(&fixed.short, &elastic.short);
@@ -214,9 +215,9 @@ proptest! {
         let mut long = BTreeSet::new();
         for (_, what) in diary {
             match what {
-                Happening::Arrived { job, long: true } => { long.insert(job); }
-                Happening::Began { job, server, place, .. } if long.contains(&job) => {
-                    prop_assert!(place == Place::General && server < general);
+                WatchEvent::Arrived { job, long: true } => { long.insert(job); }
+                WatchEvent::Began { job, server, place, .. } if long.contains(&job) => {
+                    prop_assert!(place == ServerRole::General && server < general);
                 }
                 _ => {}
             }

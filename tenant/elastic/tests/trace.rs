@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_elastic::{
-    Cluster, Elastic, ElasticError, Job, NoWatch, Policy, Setup, Trace, simulate,
+    Cluster, Elastic, ElasticError, ElasticPolicy, NoWatch, Setup, Trace, TraceJob, simulate,
 };
 use ebbtide_lifetime::distributions::Uniform;
 use proptest::prelude::*;
@@ -17,12 +17,12 @@ fn read(text: &str) -> Result<Trace, ElasticError> {
 fn a_job_is_a_line_of_arrival_number_mean_and_durations() {
     let trace = read("7.527 2 15.5  14.25 16.75\n\n9 1 3e-6 0.000003\r\n").unwrap();
     let jobs = [
-        Job {
+        TraceJob {
             arrival_us: 7_527_000,
             estimate_us: 15_500_000,
             tasks_us: vec![14_250_000, 16_750_000],
         },
-        Job {
+        TraceJob {
             arrival_us: 9_000_000,
             estimate_us: 3,
             tasks_us: vec![3],
@@ -118,7 +118,7 @@ fn a_trace_without_jobs_is_refused() {
     }
     assert_eq!(Trace::new(vec![]), Err(ElasticError::Empty));
     for tasks_us in [vec![], vec![u64::MAX]] {
-        let job = Job {
+        let job = TraceJob {
             arrival_us: 0,
             estimate_us: 1,
             tasks_us,
@@ -212,7 +212,7 @@ fn clusters_that_cannot_be_are_refused() {
 #[test]
 fn preemptible_servers_that_cannot_be_are_refused() {
     let trace = read("1 1 1 1\n").unwrap();
-    let elastic = |short_only| Elastic::new(Policy::new(short_only, 3.0, 0.5).unwrap());
+    let elastic = |short_only| Elastic::new(ElasticPolicy::new(short_only, 3.0, 0.5).unwrap());
     let wrong = [
         (elastic(79), "N of the policy is 79"),
         (
@@ -261,9 +261,9 @@ proptest! {
     fn a_trace_that_was_written_is_read_as_it_was(
         jobs in prop::collection::vec((0u64..1_000_000_000, 0u64..100_000_000_000, prop::collection::vec(0u64..100_000_000_000, 1..5)), 1..10),
     ) {
-        let mut jobs: Vec<Job> = jobs
+        let mut jobs: Vec<TraceJob> = jobs
             .into_iter()
-            .map(|(arrival_us, estimate_us, tasks_us)| Job { arrival_us, estimate_us, tasks_us })
+            .map(|(arrival_us, estimate_us, tasks_us)| TraceJob { arrival_us, estimate_us, tasks_us })
             .collect();
         jobs.sort_by_key(|job| job.arrival_us);
         let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);

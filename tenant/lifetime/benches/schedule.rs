@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ebbtide_lifetime::distributions::Bathtub;
-use ebbtide_lifetime::plan::checkpoint::{Options, Planner, Reading};
+use ebbtide_lifetime::plan::checkpoint::{CheckpointOptions, EquationReading, Planner};
 
 fn plans(criterion: &mut Criterion) {
     let model = Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap();
@@ -12,13 +12,13 @@ fn plans(criterion: &mut Criterion) {
     group.sample_size(10);
     // The paper's reading has no plan for a job that does not fit into a life.
     for (reading, hours) in [
-        (Reading::Corrected, 5.0),
-        (Reading::Corrected, 24.0),
-        (Reading::Paper, 22.0),
+        (EquationReading::Corrected, 5.0),
+        (EquationReading::Corrected, 24.0),
+        (EquationReading::Paper, 22.0),
     ] {
-        let options = Options {
+        let options = CheckpointOptions {
             reading,
-            ..Options::default()
+            ..CheckpointOptions::default()
         };
         group.bench_function(
             format!("{reading:?} {hours}h at one-minute steps"),

@@ -44,7 +44,7 @@ const ENOUGH: f64 = 1e200;
 
 /// What may be different: hazards at ages `from..to` hours are `factor` times the model's.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct HazardChange {
     /// The youngest age, hours.
     pub from: f64,
     /// The age where it ends, hours.
@@ -55,7 +55,7 @@ pub struct Change {
 
 #[derive(Debug, Clone, Copy)]
 struct Watch {
-    change: Change,
+    change: HazardChange,
     /// Shiryaev's and Roberts' statistic.
     statistic: f64,
     /// The sum of the logarithms of all ratios, its least value, and after how many lifetimes that
@@ -97,7 +97,7 @@ impl<'a> Detector<'a> {
         }
         let watched = spans
             .into_iter()
-            .flat_map(|(from, to)| FACTORS.map(|factor| Change { from, to, factor }))
+            .flat_map(|(from, to)| FACTORS.map(|factor| HazardChange { from, to, factor }))
             .map(|change| Watch {
                 change,
                 statistic: 0.0,
@@ -120,7 +120,7 @@ impl<'a> Detector<'a> {
         self.seen += 1;
         let end = self.ages[self.ages.len() - 1];
         for watch in &mut self.watched {
-            let Change { from, to, factor } = watch.change;
+            let HazardChange { from, to, factor } = watch.change;
             let (ended, hazard) = exposure(self.model, next, from, to, end);
             let ratio = f64::from(u8::from(ended)) * factor.ln() - (factor - 1.0) * hazard;
             watch.statistic = ((watch.statistic + 1.0) * ratio.exp()).min(ENOUGH);
@@ -135,7 +135,7 @@ impl<'a> Detector<'a> {
     /// The alternative that speaks loudest, and the number (from 1) of the first lifetime that it
     /// explains better than the model.
     #[must_use]
-    pub fn loudest(&self) -> Option<(Change, usize)> {
+    pub fn loudest(&self) -> Option<(HazardChange, usize)> {
         let loudest = self
             .watched
             .iter()
@@ -176,7 +176,7 @@ pub struct Alarm {
     /// The number (from 1) of the first lifetime that the change explains better.
     pub since: usize,
     /// The alternative that explains it best.
-    pub change: Change,
+    pub change: HazardChange,
 }
 
 /// What a phase of life was like.
@@ -197,7 +197,7 @@ pub struct PhaseCount {
 
 /// The result of a test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ChangeReport {
     /// The statistic after each lifetime.
     pub statistic: Vec<f64>,
     /// The bound for an alarm.
@@ -218,7 +218,7 @@ pub fn check(
     model: &dyn Lifetime,
     seen: &[Observation],
     false_alarms: f64,
-) -> Result<Report, LifetimeError> {
+) -> Result<ChangeReport, LifetimeError> {
     if !(false_alarms > 0.0 && false_alarms < 1.0) {
         return Err(LifetimeError::Question {
             what: "the chance of a false alarm",
@@ -254,7 +254,7 @@ pub fn check(
         .windows(2)
         .map(|span| phase(model, &seen[first..], span, ages[ages.len() - 1]))
         .collect();
-    Ok(Report {
+    Ok(ChangeReport {
         statistic,
         bound,
         alarm,

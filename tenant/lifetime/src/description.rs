@@ -163,7 +163,7 @@ fn list(names: &[&str]) -> String {
 
 /// One model of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ModelEntry {
     /// The name of the group of observations that it was fitted to.
     pub group: String,
     /// The labels of that group.
@@ -193,7 +193,7 @@ struct Raw {
 ///
 /// # Errors
 /// [`LifetimeError::Description`] if the file is none of ours, or has no such model.
-pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
+pub fn pick(json: &str, group: Option<&str>) -> Result<ModelEntry, LifetimeError> {
     let mut entries = match read(json)? {
         Content::Groups(groups) => groups,
         Content::One(description) => return Ok(of_all(description)),
@@ -238,7 +238,7 @@ pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
 ///
 /// # Errors
 /// [`LifetimeError::Description`] if the file is none of ours.
-pub fn entries(json: &str) -> Result<Vec<Entry>, LifetimeError> {
+pub fn entries(json: &str) -> Result<Vec<ModelEntry>, LifetimeError> {
     match read(json)? {
         Content::One(description) => Ok(vec![of_all(description)]),
         Content::Groups(groups) => {
@@ -267,8 +267,8 @@ fn read(json: &str) -> Result<Content, LifetimeError> {
     }
 }
 
-fn of_all(description: Description) -> Entry {
-    Entry {
+fn of_all(description: Description) -> ModelEntry {
+    ModelEntry {
         group: ALL.to_owned(),
         labels: BTreeMap::new(),
         description,
@@ -280,14 +280,14 @@ impl Raw {
         self.rest.contains_key("model")
     }
 
-    fn entry(self) -> Result<Entry, LifetimeError> {
+    fn entry(self) -> Result<ModelEntry, LifetimeError> {
         let Self {
             group,
             labels,
             rest,
         } = self;
         match serde_json::from_value(serde_json::Value::Object(rest)) {
-            Ok(description) => Ok(Entry {
+            Ok(description) => Ok(ModelEntry {
                 group,
                 labels,
                 description,

@@ -4,7 +4,7 @@
 
 use ebbtide_lifetime::change::{Detector, check};
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Phase, Phases, Uniform, Weibull};
-use ebbtide_lifetime::fit::{Curve, Family, Method, fit, kaplan_meier};
+use ebbtide_lifetime::fit::{Curve, Estimator, Family, fit, kaplan_meier};
 use ebbtide_lifetime::table::Table;
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
@@ -200,7 +200,7 @@ fn a_model_fitted_to_some_hundred_lifetimes_is_not_taken_for_a_change() {
         .filter(|&seed| {
             let mut chance = Pcg64::seed_from_u64(1000 + seed);
             let first = Observations::new(lives(&truth, 700, 15.0, &mut chance), 24.0).unwrap();
-            let model = fit(Family::Bathtub, Method::MaximumLikelihood, &first)
+            let model = fit(Family::Bathtub, Estimator::MaximumLikelihood, &first)
                 .unwrap()
                 .model;
             let next = lives(&truth, 700, 15.0, &mut chance);
@@ -245,7 +245,7 @@ fn the_public_data_do_not_fit_the_papers_way_which_forgets_stopped_instances() {
     let all = Observations::new(seen.iter().copied(), 24.0).unwrap();
     let paper = fit(
         Family::Bathtub,
-        Method::LeastSquares(Curve::EndedOnly),
+        Estimator::LeastSquares(Curve::EndedOnly),
         &all,
     )
     .unwrap();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Weibull};
-use ebbtide_lifetime::fit::{Curve, Family, Fit, Method, fit, kaplan_meier, verdict};
+use ebbtide_lifetime::fit::{Curve, Estimator, Family, Fit, fit, kaplan_meier, verdict};
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 mod data;
 
-const PAPER: Method = Method::LeastSquares(Curve::EndedOnly);
+const PAPER: Estimator = Estimator::LeastSquares(Curve::EndedOnly);
 
 struct Row {
     zone: String,
@@ -90,7 +90,7 @@ fn least_squares_reproduces_the_refit_table_within_two_percent() {
     if data::file().reduced {
         // Of the model by which they were made, though half of them were stopped.
         let seen = group(&rows, "ALL");
-        let method = Method::LeastSquares(Curve::KaplanMeier);
+        let method = Estimator::LeastSquares(Curve::KaplanMeier);
         let fit = fit(Family::Bathtub, method, &seen).unwrap();
         let made_of = serde_json::json!({"A": 0.45, "tau1": 1.0, "tau2": 0.8, "b": 24.0});
         let wrong = near(&fit, &made_of, 0.35);
@@ -113,7 +113,7 @@ fn least_squares_reproduces_the_refit_table_within_two_percent() {
         );
         for (method, key) in [
             (PAPER, "preempted_ecdf"),
-            (Method::LeastSquares(Curve::KaplanMeier), "kaplan_meier"),
+            (Estimator::LeastSquares(Curve::KaplanMeier), "kaplan_meier"),
         ] {
             let fit = fit(Family::Bathtub, method, &seen).unwrap();
             let expected = &vector[key];
@@ -179,7 +179,7 @@ fn the_classic_models_fit_at_least_as_well_as_the_vectors_say() {
 fn the_likelihood_says_that_stopped_instances_would_have_lived_longer() {
     let seen = group(&rows(), "ALL");
     let paper = fit(Family::Bathtub, PAPER, &seen).unwrap();
-    let likely = fit(Family::Bathtub, Method::MaximumLikelihood, &seen).unwrap();
+    let likely = fit(Family::Bathtub, Estimator::MaximumLikelihood, &seen).unwrap();
     println!(
         "{:?} ± {:?} KS {} AIC {}",
         likely.parameters, likely.standard_errors, likely.ks, likely.aic
@@ -194,7 +194,7 @@ fn with_the_cap_as_an_atom_and_stops_censored_the_public_data_prefer_weibull_to_
     let seen = group(&rows(), "ALL");
     let fits: Vec<Fit> = Family::ALL
         .into_iter()
-        .map(|family| fit(family, Method::MaximumLikelihood, &seen).unwrap())
+        .map(|family| fit(family, Estimator::MaximumLikelihood, &seen).unwrap())
         .collect();
     for fit in &fits {
         println!(
@@ -261,7 +261,7 @@ fn the_likelihood_finds_the_true_parameters_within_four_standard_errors_though_h
     ];
     for (family, model) in models {
         let seen = sampled(model.as_ref(), 6000, 12.0, 11);
-        let likely = fit(family, Method::MaximumLikelihood, &seen).unwrap();
+        let likely = fit(family, Estimator::MaximumLikelihood, &seen).unwrap();
         let errors = likely.standard_errors.clone().unwrap();
         for (((name, truth), own), error) in model
             .parameters()
@@ -295,7 +295,7 @@ fn each_kind_of_sample_is_known_by_its_verdict() {
     let seen = sampled(&weibull, 2000, 20.0, 3);
     let fits: Vec<Fit> = [Family::Exponential, Family::Weibull]
         .into_iter()
-        .map(|family| fit(family, Method::MaximumLikelihood, &seen).unwrap())
+        .map(|family| fit(family, Estimator::MaximumLikelihood, &seen).unwrap())
         .collect();
     let verdict = verdict(&fits, &seen).unwrap();
     assert_eq!(fits[verdict.best].family, Family::Weibull);
@@ -327,7 +327,7 @@ fn what_cannot_be_fitted_is_refused_with_its_reason() {
             .into_iter()
             .filter(|family| *family != Family::Uniform || lives.len() < 3)
         {
-            for method in [PAPER, Method::MaximumLikelihood] {
+            for method in [PAPER, Estimator::MaximumLikelihood] {
                 assert_eq!(
                     fit(family, method, &seen).unwrap_err().code(),
                     "EB-LIFETIME-004"
@@ -363,7 +363,7 @@ fn the_likelihood_of_a_bathtub_is_not_fooled_by_slopes_beyond_the_last_end() {
         .map(|row| (0.23 * f64::from(row), row % 5 != 0))
         .collect();
     let seen = observed(&lives).unwrap();
-    let likely = fit(Family::Bathtub, Method::MaximumLikelihood, &seen).unwrap();
+    let likely = fit(Family::Bathtub, Estimator::MaximumLikelihood, &seen).unwrap();
     assert!(
         likely.ks < 0.15 && likely.log_likelihood.is_finite(),
         "{likely:?}"

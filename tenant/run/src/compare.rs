@@ -1,10 +1,10 @@
 //! The losses of other checkpoint intervals on the same instances.
 
-use crate::{Life, Span};
+use crate::{InstanceWork, Span};
 
 /// Result of a checkpoint interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct IntervalResult {
     /// Work that was done and has to be done again.
     pub lost: Span,
     /// Checkpoints that were completed.
@@ -20,8 +20,8 @@ pub struct Outcome {
 /// notices, on instances with these lives. `None` for no checkpoints at all. After an interruption
 /// the interval starts again. Restoring takes as long as it took in the lives.
 #[must_use]
-pub fn outcome(lives: &[Life], interval: Option<Span>, cost: Span) -> Outcome {
-    let mut sum = Outcome::default();
+pub fn outcome(lives: &[InstanceWork], interval: Option<Span>, cost: Span) -> IntervalResult {
+    let mut sum = IntervalResult::default();
     let mut saved = Span::ZERO;
     for life in lives {
         let mut left = life.lasted.minus(life.restoring);

@@ -1,17 +1,17 @@
 //! Events of a job, and the actions that follow.
 
-use crate::{Moment, Span};
+use crate::{RunTime, Span};
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum RunEvent {
     /// An instance of this age is available. Also reports that an instance with notice stays after
     /// all, if its process was ended already.
     Instance {
         /// Time since its launch.
         age: Span,
     },
-    /// The process runs: the answer to [`Action::Start`] and [`Action::Restore`].
+    /// The process runs: the answer to [`RunAction::Start`] and [`RunAction::Restore`].
     Started,
     /// The job cannot continue from the checkpoint, or not on this instance.
     RestoreFailed,
@@ -22,7 +22,7 @@ pub enum Event {
     /// The instance ends at `deadline` at the earliest.
     Notice {
         /// The end of its grace period.
-        deadline: Moment,
+        deadline: RunTime,
     },
     /// The provider considers an interruption of this instance more likely than of others (EC2's
     /// rebalance recommendation).
@@ -44,13 +44,13 @@ pub enum Event {
     },
     /// The user wants to stop, and perhaps to continue later. A second request stops at once.
     Stop,
-    /// Only time has passed: the event that [`crate::Job::wake_at`] asks for.
+    /// Only time has passed: the event that [`crate::RunJob::wake_at`] asks for.
     Time,
 }
 
 /// Reason of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum CheckpointReason {
     /// The rhythm requires it.
     Planned,
     /// The instance has notice, and the checkpoint fits before its deadline.
@@ -66,36 +66,36 @@ pub enum Why {
 
 /// Actions for the caller, to be carried out in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum RunAction {
     /// Start the process from the beginning.
     Start,
     /// Restore the process from this checkpoint.
     Restore(u64),
-    /// Write a checkpoint with this number; the answer is [`Event::Saved`] or
-    /// [`Event::SaveFailed`].
+    /// Write a checkpoint with this number; the answer is [`RunEvent::Saved`] or
+    /// [`RunEvent::SaveFailed`].
     Save {
         /// Its number: higher than all earlier ones.
         id: u64,
         /// Its reason.
-        why: Why,
+        why: CheckpointReason,
     },
     /// Abort the checkpoint in progress, and remove its parts.
     Abandon(u64),
     /// Remove a checkpoint that is no longer needed.
     Discard(u64),
-    /// End the process and all its descendants; the job expects no [`Event::Exited`] for it.
+    /// End the process and all its descendants; the job expects no [`RunEvent::Exited`] for it.
     Kill,
     /// Tell the provider that the instance needs no more time.
     Release,
-    /// Get another instance, or wait until this one returns; the answer is [`Event::Instance`].
+    /// Get another instance, or wait until this one returns; the answer is [`RunEvent::Instance`].
     Await,
     /// The run has ended.
-    Finish(Ending),
+    Finish(RunEnd),
 }
 
 /// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnd {
     /// The process ended by itself: the job is done or has failed.
     Exited {
         /// Its exit code.

@@ -1,11 +1,11 @@
 //! A job on preemptible instances, from its start to its end: events in, actions out. The crate
 //! does no I/O and reads no clock and no random numbers.
 //!
-//! - [`Job`] is the state machine: it decides when to start, restore, save, leave and end, and
+//! - [`RunJob`] is the state machine: it decides when to start, restore, save, leave and end, and
 //!   keeps the account.
-//! - [`Rules`] are its settings. [`Rhythm`] determines when to save without a notice: the schedule
-//!   of `ebbtide-lifetime`, or a fixed interval.
-//! - [`Record`] outlives the process: complete checkpoints, lives of instances, measured costs.
+//! - [`Rules`] are its settings. [`CheckpointSchedule`] determines when to save without a notice:
+//!   the schedule of `ebbtide-lifetime`, or a fixed interval.
+//! - [`RunRecord`] outlives the process: complete checkpoints, lives of instances, measured costs.
 //! - [`outcome`] computes what fixed checkpoints, or none, would have lost on the same instances.
 //! - [`metadata`] reads the interruption notices of clouds: Ebbtide's own form, EC2's, GCE's,
 //!   Azure's.
@@ -24,11 +24,11 @@ mod rhythm;
 mod rules;
 mod span;
 
-pub use compare::{Outcome, outcome};
+pub use compare::{IntervalResult, outcome};
 pub use error::RunError;
-pub use event::{Action, Ending, Event, Why};
-pub use job::Job;
-pub use record::{Checkpoint, End, Life, Record};
-pub use rhythm::Rhythm;
+pub use event::{CheckpointReason, RunAction, RunEnd, RunEvent};
+pub use job::RunJob;
+pub use record::{Checkpoint, InstanceWork, RunRecord, WorkEnd};
+pub use rhythm::CheckpointSchedule;
 pub use rules::Rules;
-pub use span::{Moment, Span};
+pub use span::{RunTime, Span};

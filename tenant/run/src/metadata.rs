@@ -26,7 +26,7 @@ pub enum Form {
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct MetadataQuery {
     /// The method of HTTP.
     pub method: &'static str,
     /// Path and query.
@@ -39,7 +39,7 @@ pub struct Ask {
 
 /// An answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct MetadataResponse {
     /// The status of HTTP.
     pub status: u16,
     /// The header `Metadata-Flavor`, which identifies GCE's server.
@@ -50,7 +50,7 @@ pub struct Answer {
 
 /// Meaning of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum MetadataSignal {
     /// The instance may stay.
     Nothing,
     /// An interruption is more likely than for other instances.
@@ -118,7 +118,7 @@ impl Form {
 
     /// The request that detects whether a server supports this form.
     #[must_use]
-    pub fn probe(self) -> Ask {
+    pub fn probe(self) -> MetadataQuery {
         match self {
             Self::Ebbtide => get("/", Vec::new()),
             Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
@@ -129,7 +129,7 @@ impl Form {
 
     /// Whether the answer to [`Self::probe`] shows that the server supports this form.
     #[must_use]
-    pub fn recognises(self, answer: &Answer) -> bool {
+    pub fn recognises(self, answer: &MetadataResponse) -> bool {
         answer.status == 200
             && match self {
                 Self::Ebbtide => answer.body.lines().any(|line| line == "ebbtide/v1/"),
@@ -142,13 +142,13 @@ impl Form {
     /// The request for a session token, which must precede each poll; the body of the answer is the
     /// token.
     #[must_use]
-    pub fn token(self) -> Option<Ask> {
+    pub fn token(self) -> Option<MetadataQuery> {
         (self == Self::Ec2).then(token_ask)
     }
 
     /// The request for a notice.
     #[must_use]
-    pub fn ask(self, token: Option<&str>) -> Ask {
+    pub fn ask(self, token: Option<&str>) -> MetadataQuery {
         match self {
             Self::Ebbtide => get("/ebbtide/v1/notice", Vec::new()),
             Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
@@ -159,7 +159,7 @@ impl Form {
 
     /// The request for a risk, if the form has one.
     #[must_use]
-    pub fn ask_risk(self, token: Option<&str>) -> Option<Ask> {
+    pub fn ask_risk(self, token: Option<&str>) -> Option<MetadataQuery> {
         let path = "/latest/meta-data/events/recommendations/rebalance";
         (self == Self::Ec2).then(|| get(path, with(token)))
     }
@@ -170,7 +170,11 @@ impl Form {
     /// # Errors
     /// [`RunError::Answer`] if the answer does not have the expected form. An unreadable answer
     /// does not count as no notice.
-    pub fn hear(self, answer: &Answer, name: Option<&str>) -> Result<Heard, RunError> {
+    pub fn hear(
+        self,
+        answer: &MetadataResponse,
+        name: Option<&str>,
+    ) -> Result<MetadataSignal, RunError> {
         let path = self.ask(None).path;
         let wrong = |problem: String| RunError::Answer {
             path: path.to_owned(),
@@ -179,7 +183,7 @@ impl Form {
         match (self, answer.status) {
             (_, 200) => {}
             // In both forms a missing resource means no notice.
-            (Self::Ebbtide | Self::Ec2, 404) => return Ok(Heard::Nothing),
+            (Self::Ebbtide | Self::Ec2, 404) => return Ok(MetadataSignal::Nothing),
             (_, status) => return Err(wrong(format!("status {status}"))),
         }
         let body = answer.body.trim();
@@ -190,26 +194,26 @@ impl Form {
                 let told: Told = serde_json::from_str(body).map_err(json)?;
                 // A live migration does not interrupt the instance.
                 if told.action == "live-migrate" {
-                    return Ok(Heard::Nothing);
+                    return Ok(MetadataSignal::Nothing);
                 }
-                Ok(Heard::Notice {
+                Ok(MetadataSignal::Notice {
                     not_before: Some(millis(&told.not_before).map_err(wrong)?),
                     id: told.evacuation_id,
                 })
             }
             Self::Ec2 => {
                 let told: InstanceAction = serde_json::from_str(body).map_err(json)?;
-                Ok(Heard::Notice {
+                Ok(MetadataSignal::Notice {
                     id: told.action,
                     not_before: Some(millis(&told.time).map_err(wrong)?),
                 })
             }
             Self::Gce => match body {
-                "TRUE" => Ok(Heard::Notice {
+                "TRUE" => Ok(MetadataSignal::Notice {
                     id: String::new(),
                     not_before: None,
                 }),
-                "FALSE" => Ok(Heard::Nothing),
+                "FALSE" => Ok(MetadataSignal::Nothing),
                 other => Err(wrong(format!(
                     "{:?} is neither TRUE nor FALSE",
                     short(other)
@@ -222,14 +226,14 @@ impl Form {
                         && name.is_none_or(|name| event.resources.iter().any(|r| r == name))
                 };
                 let Some(event) = told.events.iter().find(ours) else {
-                    return Ok(Heard::Nothing);
+                    return Ok(MetadataSignal::Nothing);
                 };
                 // An event that has begun has no time.
                 let not_before = match event.not_before.as_str() {
                     "" => None,
                     text => Some(millis(text).map_err(wrong)?),
                 };
-                Ok(Heard::Notice {
+                Ok(MetadataSignal::Notice {
                     id: event.event_id.clone(),
                     not_before,
                 })
@@ -239,7 +243,7 @@ impl Form {
 
     /// Whether the answer to [`Self::ask_risk`] reports a risk.
     #[must_use]
-    pub fn hears_risk(self, answer: &Answer) -> bool {
+    pub fn hears_risk(self, answer: &MetadataResponse) -> bool {
         self == Self::Ec2 && answer.status == 200 && answer.body.contains("noticeTime")
     }
 
@@ -251,7 +255,7 @@ impl Form {
 
     /// The request that reports that the instance needs no more time under this notice.
     #[must_use]
-    pub fn release(self, id: &str) -> Option<Ask> {
+    pub fn release(self, id: &str) -> Option<MetadataQuery> {
         let (path, headers, body) = match self {
             Self::Ebbtide => (
                 "/ebbtide/v1/release",
@@ -265,7 +269,7 @@ impl Form {
             ),
             Self::Gce | Self::Ec2 => return None,
         };
-        Some(Ask {
+        Some(MetadataQuery {
             method: "POST",
             path,
             headers,
@@ -274,8 +278,8 @@ impl Form {
     }
 }
 
-fn get(path: &'static str, headers: Vec<(&'static str, String)>) -> Ask {
-    Ask {
+fn get(path: &'static str, headers: Vec<(&'static str, String)>) -> MetadataQuery {
+    MetadataQuery {
         method: "GET",
         path,
         headers,
@@ -294,8 +298,8 @@ fn with(token: Option<&str>) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn token_ask() -> Ask {
-    Ask {
+fn token_ask() -> MetadataQuery {
+    MetadataQuery {
         method: "PUT",
         path: "/latest/api/token",
         headers: vec![("x-aws-ec2-metadata-token-ttl-seconds", "60".to_owned())],

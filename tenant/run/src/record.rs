@@ -19,7 +19,7 @@ pub struct Checkpoint {
 /// The work on one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Life {
+pub struct InstanceWork {
     /// The instance's age when the job arrived.
     pub age: Span,
     /// The work that the job had when it started there.
@@ -33,13 +33,13 @@ pub struct Life {
     /// The work that the job reached there.
     pub reached: Span,
     /// How it ended.
-    pub end: End,
+    pub end: WorkEnd,
 }
 
 /// How the work on an instance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum WorkEnd {
     /// The life continues. In the record of a run that has ended: the process was lost before it
     /// recorded an end.
     Open,
@@ -53,24 +53,24 @@ pub enum End {
     Exited,
 }
 
-impl Life {
+impl InstanceWork {
     /// True if the provider ended it.
     #[must_use]
     pub fn interrupted(&self) -> bool {
-        self.end == End::Interrupted
+        self.end == WorkEnd::Interrupted
     }
 }
 
 /// The account of a job over all its instances. Times are milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct RunRecord {
     /// Complete checkpoints, oldest first.
     pub checkpoints: Vec<Checkpoint>,
     /// The highest number of any checkpoint, complete or not.
     pub numbered: u64,
     /// The work on each instance.
-    pub lives: Vec<Life>,
+    pub lives: Vec<InstanceWork>,
     /// Durations of the last checkpoints, oldest first.
     pub costs: Vec<Span>,
     /// Durations of the last restarts.
@@ -85,7 +85,7 @@ pub struct Record {
     pub exit: Option<u8>,
 }
 
-impl Record {
+impl RunRecord {
     /// Reads a record and checks it.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::Span;
 use ebbtide_lifetime::Lifetime;
-use ebbtide_lifetime::plan::checkpoint::{Options, Planner, young_daly_interval};
+use ebbtide_lifetime::plan::checkpoint::{CheckpointOptions, Planner, young_daly_interval};
 use std::sync::Arc;
 
 /// Maximum number of steps into which a plan divides the remaining work. Intervals are then precise
@@ -11,7 +11,7 @@ const STEPS: f64 = 120.0;
 
 /// When to save without a notice.
 #[derive(Debug, Clone)]
-pub enum Rhythm {
+pub enum CheckpointSchedule {
     /// After this much work, always.
     Every(Span),
     /// By the schedule of least expected time for instances with this lifetime model (Kadupitiya et
@@ -23,7 +23,7 @@ pub enum Rhythm {
     Never,
 }
 
-impl Rhythm {
+impl CheckpointSchedule {
     /// The work until the next checkpoint, with `left` of work remaining on an instance of this
     /// age, if a checkpoint takes `cost` and a restart on another instance takes `restart`. `None`
     /// for no checkpoint before the end.
@@ -54,13 +54,13 @@ fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span)
     // A checkpoint that takes no time would be written continuously.
     let cost = cost.hours().max(1.0 / 3_600_000.0);
     let step = (left / STEPS).max(cost);
-    let options = Options {
+    let options = CheckpointOptions {
         step,
         cost,
         restart: restart.hours(),
         // The job saves its result at its end by itself.
         final_checkpoint: false,
-        ..Options::default()
+        ..CheckpointOptions::default()
     };
     // The model does not cover an instance beyond its maximum lifetime: the plan treats it as new.
     let age = if model.survival(age) > 0.0 && age < model.maximum() - step {

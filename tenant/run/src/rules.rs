@@ -1,12 +1,12 @@
 //! Settings of a run.
 
-use crate::{Rhythm, RunError, Span};
+use crate::{CheckpointSchedule, RunError, Span};
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Rules {
     /// When to save without a notice.
-    pub rhythm: Rhythm,
+    pub rhythm: CheckpointSchedule,
     /// Amount of work of the job, if known.
     pub length: Option<Span>,
     /// Duration of a checkpoint until one was measured.
@@ -28,7 +28,7 @@ impl Rules {
     /// Rules with default numbers: a checkpoint takes ten seconds until one was measured, and two
     /// are kept.
     #[must_use]
-    pub fn new(rhythm: Rhythm) -> Self {
+    pub fn new(rhythm: CheckpointSchedule) -> Self {
         Self {
             rhythm,
             length: None,
@@ -48,8 +48,8 @@ impl Rules {
     pub fn check(&self) -> Result<(), RunError> {
         let zero = |what| Err(RunError::Zero { what });
         match &self.rhythm {
-            Rhythm::Every(Span(0)) => return zero("the time between checkpoints"),
-            Rhythm::Model(_) if self.cost == Span::ZERO => {
+            CheckpointSchedule::Every(Span(0)) => return zero("the time between checkpoints"),
+            CheckpointSchedule::Model(_) if self.cost == Span::ZERO => {
                 return zero("the cost of a checkpoint, which the plan is made by,");
             }
             _ => {}

@@ -11,7 +11,7 @@ pub struct Span(pub u64);
 
 /// A point in time, milliseconds since the run began. It never decreases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Moment(pub u64);
+pub struct RunTime(pub u64);
 
 impl Span {
     /// No time.
@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-impl Moment {
+impl RunTime {
     /// Later by this.
     #[must_use]
     pub const fn plus(self, span: Span) -> Self {

@@ -6,39 +6,43 @@
 )]
 
 use ebbtide_lifetime::distributions::Bathtub;
-use ebbtide_lifetime::plan::checkpoint::{Options, Planner};
+use ebbtide_lifetime::plan::checkpoint::{CheckpointOptions, Planner};
 use ebbtide_run::{
-    Action, End, Ending, Event, Job, Moment, Record, Rhythm, Rules, RunError, Span, Why, outcome,
+    CheckpointReason, CheckpointSchedule, Rules, RunAction, RunEnd, RunError, RunEvent, RunJob,
+    RunRecord, RunTime, Span, WorkEnd, outcome,
 };
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000;
 
-fn at(seconds: u64) -> Moment {
-    Moment(seconds * SECOND)
+fn at(seconds: u64) -> RunTime {
+    RunTime(seconds * SECOND)
 }
 
 fn hourly() -> Rules {
-    Rules::new(Rhythm::Every(Span(3_600 * SECOND)))
+    Rules::new(CheckpointSchedule::Every(Span(3_600 * SECOND)))
 }
 
 /// A job whose process runs since 0 s.
-fn running(rules: Rules) -> Job {
-    let mut job = Job::new(rules, Record::default()).unwrap();
+fn running(rules: Rules) -> RunJob {
+    let mut job = RunJob::new(rules, RunRecord::default()).unwrap();
     let age = Span::ZERO;
-    assert_eq!(job.handle(at(0), Event::Instance { age }), [Action::Start]);
-    assert_eq!(job.handle(at(0), Event::Started), []);
+    assert_eq!(
+        job.handle(at(0), RunEvent::Instance { age }),
+        [RunAction::Start]
+    );
+    assert_eq!(job.handle(at(0), RunEvent::Started), []);
     job
 }
 
-fn notice(seconds: u64) -> Event {
+fn notice(seconds: u64) -> RunEvent {
     let deadline = at(seconds);
-    Event::Notice { deadline }
+    RunEvent::Notice { deadline }
 }
 
-const SAVE_ON_NOTICE: [Action; 1] = [Action::Save {
+const SAVE_ON_NOTICE: [RunAction; 1] = [RunAction::Save {
     id: 1,
-    why: Why::Notice,
+    why: CheckpointReason::Notice,
 }];
 
 #[test]
@@ -46,17 +50,17 @@ fn a_notice_saves_all_work_and_gives_the_rest_of_the_time_back() {
     let mut job = running(hourly());
     assert_eq!(job.handle(at(100), notice(130)), SAVE_ON_NOTICE);
     assert_eq!(
-        job.handle(at(104), Event::Saved),
-        [Action::Kill, Action::Release]
+        job.handle(at(104), RunEvent::Saved),
+        [RunAction::Kill, RunAction::Release]
     );
-    assert_eq!(job.handle(at(105), Event::Gone), [Action::Await]);
+    assert_eq!(job.handle(at(105), RunEvent::Gone), [RunAction::Await]);
     let age = Span::ZERO;
-    let again = job.handle(at(110), Event::Instance { age });
-    assert_eq!(again, [Action::Restore(1)]);
-    job.handle(at(112), Event::Started);
+    let again = job.handle(at(110), RunEvent::Instance { age });
+    assert_eq!(again, [RunAction::Restore(1)]);
+    job.handle(at(112), RunEvent::Started);
     assert_eq!(job.work(), Span(100 * SECOND));
     assert_eq!(job.record().lost, Span::ZERO);
-    assert_eq!(job.record().lives[0].end, End::Interrupted);
+    assert_eq!(job.record().lives[0].end, WorkEnd::Interrupted);
     assert_eq!(job.record().restart(), Some(Span(2 * SECOND)));
 }
 
@@ -68,24 +72,24 @@ fn where_time_cannot_be_given_back_it_is_used_and_saved_once_more() {
     };
     let mut job = running(rules);
     assert_eq!(job.handle(at(100), notice(220)), SAVE_ON_NOTICE);
-    assert_eq!(job.handle(at(104), Event::Saved), []);
+    assert_eq!(job.handle(at(104), RunEvent::Saved), []);
     // Four seconds, and a quarter more.
     assert_eq!(job.wake_at(), Some(at(215)));
-    let why = Why::Notice;
+    let why = CheckpointReason::Notice;
     assert_eq!(
-        job.handle(at(215), Event::Time),
-        [Action::Save { id: 2, why }]
+        job.handle(at(215), RunEvent::Time),
+        [RunAction::Save { id: 2, why }]
     );
-    assert_eq!(job.handle(at(219), Event::Saved), [Action::Kill]);
+    assert_eq!(job.handle(at(219), RunEvent::Saved), [RunAction::Kill]);
     assert_eq!(job.record().newest().unwrap().work, Span(211 * SECOND));
 }
 
 #[test]
 fn a_checkpoint_that_does_not_fit_is_tried_only_if_the_job_does_not_end_before() {
     let mut job = running(hourly());
-    let why = Why::LastTry;
+    let why = CheckpointReason::LastTry;
     let tried = job.handle(at(100), notice(101));
-    assert_eq!(tried, [Action::Save { id: 1, why }]);
+    assert_eq!(tried, [RunAction::Save { id: 1, why }]);
     let ends = Rules {
         length: Some(Span(101 * SECOND)),
         ..hourly()
@@ -94,8 +98,8 @@ fn a_checkpoint_that_does_not_fit_is_tried_only_if_the_job_does_not_end_before()
     assert_eq!(job.handle(at(100), notice(102)), []);
     let code = 0;
     assert_eq!(
-        job.handle(at(101), Event::Exited { code }),
-        [Action::Finish(Ending::Exited { code })]
+        job.handle(at(101), RunEvent::Exited { code }),
+        [RunAction::Finish(RunEnd::Exited { code })]
     );
 }
 
@@ -106,15 +110,21 @@ fn a_process_that_somebody_else_has_ended_has_not_ended_its_job() {
     assert_eq!(job.handle(at(100), notice(130)), SAVE_ON_NOTICE);
     let code = 143;
     assert_eq!(
-        job.handle(at(101), Event::Killed { code }),
-        [Action::Abandon(1), Action::Finish(Ending::Killed { code })]
+        job.handle(at(101), RunEvent::Killed { code }),
+        [
+            RunAction::Abandon(1),
+            RunAction::Finish(RunEnd::Killed { code })
+        ]
     );
     let record = job.record().clone();
     assert_eq!((record.exit, record.failed), (None, 1));
-    assert_eq!(record.lives[0].end, End::Interrupted);
-    let mut next = Job::new(hourly(), record).unwrap();
+    assert_eq!(record.lives[0].end, WorkEnd::Interrupted);
+    let mut next = RunJob::new(hourly(), record).unwrap();
     let age = Span::ZERO;
-    assert_eq!(next.handle(at(0), Event::Instance { age }), [Action::Start]);
+    assert_eq!(
+        next.handle(at(0), RunEvent::Instance { age }),
+        [RunAction::Start]
+    );
     // What was not saved has to be done again.
     assert_eq!(next.record().lost, Span(100 * SECOND));
 }
@@ -128,20 +138,23 @@ fn a_job_that_is_about_to_end_is_saved_at_the_last_moment_only() {
     let mut job = running(rules);
     assert_eq!(job.handle(at(100), notice(130)), []);
     assert_eq!(job.wake_at(), Some(at(120)));
-    assert_eq!(job.handle(at(120), Event::Time), SAVE_ON_NOTICE);
+    assert_eq!(job.handle(at(120), RunEvent::Time), SAVE_ON_NOTICE);
 }
 
 #[test]
 fn who_is_spared_after_the_checkpoint_goes_on_from_it() {
     let mut job = running(hourly());
     job.handle(at(100), notice(130));
-    job.handle(at(104), Event::Saved);
-    assert_eq!(job.handle(at(110), Event::Spared), [Action::Restore(1)]);
-    assert_eq!(job.record().lives[0].end, End::Stayed);
+    job.handle(at(104), RunEvent::Saved);
+    assert_eq!(
+        job.handle(at(110), RunEvent::Spared),
+        [RunAction::Restore(1)]
+    );
+    assert_eq!(job.record().lives[0].end, WorkEnd::Stayed);
     let mut job = running(hourly());
     job.handle(at(100), notice(101));
-    job.handle(at(101), Event::Spared);
-    assert_eq!(job.handle(at(105), Event::Saved), []);
+    job.handle(at(101), RunEvent::Spared);
+    assert_eq!(job.handle(at(105), RunEvent::Saved), []);
     assert_eq!(job.record().lives.len(), 1);
 }
 
@@ -151,45 +164,48 @@ fn a_checkpoint_that_hangs_is_given_up_and_tried_again_later() {
         timeout: Span(60 * SECOND),
         ..hourly()
     });
-    let why = Why::Planned;
+    let why = CheckpointReason::Planned;
     assert_eq!(job.wake_at(), Some(at(3_600)));
-    let save = job.handle(at(3_600), Event::Time);
-    assert_eq!(save, [Action::Save { id: 1, why }]);
+    let save = job.handle(at(3_600), RunEvent::Time);
+    assert_eq!(save, [RunAction::Save { id: 1, why }]);
     assert_eq!(job.wake_at(), Some(at(3_660)));
-    assert_eq!(job.handle(at(3_660), Event::Time), [Action::Abandon(1)]);
+    assert_eq!(
+        job.handle(at(3_660), RunEvent::Time),
+        [RunAction::Abandon(1)]
+    );
     // Four times ten seconds.
     assert_eq!(job.wake_at(), Some(at(3_700)));
-    let save = job.handle(at(3_700), Event::Time);
-    assert_eq!(save, [Action::Save { id: 2, why }]);
+    let save = job.handle(at(3_700), RunEvent::Time);
+    assert_eq!(save, [RunAction::Save { id: 2, why }]);
     assert_eq!(job.record().failed, 1);
     assert_eq!(job.record().newest(), None);
 }
 
 #[test]
 fn a_checkpoint_that_cannot_be_restored_gives_way_to_the_one_before() {
-    let mut job = running(Rules::new(Rhythm::Every(Span(10 * SECOND))));
+    let mut job = running(Rules::new(CheckpointSchedule::Every(Span(10 * SECOND))));
     for seconds in [10, 22] {
-        job.handle(at(seconds), Event::Time);
-        job.handle(at(seconds + 2), Event::Saved);
+        job.handle(at(seconds), RunEvent::Time);
+        job.handle(at(seconds + 2), RunEvent::Saved);
     }
     assert_eq!(
-        job.handle(at(30), Event::Gone),
-        [Action::Kill, Action::Await]
+        job.handle(at(30), RunEvent::Gone),
+        [RunAction::Kill, RunAction::Await]
     );
     let age = Span::ZERO;
-    let first = job.handle(at(40), Event::Instance { age });
-    assert_eq!(first, [Action::Restore(2)]);
-    let second = job.handle(at(41), Event::RestoreFailed);
-    assert_eq!(second, [Action::Restore(1)]);
-    job.handle(at(42), Event::Started);
+    let first = job.handle(at(40), RunEvent::Instance { age });
+    assert_eq!(first, [RunAction::Restore(2)]);
+    let second = job.handle(at(41), RunEvent::RestoreFailed);
+    assert_eq!(second, [RunAction::Restore(1)]);
+    job.handle(at(42), RunEvent::Started);
     // Six seconds since the second, ten in it.
     assert_eq!(job.record().lost, Span(16 * SECOND));
     let mut again = job.clone();
-    again.handle(at(43), Event::Gone);
-    again.handle(at(44), Event::Instance { age });
+    again.handle(at(43), RunEvent::Gone);
+    again.handle(at(44), RunEvent::Instance { age });
     assert_eq!(
-        again.handle(at(45), Event::RestoreFailed),
-        [Action::Finish(Ending::CannotRestore)]
+        again.handle(at(45), RunEvent::RestoreFailed),
+        [RunAction::Finish(RunEnd::CannotRestore)]
     );
     assert_eq!(
         again.record().checkpoints.len(),
@@ -201,37 +217,41 @@ fn a_checkpoint_that_cannot_be_restored_gives_way_to_the_one_before() {
 #[test]
 fn the_user_stops_with_a_checkpoint_and_at_once_the_second_time() {
     let mut job = running(hourly());
-    let why = Why::Stop;
+    let why = CheckpointReason::Stop;
     assert_eq!(
-        job.handle(at(50), Event::Stop),
-        [Action::Save { id: 1, why }]
+        job.handle(at(50), RunEvent::Stop),
+        [RunAction::Save { id: 1, why }]
     );
     let mut impatient = job.clone();
-    let saved = Ending::Stopped { saved: true };
+    let saved = RunEnd::Stopped { saved: true };
     assert_eq!(
-        job.handle(at(53), Event::Saved),
-        [Action::Kill, Action::Finish(saved)]
+        job.handle(at(53), RunEvent::Saved),
+        [RunAction::Kill, RunAction::Finish(saved)]
     );
-    let unsaved = Ending::Stopped { saved: false };
+    let unsaved = RunEnd::Stopped { saved: false };
     assert_eq!(
-        impatient.handle(at(51), Event::Stop),
-        [Action::Abandon(1), Action::Kill, Action::Finish(unsaved)]
+        impatient.handle(at(51), RunEvent::Stop),
+        [
+            RunAction::Abandon(1),
+            RunAction::Kill,
+            RunAction::Finish(unsaved)
+        ]
     );
-    assert_eq!(job.handle(at(54), Event::Stop), []);
+    assert_eq!(job.handle(at(54), RunEvent::Stop), []);
 }
 
 #[test]
 fn a_run_that_was_killed_is_gone_on_with_and_its_loss_is_counted() {
-    let mut job = running(Rules::new(Rhythm::Every(Span(10 * SECOND))));
-    job.handle(at(10), Event::Time);
-    job.handle(at(12), Event::Saved);
-    job.handle(at(19), Event::Risk);
+    let mut job = running(Rules::new(CheckpointSchedule::Every(Span(10 * SECOND))));
+    job.handle(at(10), RunEvent::Time);
+    job.handle(at(12), RunEvent::Saved);
+    job.handle(at(19), RunEvent::Risk);
     let written = serde_json::to_string(job.record()).unwrap();
-    let record = Record::parse(&written).unwrap();
-    let mut next = Job::new(hourly(), record).unwrap();
+    let record = RunRecord::parse(&written).unwrap();
+    let mut next = RunJob::new(hourly(), record).unwrap();
     let age = Span::ZERO;
-    let actions = next.handle(at(0), Event::Instance { age });
-    assert_eq!(actions, [Action::Restore(1)]);
+    let actions = next.handle(at(0), RunEvent::Instance { age });
+    assert_eq!(actions, [RunAction::Restore(1)]);
     assert_eq!(next.record().lost, Span(7 * SECOND));
     assert!(next.record().lives[0].interrupted());
 }
@@ -244,22 +264,22 @@ fn notices_that_are_not_heeded_change_nothing() {
     });
     assert_eq!(job.handle(at(100), notice(130)), []);
     assert_eq!(
-        job.handle(at(130), Event::Gone),
-        [Action::Kill, Action::Await]
+        job.handle(at(130), RunEvent::Gone),
+        [RunAction::Kill, RunAction::Await]
     );
 }
 
 #[test]
 fn the_rhythm_of_a_model_is_the_plan_of_the_command() {
     let model = Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap();
-    let options = Options {
+    let options = CheckpointOptions {
         step: 5.0 / 120.0,
         cost: 1.0 / 60.0,
         final_checkpoint: false,
-        ..Options::default()
+        ..CheckpointOptions::default()
     };
     let planner = Planner::new(&model, 5.0, 0.0, &options).unwrap();
-    let rhythm = Rhythm::Model(Arc::new(model));
+    let rhythm = CheckpointSchedule::Model(Arc::new(model));
     let minute = Span(60 * SECOND);
     let length = Some(Span::from_hours(5.0));
     let interval = rhythm.interval(length, Span::ZERO, minute, Span::ZERO);
@@ -284,8 +304,8 @@ fn hourly_checkpoints_are_reckoned_on_the_same_lives() {
         ..hourly()
     });
     job.handle(at(5_400), notice(5_500));
-    job.handle(at(5_460), Event::Saved);
-    job.handle(at(5_460), Event::Gone);
+    job.handle(at(5_460), RunEvent::Saved);
+    job.handle(at(5_460), RunEvent::Gone);
     let hour = Span(3_600 * SECOND);
     let minute = Span(60 * SECOND);
     let lives = &job.record().lives;
@@ -299,9 +319,9 @@ fn hourly_checkpoints_are_reckoned_on_the_same_lives() {
 #[test]
 fn rules_that_make_no_sense_are_refused() {
     let zero = Span::ZERO;
-    let refused = |rules: Rules| Job::new(rules, Record::default()).unwrap_err();
+    let refused = |rules: Rules| RunJob::new(rules, RunRecord::default()).unwrap_err();
     for rules in [
-        Rules::new(Rhythm::Every(zero)),
+        Rules::new(CheckpointSchedule::Every(zero)),
         Rules {
             length: Some(zero),
             ..hourly()
@@ -323,8 +343,8 @@ fn rules_that_make_no_sense_are_refused() {
 
 #[test]
 fn records_of_others_are_not_believed() {
-    let good = serde_json::to_value(Record::default()).unwrap();
-    assert!(Record::parse(&good.to_string()).is_ok());
+    let good = serde_json::to_value(RunRecord::default()).unwrap();
+    assert!(RunRecord::parse(&good.to_string()).is_ok());
     let point = |id: u64| serde_json::json!({ "id": id, "work": 1 });
     for (key, value) in [
         ("checkpoints", serde_json::json!([point(2), point(1)])),
@@ -337,39 +357,39 @@ fn records_of_others_are_not_believed() {
     ] {
         let mut bad = good.clone();
         bad[key] = value;
-        let error = Record::parse(&bad.to_string()).unwrap_err();
+        let error = RunRecord::parse(&bad.to_string()).unwrap_err();
         assert_eq!(error.code(), "EB-RUN-002", "{bad}");
     }
 }
 
 #[test]
 fn a_checkpoint_that_works_again_brings_back_what_it_had() {
-    let mut job = running(Rules::new(Rhythm::Every(Span(10 * SECOND))));
+    let mut job = running(Rules::new(CheckpointSchedule::Every(Span(10 * SECOND))));
     for seconds in [10, 22] {
-        job.handle(at(seconds), Event::Time);
-        job.handle(at(seconds + 2), Event::Saved);
+        job.handle(at(seconds), RunEvent::Time);
+        job.handle(at(seconds + 2), RunEvent::Saved);
     }
     let age = Span::ZERO;
-    job.handle(at(24), Event::Gone);
-    job.handle(at(25), Event::Instance { age });
-    job.handle(at(25), Event::RestoreFailed);
+    job.handle(at(24), RunEvent::Gone);
+    job.handle(at(25), RunEvent::Instance { age });
+    job.handle(at(25), RunEvent::RestoreFailed);
     assert_eq!(job.record().lost, Span(10 * SECOND));
-    let mut elsewhere = Job::new(hourly(), job.record().clone()).unwrap();
-    let actions = elsewhere.handle(at(0), Event::Instance { age });
-    assert_eq!(actions, [Action::Restore(2)]);
+    let mut elsewhere = RunJob::new(hourly(), job.record().clone()).unwrap();
+    let actions = elsewhere.handle(at(0), RunEvent::Instance { age });
+    assert_eq!(actions, [RunAction::Restore(2)]);
     assert_eq!(elsewhere.record().lost, Span::ZERO);
 }
 
 #[test]
 fn lives_of_any_length_are_compared_at_once() {
-    let life = ebbtide_run::Life {
+    let life = ebbtide_run::InstanceWork {
         age: Span::ZERO,
         from: Span::ZERO,
         lasted: Span(u64::MAX),
         restoring: Span::ZERO,
         saving: Span::ZERO,
         reached: Span::ZERO,
-        end: End::Interrupted,
+        end: WorkEnd::Interrupted,
     };
     let each = outcome(&[life, life], Some(Span(3)), Span(2));
     assert_eq!(each.checkpoints, 2 * (u64::MAX / 5));

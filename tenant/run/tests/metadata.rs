@@ -1,17 +1,17 @@
 //! What clouds say about interruptions, and what is made of it.
 
-use ebbtide_run::metadata::{Answer, Form, Heard};
+use ebbtide_run::metadata::{Form, MetadataResponse, MetadataSignal};
 
-fn answer(status: u16, body: &str) -> Answer {
-    Answer {
+fn answer(status: u16, body: &str) -> MetadataResponse {
+    MetadataResponse {
         status,
         flavor: None,
         body: body.to_owned(),
     }
 }
 
-fn notice(id: &str, not_before: Option<i64>) -> Heard {
-    Heard::Notice {
+fn notice(id: &str, not_before: Option<i64>) -> MetadataSignal {
+    MetadataSignal::Notice {
         id: id.to_owned(),
         not_before,
     }
@@ -32,14 +32,24 @@ fn notices_are_heard_in_every_form() {
         (Form::Ec2, 200, action, notice("terminate", Some(THEN))),
         (Form::Gce, 200, "TRUE", notice("", None)),
         (Form::Azure, 200, AZURE, notice("A1", Some(THEN))),
-        (Form::Ebbtide, 404, "404 - Not Found", Heard::Nothing),
-        (Form::Ec2, 404, "<?xml version=\"1.0\"?>", Heard::Nothing),
-        (Form::Gce, 200, "FALSE\n", Heard::Nothing),
+        (
+            Form::Ebbtide,
+            404,
+            "404 - Not Found",
+            MetadataSignal::Nothing,
+        ),
+        (
+            Form::Ec2,
+            404,
+            "<?xml version=\"1.0\"?>",
+            MetadataSignal::Nothing,
+        ),
+        (Form::Gce, 200, "FALSE\n", MetadataSignal::Nothing),
         (
             Form::Azure,
             200,
             r#"{"DocumentIncarnation":1,"Events":[]}"#,
-            Heard::Nothing,
+            MetadataSignal::Nothing,
         ),
     ] {
         let said = form.hear(&answer(status, body), None).unwrap();
@@ -51,12 +61,12 @@ fn notices_are_heard_in_every_form() {
 fn who_is_moved_alive_and_who_is_not_meant_goes_on() {
     let moved = OURS.replace("terminate", "live-migrate");
     let heard = Form::Ebbtide.hear(&answer(200, &moved), None);
-    assert_eq!(heard, Ok(Heard::Nothing));
+    assert_eq!(heard, Ok(MetadataSignal::Nothing));
     let frozen = AZURE.replace("Preempt", "Freeze");
     let heard = Form::Azure.hear(&answer(200, &frozen), None);
-    assert_eq!(heard, Ok(Heard::Nothing));
+    assert_eq!(heard, Ok(MetadataSignal::Nothing));
     let others = Form::Azure.hear(&answer(200, AZURE), Some("vm-2"));
-    assert_eq!(others, Ok(Heard::Nothing));
+    assert_eq!(others, Ok(MetadataSignal::Nothing));
     let ours = Form::Azure.hear(&answer(200, AZURE), Some("vm-1"));
     assert_eq!(ours, Ok(notice("A1", Some(THEN))));
     let begun = AZURE.replace("Mon, 23 Nov 2026 12:00:30 GMT", "");
@@ -84,7 +94,7 @@ fn what_is_not_understood_is_not_taken_for_silence() {
 
 #[test]
 fn each_form_is_recognised_by_its_own_answer_only() {
-    let gce = Answer {
+    let gce = MetadataResponse {
         flavor: Some("Google".to_owned()),
         ..answer(200, "FALSE")
     };

@@ -7,7 +7,10 @@
 )]
 
 use ebbtide_lifetime::distributions::Exponential;
-use ebbtide_run::{Action, Ending, Event, Job, Moment, Record, Rhythm, Rules, Span, Why};
+use ebbtide_run::{
+    CheckpointReason, CheckpointSchedule, Rules, RunAction, RunEnd, RunEvent, RunJob, RunRecord,
+    RunTime, Span,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,12 +49,12 @@ fn whim() -> impl Strategy<Value = Whim> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let rhythm = prop_oneof![
-        8 => (1_000u64..60_000).prop_map(|ms| Rhythm::Every(Span(ms))),
+        8 => (1_000u64..60_000).prop_map(|ms| CheckpointSchedule::Every(Span(ms))),
         1 => (20_000u64..200_000).prop_map(|ms| {
             let rate = 1.0 / Span(ms).hours();
-            Rhythm::Model(Arc::new(Exponential::new(rate, f64::INFINITY).unwrap()))
+            CheckpointSchedule::Model(Arc::new(Exponential::new(rate, f64::INFINITY).unwrap()))
         }),
-        2 => Just(Rhythm::Never),
+        2 => Just(CheckpointSchedule::Never),
     ];
     (
         rhythm,
@@ -73,8 +76,8 @@ fn rules() -> impl Strategy<Value = Rules> {
 /// What is really there, beside the machine.
 struct World {
     rules: Rules,
-    job: Job,
-    now: Moment,
+    job: RunJob,
+    now: RunTime,
     /// Complete checkpoints with their work, as they lie on the storage.
     stored: Vec<(u64, Span)>,
     /// A checkpoint that is being written, with the work in it.
@@ -83,8 +86,8 @@ struct World {
     restoring: bool,
     instance: bool,
     awaited: bool,
-    deadline: Option<Moment>,
-    ended: Option<Ending>,
+    deadline: Option<RunTime>,
+    ended: Option<RunEnd>,
     lost: Span,
     /// The most work that any complete checkpoint had.
     best: Span,
@@ -93,11 +96,11 @@ struct World {
 
 impl World {
     fn new(rules: Rules) -> Self {
-        let job = Job::new(rules.clone(), Record::default()).unwrap();
+        let job = RunJob::new(rules.clone(), RunRecord::default()).unwrap();
         let mut world = Self {
             rules,
             job,
-            now: Moment::default(),
+            now: RunTime::default(),
             stored: Vec::new(),
             writing: None,
             process: false,
@@ -116,10 +119,10 @@ impl World {
 
     fn bring(&mut self, age: Span) {
         (self.instance, self.awaited, self.deadline) = (true, false, None);
-        self.tell(Event::Instance { age });
+        self.tell(RunEvent::Instance { age });
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: RunEvent) {
         self.job.account(self.now);
         let unsaved = self.job.unsaved();
         let actions = self.job.handle(self.now, event);
@@ -131,14 +134,14 @@ impl World {
         }
     }
 
-    fn act(&mut self, action: Action, unsaved: Span) {
+    fn act(&mut self, action: RunAction, unsaved: Span) {
         assert!(self.ended.is_none(), "{action:?} after the end");
         match action {
-            Action::Start => {
+            RunAction::Start => {
                 assert!(self.stored.is_empty(), "work that was saved is thrown away");
                 self.run();
             }
-            Action::Restore(id) => {
+            RunAction::Restore(id) => {
                 assert!(
                     self.stored.iter().any(|(s, _)| *s == id),
                     "{id} is not complete"
@@ -146,7 +149,7 @@ impl World {
                 self.restoring = true;
                 self.run();
             }
-            Action::Save { id, why } => {
+            RunAction::Save { id, why } => {
                 assert!(self.process && !self.restoring && self.writing.is_none());
                 assert!(
                     self.stored.iter().all(|(stored, _)| *stored < id),
@@ -155,27 +158,27 @@ impl World {
                 self.fits(why);
                 self.writing = Some((id, self.job.work()));
             }
-            Action::Abandon(id) => {
+            RunAction::Abandon(id) => {
                 assert_eq!(self.writing.take().map(|(id, _)| id), Some(id));
             }
-            Action::Discard(id) => {
+            RunAction::Discard(id) => {
                 let newer = self.stored.iter().filter(|(s, _)| *s > id).count();
                 assert!(newer >= self.rules.keep, "only {newer} are newer than {id}");
                 self.stored.retain(|(stored, _)| *stored != id);
                 self.discarded.insert(id);
             }
-            Action::Kill => {
+            RunAction::Kill => {
                 (self.process, self.restoring, self.writing) = (false, false, None);
                 self.lost = self.lost.plus(unsaved);
             }
-            Action::Release => assert!(self.rules.releases && !self.process),
-            Action::Await => {
+            RunAction::Release => assert!(self.rules.releases && !self.process),
+            RunAction::Await => {
                 assert!(!self.process);
                 self.awaited = true;
             }
-            Action::Finish(ending) => {
+            RunAction::Finish(ending) => {
                 assert!(self.ended.replace(ending).is_none(), "it ends twice");
-                let by_itself = matches!(ending, Ending::Exited { .. } | Ending::Killed { .. });
+                let by_itself = matches!(ending, RunEnd::Exited { .. } | RunEnd::Killed { .. });
                 assert!(!self.process || by_itself);
             }
         }
@@ -189,9 +192,12 @@ impl World {
 
     /// No checkpoint is begun that cannot end before the deadline, unless there is nothing to lose
     /// by it.
-    fn fits(&self, why: Why) {
+    fn fits(&self, why: CheckpointReason) {
         let Some(deadline) = self.deadline else {
-            assert!(!matches!(why, Why::Notice | Why::LastTry));
+            assert!(!matches!(
+                why,
+                CheckpointReason::Notice | CheckpointReason::LastTry
+            ));
             return;
         };
         let cost = self.job.record().safe_cost().unwrap_or(self.rules.cost);
@@ -201,7 +207,7 @@ impl World {
             left > Span::ZERO && self.now.plus(left) <= deadline
         });
         assert!(
-            fits || why == Why::Stop || (why == Why::LastTry && !ends),
+            fits || why == CheckpointReason::Stop || (why == CheckpointReason::LastTry && !ends),
             "{why:?} at {:?} takes {cost:?}, the deadline is {deadline:?}",
             self.now
         );
@@ -210,7 +216,7 @@ impl World {
     fn ready(&mut self) {
         if self.process && self.job.unsaved() == Span::ZERO && self.writing.is_none() {
             self.restoring = false;
-            self.tell(Event::Started);
+            self.tell(RunEvent::Started);
         }
     }
 
@@ -219,7 +225,7 @@ impl World {
         while let Some(wake) = self.job.wake_at().filter(|wake| *wake <= until) {
             let before = (self.job.wake_at(), self.now, self.writing);
             self.now = self.now.max(wake);
-            self.tell(Event::Time);
+            self.tell(RunEvent::Time);
             let after = (self.job.wake_at(), self.now, self.writing);
             assert_ne!(before, after, "it wants to be woken again and again");
         }
@@ -234,7 +240,7 @@ impl World {
                 if let Some((id, work)) = self.writing.take_if(|_| millis % 3 != 0) {
                     self.stored.push((id, work));
                     self.best = self.best.max(work);
-                    self.tell(Event::Saved);
+                    self.tell(RunEvent::Saved);
                 }
                 if self.awaited && self.ended.is_none() {
                     self.bring(Span(millis));
@@ -243,33 +249,33 @@ impl World {
             Whim::Notice(grace) if self.instance => {
                 let deadline = self.now.plus(Span(grace));
                 self.deadline = Some(deadline);
-                self.tell(Event::Notice { deadline });
+                self.tell(RunEvent::Notice { deadline });
             }
-            Whim::Spare if self.deadline.take().is_some() => self.tell(Event::Spared),
+            Whim::Spare if self.deadline.take().is_some() => self.tell(RunEvent::Spared),
             Whim::Take if self.instance => {
                 (self.instance, self.deadline) = (false, None);
-                self.tell(Event::Gone);
+                self.tell(RunEvent::Gone);
             }
-            Whim::Fail if self.writing.take().is_some() => self.tell(Event::SaveFailed),
+            Whim::Fail if self.writing.take().is_some() => self.tell(RunEvent::SaveFailed),
             Whim::Finish if self.process && !self.restoring => {
-                self.tell(Event::Exited { code: 3 });
+                self.tell(RunEvent::Exited { code: 3 });
                 self.process = false;
             }
             Whim::Killed if self.process => {
                 self.job.account(self.now);
                 self.lost = self.lost.plus(self.job.unsaved());
-                self.tell(Event::Killed { code: 143 });
-                assert_eq!(self.ended.take(), Some(Ending::Killed { code: 143 }));
+                self.tell(RunEvent::Killed { code: 143 });
+                assert_eq!(self.ended.take(), Some(RunEnd::Killed { code: 143 }));
                 assert_eq!(self.job.record().exit, None, "the job has not ended");
                 // The same command line goes on, from what was saved.
                 self.begin_again();
             }
             Whim::RestoreFails if self.restoring => {
                 (self.process, self.restoring) = (false, false);
-                self.tell(Event::RestoreFailed);
+                self.tell(RunEvent::RestoreFailed);
             }
-            Whim::Risk => self.tell(Event::Risk),
-            Whim::Stop => self.tell(Event::Stop),
+            Whim::Risk => self.tell(RunEvent::Risk),
+            Whim::Stop => self.tell(RunEvent::Stop),
             Whim::Crash if self.ended.is_none() => {
                 self.job.account(self.now);
                 self.lost = self.lost.plus(self.job.unsaved());
@@ -282,10 +288,10 @@ impl World {
     /// The runner and the process are lost; the record is the one written last.
     fn begin_again(&mut self) {
         let record = serde_json::to_string(self.job.record()).unwrap();
-        let record = Record::parse(&record).unwrap();
+        let record = RunRecord::parse(&record).unwrap();
         (self.process, self.restoring, self.writing) = (false, false, None);
-        self.job = Job::new(self.rules.clone(), record).unwrap();
-        self.now = Moment::default();
+        self.job = RunJob::new(self.rules.clone(), record).unwrap();
+        self.now = RunTime::default();
         self.bring(Span(1));
     }
 }
@@ -313,39 +319,39 @@ proptest! {
         cost in 1u64..3_000,
         lives in proptest::collection::vec(0u64..120_000, 1..8),
     ) {
-        let rules = Rules { length: None, ..Rules::new(Rhythm::Every(Span(interval))) };
-        let mut job = Job::new(rules, Record::default()).unwrap();
-        let mut now = Moment(0);
+        let rules = Rules { length: None, ..Rules::new(CheckpointSchedule::Every(Span(interval))) };
+        let mut job = RunJob::new(rules, RunRecord::default()).unwrap();
+        let mut now = RunTime(0);
         for lasts in lives {
             let end = now.plus(Span(lasts));
             let before = job.record().lost;
-            let mut actions = job.handle(now, Event::Instance { age: Span::ZERO });
+            let mut actions = job.handle(now, RunEvent::Instance { age: Span::ZERO });
             prop_assert_eq!(actions.len(), 1);
-            actions = job.handle(now, Event::Started);
+            actions = job.handle(now, RunEvent::Started);
             prop_assert!(actions.is_empty());
             // It lives by its own clock until it is taken.
             while let Some(wake) = job.wake_at().filter(|wake| *wake < end) {
                 now = wake;
-                actions = job.handle(now, Event::Time);
-                if !matches!(actions[..], [Action::Save { why: Why::Planned, .. }]) {
+                actions = job.handle(now, RunEvent::Time);
+                if !matches!(actions[..], [RunAction::Save { why: CheckpointReason::Planned, .. }]) {
                     prop_assert!(false, "{:?}", actions);
                 }
                 if now.plus(Span(cost)) > end {
                     break;
                 }
                 now = now.plus(Span(cost));
-                job.handle(now, Event::Saved);
+                job.handle(now, RunEvent::Saved);
             }
             now = end;
             job.account(now);
             let unsaved = job.unsaved();
             prop_assert!(unsaved <= Span(interval), "{unsaved:?} of {interval}");
-            let actions = job.handle(now, Event::Gone);
-            prop_assert_eq!(actions.last(), Some(&Action::Await));
-            job.handle(now, Event::Instance { age: Span::ZERO });
+            let actions = job.handle(now, RunEvent::Gone);
+            prop_assert_eq!(actions.last(), Some(&RunAction::Await));
+            job.handle(now, RunEvent::Instance { age: Span::ZERO });
             prop_assert_eq!(job.record().lost.minus(before), unsaved);
-            job.handle(now, Event::Started);
-            job.handle(now, Event::Gone);
+            job.handle(now, RunEvent::Started);
+            job.handle(now, RunEvent::Gone);
         }
         // What the comparison says of the same rhythm on the same lives is what happened.
         let again = ebbtide_run::outcome(&job.record().lives, Some(Span(interval)), Span(cost));

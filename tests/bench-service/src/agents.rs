@@ -7,7 +7,7 @@ use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueuePrefix};
 use ebbtide_integration_tests::Region;
-use ebbtide_integration_tests::region::{PATIENCE, Wire};
+use ebbtide_integration_tests::region::{PATIENCE, RegionChannel};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Agents {
 /// scheduler knows them all.
 pub(crate) async fn start(
     region: &Region,
-    admin: AdminClient<Wire>,
+    admin: AdminClient<RegionChannel>,
     hosts: &[String],
     driver: &str,
 ) -> Result<Agents> {
@@ -59,7 +59,7 @@ pub(crate) async fn start(
 }
 
 impl Agents {
-    async fn registered(&self, mut admin: AdminClient<Wire>, count: usize) -> Result<()> {
+    async fn registered(&self, mut admin: AdminClient<RegionChannel>, count: usize) -> Result<()> {
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
             let listed = admin.list_hosts(v1::ListHostsRequest::default()).await?;

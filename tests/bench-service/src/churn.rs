@@ -5,13 +5,13 @@
 //! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent
 //! messages, and rows of the database.
 
-use crate::Options;
+use crate::BenchOptions;
 use crate::watcher::Watcher;
 use anyhow::{Context, Result, bail};
 use ebbtide_bench::stats::rounded;
 use ebbtide_bench::{Latency, Machine};
 use ebbtide_integration_tests::Region;
-use ebbtide_integration_tests::region::Wire;
+use ebbtide_integration_tests::region::RegionChannel;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -99,7 +99,7 @@ pub(crate) fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
 }
 
 /// Makes the load for so long as the options say.
-pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
+pub(crate) async fn run(region: &Region, options: &BenchOptions) -> Result<Churn> {
     flavors(region.admin().await?, options.grace).await?;
     let mut background: JoinSet<Result<()>> = JoinSet::new();
     let watcher = Watcher::of(region.scheduler().await?, &mut background).await?;
@@ -180,7 +180,7 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
 }
 
 async fn caller(
-    mut servers: ServersClient<Wire>,
+    mut servers: ServersClient<RegionChannel>,
     watcher: Watcher,
     host: String,
     began: Instant,
@@ -234,7 +234,7 @@ pub(crate) fn driver(millis: u32) -> String {
 }
 
 /// One flavor for each kind of server.
-pub(crate) async fn flavors(mut admin: AdminClient<Wire>, grace: u32) -> Result<()> {
+pub(crate) async fn flavors(mut admin: AdminClient<RegionChannel>, grace: u32) -> Result<()> {
     for (name, preemptible) in [(NORMAL, false), (SPOT, true)] {
         let mut flavor = v1::Flavor {
             name: name.to_owned(),

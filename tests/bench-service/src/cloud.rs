@@ -1,9 +1,9 @@
 //! The cloud: hosts that are heartbeats, and preemptible servers that are taken over as if they had
 //! been running.
 
-use crate::Options;
+use crate::BenchOptions;
 use anyhow::{Result, bail};
-use ebbtide_bench::seeded::Seeded;
+use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
 use ebbtide_integration_tests::Region;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -58,7 +58,7 @@ fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
 
 /// Sends one heartbeat of each host and declares its agent's queue, as an agent does when it
 /// starts; waits until all are registered, and makes the flavors.
-pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
+pub(crate) async fn register(region: &Region, options: &BenchOptions) -> Result<()> {
     let config = AmqpConfig::new(vec![region.broker_url().parse()?], "bench");
     let bus = Arc::new(AmqpBus::connect(config, PATIENCE).await?);
     let prefix = QueuePrefix::new(region.prefix())?;
@@ -122,9 +122,9 @@ pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
 }
 
 /// Fills every host with preemptible servers of mixed ages.
-pub(crate) async fn fill(region: &Region, options: &Options) -> Result<()> {
+pub(crate) async fn fill(region: &Region, options: &BenchOptions) -> Result<()> {
     let admin = region.admin().await?;
-    let mut seeded = Seeded::new(1, 0);
+    let mut seeded = SeededNumbers::new(1, 0);
     let mut adopting = JoinSet::new();
     let mut done = 0_usize;
     for number in (0..options.hosts).flat_map(|n| (0..SLOTS).map(move |_| n)) {

@@ -2,7 +2,7 @@
 
 use crate::cloud::NORMAL;
 use crate::meters::Meters;
-use crate::{Call, Group};
+use crate::{BenchCall, Group};
 use anyhow::{Result, bail};
 use ebbtide_proto::v1;
 use ebbtide_runtime::clock;
@@ -14,7 +14,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 
 /// What came of a load.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct LoadResult {
     /// How long each placement took, as its caller saw it.
     pub(crate) times: Vec<Duration>,
     /// Victims of all placements.
@@ -26,10 +26,10 @@ pub(crate) struct Done {
 /// Asks for so long.
 pub(crate) async fn run(
     group: &Group<'_>,
-    call: Call,
+    call: BenchCall,
     clients: u32,
     span: Duration,
-) -> Result<Done> {
+) -> Result<LoadResult> {
     let mut callers = JoinSet::new();
     let mut connections = Vec::new();
     let all = group.peers.len() + 1;
@@ -48,7 +48,7 @@ pub(crate) async fn run(
     let began = clock::instant();
     for (mut scheduler, mut servers) in connections {
         callers.spawn(async move {
-            let mut mine = Done::default();
+            let mut mine = LoadResult::default();
             while began.elapsed() < span {
                 let request = v1::PlacementRequest {
                     count: 1,
@@ -57,14 +57,14 @@ pub(crate) async fn run(
                 };
                 let asked = clock::instant();
                 let decision = match call {
-                    Call::SelectDestinations => {
+                    BenchCall::SelectDestinations => {
                         let select = v1::SelectDestinationsRequest {
                             request: Some(request),
                             wait_for_room: false,
                         };
                         scheduler.select_destinations(select).await?.into_inner().decision
                     }
-                    Call::CreateServers => {
+                    BenchCall::CreateServers => {
                         let create = v1::CreateServersRequest {
                             max_price: String::new(),
                             name: "load".to_owned(),
@@ -84,7 +84,7 @@ pub(crate) async fn run(
             Ok(mine)
         });
     }
-    let mut all = Done::default();
+    let mut all = LoadResult::default();
     while let Some(caller) = callers.join_next().await {
         let mine = caller??;
         all.times.extend(mine.times);

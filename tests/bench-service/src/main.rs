@@ -41,7 +41,7 @@ use clap::{Parser, ValueEnum};
 use ebbtide_bench::Machine;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use meters::Meters;
-use report::{Report, Window};
+use report::{LoadReport, Window};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Store {
 
 /// What is asked of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Call {
+pub(crate) enum BenchCall {
     /// The call that nova-conductor makes to a scheduler: hosts with durable claims. The scheduler
     /// starts no instances.
     SelectDestinations,
@@ -77,7 +77,7 @@ pub(crate) enum Call {
     CreateServers,
 }
 
-impl Call {
+impl BenchCall {
     /// As on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Call {
 /// Measures placements a second through the service.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide-bench-service", version)]
-pub(crate) struct Options {
+pub(crate) struct BenchOptions {
     /// How many hosts
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     hosts: u32,
@@ -105,7 +105,7 @@ pub(crate) struct Options {
     preempting: bool,
     /// What is asked
     #[arg(long, value_enum, default_value = "select-destinations")]
-    call: Call,
+    call: BenchCall,
     /// Where the state is kept
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Store,
@@ -131,7 +131,7 @@ pub(crate) struct Options {
     takeovers: u32,
     /// With --takeovers: how it ends
     #[arg(long, value_enum, default_value = "kill")]
-    by: takeover::By,
+    by: takeover::TakeoverMethod,
     /// With --takeovers: seconds that a scheduler which has fallen silent keeps its duty from
     /// others
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=60))]
@@ -152,7 +152,7 @@ pub(crate) struct Group<'r> {
 const BLOCKING: usize = 4;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = BenchOptions::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(BLOCKING)
         .enable_all()
@@ -176,7 +176,7 @@ fn main() -> ExitCode {
 
 /// What was measured.
 enum Outcome {
-    Placed(Box<Report>),
+    Placed(Box<LoadReport>),
     Evacuated(Box<churn::Churn>),
     TakenOver(Box<takeover::Takeovers>),
 }
@@ -187,7 +187,7 @@ pub(crate) fn host_name(n: u32) -> String {
 }
 
 /// Hosts with real agents.
-async fn evacuate(options: &Options) -> Result<Outcome> {
+async fn evacuate(options: &BenchOptions) -> Result<Outcome> {
     if options.clients > options.hosts {
         bail!("each caller has a host of its own: use no more --clients than --hosts");
     }
@@ -225,7 +225,7 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
     Ok(Outcome::Evacuated(Box::new(churn)))
 }
 
-async fn measure(options: &Options) -> Result<Outcome> {
+async fn measure(options: &BenchOptions) -> Result<Outcome> {
     if options.takeovers > 0 {
         let takeovers = takeover::run(options).await?;
         return Ok(Outcome::TakenOver(Box::new(takeovers)));
@@ -286,6 +286,6 @@ async fn measure(options: &Options) -> Result<Outcome> {
         drained,
         done,
     };
-    let report = Report::of(options, &window, Machine::here());
+    let report = LoadReport::of(options, &window, Machine::here());
     Ok(Outcome::Placed(Box::new(report)))
 }

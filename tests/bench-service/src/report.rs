@@ -1,7 +1,7 @@
 //! What came out, and what bounds it.
 
-use crate::Options;
-use crate::load::Done;
+use crate::BenchOptions;
+use crate::load::LoadResult;
 use crate::meters::Meters;
 use anyhow::Result;
 use ebbtide_bench::stats::rounded;
@@ -21,12 +21,12 @@ pub(crate) struct Window {
     pub(crate) after: Meters,
     /// How long the broker took to confirm what was left at the end.
     pub(crate) drained: Duration,
-    pub(crate) done: Done,
+    pub(crate) done: LoadResult,
 }
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct LoadReport {
     hosts: u32,
     preempting: bool,
     /// What was asked.
@@ -80,8 +80,8 @@ fn over(one: f64, other: f64) -> f64 {
     }
 }
 
-impl Report {
-    pub(crate) fn of(options: &Options, window: &Window, machine: Machine) -> Self {
+impl LoadReport {
+    pub(crate) fn of(options: &BenchOptions, window: &Window, machine: Machine) -> Self {
         let seconds = window.done.elapsed.as_secs_f64();
         let moved = |meter: fn(&Meters) -> f64| meter(&window.after) - meter(&window.before);
         let placements = window.done.times.len() as u64;

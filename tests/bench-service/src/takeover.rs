@@ -10,7 +10,7 @@
 
 use crate::churn::{NORMAL, SLOTS, SPOT, driver, flavors, request};
 use crate::watcher::Watcher;
-use crate::{Options, Store, agents, host_name, meters};
+use crate::{BenchOptions, Store, agents, host_name, meters};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ebbtide_bench::{Latency, Machine};
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How the scheduler on duty ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum By {
+pub(crate) enum TakeoverMethod {
     /// SIGKILL: it dies at once.
     Kill,
     /// SIGSTOP: it hangs, and its connections stay open.
@@ -42,7 +42,7 @@ pub(crate) enum By {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Takeovers {
     database: String,
-    by: By,
+    by: TakeoverMethod,
     lease_seconds: u32,
     rounds: u32,
     /// Milliseconds until the other scheduler has answered with a decision: the median, and the
@@ -106,7 +106,7 @@ struct Times {
 }
 
 /// Ends schedulers for so many rounds as the options say.
-pub(crate) async fn run(options: &Options) -> Result<Takeovers> {
+pub(crate) async fn run(options: &BenchOptions) -> Result<Takeovers> {
     if options.database == Store::Sqlite {
         bail!("SQLite takes one scheduler; use --database mariadb or postgres");
     }
@@ -183,14 +183,14 @@ pub(crate) async fn run(options: &Options) -> Result<Takeovers> {
 }
 
 /// Ends the first one, and has the second one evacuate a victim.
-async fn round(pair: &Pair, by: By, n: u32, host: &str) -> Result<Times> {
+async fn round(pair: &Pair, by: TakeoverMethod, n: u32, host: &str) -> Result<Times> {
     let mut background: JoinSet<Result<()>> = JoinSet::new();
     let watcher = Watcher::of(pair.second.scheduler().await?, &mut background).await?;
     let mut servers = pair.second.servers().await?;
     let signal = match by {
-        By::Kill => Signal::Kill,
-        By::Stop => Signal::Stop,
-        By::Term => Signal::Term,
+        TakeoverMethod::Kill => Signal::Kill,
+        TakeoverMethod::Stop => Signal::Stop,
+        TakeoverMethod::Term => Signal::Term,
     };
     let began = clock::instant();
     pair.first.signal(signal)?;
@@ -228,7 +228,9 @@ async fn round(pair: &Pair, by: By, n: u32, host: &str) -> Result<Times> {
 /// transaction blocks the other schedulers until the database ends that transaction. Meanwhile they
 /// answer `UNAVAILABLE`, and callers repeat their requests.
 async fn answered(
-    servers: &mut v1::servers_client::ServersClient<ebbtide_integration_tests::region::Wire>,
+    servers: &mut v1::servers_client::ServersClient<
+        ebbtide_integration_tests::region::RegionChannel,
+    >,
     n: u32,
     host: &str,
     began: Instant,

@@ -1,7 +1,7 @@
 //! Notifies waiting callers about servers, from one stream of events.
 
 use anyhow::{Context, Result, bail};
-use ebbtide_integration_tests::region::Wire;
+use ebbtide_integration_tests::region::RegionChannel;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Begins to listen to a scheduler; `background` ends with the stream.
     pub(crate) async fn of(
-        mut scheduler: SchedulerClient<Wire>,
+        mut scheduler: SchedulerClient<RegionChannel>,
         background: &mut JoinSet<Result<()>>,
     ) -> Result<Self> {
         let events = scheduler.watch(v1::WatchRequest::default()).await?;
@@ -50,7 +50,7 @@ impl Watcher {
 
     /// Who waits for a server to be gone has to begin before it can go: what is gone is not
     /// remembered.
-    pub(crate) fn expect(&self, id: &str, status: &'static str) -> Expected {
+    pub(crate) fn expect(&self, id: &str, status: &'static str) -> ExpectedStatus {
         let (tell, told) = oneshot::channel();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.get(id).is_some_and(|s| s == status) {
@@ -62,7 +62,7 @@ impl Watcher {
         }
         drop(seen);
         let id = id.to_owned();
-        Expected { id, status, told }
+        ExpectedStatus { id, status, told }
     }
 
     fn saw(&self, server: &v1::Server) {
@@ -84,13 +84,13 @@ impl Watcher {
 }
 
 /// Something that is waited for.
-pub(crate) struct Expected {
+pub(crate) struct ExpectedStatus {
     id: String,
     status: &'static str,
     told: oneshot::Receiver<()>,
 }
 
-impl Expected {
+impl ExpectedStatus {
     /// Waits until it is so.
     ///
     /// # Errors

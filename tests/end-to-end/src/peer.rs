@@ -3,7 +3,7 @@
 use crate::Surroundings;
 use crate::region::{PATIENCE, bin};
 use anyhow::{Context, Result, bail};
-use ebbtide_cli::client::{Region as Clients, Wire};
+use ebbtide_cli::client::{Region as Clients, RegionChannel};
 use ebbtide_cli::credentials::Credentials;
 use ebbtide_harness::{Process, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
@@ -99,7 +99,7 @@ impl Peer {
     ///
     /// # Errors
     /// No answer.
-    pub async fn servers(&self) -> Result<ServersClient<Wire>> {
+    pub async fn servers(&self) -> Result<ServersClient<RegionChannel>> {
         Ok(self.clients().await?.servers)
     }
 
@@ -107,7 +107,7 @@ impl Peer {
     ///
     /// # Errors
     /// No answer.
-    pub async fn scheduler(&self) -> Result<SchedulerClient<Wire>> {
+    pub async fn scheduler(&self) -> Result<SchedulerClient<RegionChannel>> {
         Ok(self.clients().await?.scheduler)
     }
 
@@ -115,7 +115,7 @@ impl Peer {
     ///
     /// # Errors
     /// No answer.
-    pub async fn admin(&self) -> Result<AdminClient<Wire>> {
+    pub async fn admin(&self) -> Result<AdminClient<RegionChannel>> {
         Ok(self.clients().await?.admin)
     }
 

@@ -3,9 +3,9 @@
 use crate::Surroundings;
 use anyhow::{Context, Result, bail};
 use ebbtide_cli::client::Region as Clients;
-pub use ebbtide_cli::client::Wire;
+pub use ebbtide_cli::client::RegionChannel;
 use ebbtide_cli::credentials::Credentials;
-use ebbtide_harness::{Command, Process, Shared, SharedBroker, Signal, eventually};
+use ebbtide_harness::{Process, ProcessCommand, SharedBroker, SharedServers, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::plugins_client::PluginsClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
@@ -201,7 +201,7 @@ impl Region {
         let (broker, broker_url) = match &options.broker_url {
             Some(url) => (None, url.clone()),
             None => {
-                let broker = Shared::rabbitmq().await?;
+                let broker = SharedServers::rabbitmq().await?;
                 let url = broker.url().to_owned();
                 (Some(broker), url)
             }
@@ -214,12 +214,12 @@ impl Region {
                     format!("sqlite://{}", dir.path().join("region.db").display()),
                 ),
                 (None, Database::MariaDb) => {
-                    let database = Shared::mariadb().await?;
+                    let database = SharedServers::mariadb().await?;
                     let url = database.url().to_owned();
                     (Some(Box::new(database)), url)
                 }
                 (None, Database::Postgres) => {
-                    let database = Shared::postgres().await?;
+                    let database = SharedServers::postgres().await?;
                     let url = database.url().to_owned();
                     (Some(Box::new(database)), url)
                 }
@@ -448,7 +448,7 @@ impl Region {
     /// The command's.
     pub async fn simulate(&self, host: &str, arguments: &[&str]) -> Result<()> {
         let log = self.dir.path().join("simulate.log");
-        let process = Command::new("ebbtide-agent simulate", bin("ebbtide-agent"))
+        let process = ProcessCommand::new("ebbtide-agent simulate", bin("ebbtide-agent"))
             .args(["simulate", "--state-dir"])
             .arg(self.agent_dir(host))
             .args(arguments.iter().copied())
@@ -497,7 +497,7 @@ impl Region {
     ///
     /// # Errors
     /// No answer.
-    pub async fn admin(&self) -> Result<AdminClient<Wire>> {
+    pub async fn admin(&self) -> Result<AdminClient<RegionChannel>> {
         Ok(self.clients(&self.options.credentials).await?.admin)
     }
 
@@ -505,7 +505,7 @@ impl Region {
     ///
     /// # Errors
     /// No answer.
-    pub async fn plugins(&self) -> Result<PluginsClient<Wire>> {
+    pub async fn plugins(&self) -> Result<PluginsClient<RegionChannel>> {
         Ok(self.clients(&self.options.credentials).await?.plugins)
     }
 
@@ -513,7 +513,7 @@ impl Region {
     ///
     /// # Errors
     /// No answer.
-    pub async fn servers(&self) -> Result<ServersClient<Wire>> {
+    pub async fn servers(&self) -> Result<ServersClient<RegionChannel>> {
         Ok(self.clients(&self.options.credentials).await?.servers)
     }
 
@@ -521,7 +521,7 @@ impl Region {
     ///
     /// # Errors
     /// No answer.
-    pub async fn scheduler(&self) -> Result<SchedulerClient<Wire>> {
+    pub async fn scheduler(&self) -> Result<SchedulerClient<RegionChannel>> {
         Ok(self.clients(&self.options.credentials).await?.scheduler)
     }
 

@@ -1,8 +1,8 @@
 //! In what a process of a region runs: variables, a network, a clock.
 
 use anyhow::{Result, bail};
-use ebbtide_fail_points::{Point, VARIABLE};
-use ebbtide_harness::{Command, Network};
+use ebbtide_fail_points::{FailPoint, VARIABLE};
+use ebbtide_harness::{Network, ProcessCommand};
 use std::path::{Path, PathBuf};
 
 /// What is different for one process.
@@ -15,7 +15,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// It dies at this place of a preemption.
     #[must_use]
-    pub fn dying_at(point: Point) -> Self {
+    pub fn dying_at(point: FailPoint) -> Self {
         Self {
             environment: vec![(VARIABLE.to_owned(), point.name().to_owned())],
             network: None,
@@ -56,10 +56,10 @@ impl Surroundings {
         })
     }
 
-    pub(crate) fn command(&self, name: &str, program: PathBuf) -> Command {
+    pub(crate) fn command(&self, name: &str, program: PathBuf) -> ProcessCommand {
         let mut command = match &self.network {
-            None => Command::new(name, program),
-            Some(network) => Command::new(name, "nsenter")
+            None => ProcessCommand::new(name, program),
+            Some(network) => ProcessCommand::new(name, "nsenter")
                 .arg(format!("--net={}", network.display()))
                 .arg(program),
         };

@@ -51,14 +51,14 @@ pub use ebbtide_runtime::clock::Deadline;
 pub use error::{Error, Result};
 pub use eventually::eventually;
 pub use home::DirectoryLock;
-pub use hypervisor::{Guest, Hypervisor};
+pub use hypervisor::{Hypervisor, TestGuest};
 pub use network::{Direction, Network};
 pub use ports::free_port;
-pub use process::{Command, Process, Signal};
+pub use process::{Process, ProcessCommand, Signal};
 pub use server::mariadb::{Maria, MariaDb};
 pub use server::postgres::{Postgres, Postgresql};
 pub use server::rabbitmq::{Rabbit, RabbitMq};
-pub use server::{Kind, Server, Settings};
+pub use server::{PrivateServer, ServerKind, ServerSettings};
 pub use shared::{
-    ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, Shared, SharedBroker, SharedDatabase,
+    ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, SharedBroker, SharedDatabase, SharedServers,
 };

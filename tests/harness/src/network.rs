@@ -9,7 +9,7 @@
 //! reach them at [`Network::gateway`].
 
 use crate::error::{Error, Result};
-use crate::process::{Command, Process};
+use crate::process::{Process, ProcessCommand};
 use crate::programs;
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -46,7 +46,7 @@ impl Network {
     pub fn beside(number: u8, ports: &[u16], log: &Path) -> Result<Self> {
         programs::find("ip", "network")?;
         programs::find("nft", "network")?;
-        let holder = Command::new(
+        let holder = ProcessCommand::new(
             "a network of its own",
             programs::find("unshare", "network")?,
         )

@@ -19,7 +19,7 @@ const TRIES: usize = 200;
 /// have connected to itself.
 ///
 /// Another process may still take the port before it is used. The caller must be ready to try
-/// another port ([`crate::Server`] is).
+/// another port ([`crate::PrivateServer`] is).
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::server::mariadb::Maria;
 use crate::server::postgres::Postgresql;
 use crate::server::rabbitmq::Rabbit;
-use crate::server::{Kind, Server};
+use crate::server::{PrivateServer, ServerKind};
 use crate::sql::{Access, Dialect};
 use ebbtide_runtime::ids;
 use std::sync::{Arc, Weak};
@@ -30,20 +30,20 @@ pub const ENV_MYSQL_URL: &str = "EBBTIDE_TEST_MYSQL_URL";
 pub const ENV_POSTGRES_URL: &str = "EBBTIDE_TEST_POSTGRES_URL";
 
 /// This process's own servers. They run as long as a test of this process uses them.
-static RABBITMQ: Mutex<Weak<Server<Rabbit>>> = Mutex::const_new(Weak::new());
-static MARIADB: Mutex<Weak<Server<Maria>>> = Mutex::const_new(Weak::new());
-static POSTGRES: Mutex<Weak<Server<Postgresql>>> = Mutex::const_new(Weak::new());
+static RABBITMQ: Mutex<Weak<PrivateServer<Rabbit>>> = Mutex::const_new(Weak::new());
+static MARIADB: Mutex<Weak<PrivateServer<Maria>>> = Mutex::const_new(Weak::new());
+static POSTGRES: Mutex<Weak<PrivateServer<Postgresql>>> = Mutex::const_new(Weak::new());
 
 /// The way to shared servers.
 #[derive(Debug)]
-pub enum Shared {}
+pub enum SharedServers {}
 
-impl Shared {
+impl SharedServers {
     /// A broker, and a prefix for names that no other test uses.
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`], when there is no [`ENV_AMQP_URL`].
+    /// Those of [`PrivateServer::start`], when there is no [`ENV_AMQP_URL`].
     pub async fn rabbitmq() -> Result<SharedBroker> {
         let (url, own) = find(ENV_AMQP_URL, &RABBITMQ).await?;
         Ok(SharedBroker {
@@ -57,8 +57,9 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`], when there is no [`ENV_MYSQL_URL`]; [`crate::Error::BadUrl`]
-    /// when that is not usable; [`crate::Error::Failed`] when the database cannot be created.
+    /// Those of [`PrivateServer::start`], when there is no [`ENV_MYSQL_URL`];
+    /// [`crate::Error::BadUrl`] when that is not usable; [`crate::Error::Failed`] when the database
+    /// cannot be created.
     pub async fn mariadb() -> Result<SharedDatabase<Maria>> {
         SharedDatabase::create(ENV_MYSQL_URL, &MARIADB, Dialect::MariaDb).await
     }
@@ -67,18 +68,19 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`], when there is no [`ENV_POSTGRES_URL`]; [`crate::Error::BadUrl`]
-    /// when that is not usable; [`crate::Error::Failed`] when the database cannot be created.
+    /// Those of [`PrivateServer::start`], when there is no [`ENV_POSTGRES_URL`];
+    /// [`crate::Error::BadUrl`] when that is not usable; [`crate::Error::Failed`] when the database
+    /// cannot be created.
     pub async fn postgres() -> Result<SharedDatabase<Postgresql>> {
         SharedDatabase::create(ENV_POSTGRES_URL, &POSTGRES, Dialect::Postgres).await
     }
 }
 
 /// The URL from the environment, or a server of this process.
-async fn find<K: Kind>(
+async fn find<K: ServerKind>(
     variable: &str,
-    own: &Mutex<Weak<Server<K>>>,
-) -> Result<(String, Option<Arc<Server<K>>>)> {
+    own: &Mutex<Weak<PrivateServer<K>>>,
+) -> Result<(String, Option<Arc<PrivateServer<K>>>)> {
     if let Ok(url) = std::env::var(variable)
         && !url.is_empty()
     {
@@ -89,7 +91,7 @@ async fn find<K: Kind>(
     let server = match own.upgrade() {
         Some(server) => server,
         None => {
-            let server = Arc::new(Server::start().await?);
+            let server = Arc::new(PrivateServer::start().await?);
             *own = Arc::downgrade(&server);
             server
         }
@@ -103,7 +105,7 @@ pub struct SharedBroker {
     url: String,
     prefix: String,
     /// Held, not used: keeps this process's own server alive.
-    _own: Option<Arc<Server<Rabbit>>>,
+    _own: Option<Arc<PrivateServer<Rabbit>>>,
 }
 
 impl SharedBroker {
@@ -124,18 +126,18 @@ impl SharedBroker {
 /// A database for one user, on a server that other tests use as well. Dropped from the server when
 /// this value is dropped.
 #[derive(Debug)]
-pub struct SharedDatabase<K: Kind> {
+pub struct SharedDatabase<K: ServerKind> {
     url: String,
     name: String,
     access: Access,
     /// Keeps this process's own server alive.
-    own: Option<Arc<Server<K>>>,
+    own: Option<Arc<PrivateServer<K>>>,
 }
 
-impl<K: Kind> SharedDatabase<K> {
+impl<K: ServerKind> SharedDatabase<K> {
     async fn create(
         variable: &str,
-        own: &Mutex<Weak<Server<K>>>,
+        own: &Mutex<Weak<PrivateServer<K>>>,
         dialect: Dialect,
     ) -> Result<Self> {
         let (server, own) = find(variable, own).await?;
@@ -162,7 +164,7 @@ impl<K: Kind> SharedDatabase<K> {
     }
 }
 
-impl<K: Kind> Drop for SharedDatabase<K> {
+impl<K: ServerKind> Drop for SharedDatabase<K> {
     fn drop(&mut self) {
         // The last user of this process's own server needs not tidy up in it.
         if self

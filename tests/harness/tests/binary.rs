@@ -5,7 +5,7 @@
     reason = "test code: clippy knows test functions, but not their helpers in this folder"
 )]
 
-use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_harness::{Process, ProcessCommand, Signal, eventually};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn directory() -> tempfile::TempDir {
 }
 
 fn harness(directory: &Path, arguments: &[&str]) -> Process {
-    Command::new("ebbtide-harness", env!("CARGO_BIN_EXE_ebbtide-harness"))
+    ProcessCommand::new("ebbtide-harness", env!("CARGO_BIN_EXE_ebbtide-harness"))
         .args(arguments)
         .spawn(directory.join("harness.log"))
         .unwrap()

@@ -1,7 +1,7 @@
 //! A fresh cloud's databases for each test, and raw SQL for what Nova would do. For tests only.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use ebbtide_harness::Shared;
+use ebbtide_harness::SharedServers;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova_db::{CellDb, NovaDb, NovaDbConfig, PoolOptions, Secret};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend};
@@ -29,16 +29,16 @@ pub const NOVA_34: Schema = Schema {
 };
 
 /// One database that a test may write into.
-pub struct Raw {
+pub struct RawDatabase {
     pub url: String,
     connection: DatabaseConnection,
     _keep: Box<dyn Send + Sync>,
 }
 
 /// Two databases: the API's, and one cell's which is the scheduler's own, too.
-pub struct Cloud {
-    pub api: Raw,
-    pub cell: Raw,
+pub struct CloudDatabases {
+    pub api: RawDatabase,
+    pub cell: RawDatabase,
 }
 
 fn unzip(bytes: &[u8]) -> String {
@@ -49,7 +49,7 @@ fn unzip(bytes: &[u8]) -> String {
     text
 }
 
-impl Raw {
+impl RawDatabase {
     pub async fn over(url: String, keep: Box<dyn Send + Sync>) -> Self {
         // One connection, so that its settings hold for every statement.
         let mut options = ConnectOptions::new(url.clone());
@@ -106,7 +106,7 @@ impl Raw {
 }
 
 /// Text as SQL. Backslashes mean something to MariaDB only.
-pub fn quote(raw: &Raw, text: &str) -> String {
+pub fn quote(raw: &RawDatabase, text: &str) -> String {
     let text = text.replace('\'', "''");
     match raw.connection.get_database_backend() {
         DbBackend::MySql => format!("'{}'", text.replace('\\', "\\\\")),
@@ -170,11 +170,11 @@ fn translated(dump: &str, backend: DbBackend) -> Vec<String> {
     tables
 }
 
-impl Cloud {
+impl CloudDatabases {
     pub async fn mariadb(schema: Schema) -> Self {
         let database = async |dump| {
-            let database = Shared::mariadb().await.expect("a MariaDB server");
-            let raw = Raw::over(database.url().to_owned(), Box::new(database)).await;
+            let database = SharedServers::mariadb().await.expect("a MariaDB server");
+            let raw = RawDatabase::over(database.url().to_owned(), Box::new(database)).await;
             raw.fill(dump).await;
             raw
         };
@@ -183,8 +183,10 @@ impl Cloud {
 
     pub async fn postgres() -> Self {
         let database = async |dump| {
-            let database = Shared::postgres().await.expect("a PostgreSQL server");
-            let raw = Raw::over(database.url().to_owned(), Box::new(database)).await;
+            let database = SharedServers::postgres()
+                .await
+                .expect("a PostgreSQL server");
+            let raw = RawDatabase::over(database.url().to_owned(), Box::new(database)).await;
             raw.fill(dump).await;
             raw
         };
@@ -199,7 +201,7 @@ impl Cloud {
                 "sqlite://{}?mode=rwc",
                 directory.path().join("nova.db").display()
             );
-            let mut raw = Raw::over(file, Box::new(directory)).await;
+            let mut raw = RawDatabase::over(file, Box::new(directory)).await;
             raw.url = url;
             raw.sql("PRAGMA journal_mode = WAL").await;
             raw.fill(dump).await;
@@ -208,7 +210,7 @@ impl Cloud {
         Self::of(database(NOVA_34.api).await, database(NOVA_34.cell).await).await
     }
 
-    async fn of(api: Raw, cell: Raw) -> Self {
+    async fn of(api: RawDatabase, cell: RawDatabase) -> Self {
         let cloud = Self { api, cell };
         // cell0 and cell1 in one database would be two cells with the same hosts; cell0 has none
         // here.

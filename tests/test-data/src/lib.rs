@@ -8,8 +8,8 @@
 //! must hold on any data, and only the figures of the papers stay unchecked. `EBBTIDE_DATA=reduced`
 //! asks for that.
 
-mod chance;
 mod make;
+mod random;
 mod zstd;
 
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! The generators. Each writes the columns of the real file, with chance in the place of what was
 //! measured.
 
-use crate::chance::Chance;
+use crate::random::SeededRng;
 use crate::zstd::frame;
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ macro_rules! line {
 /// Lives by the bathtub model with A = 0.45, τ₁ = 1 h, τ₂ = 0.8 h, b = 24 h; half of them stopped
 /// by their owners.
 fn lifetimes() -> String {
-    let mut chance = Chance::of(1);
+    let mut chance = SeededRng::of(1);
     let mut text = String::from(
         "name,zone,machine_type,preemptible,insert_start,insert_end,end_time,end_event,end_user,time_in_sec,day_of_week,hr_of_day,idle\n",
     );
@@ -119,7 +119,7 @@ fn whole(number: f64) -> usize {
 
 /// Four types whose prices wander about a level, with hours in which they are three times as high.
 fn prices() -> String {
-    let mut chance = Chance::of(2);
+    let mut chance = SeededRng::of(2);
     let mut text = String::from("region,os,instance_type,unix_ts_utc,price_usd_per_hour\n");
     for (region, kind, level) in [
         ("ap-southeast-1", "c1.medium", 0.08),
@@ -156,7 +156,7 @@ struct Requests(Vec<Event>);
 
 impl Requests {
     fn make() -> Self {
-        let mut chance = Chance::of(3);
+        let mut chance = SeededRng::of(3);
         let mut events = Vec::new();
         let mut now = 0.0;
         for vm in 0..700 {
@@ -238,7 +238,7 @@ fn word(event: &Event) -> &'static str {
 
 /// Jobs of a small cluster: one in ten is long and wide, the others are short.
 fn jobs(seed: u64) -> String {
-    let mut chance = Chance::of(seed);
+    let mut chance = SeededRng::of(seed);
     let mut text = String::new();
     let mut now = 0.0;
     for _ in 0..400 {

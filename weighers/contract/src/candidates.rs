@@ -1,6 +1,6 @@
 //! What a cost module reads of each candidate.
 
-use crate::{DescriptionError, Handed};
+use crate::{DescriptionError, PluginColumn};
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_model::facts::{Fact, FactColumn, FactError};
 
@@ -104,8 +104,8 @@ impl<'a> CandidateColumns<'a> {
     ///
     /// # Errors
     /// [`CostError::MissingFact`] if the batch was made for another module.
-    pub fn of(&self, need: &CandidateNeed) -> Result<Handed<'_>, CostError> {
-        Ok(Handed::Numbers(match need {
+    pub fn of(&self, need: &CandidateNeed) -> Result<PluginColumn<'_>, CostError> {
+        Ok(PluginColumn::Numbers(match need {
             CandidateNeed::AgeSeconds => self.victims.age_seconds,
             CandidateNeed::Vcpus => self.victims.vcpus,
             CandidateNeed::MemoryMb => self.victims.memory_mb,
@@ -121,7 +121,7 @@ impl<'a> CandidateColumns<'a> {
                 match column {
                     FactColumn::Numbers(numbers) => numbers,
                     FactColumn::Texts(column) => {
-                        return Ok(Handed::Texts {
+                        return Ok(PluginColumn::Texts {
                             codes: &column.codes,
                             texts,
                         });

@@ -20,7 +20,7 @@ pub enum HostNeed {
 
 /// A column on its way to a plugin.
 #[derive(Debug, Clone, Copy)]
-pub enum Handed<'a> {
+pub enum PluginColumn<'a> {
     /// One number a row.
     Numbers(&'a [f64]),
     /// One text a row, each different one once.
@@ -90,13 +90,16 @@ impl HostNeed {
 }
 
 /// The texts of the facts that a weigher reads, borrowed once for the time of a call.
-pub type Texts<'a> = Vec<Vec<&'a str>>;
+pub type BorrowedTexts<'a> = Vec<Vec<&'a str>>;
 
 /// Borrows the texts of a batch.
 ///
 /// # Errors
 /// [`WeigherError::MissingFact`] if the batch was made for another weigher.
-pub fn texts<'a>(needs: &[HostNeed], hosts: &HostBatch<'a>) -> Result<Texts<'a>, WeigherError> {
+pub fn texts<'a>(
+    needs: &[HostNeed],
+    hosts: &HostBatch<'a>,
+) -> Result<BorrowedTexts<'a>, WeigherError> {
     needs
         .iter()
         .map(|need| match need {
@@ -116,15 +119,15 @@ pub fn texts<'a>(needs: &[HostNeed], hosts: &HostBatch<'a>) -> Result<Texts<'a>,
 pub fn hand_over<'a>(
     needs: &[HostNeed],
     hosts: &HostBatch<'a>,
-    texts: &'a Texts<'a>,
-) -> Result<Vec<Handed<'a>>, WeigherError> {
+    texts: &'a BorrowedTexts<'a>,
+) -> Result<Vec<PluginColumn<'a>>, WeigherError> {
     let each = needs.iter().zip(texts);
     each.map(|(need, texts)| {
         Ok(match need {
-            HostNeed::Column(column) => Handed::Numbers(hosts.column(*column)?),
+            HostNeed::Column(column) => PluginColumn::Numbers(hosts.column(*column)?),
             HostNeed::Fact(fact) => match hosts.fact(fact)? {
-                FactColumn::Numbers(numbers) => Handed::Numbers(numbers),
-                FactColumn::Texts(column) => Handed::Texts {
+                FactColumn::Numbers(numbers) => PluginColumn::Numbers(numbers),
+                FactColumn::Texts(column) => PluginColumn::Texts {
                     codes: &column.codes,
                     texts,
                 },
@@ -133,7 +136,7 @@ pub fn hand_over<'a>(
                 let rows = hosts
                     .preemptibles
                     .ok_or(WeigherError::MissingPreemptibles)?;
-                Handed::Groups {
+                PluginColumn::Groups {
                     offsets: rows.offsets,
                     numbers: rows.age_seconds,
                 }

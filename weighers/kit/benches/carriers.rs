@@ -10,7 +10,7 @@ use ebbtide_model::Resources;
 use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::plugin_server::{Plugin, PluginServer};
 use ebbtide_remote::{RemotePlugin, Service, Tls};
-use ebbtide_wasm::{Grants, Limits, Sandbox, Settings};
+use ebbtide_wasm::{Grants, PluginSettings, Sandbox, SandboxLimits};
 use ebbtide_weigher_api::{
     Column, Details, HostBatch, RequestDetails, RequestView, Weigher, WeigherError,
 };
@@ -106,8 +106,8 @@ fn carriers(c: &mut Criterion) {
     let wasm = compiled
         .weigher(
             "spread",
-            &Settings::new(),
-            Limits::default(),
+            &PluginSettings::new(),
+            SandboxLimits::default(),
             Grants::default(),
         )
         .unwrap();
@@ -125,11 +125,11 @@ fn carriers(c: &mut Criterion) {
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true))),
     );
     let service = Service::at(&address, &Tls::default()).unwrap();
-    let limits = ebbtide_remote::Limits {
+    let limits = ebbtide_remote::ServiceLimits {
         deadline: std::time::Duration::from_secs(5),
-        ..ebbtide_remote::Limits::default()
+        ..ebbtide_remote::ServiceLimits::default()
     };
-    let described = service.plugin("spread", "spread", &Settings::new(), limits);
+    let described = service.plugin("spread", "spread", &PluginSettings::new(), limits);
     let RemotePlugin::Weigher(remote) = described.unwrap() else {
         return;
     };

@@ -1,8 +1,8 @@
 //! How fast a plugin is.
 
-use crate::candidates::Candidates;
+use crate::callable::TriedPlugin;
+use crate::candidates::SampleCandidates;
 use crate::hosts::{Hosts, Sort};
-use crate::tried::Loaded;
 use crate::{KitError, Subject};
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ pub fn bench(
     let loaded =
         loaded.ok_or_else(|| KitError::Failed("the stopwatch did not call".to_owned()))??;
     let row = match &loaded {
-        Loaded::Weigher(_) => "host",
-        Loaded::CostModule(_) => "candidate",
+        TriedPlugin::Weigher(_) => "host",
+        TriedPlugin::CostModule(_) => "candidate",
     };
     let mut call: Box<dyn FnMut() -> Result<Option<u64>, String>> = match loaded {
-        Loaded::Weigher(weigher) => {
+        TriedPlugin::Weigher(weigher) => {
             let hosts = Hosts::new(weigher.weigher(), rows, Sort::Usual, 1);
             Box::new(move || {
                 hosts
@@ -61,8 +61,8 @@ pub fn bench(
                     .map_err(|error| error.to_string())
             })
         }
-        Loaded::CostModule(module) => {
-            let candidates = Candidates::usual(&module, rows, 1);
+        TriedPlugin::CostModule(module) => {
+            let candidates = SampleCandidates::usual(&module, rows, 1);
             Box::new(move || {
                 candidates
                     .cost(&module)

@@ -1,13 +1,13 @@
 //! Made-up candidates to try a cost module on.
 
-use crate::chance::Chance;
+use crate::callable::{TriedCostModule, WeigherAnswer};
 use crate::hosts::{Sort, picked, values};
-use crate::tried::{Answer, TriedCostModule};
+use crate::random::SplitMix64;
 use ebbtide_cost_api::{CostError, Fact, FactColumn, NO_END, VictimBatch};
 
 /// Preemptible instances.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Candidates {
+pub(crate) struct SampleCandidates {
     ages: Vec<f64>,
     vcpus: Vec<f64>,
     memory: Vec<f64>,
@@ -19,10 +19,10 @@ pub(crate) struct Candidates {
     facts: Vec<(Fact, FactColumn)>,
 }
 
-impl Candidates {
+impl SampleCandidates {
     /// So many candidates for this module.
     pub(crate) fn usual(module: &TriedCostModule, len: usize, seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = SplitMix64::new(seed);
         let mut all = Self::default();
         for _ in 0..len {
             all.ages.push(chance.between(0, 30 * 24 * 3600));
@@ -52,7 +52,7 @@ impl Candidates {
             priority: vec![if large { u8::MAX } else { 0 }; len],
             project: vec![0; len],
             ends: number(NO_END),
-            facts: facts(module, len, Sort::Empty, &mut Chance::new(1)),
+            facts: facts(module, len, Sort::Empty, &mut SplitMix64::new(1)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Candidates {
         }
     }
 
-    pub(crate) fn cost(&self, module: &TriedCostModule) -> Result<Answer, CostError> {
+    pub(crate) fn cost(&self, module: &TriedCostModule) -> Result<WeigherAnswer, CostError> {
         module.ask(&VictimBatch {
             len: self.ages.len(),
             age_seconds: &self.ages,
@@ -93,7 +93,7 @@ fn facts(
     module: &TriedCostModule,
     len: usize,
     sort: Sort,
-    chance: &mut Chance,
+    chance: &mut SplitMix64,
 ) -> Vec<(Fact, FactColumn)> {
     let read = module.module().facts().iter();
     read.map(|fact| (fact.clone(), values(fact, len, sort, chance)))

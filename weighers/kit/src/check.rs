@@ -1,16 +1,16 @@
 //! The conformance kit: what a plugin must do whatever it weighs, tried one by one.
 
-use crate::candidates::Candidates;
+use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
+use crate::candidates::SampleCandidates;
 use crate::hosts::{Hosts, Sort};
-use crate::subject::Place;
-use crate::tried::{Loaded, TriedCostModule, TriedWeigher};
+use crate::subject::PluginLocation;
 use crate::{KitError, Subject};
 use ebbtide_cost_api::MAX_COST;
 use ebbtide_wasm::Compiled;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// As it should.
     Passed,
     /// It may be used, but its author should know.
@@ -25,7 +25,7 @@ pub struct Check {
     /// What was looked at, in a few words.
     pub name: &'static str,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// What was seen, in plain words.
     pub says: String,
 }
@@ -42,7 +42,7 @@ const MUCH: u64 = 25;
 pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
     let mut checks = Vec::new();
     let loaded = match &subject.place {
-        Place::File(file) => {
+        PluginLocation::File(file) => {
             let bytes = Subject::bytes(file)?;
             let compiled = match subject.compile_once(file, &bytes) {
                 Ok(compiled) => compiled,
@@ -59,7 +59,7 @@ pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
             let loaded = subject.load(file, &compiled);
             loaded.map_err(|error| error.to_string())
         }
-        Place::Service {
+        PluginLocation::Service {
             address,
             plugin,
             limits,
@@ -70,14 +70,14 @@ pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
     };
     match loaded {
         Err(error) => checks.push(failed("description", error)),
-        Ok(Loaded::Weigher(weigher)) => {
+        Ok(TriedPlugin::Weigher(weigher)) => {
             checks.push(passed(
                 "description",
                 format!("it reads {}", listed(&weigher.reads())),
             ));
             checks.extend(of_weigher(subject, &weigher));
         }
-        Ok(Loaded::CostModule(module)) => {
+        Ok(TriedPlugin::CostModule(module)) => {
             checks.push(passed(
                 "description",
                 format!("it reads {}", listed(&module.reads())),
@@ -91,7 +91,7 @@ pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
 fn passed(name: &'static str, says: String) -> Check {
     Check {
         name,
-        outcome: Outcome::Passed,
+        outcome: CheckOutcome::Passed,
         says,
     }
 }
@@ -99,7 +99,7 @@ fn passed(name: &'static str, says: String) -> Check {
 fn failed(name: &'static str, says: String) -> Check {
     Check {
         name,
-        outcome: Outcome::Failed,
+        outcome: CheckOutcome::Failed,
         says,
     }
 }
@@ -107,7 +107,7 @@ fn failed(name: &'static str, says: String) -> Check {
 fn warned(name: &'static str, says: String) -> Check {
     Check {
         name,
-        outcome: Outcome::Warned,
+        outcome: CheckOutcome::Warned,
         says,
     }
 }
@@ -160,7 +160,7 @@ fn of_weigher(subject: &Subject, weigher: &TriedWeigher) -> Vec<Check> {
         sizes,
         "one finite number for each of 2 to 10,000 hosts",
     ));
-    if checks[0].outcome == Outcome::Failed {
+    if checks[0].outcome == CheckOutcome::Failed {
         return checks;
     }
     let strange = Sort::ALL.iter().try_for_each(|sort| {
@@ -223,14 +223,14 @@ fn of_weigher(subject: &Subject, weigher: &TriedWeigher) -> Vec<Check> {
 }
 
 fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
-    let cost = |candidates: &Candidates| {
+    let cost = |candidates: &SampleCandidates| {
         candidates
             .cost(module)
             .map_err(|error| format!("it {error}"))
     };
     let mut checks = Vec::new();
     let sizes = [1, 2, 100, 10_000].iter().try_for_each(|len| {
-        let (costs, _) = cost(&Candidates::usual(module, *len, 1))?;
+        let (costs, _) = cost(&SampleCandidates::usual(module, *len, 1))?;
         costs_are_costs(&costs, &format!("{len} usual candidates"))
     });
     checks.push(judged(
@@ -238,7 +238,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         sizes,
         "a cost of 0 to 10^9 for each of 1 to 10,000 candidates",
     ));
-    if checks[0].outcome == Outcome::Failed {
+    if checks[0].outcome == CheckOutcome::Failed {
         return checks;
     }
     let extreme = [false, true].iter().try_for_each(|large| {
@@ -247,7 +247,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         } else {
             "candidates of nothing"
         };
-        let (costs, _) = cost(&Candidates::extreme(module, 10, *large))
+        let (costs, _) = cost(&SampleCandidates::extreme(module, 10, *large))
             .map_err(|problem| format!("on {words}: {problem}"))?;
         costs_are_costs(&costs, words)
     });
@@ -257,7 +257,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         "costs for the smallest and the largest candidates, too",
     ));
     let alone = || {
-        let all = Candidates::usual(module, 40, 2);
+        let all = SampleCandidates::usual(module, 40, 2);
         let (together, _) = cost(&all)?;
         for (at, expected) in together.iter().enumerate() {
             let (own, _) = cost(&all.only(&[at]))?;
@@ -272,7 +272,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         "no cost depends on who else is a candidate",
     ));
     let twice = || {
-        let all = Candidates::usual(module, 1000, 3);
+        let all = SampleCandidates::usual(module, 1000, 3);
         same(
             &cost(&all)?.0,
             &cost(&all)?.0,
@@ -284,7 +284,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         twice(),
         "the same candidates get the same costs, bit for bit",
     ));
-    if let Ok((_, Some(used))) = cost(&Candidates::usual(module, 10_000, 4)) {
+    if let Ok((_, Some(used))) = cost(&SampleCandidates::usual(module, 10_000, 4)) {
         checks.push(work(
             used,
             subject.limits.work_of(10_000),

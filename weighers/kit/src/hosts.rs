@@ -1,7 +1,7 @@
 //! Made-up hosts to try a weigher on.
 
-use crate::chance::Chance;
-use crate::tried::{Answer, TriedWeigher};
+use crate::callable::{TriedWeigher, WeigherAnswer};
+use crate::random::SplitMix64;
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
@@ -51,7 +51,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// So many hosts for this weigher.
     pub(crate) fn new(weigher: &dyn Weigher, len: usize, sort: Sort, seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = SplitMix64::new(seed);
         let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
         for column in weigher.needs() {
             columns[column.index()] = (0..len)
@@ -107,7 +107,7 @@ impl Hosts {
     }
 
     /// What the weigher gives, and what that took.
-    pub(crate) fn weigh(&self, weigher: &TriedWeigher) -> Result<Answer, WeigherError> {
+    pub(crate) fn weigh(&self, weigher: &TriedWeigher) -> Result<WeigherAnswer, WeigherError> {
         let hosts = HostBatch {
             len: self.len,
             columns: &self.columns,
@@ -142,7 +142,7 @@ impl Hosts {
     }
 }
 
-fn number(column: Column, sort: Sort, chance: &mut Chance) -> f64 {
+fn number(column: Column, sort: Sort, chance: &mut SplitMix64) -> f64 {
     let is_amount = matches!(
         column,
         Column::FreeRamMb | Column::FreeVcpus | Column::FreeDiskMb
@@ -181,7 +181,7 @@ pub(crate) fn picked(facts: &[(Fact, FactColumn)], rows: &[usize]) -> Vec<(Fact,
 }
 
 /// Made-up values of a fact.
-pub(crate) fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColumn {
+pub(crate) fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut SplitMix64) -> FactColumn {
     if sort == Sort::Empty {
         return fact.unknown(len);
     }

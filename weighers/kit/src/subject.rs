@@ -1,10 +1,10 @@
 //! The plugin that is looked at.
 
 use crate::KitError;
-use crate::chance::Chance;
-use crate::tried::{Loaded, TriedCostModule, TriedWeigher};
+use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
+use crate::random::SplitMix64;
 use ebbtide_remote::{RemotePlugin, Service, Tls};
-use ebbtide_wasm::{Compiled, Grants, Kind, Limits, Sandbox, Settings, WasmError};
+use ebbtide_wasm::{Compiled, Grants, Kind, PluginSettings, Sandbox, SandboxLimits, WasmError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const SINCE_1970: u64 = 1_750_000_000;
 
 /// Where a plugin is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum PluginLocation {
     /// A component.
     File(PathBuf),
     /// A service.
@@ -25,7 +25,7 @@ pub enum Place {
         /// What the service calls it.
         plugin: String,
         /// What a call may take.
-        limits: ebbtide_remote::Limits,
+        limits: ebbtide_remote::ServiceLimits,
     },
 }
 
@@ -33,11 +33,11 @@ pub enum Place {
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// Where it is.
-    pub place: Place,
+    pub place: PluginLocation,
     /// The operator's settings.
-    pub settings: Settings,
+    pub settings: PluginSettings,
     /// What a call may use.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// What it gets beyond its input.
     pub grants: Grants,
     /// The file that was compiled last, and what it became: Python's takes minutes, and is the same
@@ -49,24 +49,24 @@ impl Subject {
     /// With the limits that plugins have if the operator says nothing.
     #[must_use]
     pub fn new(file: &Path) -> Self {
-        Self::of(Place::File(file.to_owned()))
+        Self::of(PluginLocation::File(file.to_owned()))
     }
 
     /// A service, with the limits that plugins have if the operator says nothing.
     #[must_use]
     pub fn at(address: &str, plugin: &str) -> Self {
-        Self::of(Place::Service {
+        Self::of(PluginLocation::Service {
             address: address.to_owned(),
             plugin: plugin.to_owned(),
-            limits: ebbtide_remote::Limits::default(),
+            limits: ebbtide_remote::ServiceLimits::default(),
         })
     }
 
-    fn of(place: Place) -> Self {
+    fn of(place: PluginLocation) -> Self {
         Self {
             place,
-            settings: Settings::new(),
-            limits: Limits::default(),
+            settings: PluginSettings::new(),
+            limits: SandboxLimits::default(),
             grants: Grants::default(),
             compiled: Arc::default(),
         }
@@ -85,7 +85,7 @@ impl Subject {
     pub fn grant_randomness(&mut self) {
         let calls = AtomicU64::new(1);
         self.grants.randomness = Some(Arc::new(move |bytes: &mut [u8]| {
-            let mut chance = Chance::new(calls.fetch_add(1, Ordering::Relaxed));
+            let mut chance = SplitMix64::new(calls.fetch_add(1, Ordering::Relaxed));
             for chunk in bytes.chunks_mut(8) {
                 let word = chance.next().to_le_bytes();
                 chunk.copy_from_slice(&word[..chunk.len()]);
@@ -119,7 +119,7 @@ impl Subject {
     }
 
     /// A component, ready to be asked.
-    pub(crate) fn load(&self, file: &Path, compiled: &Compiled) -> Result<Loaded, WasmError> {
+    pub(crate) fn load(&self, file: &Path, compiled: &Compiled) -> Result<TriedPlugin, WasmError> {
         let name = file.file_stem().map_or_else(
             || "plugin".to_owned(),
             |stem| stem.to_string_lossy().into_owned(),
@@ -129,11 +129,11 @@ impl Subject {
         Ok(match compiled.kind() {
             Kind::Weigher => {
                 let weigher = compiled.weigher(&name, settings, limits, grants)?;
-                Loaded::Weigher(TriedWeigher::Wasm(weigher))
+                TriedPlugin::Weigher(TriedWeigher::Wasm(weigher))
             }
             Kind::CostModule => {
                 let module = compiled.cost_module(&name, settings, limits, grants)?;
-                Loaded::CostModule(TriedCostModule::Wasm(module))
+                TriedPlugin::CostModule(TriedCostModule::Wasm(module))
             }
         })
     }
@@ -143,14 +143,16 @@ impl Subject {
         &self,
         address: &str,
         plugin: &str,
-        limits: ebbtide_remote::Limits,
-    ) -> Result<Loaded, ebbtide_remote::RemoteError> {
+        limits: ebbtide_remote::ServiceLimits,
+    ) -> Result<TriedPlugin, ebbtide_remote::RemoteError> {
         let service = Service::at(address, &Tls::default())?;
         Ok(
             match service.plugin(plugin, plugin, &self.settings, limits)? {
-                RemotePlugin::Weigher(weigher) => Loaded::Weigher(TriedWeigher::Remote(weigher)),
+                RemotePlugin::Weigher(weigher) => {
+                    TriedPlugin::Weigher(TriedWeigher::Remote(weigher))
+                }
                 RemotePlugin::CostModule(module) => {
-                    Loaded::CostModule(TriedCostModule::Remote(module))
+                    TriedPlugin::CostModule(TriedCostModule::Remote(module))
                 }
             },
         )
@@ -160,13 +162,13 @@ impl Subject {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub(crate) fn ready(&self) -> Result<Loaded, KitError> {
+    pub(crate) fn ready(&self) -> Result<TriedPlugin, KitError> {
         match &self.place {
-            Place::File(file) => {
+            PluginLocation::File(file) => {
                 let compiled = Self::compile(&Self::bytes(file)?)?;
                 Ok(self.load(file, &compiled)?)
             }
-            Place::Service {
+            PluginLocation::Service {
                 address,
                 plugin,
                 limits,

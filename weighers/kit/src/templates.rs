@@ -7,7 +7,7 @@
 use crate::project::Language;
 
 /// A path in the project, and the text there.
-pub(crate) type Part = (&'static str, &'static str);
+pub(crate) type TemplateFile = (&'static str, &'static str);
 
 macro_rules! part {
     ($path:literal, $template:literal) => {
@@ -15,39 +15,39 @@ macro_rules! part {
     };
 }
 
-const RUST: [Part; 2] = [
+const RUST: [TemplateFile; 2] = [
     part!("Cargo.toml", "rust/Cargo.toml.in"),
     part!("README.md", "rust/README.md.in"),
 ];
-const RUST_WEIGHER: [Part; 2] = [
+const RUST_WEIGHER: [TemplateFile; 2] = [
     part!("src/lib.rs", "rust-weigher/lib.rs.in"),
     part!("src/component.rs", "rust-weigher/component.rs.in"),
 ];
-const RUST_COST: [Part; 2] = [
+const RUST_COST: [TemplateFile; 2] = [
     part!("src/lib.rs", "rust-cost/lib.rs.in"),
     part!("src/component.rs", "rust-cost/component.rs.in"),
 ];
-const C: [Part; 4] = [
+const C: [TemplateFile; 4] = [
     part!("Makefile", "c/Makefile.in"),
     part!("README.md", "c/README.md.in"),
     part!("src/ebbtide_plugin.h", "c/ebbtide_plugin.h.in"),
     part!("src/ebbtide_plugin.c", "c/common.c.in"),
 ];
-const C_WEIGHER: [Part; 5] = [
+const C_WEIGHER: [TemplateFile; 5] = [
     part!("src/ebbtide_plugin.c", "c-weigher/export.c.in"),
     part!("src/score.h", "c-weigher/score.h.in"),
     part!("src/score.c", "c-weigher/score.c.in"),
     part!("src/plugin.c", "c-weigher/plugin.c.in"),
     part!("tests/test.c", "c-weigher/test.c.in"),
 ];
-const C_COST: [Part; 5] = [
+const C_COST: [TemplateFile; 5] = [
     part!("src/ebbtide_plugin.c", "c-cost/export.c.in"),
     part!("src/score.h", "c-cost/score.h.in"),
     part!("src/score.c", "c-cost/score.c.in"),
     part!("src/plugin.c", "c-cost/plugin.c.in"),
     part!("tests/test.c", "c-cost/test.c.in"),
 ];
-const GO: [Part; 7] = [
+const GO: [TemplateFile; 7] = [
     part!("go.mod", "go/go.mod.in"),
     part!("Makefile", "go/Makefile.in"),
     part!("README.md", "go/README.md.in"),
@@ -56,36 +56,36 @@ const GO: [Part; 7] = [
     part!("ebbtide.go", "go/ebbtide.go.in"),
     part!("ebbtide_wasm.go", "go/ebbtide_wasm.go.in"),
 ];
-const GO_WEIGHER: [Part; 4] = [
+const GO_WEIGHER: [TemplateFile; 4] = [
     part!("ebbtide_wasm.go", "go-weigher/export.go.in"),
     part!("score.go", "go-weigher/score.go.in"),
     part!("plugin.go", "go-weigher/plugin.go.in"),
     part!("plugin_test.go", "go-weigher/test.go.in"),
 ];
-const GO_COST: [Part; 4] = [
+const GO_COST: [TemplateFile; 4] = [
     part!("ebbtide_wasm.go", "go-cost/export.go.in"),
     part!("score.go", "go-cost/score.go.in"),
     part!("plugin.go", "go-cost/plugin.go.in"),
     part!("plugin_test.go", "go-cost/test.go.in"),
 ];
-const PYTHON: [Part; 2] = [
+const PYTHON: [TemplateFile; 2] = [
     part!("README.md", "python/README.md.in"),
     part!("requirements.txt", "python/requirements.txt.in"),
 ];
-const PYTHON_WEIGHER: [Part; 3] = [
+const PYTHON_WEIGHER: [TemplateFile; 3] = [
     part!("src/score.py", "python-weigher/score.py.in"),
     part!("src/plugin.py", "python-weigher/plugin.py.in"),
     part!("tests/test_score.py", "python-weigher/test_score.py.in"),
 ];
-const PYTHON_COST: [Part; 3] = [
+const PYTHON_COST: [TemplateFile; 3] = [
     part!("src/score.py", "python-cost/score.py.in"),
     part!("src/plugin.py", "python-cost/plugin.py.in"),
     part!("tests/test_score.py", "python-cost/test_score.py.in"),
 ];
 
 /// The parts of a project.
-pub(crate) fn parts(language: Language, is_cost_module: bool) -> Vec<Part> {
-    let (common, own): (&[Part], &[Part]) = match (language, is_cost_module) {
+pub(crate) fn parts(language: Language, is_cost_module: bool) -> Vec<TemplateFile> {
+    let (common, own): (&[TemplateFile], &[TemplateFile]) = match (language, is_cost_module) {
         (Language::Rust, false) => (&RUST, &RUST_WEIGHER),
         (Language::Rust, true) => (&RUST, &RUST_COST),
         (Language::C, false) => (&C, &C_WEIGHER),

@@ -1,7 +1,7 @@
 //! One call.
 
 use crate::service::words;
-use crate::{Limits, RemoteError, Settings, thread};
+use crate::{PluginSettings, RemoteError, ServiceLimits, thread};
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::plugin::v1::Numbers;
 use ebbtide_proto::plugin::v1::plugin_client::PluginClient;
@@ -21,7 +21,7 @@ pub(crate) struct Callee {
     client: PluginClient<Channel>,
     plugin: String,
     settings: HashMap<String, String>,
-    limits: Limits,
+    limits: ServiceLimits,
     places: Arc<Semaphore>,
 }
 
@@ -29,8 +29,8 @@ impl Callee {
     pub(crate) fn new(
         channel: Channel,
         plugin: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: ServiceLimits,
     ) -> Result<Self, RemoteError> {
         let client = PluginClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

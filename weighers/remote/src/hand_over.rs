@@ -1,19 +1,19 @@
 //! Columns on their way.
 
-use ebbtide_plugin_contract::Handed;
+use ebbtide_plugin_contract::PluginColumn;
 use ebbtide_proto::plugin::v1::{Column, Groups, Numbers, Texts, column::Kind};
 
 /// A column as a message.
-pub(crate) fn column(handed: Handed<'_>) -> Column {
+pub(crate) fn column(handed: PluginColumn<'_>) -> Column {
     let kind = match handed {
-        Handed::Numbers(numbers) => Kind::Numbers(Numbers {
+        PluginColumn::Numbers(numbers) => Kind::Numbers(Numbers {
             numbers: numbers.to_vec(),
         }),
-        Handed::Texts { codes, texts } => Kind::Texts(Texts {
+        PluginColumn::Texts { codes, texts } => Kind::Texts(Texts {
             codes: codes.to_vec(),
             texts: texts.iter().map(|text| (*text).to_owned()).collect(),
         }),
-        Handed::Groups { offsets, numbers } => Kind::Groups(Groups {
+        PluginColumn::Groups { offsets, numbers } => Kind::Groups(Groups {
             offsets: offsets.to_vec(),
             numbers: numbers.to_vec(),
         }),

@@ -5,10 +5,10 @@
 //! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe
-//! - **Each call has a deadline** ([`Limits::deadline`]): it limits how long a service that does
-//!   not answer delays a decision.
-//! - **Calls are limited in number** ([`Limits::in_flight`]): the next one fails at once instead of
-//!   waiting.
+//! - **Each call has a deadline** ([`ServiceLimits::deadline`]): it limits how long a service that
+//!   does not answer delays a decision.
+//! - **Calls are limited in number** ([`ServiceLimits::in_flight`]): the next one fails at once
+//!   instead of waiting.
 //! - Answers have a maximum size, and their content is checked like that of any other plugin.
 //! - The connection is opened when it is needed, and again when it was lost. No call is retried
 //!   automatically.
@@ -26,11 +26,11 @@ mod weigher;
 
 pub use cost::{CostService, RemoteCostModule};
 pub use error::RemoteError;
-pub use service::{Limits, Service, Tls};
+pub use service::{Service, ServiceLimits, Tls};
 pub use weigher::{RemoteWeigher, WeigherService};
 
 /// What the operator lets a plugin know.
-pub type Settings = std::collections::BTreeMap<String, String>;
+pub type PluginSettings = std::collections::BTreeMap<String, String>;
 
 /// A plugin that has described itself.
 #[derive(Debug)]

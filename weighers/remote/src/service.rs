@@ -1,7 +1,7 @@
 //! A service, and how it is reached.
 
 use crate::{CostService, RemoteCostModule, RemotePlugin, RemoteWeigher, WeigherService};
-use crate::{RemoteError, Settings, call::Callee, thread};
+use crate::{PluginSettings, RemoteError, call::Callee, thread};
 use ebbtide_plugin_contract::{self as contract, CostDescription, WeigherDescription};
 use ebbtide_proto::plugin::v1::description::Kind;
 use ebbtide_proto::plugin::v1::{DescribeRequest, Description};
@@ -17,14 +17,14 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// What one plugin may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// How long one call may take. 1 ms to 60 s.
     pub deadline: Duration,
     /// How many calls there may be at a time. 1 to 1024.
     pub in_flight: usize,
 }
 
-impl Default for Limits {
+impl Default for ServiceLimits {
     fn default() -> Self {
         Self {
             deadline: Duration::from_millis(100),
@@ -33,7 +33,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ServiceLimits {
     fn check(self) -> Result<(), RemoteError> {
         let wrong = |key, problem: String| Err(RemoteError::Limit { key, problem });
         let millis = self.deadline.as_millis();
@@ -106,8 +106,8 @@ impl Service {
         &self,
         plugin: &str,
         name: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: ServiceLimits,
     ) -> Result<RemotePlugin, RemoteError> {
         limits.check()?;
         let callee = Callee::new(self.channel.clone(), plugin, settings, limits)?;

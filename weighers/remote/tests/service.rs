@@ -7,7 +7,8 @@ use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::description::Kind;
 use ebbtide_proto::plugin::v1::plugin_server::{Plugin, PluginServer};
 use ebbtide_remote::{
-    Limits, RemoteCostModule, RemoteError, RemotePlugin, RemoteWeigher, Service, Settings, Tls,
+    PluginSettings, RemoteCostModule, RemoteError, RemotePlugin, RemoteWeigher, Service,
+    ServiceLimits, Tls,
 };
 use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, RequestDetails, RequestView, Texts, Weigher,
@@ -143,11 +144,11 @@ fn start() -> Running {
     }
 }
 
-fn plugin(address: &str, name: &str, limits: Limits) -> Result<RemotePlugin, RemoteError> {
-    Service::at(address, &Tls::default())?.plugin(name, "ours", &Settings::new(), limits)
+fn plugin(address: &str, name: &str, limits: ServiceLimits) -> Result<RemotePlugin, RemoteError> {
+    Service::at(address, &Tls::default())?.plugin(name, "ours", &PluginSettings::new(), limits)
 }
 
-fn weigher(running: &Running, name: &str, limits: Limits) -> RemoteWeigher {
+fn weigher(running: &Running, name: &str, limits: ServiceLimits) -> RemoteWeigher {
     match plugin(&running.address, name, limits).unwrap() {
         RemotePlugin::Weigher(weigher) => weigher,
         RemotePlugin::CostModule(_) => panic!("it is a cost module"),
@@ -197,7 +198,7 @@ fn weigh(weigher: &RemoteWeigher) -> Result<Vec<f64>, String> {
 #[test]
 fn a_service_weighs_hosts_with_columns_facts_and_the_request() {
     let running = start();
-    let weigher = weigher(&running, "good", Limits::default());
+    let weigher = weigher(&running, "good", ServiceLimits::default());
     assert_eq!(weigher.name(), "ours");
     assert_eq!(weigher.default_multiplier().to_bits(), 2.0_f64.to_bits());
     assert_eq!(weigher.bounds().min, Some(0.0));
@@ -208,9 +209,9 @@ fn a_service_weighs_hosts_with_columns_facts_and_the_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_decision_that_is_made_inside_a_runtime_waits_without_holding_the_runtime() {
     let running = tokio::task::block_in_place(|| std::thread::spawn(start).join().unwrap());
-    let limits = Limits {
+    let limits = ServiceLimits {
         deadline: Duration::from_secs(30),
-        ..Limits::default()
+        ..ServiceLimits::default()
     };
     let weigher = tokio::task::block_in_place(|| weigher(&running, "hangs", limits));
     let fake = running.fake.clone();
@@ -230,7 +231,7 @@ async fn a_decision_that_is_made_inside_a_runtime_waits_without_holding_the_runt
 #[test]
 fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
     let running = start();
-    let plugin = plugin(&running.address, "price", Limits::default()).unwrap();
+    let plugin = plugin(&running.address, "price", ServiceLimits::default()).unwrap();
     let RemotePlugin::CostModule(module) = plugin else {
         panic!("it is a weigher");
     };
@@ -259,7 +260,7 @@ fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
 fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
     let running = start();
     let problem = |name: &str| {
-        plugin(&running.address, name, Limits::default())
+        plugin(&running.address, name, ServiceLimits::default())
             .unwrap_err()
             .to_string()
     };
@@ -272,8 +273,8 @@ fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
         assert!(said.contains(says), "{said}");
     }
     let service = Service::at(&running.address, &Tls::default()).unwrap();
-    let settings = Settings::from([("floor".to_owned(), "x".to_owned())]);
-    let refused = service.plugin("good", "ours", &settings, Limits::default());
+    let settings = PluginSettings::from([("floor".to_owned(), "x".to_owned())]);
+    let refused = service.plugin("good", "ours", &settings, ServiceLimits::default());
     assert!(
         refused
             .unwrap_err()
@@ -282,16 +283,16 @@ fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
     );
     for (limits, key) in [
         (
-            Limits {
+            ServiceLimits {
                 deadline: Duration::ZERO,
-                ..Limits::default()
+                ..ServiceLimits::default()
             },
             "deadline_ms",
         ),
         (
-            Limits {
+            ServiceLimits {
                 in_flight: 0,
-                ..Limits::default()
+                ..ServiceLimits::default()
             },
             "in_flight",
         ),
@@ -310,7 +311,7 @@ fn addresses_that_are_none_and_places_where_nobody_is_are_told_apart() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let said = plugin(&nobody, "good", Limits::default()).unwrap_err();
+    let said = plugin(&nobody, "good", ServiceLimits::default()).unwrap_err();
     assert!(said.may_pass(), "{said}");
     assert!(said.to_string().contains("refused"), "{said}");
 }
@@ -318,7 +319,7 @@ fn addresses_that_are_none_and_places_where_nobody_is_are_told_apart() {
 #[test]
 fn a_call_that_fails_says_how() {
     let running = start();
-    let limits = Limits {
+    let limits = ServiceLimits {
         deadline: Duration::from_millis(50),
         in_flight: 1,
     };
@@ -338,7 +339,7 @@ fn a_call_that_fails_says_how() {
 #[test]
 fn one_call_more_than_there_may_be_is_not_made() {
     let running = start();
-    let limits = Limits {
+    let limits = ServiceLimits {
         deadline: Duration::from_secs(30),
         in_flight: 1,
     };
@@ -375,7 +376,8 @@ fn a_service_that_comes_back_is_asked_again_without_anybody_doing_anything() {
     let (end, ended) = oneshot::channel();
     let first = serve(ended);
     let address = format!("unix:{}", path.display());
-    let RemotePlugin::Weigher(weigher) = plugin(&address, "good", Limits::default()).unwrap()
+    let RemotePlugin::Weigher(weigher) =
+        plugin(&address, "good", ServiceLimits::default()).unwrap()
     else {
         panic!("it is a cost module");
     };

@@ -1,7 +1,7 @@
 //! The types of `wit/plugin.wit` as Rust sees them. What goes in is borrowed, so nothing is copied
 //! but into the guest's memory; what comes out is owned.
 
-use ebbtide_plugin_contract::Handed;
+use ebbtide_plugin_contract::PluginColumn;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 /// A key and its value.
@@ -40,12 +40,12 @@ pub(crate) enum Column<'a> {
     Groups(Groups<'a>),
 }
 
-impl<'a> From<Handed<'a>> for Column<'a> {
-    fn from(handed: Handed<'a>) -> Self {
+impl<'a> From<PluginColumn<'a>> for Column<'a> {
+    fn from(handed: PluginColumn<'a>) -> Self {
         match handed {
-            Handed::Numbers(numbers) => Self::Numbers(numbers),
-            Handed::Texts { codes, texts } => Self::Texts(Texts { codes, texts }),
-            Handed::Groups { offsets, numbers } => Self::Groups(Groups { offsets, numbers }),
+            PluginColumn::Numbers(numbers) => Self::Numbers(numbers),
+            PluginColumn::Texts { codes, texts } => Self::Texts(Texts { codes, texts }),
+            PluginColumn::Groups { offsets, numbers } => Self::Groups(Groups { offsets, numbers }),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Calling a function of a component: a new instance each time, and what went wrong in words.
 
 use crate::bindings::Pair;
-use crate::guest::{Guest, Used, explain, used};
+use crate::guest::{CallStore, Used, explain, used};
 use crate::load::Compiled;
-use crate::{Grants, Limits, Settings, WasmError};
+use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
 use wasmtime::{Engine, Store};
 
@@ -11,12 +11,12 @@ use wasmtime::{Engine, Store};
 #[derive(Clone)]
 pub(crate) struct Callee {
     engine: Engine,
-    pre: InstancePre<Guest>,
-    limits: Limits,
+    pre: InstancePre<CallStore>,
+    limits: SandboxLimits,
     grants: Grants,
     describe: ComponentExportIndex,
     answer: ComponentExportIndex,
-    settings: Settings,
+    settings: PluginSettings,
 }
 
 /// A call that did not answer, in words.
@@ -28,8 +28,8 @@ impl Callee {
         compiled: &Compiled,
         interface: &str,
         answer: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
         grants: Grants,
     ) -> Result<Self, WasmError> {
         limits.check()?;
@@ -109,8 +109,8 @@ impl Callee {
             .map_err(|error| WasmError::Interface(format!("{error:#}")))
     }
 
-    fn store(&self, rows: usize) -> Result<Store<Guest>, Failed> {
-        Guest::store(&self.engine, &self.limits, &self.grants, rows)
+    fn store(&self, rows: usize) -> Result<Store<CallStore>, Failed> {
+        CallStore::store(&self.engine, &self.limits, &self.grants, rows)
     }
 
     fn call<P, R>(
@@ -126,7 +126,7 @@ impl Callee {
         (Result<R, String>,): ComponentNamedList + Lift,
     {
         let mut store = self.store(rows).map_err(CallError::Ran)?;
-        let ran = |store: &Store<Guest>, error: &wasmtime::Error| {
+        let ran = |store: &Store<CallStore>, error: &wasmtime::Error| {
             CallError::Ran(explain(store, error, &self.limits, rows))
         };
         let instance = self.pre.instantiate(&mut store);

@@ -1,10 +1,10 @@
 //! A cost module that is a component.
 
-use crate::bindings::{Column, CostDescription as Said, Pairs, Rows};
+use crate::bindings::{Column, CostDescription as GuestDescription, Pairs, Rows};
 use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
-use crate::{Grants, Limits, Settings, WasmError};
+use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_plugin_contract::{
     CandidateColumns, CarriesCostModule, CostDescription, PluginCostModule,
@@ -28,8 +28,8 @@ impl CostGuest {
     pub(crate) fn cost_module(
         compiled: &Compiled,
         name: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
         grants: Grants,
     ) -> Result<WasmCostModule, WasmError> {
         let callee = Callee::new(
@@ -41,7 +41,7 @@ impl CostGuest {
             grants,
         )?;
         callee.check_types::<(Pairs<'_>, Rows<'_>)>()?;
-        let said: Said = callee.describe((callee.settings().as_slice(),))?;
+        let said: GuestDescription = callee.describe((callee.settings().as_slice(),))?;
         let described = CostDescription::check(said.unit, &said.needs, said.surcharges)?;
         Ok(PluginCostModule::new(name, described, Self(callee)))
     }

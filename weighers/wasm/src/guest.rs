@@ -1,6 +1,6 @@
 //! The state of one call: the remaining limits, and the guest's output.
 
-use crate::Limits;
+use crate::SandboxLimits;
 use std::fmt;
 use std::sync::Arc;
 use wasmtime::{Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
@@ -43,7 +43,7 @@ const PARTS: usize = 64;
 const TABLE_ELEMENTS: usize = 1 << 20;
 
 /// What belongs to one call.
-pub(crate) struct Guest {
+pub(crate) struct CallStore {
     limits: StoreLimits,
     memory_bytes: usize,
     said: Vec<u8>,
@@ -52,11 +52,11 @@ pub(crate) struct Guest {
     chance: u64,
 }
 
-impl Guest {
+impl CallStore {
     /// A store for one call.
     pub(crate) fn store(
         engine: &Engine,
-        limits: &Limits,
+        limits: &SandboxLimits,
         grants: &Grants,
         rows: usize,
     ) -> Result<Store<Self>, String> {
@@ -110,7 +110,7 @@ impl Guest {
 }
 
 /// What a call has used so far.
-pub(crate) fn used(store: &Store<Guest>, limits: &Limits, rows: usize) -> Used {
+pub(crate) fn used(store: &Store<CallStore>, limits: &SandboxLimits, rows: usize) -> Used {
     let left = store.get_fuel().unwrap_or(0);
     Used {
         work: limits.work_of(rows).saturating_sub(left),
@@ -119,9 +119,9 @@ pub(crate) fn used(store: &Store<Guest>, limits: &Limits, rows: usize) -> Used {
 
 /// Why a call ended, in words.
 pub(crate) fn explain(
-    store: &Store<Guest>,
+    store: &Store<CallStore>,
     error: &wasmtime::Error,
-    limits: &Limits,
+    limits: &SandboxLimits,
     rows: usize,
 ) -> String {
     let guest = store.data();

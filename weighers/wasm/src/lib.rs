@@ -8,8 +8,8 @@
 //! - **Every call gets a new instance**, made of copy-on-write memory: tens of microseconds.
 //!   Nothing of one call remains in the next, so a plugin cannot leak memory, keep state or be
 //!   poisoned.
-//! - **Work and memory of each call are limited** ([`Limits`]). Work is counted in instructions and
-//!   not in time, so the limit does not depend on the load of the machine.
+//! - **Work and memory of each call are limited** ([`SandboxLimits`]). Work is counted in
+//!   instructions and not in time, so the limit does not depend on the load of the machine.
 //! - **The sandbox is empty by default** (`wasi.rs`): no files, network, environment, input. Clock
 //!   and randomness are available only if they are [granted](Grants). Otherwise a plugin that reads
 //!   the time fails, and one that reads random numbers always gets the same ones, because hash
@@ -30,8 +30,8 @@ mod weigher;
 pub use cost::{CostGuest, WasmCostModule};
 pub use error::WasmError;
 pub use guest::{Clock, Grants, Randomness, Used};
-pub use limits::Limits;
-pub use load::{Compiled, Kind, Sandbox, Settings};
+pub use limits::SandboxLimits;
+pub use load::{Compiled, Kind, PluginSettings, Sandbox};
 pub use weigher::{WasmWeigher, WeigherGuest};
 
 /// The contract, for authors of plugins.

@@ -4,7 +4,7 @@ use crate::WasmError;
 
 /// Limits of one call of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Memory in bytes. Default: 64 MiB; components with an interpreter inside need some of it
     /// before they begin.
     pub memory_bytes: usize,
@@ -16,7 +16,7 @@ pub struct Limits {
     pub work_per_row: u64,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
@@ -31,7 +31,7 @@ const LEAST_MEMORY: usize = 64 << 10;
 /// What WebAssembly's 32-bit memories can have.
 const MOST_MEMORY: usize = 4 << 30;
 
-impl Limits {
+impl SandboxLimits {
     /// Checks the ranges.
     ///
     /// # Errors
@@ -67,23 +67,23 @@ mod tests {
 
     #[test]
     fn huge_numbers_do_not_wrap_round() {
-        let limits = Limits {
+        let limits = SandboxLimits {
             work_per_row: u64::MAX,
-            ..Limits::default()
+            ..SandboxLimits::default()
         };
         assert_eq!(limits.work_of(usize::MAX), u64::MAX);
     }
 
     #[test]
     fn limits_that_nobody_can_live_within_are_refused_by_name() {
-        let none = Limits {
+        let none = SandboxLimits {
             work: 0,
-            ..Limits::default()
+            ..SandboxLimits::default()
         };
         assert!(none.check().unwrap_err().to_string().contains("work"));
-        let tiny = Limits {
+        let tiny = SandboxLimits {
             memory_bytes: 1,
-            ..Limits::default()
+            ..SandboxLimits::default()
         };
         assert!(
             tiny.check()
@@ -91,6 +91,6 @@ mod tests {
                 .to_string()
                 .contains("memory_bytes")
         );
-        assert!(Limits::default().check().is_ok());
+        assert!(SandboxLimits::default().check().is_ok());
     }
 }

@@ -1,16 +1,16 @@
 //! From a file to a plugin that can be called.
 
 use crate::cost::CostGuest;
-use crate::guest::Guest;
+use crate::guest::CallStore;
 use crate::weigher::WeigherGuest;
-use crate::{Grants, Limits, WasmCostModule, WasmError, WasmWeigher, wasi};
+use crate::{Grants, SandboxLimits, WasmCostModule, WasmError, WasmWeigher, wasi};
 use std::collections::BTreeMap;
 use std::fmt;
 use wasmtime::component::{Component, InstancePre};
 use wasmtime::{Config, Engine};
 
 /// The operator's settings of a plugin.
-pub type Settings = BTreeMap<String, String>;
+pub type PluginSettings = BTreeMap<String, String>;
 
 /// What a plugin is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +117,8 @@ impl Compiled {
     pub fn weigher(
         &self,
         name: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
         grants: Grants,
     ) -> Result<WasmWeigher, WasmError> {
         self.expect(Kind::Weigher)?;
@@ -132,8 +132,8 @@ impl Compiled {
     pub fn cost_module(
         &self,
         name: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
         grants: Grants,
     ) -> Result<WasmCostModule, WasmError> {
         self.expect(Kind::CostModule)?;
@@ -161,7 +161,7 @@ impl Compiled {
     }
 
     /// Ready for instances.
-    pub(crate) fn prepare(&self, grants: &Grants) -> Result<InstancePre<Guest>, WasmError> {
+    pub(crate) fn prepare(&self, grants: &Grants) -> Result<InstancePre<CallStore>, WasmError> {
         let linker = wasi::define(&self.engine, &self.component, grants)?;
         linker
             .instantiate_pre(&self.component)

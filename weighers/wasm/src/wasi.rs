@@ -5,7 +5,7 @@
 //! Functions that are not listed here trap when they are called, and the message contains their
 //! name; a component that never calls them runs.
 
-use crate::guest::Guest;
+use crate::guest::CallStore;
 use crate::{Grants, WasmError};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, LinkerInstance, Resource, ResourceType, Val};
@@ -30,7 +30,7 @@ pub(crate) fn define(
     engine: &Engine,
     component: &Component,
     grants: &Grants,
-) -> Result<Linker<Guest>, WasmError> {
+) -> Result<Linker<CallStore>, WasmError> {
     let mut linker = Linker::new(engine);
     let shape = component.component_type();
     for (name, item) in shape.imports(engine) {
@@ -72,7 +72,7 @@ fn resource(part: &str) -> ResourceType {
 }
 
 fn function(
-    place: &mut LinkerInstance<'_, Guest>,
+    place: &mut LinkerInstance<'_, CallStore>,
     interface: &str,
     part: &str,
     grants: &Grants,
@@ -116,9 +116,12 @@ fn function(
 
 /// Defines a function. What it is lent goes back when it has answered.
 fn defines(
-    place: &mut LinkerInstance<'_, Guest>,
+    place: &mut LinkerInstance<'_, CallStore>,
     part: &str,
-    work: impl Fn(&mut StoreContextMut<'_, Guest>, &[Val], &mut [Val]) -> Done + Send + Sync + 'static,
+    work: impl Fn(&mut StoreContextMut<'_, CallStore>, &[Val], &mut [Val]) -> Done
+    + Send
+    + Sync
+    + 'static,
 ) -> Done {
     place.func_new(part, move |mut store, _, params, results| {
         work(&mut store, params, results)?;
@@ -128,7 +131,7 @@ fn defines(
     })
 }
 
-fn give_back(store: &mut StoreContextMut<'_, Guest>, param: &Val) -> Done {
+fn give_back(store: &mut StoreContextMut<'_, CallStore>, param: &Val) -> Done {
     match param {
         Val::Resource(handle) => handle.resource_drop(&mut *store),
         Val::List(all) => all
@@ -139,14 +142,14 @@ fn give_back(store: &mut StoreContextMut<'_, Guest>, param: &Val) -> Done {
     }
 }
 
-fn gives(place: &mut LinkerInstance<'_, Guest>, part: &str, value: Val) -> Done {
+fn gives(place: &mut LinkerInstance<'_, CallStore>, part: &str, value: Val) -> Done {
     defines(place, part, move |_, _, results| {
         answer(results, value.clone())
     })
 }
 
 fn denies(
-    place: &mut LinkerInstance<'_, Guest>,
+    place: &mut LinkerInstance<'_, CallStore>,
     interface: &str,
     part: &str,
     why: &'static str,
@@ -169,14 +172,14 @@ fn answer(results: &mut [Val], value: Val) -> Done {
     }
 }
 
-fn stream<T: Send + Sync + 'static>(place: &mut LinkerInstance<'_, Guest>, part: &str) -> Done {
+fn stream<T: Send + Sync + 'static>(place: &mut LinkerInstance<'_, CallStore>, part: &str) -> Done {
     defines(place, part, |store, _, results| {
         let handle = Resource::<T>::new_own(0).try_into_resource_any(&mut *store)?;
         answer(results, Val::Resource(handle))
     })
 }
 
-fn streams(place: &mut LinkerInstance<'_, Guest>, interface: &str, part: &str) -> Done {
+fn streams(place: &mut LinkerInstance<'_, CallStore>, interface: &str, part: &str) -> Done {
     let ok = |value: Option<Val>| Val::Result(Ok(value.map(Box::new)));
     match part {
         "[method]output-stream.check-write" => gives(place, part, ok(Some(Val::U64(ROOM)))),
@@ -207,7 +210,7 @@ fn streams(place: &mut LinkerInstance<'_, Guest>, interface: &str, part: &str) -
     }
 }
 
-fn poll(place: &mut LinkerInstance<'_, Guest>, part: &str) -> Done {
+fn poll(place: &mut LinkerInstance<'_, CallStore>, part: &str) -> Done {
     defines(place, part, |_, params, results| {
         let waited_for = match params {
             [Val::List(all)] => u32::try_from(all.len())?,
@@ -217,8 +220,8 @@ fn poll(place: &mut LinkerInstance<'_, Guest>, part: &str) -> Done {
     })
 }
 
-fn random(place: &mut LinkerInstance<'_, Guest>, part: &str) -> Done {
-    let eight = |store: &mut StoreContextMut<'_, Guest>| {
+fn random(place: &mut LinkerInstance<'_, CallStore>, part: &str) -> Done {
+    let eight = |store: &mut StoreContextMut<'_, CallStore>| {
         let mut bytes = [0; 8];
         store.data_mut().fill(&mut bytes);
         Val::U64(u64::from_le_bytes(bytes))
@@ -250,7 +253,7 @@ fn random(place: &mut LinkerInstance<'_, Guest>, part: &str) -> Done {
     }
 }
 
-fn clock(place: &mut LinkerInstance<'_, Guest>, interface: &str, part: &str) -> Done {
+fn clock(place: &mut LinkerInstance<'_, CallStore>, interface: &str, part: &str) -> Done {
     const SECOND: u64 = 1_000_000_000;
     let is_wall = interface == "wasi:clocks/wall-clock";
     let is_now = part == "now";

@@ -1,12 +1,13 @@
 //! A weigher that is a component.
 
 use crate::bindings::{
-    Amount, Column as Handed, Pair, Pairs, Request, Rows, WeigherDescription as Said,
+    Amount, Column as WasmColumn, Pair, Pairs, Request, Rows,
+    WeigherDescription as GuestDescription,
 };
 use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
-use crate::{Grants, Limits, Settings, WasmError};
+use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_plugin_contract::{
     self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
 };
@@ -30,8 +31,8 @@ impl WeigherGuest {
     pub(crate) fn weigher(
         compiled: &Compiled,
         name: &str,
-        settings: &Settings,
-        limits: Limits,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
         grants: Grants,
     ) -> Result<WasmWeigher, WasmError> {
         let callee = Callee::new(
@@ -43,7 +44,7 @@ impl WeigherGuest {
             grants,
         )?;
         callee.check_types::<(Pairs<'_>, Request<'_>, Rows<'_>)>()?;
-        let said: Said = callee.describe((callee.settings().as_slice(),))?;
+        let said: GuestDescription = callee.describe((callee.settings().as_slice(),))?;
         let bounds = Bounds {
             min: said.min,
             max: said.max,
@@ -65,7 +66,7 @@ impl WeigherGuest {
         let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
         let handed = contract::hand_over(needs, hosts, &texts)?;
-        let columns: Vec<Handed<'_>> = handed.into_iter().map(Handed::from).collect();
+        let columns: Vec<WasmColumn<'_>> = handed.into_iter().map(WasmColumn::from).collect();
         let resources: Vec<Amount<'_>> = request
             .resources
             .iter()

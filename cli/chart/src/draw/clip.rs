@@ -1,13 +1,13 @@
 //! Lines cut to the part of the plane that a panel shows.
 
-use crate::axis::Settled;
+use crate::axis::FixedAxis;
 
 /// A piece of a line, in values of the axes.
 pub(super) type Piece = Vec<(f64, f64)>;
 
 /// The pieces of the line through `points` that lie within both axes. Points that are no numbers
 /// interrupt it.
-pub(super) fn pieces(points: &[(f64, f64)], x: &Settled, y: &Settled) -> Vec<Piece> {
+pub(super) fn pieces(points: &[(f64, f64)], x: &FixedAxis, y: &FixedAxis) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut piece: Piece = Vec::new();
     let placed: Vec<(f64, f64)> = points
@@ -81,14 +81,14 @@ fn cut(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))> {
 }
 
 /// True if the panel shows this point.
-pub(super) fn seen(point: (f64, f64), x: &Settled, y: &Settled) -> bool {
+pub(super) fn seen(point: (f64, f64), x: &FixedAxis, y: &FixedAxis) -> bool {
     // A hair of tolerance: the last point of a line often is the end of the axis.
     let inside = |place: f64| (-1e-9..=1.0 + 1e-9).contains(&place);
     inside(x.place(point.0)) && inside(y.place(point.1))
 }
 
 /// The value, or the nearest that the axis shows.
-pub(super) fn within(value: f64, axis: &Settled) -> f64 {
+pub(super) fn within(value: f64, axis: &FixedAxis) -> f64 {
     value.clamp(axis.low, axis.high)
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::Axis;
 
-    fn unit() -> Settled {
+    fn unit() -> FixedAxis {
         Axis::new("x").range(0.0, 1.0).settle(None).unwrap()
     }
 

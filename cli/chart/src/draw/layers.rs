@@ -2,19 +2,19 @@
 
 use super::clip::{pieces, seen, within};
 use super::legend::{BAND, mark, rgb, strokes};
-use super::ranged::Ticked;
+use super::ranged::TickedAxis;
 use super::{FONT, SIZE_TEXT, gave_up, text_width};
-use crate::axis::Settled;
+use crate::axis::FixedAxis;
 use crate::colour::Colour;
 use crate::error::ChartError;
-use crate::gantt::Row;
-use crate::layer::{Band, Bars, Dash, Layer, Line, Rule, Shape};
+use crate::gantt::BarSeries;
+use crate::layer::{Band, BarLayer, Dash, Layer, LineLayer, PointShape, ReferenceLine};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Ticked>>;
-type Axes<'a> = (&'a Settled, &'a Settled);
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<TickedAxis, TickedAxis>>;
+type Axes<'a> = (&'a FixedAxis, &'a FixedAxis);
 
 /// The size of the texts above bars, which are narrow.
 const SIZE_BAR: u32 = 11;
@@ -69,7 +69,7 @@ fn pixel(chart: &Chart<'_, '_>, point: (f64, f64)) -> (i32, i32) {
 
 fn line(
     chart: &mut Chart<'_, '_>,
-    line: &Line,
+    line: &LineLayer,
     colour: Colour,
     axes: Axes<'_>,
 ) -> Result<(), ChartError> {
@@ -174,7 +174,7 @@ fn stretch(path: &[(i32, i32)], lengths: &[f64], from: f64, to: f64) -> Vec<(i32
 fn marks(
     chart: &Chart<'_, '_>,
     points: &[(f64, f64)],
-    shape: Shape,
+    shape: PointShape,
     size: u32,
     colour: Colour,
     axes: Axes<'_>,
@@ -190,7 +190,7 @@ fn marks(
 /// Bars of group `group.0` of `group.1`, side by side with the others.
 fn bars(
     chart: &mut Chart<'_, '_>,
-    bars: &Bars,
+    bars: &BarLayer,
     group: (usize, usize),
     colour: Colour,
     (x, y): Axes<'_>,
@@ -251,7 +251,7 @@ fn band(
 
 fn rule(
     chart: &mut Chart<'_, '_>,
-    rule: &Rule,
+    rule: &ReferenceLine,
     colour: Colour,
     (x, y): Axes<'_>,
 ) -> Result<(), ChartError> {
@@ -297,7 +297,7 @@ fn rule(
         .map_err(gave_up)
 }
 
-fn rows(chart: &mut Chart<'_, '_>, row: &Row, (x, y): Axes<'_>) -> Result<(), ChartError> {
+fn rows(chart: &mut Chart<'_, '_>, row: &BarSeries, (x, y): Axes<'_>) -> Result<(), ChartError> {
     let area = pixels(chart);
     let fill = rgb(row.colour);
     for (number, span) in &row.spans {

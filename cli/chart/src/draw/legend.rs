@@ -3,7 +3,7 @@
 use super::{FONT, SIZE_TEXT, gave_up, text_width};
 use crate::colour::Colour;
 use crate::error::ChartError;
-use crate::layer::{Dash, Layer, Shape};
+use crate::layer::{Dash, Layer, PointShape};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -155,21 +155,21 @@ pub(super) fn strokes(dash: Dash, length: i32) -> Vec<(i32, i32)> {
 pub(super) fn mark(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     (x, y): (i32, i32),
-    shape: Shape,
+    shape: PointShape,
     size: i32,
     colour: RGBColor,
 ) -> Result<(), ChartError> {
     let drawn = match shape {
-        Shape::Circle => area.draw(&Circle::new((x, y), size, colour.filled())),
-        Shape::Square => area.draw(&Rectangle::new(
+        PointShape::Circle => area.draw(&Circle::new((x, y), size, colour.filled())),
+        PointShape::Square => area.draw(&Rectangle::new(
             [(x - size, y - size), (x + size, y + size)],
             colour.filled(),
         )),
-        Shape::Triangle => area.draw(&Polygon::new(
+        PointShape::Triangle => area.draw(&Polygon::new(
             [(x, y - size), (x + size, y + size), (x - size, y + size)],
             colour.filled(),
         )),
-        Shape::Cross => {
+        PointShape::Cross => {
             let style = colour.stroke_width(2);
             let down = PathElement::new([(x - size, y - size), (x + size, y + size)], style);
             let up = PathElement::new([(x - size, y + size), (x + size, y - size)], style);

@@ -1,9 +1,9 @@
 //! One panel: title, legend, axes, layers.
 
 use super::legend::Legend;
-use super::ranged::Ticked;
+use super::ranged::TickedAxis;
 use super::{FONT, SIZE_PANEL, SIZE_TEXT, gave_up, layers, text_width};
-use crate::axis::{Scale, Settled};
+use crate::axis::{FixedAxis, Scale};
 use crate::error::ChartError;
 use crate::panel::Panel;
 use plotters::coord::Shift;
@@ -81,7 +81,7 @@ pub(super) fn draw(
         };
 
     let (_, body) = area.split_vertically(top);
-    let ticked = |axis: &Settled, ticks, upside_down| Ticked {
+    let ticked = |axis: &FixedAxis, ticks, upside_down| TickedAxis {
         axis: axis.clone(),
         ticks,
         upside_down,
@@ -135,8 +135,8 @@ pub(super) fn draw(
 /// The names below the x axis, read from top to bottom.
 fn names(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
-    chart: &ChartContext<'_, SVGBackend<'_>, Cartesian2d<Ticked, Ticked>>,
-    axis: &Settled,
+    chart: &ChartContext<'_, SVGBackend<'_>, Cartesian2d<TickedAxis, TickedAxis>>,
+    axis: &FixedAxis,
 ) -> Result<(), ChartError> {
     let (left, top) = area.get_base_pixel();
     let (_, rows) = chart.plotting_area().get_pixel_range();
@@ -153,7 +153,7 @@ fn names(
 }
 
 /// The widest label of an axis, pixels.
-fn widest(axis: &Settled, ticks: usize) -> u32 {
+fn widest(axis: &FixedAxis, ticks: usize) -> u32 {
     let widths = axis
         .ticks(ticks)
         .into_iter()
@@ -162,7 +162,7 @@ fn widest(axis: &Settled, ticks: usize) -> u32 {
 }
 
 /// Pixels for a tick of the x axis: dates are long.
-fn wide_tick(axis: &Settled) -> u32 {
+fn wide_tick(axis: &FixedAxis) -> u32 {
     if axis.scale == Scale::Date {
         WIDE + 25
     } else {
@@ -171,7 +171,7 @@ fn wide_tick(axis: &Settled) -> u32 {
 }
 
 /// True if names side by side would run into one another: they are turned then.
-fn crowded(axis: &Settled, width: u32) -> bool {
+fn crowded(axis: &FixedAxis, width: u32) -> bool {
     let Scale::Categories(names) = &axis.scale else {
         return false;
     };

@@ -1,19 +1,19 @@
 //! A settled axis as plotters wants it: plotters' own coordinates would choose other ticks for each
 //! kind of range.
 
-use crate::axis::Settled;
+use crate::axis::FixedAxis;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
 /// One axis for plotters.
 #[derive(Debug, Clone)]
-pub(super) struct Ticked {
-    pub(super) axis: Settled,
+pub(super) struct TickedAxis {
+    pub(super) axis: FixedAxis,
     pub(super) ticks: usize,
     pub(super) upside_down: bool,
 }
 
-impl Ranged for Ticked {
+impl Ranged for TickedAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -39,7 +39,7 @@ impl Ranged for Ticked {
     }
 }
 
-impl ValueFormatter<f64> for Ticked {
+impl ValueFormatter<f64> for TickedAxis {
     fn format_ext(&self, value: &f64) -> String {
         self.axis.words(*value, self.ticks)
     }

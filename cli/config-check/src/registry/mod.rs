@@ -16,7 +16,7 @@ use std::fmt;
 
 /// Whose file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ConfigKind {
     /// `ebbtide-scheduler --config`, TOML.
     Scheduler,
     /// `ebbtide-agent --config`, TOML.
@@ -25,7 +25,7 @@ pub enum Kind {
     Nova,
 }
 
-impl Kind {
+impl ConfigKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Scheduler, Self::Agent, Self::Nova];
 
@@ -50,7 +50,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ConfigKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -217,9 +217,9 @@ impl Key {
 
     /// As it is called in a file of its kind.
     #[must_use]
-    pub fn shown(&self, kind: Kind) -> String {
+    pub fn shown(&self, kind: ConfigKind) -> String {
         match (kind, self.path.split_once('.')) {
-            (Kind::Nova, Some((section, option))) => format!("[{section}] {option}"),
+            (ConfigKind::Nova, Some((section, option))) => format!("[{section}] {option}"),
             _ => self.path.to_owned(),
         }
     }
@@ -249,42 +249,42 @@ impl Key {
 
     /// The environment variable that sets it; `None` where none can.
     #[must_use]
-    pub fn variable(&self, kind: Kind) -> Option<String> {
+    pub fn variable(&self, kind: ConfigKind) -> Option<String> {
         if self.path.contains(['[', '*']) {
             return None;
         }
         let upper = self.path.to_uppercase();
         Some(match kind {
-            Kind::Scheduler => format!(
+            ConfigKind::Scheduler => format!(
                 "{}{}",
                 ebbtide_config::ENVIRONMENT_PREFIX,
                 upper.replace('.', "__")
             ),
-            Kind::Agent => format!(
+            ConfigKind::Agent => format!(
                 "{}{}",
                 ebbtide_agent::config::ENVIRONMENT_PREFIX,
                 upper.replace('.', "__")
             ),
-            Kind::Nova => format!("OS_{}", upper.replacen('.', "__", 1)),
+            ConfigKind::Nova => format!("OS_{}", upper.replacen('.', "__", 1)),
         })
     }
 }
 
 /// All keys of a kind of file, section by section.
 #[must_use]
-pub fn keys(kind: Kind) -> Vec<&'static Key> {
+pub fn keys(kind: ConfigKind) -> Vec<&'static Key> {
     match kind {
-        Kind::Scheduler => scheduler::KEYS.iter().chain(engine::KEYS).collect(),
-        Kind::Agent => agent::KEYS.iter().chain(drivers::KEYS).collect(),
-        Kind::Nova => nova::KEYS.iter().chain(nova_deciding::KEYS).collect(),
+        ConfigKind::Scheduler => scheduler::KEYS.iter().chain(engine::KEYS).collect(),
+        ConfigKind::Agent => agent::KEYS.iter().chain(drivers::KEYS).collect(),
+        ConfigKind::Nova => nova::KEYS.iter().chain(nova_deciding::KEYS).collect(),
     }
 }
 
 /// All keys of all kinds.
 #[must_use]
-pub fn all() -> Vec<(Kind, &'static Key)> {
+pub fn all() -> Vec<(ConfigKind, &'static Key)> {
     let of = |kind| keys(kind).into_iter().map(move |key| (kind, key));
-    Kind::ALL.into_iter().flat_map(of).collect()
+    ConfigKind::ALL.into_iter().flat_map(of).collect()
 }
 
 /// As it was typed, brought to the form of [`Key::path`]: `[section] option`, `plugins[2].file` and
@@ -321,14 +321,14 @@ fn without_brackets(path: &str) -> String {
 /// The keys that are meant: the one of that name, else those below it, else those whose last part
 /// it is.
 #[must_use]
-pub fn find(typed: &str, only: Option<Kind>) -> Vec<(Kind, &'static Key)> {
+pub fn find(typed: &str, only: Option<ConfigKind>) -> Vec<(ConfigKind, &'static Key)> {
     let wanted = plain(typed);
     let among: Vec<_> = all()
         .into_iter()
         .filter(|(kind, _)| only.is_none_or(|only| only == *kind))
         .collect();
-    let pick = |takes: &dyn Fn(&str) -> bool| -> Vec<(Kind, &'static Key)> {
-        let fits = |(_, key): &&(Kind, &'static Key)| takes(&without_brackets(key.path));
+    let pick = |takes: &dyn Fn(&str) -> bool| -> Vec<(ConfigKind, &'static Key)> {
+        let fits = |(_, key): &&(ConfigKind, &'static Key)| takes(&without_brackets(key.path));
         among.iter().filter(fits).copied().collect()
     };
     let below = format!("{wanted}.");
@@ -342,7 +342,7 @@ pub fn find(typed: &str, only: Option<Kind>) -> Vec<(Kind, &'static Key)> {
 
 /// Known names nearest to one that is not known, best first.
 #[must_use]
-pub fn near(typed: &str, only: Option<Kind>) -> Vec<String> {
+pub fn near(typed: &str, only: Option<ConfigKind>) -> Vec<String> {
     let wanted = plain(typed);
     let mut names: Vec<String> = Vec::new();
     for (kind, key) in all() {

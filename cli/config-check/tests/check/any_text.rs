@@ -1,6 +1,6 @@
 //! Any text has an answer, and no answer shows a password.
 
-use ebbtide_config_check::{Kind, Level, ThisMachine, check};
+use ebbtide_config_check::{ConfigKind, Level, ThisMachine, check};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         ".{0,20}",
         prop::sample::select(keys).prop_map(|(kind, key)| match kind {
-            Kind::Nova => {
+            ConfigKind::Nova => {
                 let (section, option) = key.path.split_once('.').unwrap();
                 format!("\n[{section}]\n{option} = {}\n", key.example)
             }
@@ -44,7 +44,7 @@ proptest! {
     fn any_text_is_judged_as_any_kind(pieces in prop::collection::vec(piece(), 0..6)) {
         let text = pieces.concat();
         let files = ThisMachine::with(None);
-        for kind in [None, Some(Kind::Scheduler), Some(Kind::Agent), Some(Kind::Nova)] {
+        for kind in [None, Some(ConfigKind::Scheduler), Some(ConfigKind::Agent), Some(ConfigKind::Nova)] {
             let report = check(Path::new("any"), &text, kind, &files);
             for finding in &report.findings {
                 prop_assert!(!finding.what.is_empty() && !finding.why.is_empty() && !finding.next.is_empty());
@@ -60,7 +60,7 @@ proptest! {
     fn a_file_has_errors_exactly_if_the_scheduler_refuses_it(pieces in prop::collection::vec(piece(), 0..5)) {
         let text = pieces.concat();
         let taken = ebbtide_config::Config::parse(Path::new("any"), &text, std::iter::empty(), &[]);
-        let report = check(Path::new("any"), &text, Some(Kind::Scheduler), &ThisMachine::with(None));
+        let report = check(Path::new("any"), &text, Some(ConfigKind::Scheduler), &ThisMachine::with(None));
         // A plugin's file is looked for by the daemon after that.
         let plugin = report.findings.iter().any(|finding| finding.code == ebbtide_config_check::code::PLUGIN_FILE);
         prop_assert_eq!(taken.is_err(), report.count(Level::Error) > usize::from(plugin && taken.is_ok()), "{:?} {:?}", taken.err().map(|e| e.to_string()), report.findings);
@@ -77,7 +77,7 @@ proptest! {
             "[ebbtide]\nconnection = foo://u:geheim@h/\n",
         ][which];
         let text = format!("{before}\n{line}{after}");
-        for kind in Kind::ALL {
+        for kind in ConfigKind::ALL {
             let report = check(Path::new("any"), &text, Some(kind), &ThisMachine::with(None));
             for finding in &report.findings {
                 let words = format!("{finding:?}");

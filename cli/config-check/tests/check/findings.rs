@@ -1,7 +1,7 @@
 //! One file for each thing that can be found.
 
 use ebbtide_config::ConfigError;
-use ebbtide_config_check::{Files, Finding, Kind, Level, Report, check, code};
+use ebbtide_config_check::{Files, Finding, ConfigKind, Level, CheckReport, check, code};
 use std::path::Path;
 
 /// A machine on which there is one plugin.
@@ -28,12 +28,12 @@ impl Files for Machine {
     }
 }
 
-fn judged(kind: Kind, text: &str) -> Report {
+fn judged(kind: ConfigKind, text: &str) -> CheckReport {
     check(Path::new("f"), text, Some(kind), &Machine(0o100_640))
 }
 
-fn scheduler(text: &str) -> Report {
-    judged(Kind::Scheduler, text)
+fn scheduler(text: &str) -> CheckReport {
+    judged(ConfigKind::Scheduler, text)
 }
 
 const AGENT: &str = "host = \"h\"\nstate_dir = \"/tmp\"\ndriver.simulated.inventory = { VCPU = 8 }\n";
@@ -55,15 +55,15 @@ project_domain_name = Default
 connection = mysql+pymysql://ebbtide@db/ebbtide
 ";
 
-fn nova(text: &str) -> Report {
-    judged(Kind::Nova, &format!("{NOVA}{text}"))
+fn nova(text: &str) -> CheckReport {
+    judged(ConfigKind::Nova, &format!("{NOVA}{text}"))
 }
 
-fn all(report: &Report) -> Vec<(Level, &str, &str)> {
+fn all(report: &CheckReport) -> Vec<(Level, &str, &str)> {
     report.findings.iter().map(|found| (found.level, found.code, found.key.as_str())).collect()
 }
 
-fn found<'a>(report: &'a Report, code: &str) -> &'a Finding {
+fn found<'a>(report: &'a CheckReport, code: &str) -> &'a Finding {
     report
         .findings
         .iter()
@@ -77,14 +77,14 @@ fn files_that_are_as_they_should_be_have_no_findings() {
     assert_eq!(all(&scheduler("[engine]\npolicy = \"nova\"\n[region]\nmax_attempts = 5\n")), []);
     assert_eq!(all(&scheduler("[engine]\ncost_module = \"remaining_lifetime\"\nlifetime_model = \"/p/model.json\"\n")), []);
     assert_eq!(all(&scheduler("[engine]\nweighers = [{ name = \"interruption_risk\" }]\ninterruption_model = \"/p/model.json\"\n")), []);
-    assert_eq!(all(&judged(Kind::Agent, AGENT)), []);
+    assert_eq!(all(&judged(ConfigKind::Agent, AGENT)), []);
     assert_eq!(all(&nova("")), []);
 }
 
 /// Level, code and key of what is found, line, and a word of what is said.
 type Row = (&'static str, Level, &'static str, &'static str, usize, &'static str);
 
-fn hold(judge: impl Fn(&str) -> Report, rows: &[Row]) {
+fn hold(judge: impl Fn(&str) -> CheckReport, rows: &[Row]) {
     for (text, level, code, key, line, word) in rows {
         let report = judge(text);
         let finding = report
@@ -216,15 +216,15 @@ fn a_secret_in_a_file_that_everybody_can_read() {
         let report = check(Path::new("f"), text, Some(kind), &Machine(mode));
         report.findings.iter().find(|found| found.code == code::READABLE).cloned()
     };
-    let told = readable(secret, Kind::Scheduler, 0o100_644).unwrap();
+    let told = readable(secret, ConfigKind::Scheduler, 0o100_644).unwrap();
     assert_eq!((told.level, told.key.as_str(), told.at.unwrap().line), (Level::Warning, "database.url", 2));
     assert!(told.what.contains("644") && !format!("{told:?}").contains("geheim"), "{told:?}");
-    assert_eq!(readable(secret, Kind::Scheduler, 0o100_640), None);
-    assert_eq!(readable("", Kind::Scheduler, 0o100_644), None);
-    let nova = readable(NOVA, Kind::Nova, 0o100_644).unwrap();
+    assert_eq!(readable(secret, ConfigKind::Scheduler, 0o100_640), None);
+    assert_eq!(readable("", ConfigKind::Scheduler, 0o100_644), None);
+    let nova = readable(NOVA, ConfigKind::Nova, 0o100_644).unwrap();
     assert_eq!(nova.key, "[placement] password");
     let agent = format!("{AGENT}bus.urls = \"amqp://agent:geheim@127.0.0.1/\"\n");
-    assert_eq!(readable(&agent, Kind::Agent, 0o100_644).unwrap().key, "bus.urls");
+    assert_eq!(readable(&agent, ConfigKind::Agent, 0o100_644).unwrap().key, "bus.urls");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn no_value_is_shown_of_a_key_that_takes_another_kind() {
 #[test]
 fn a_url_in_the_place_of_a_name_does_not_show_its_password() {
     let text = "[[engine.weighers]]\nname = \"mysql://u:geheim@h/d\"\nmultiplier = 0.0\n";
-    let report = check(Path::new("f"), text, Some(Kind::Scheduler), &Machine(0o100_600));
+    let report = check(Path::new("f"), text, Some(ConfigKind::Scheduler), &Machine(0o100_600));
     assert!(!report.findings.is_empty());
     assert!(!format!("{:?}", report.findings).contains("geheim"), "{:?}", report.findings);
 }
@@ -257,7 +257,7 @@ fn a_url_in_the_place_of_a_name_does_not_show_its_password() {
 #[test]
 fn what_the_agent_would_refuse_and_what_is_probably_not_meant() {
     use Level::{Error, Note, Warning};
-    hold(|text| judged(Kind::Agent, &format!("{AGENT}{text}")), &[
+    hold(|text| judged(ConfigKind::Agent, &format!("{AGENT}{text}")), &[
         ("[agent]\nheartbeat_secnds = 3\n", Error, code::UNKNOWN, "agent.heartbeat_secnds", 5, "heartbeat_seconds?"),
         ("[agent]\nheartbeat_seconds = 0\n", Error, code::VALUE, "agent.heartbeat_seconds", 5, "0.1 to 3600"),
         ("[agent]\nprefetch = \"x\"\n", Error, code::VALUE, "agent.prefetch", 5, "invalid type"),
@@ -270,7 +270,7 @@ fn what_the_agent_would_refuse_and_what_is_probably_not_meant() {
         ("[bus]\ninsecure = true\n", Warning, code::NO_EFFECT, "bus.insecure", 5, "this machine"),
         ("[bus]\ninsecure = true\nurls = \"amqp://a:b@mq/\"\n", Warning, code::OPEN, "bus.insecure", 5, "plain text"),
     ]);
-    let missing = judged(Kind::Agent, "");
+    let missing = judged(ConfigKind::Agent, "");
     assert_eq!(found(&missing, code::VALUE).key, "");
     assert!(found(&missing, code::VALUE).what.contains("host"));
 }
@@ -321,7 +321,7 @@ fn what_nova_conf_says_and_nobody_means() {
     let shared = nova("[DEFAULT]\nenabled_apis = osapi_compute\nosapi_compute_workers = 2\n[wsgi]\nkeep_alive = true\n[vnc]\nenabled = false\n[keystone_authtoken]\nwww_authenticate_uri = x\n");
     let words: Vec<&str> = shared.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert_eq!(words, ["5 options are for Nova's other services, in [DEFAULT], [keystone_authtoken], [vnc], [wsgi]"]);
-    let bare = judged(Kind::Nova, "[DEFAULT]\ndebug = true\n");
+    let bare = judged(ConfigKind::Nova, "[DEFAULT]\ndebug = true\n");
     let words: Vec<&str> = bare.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(words.iter().any(|what| what.contains("[api_database] connection")) || bare.count(Level::Error) > 0, "{words:?}");
 }
@@ -329,14 +329,14 @@ fn what_nova_conf_says_and_nobody_means() {
 #[test]
 fn the_kind_is_guessed_from_what_is_in_the_file() {
     let guess = |name: &str, text: &str| ebbtide_config_check::guess(Path::new(name), text).0;
-    assert_eq!(guess("x", "[engine]\npolicy = \"nova\"\n"), Kind::Scheduler);
-    assert_eq!(guess("x", "host = \"h\"\n[bus]\n"), Kind::Agent);
-    assert_eq!(guess("x", "[driver.libvirt]\n"), Kind::Agent);
-    assert_eq!(guess("x", NOVA), Kind::Nova);
-    assert_eq!(guess("nova.conf", "[database]\nconnection = x\n"), Kind::Nova);
-    assert_eq!(guess("x.toml", "[database]\nurl = \"x\"\n"), Kind::Scheduler);
-    assert_eq!(guess("x", ""), Kind::Scheduler);
-    assert_eq!(guess("x.conf", "?"), Kind::Nova);
+    assert_eq!(guess("x", "[engine]\npolicy = \"nova\"\n"), ConfigKind::Scheduler);
+    assert_eq!(guess("x", "host = \"h\"\n[bus]\n"), ConfigKind::Agent);
+    assert_eq!(guess("x", "[driver.libvirt]\n"), ConfigKind::Agent);
+    assert_eq!(guess("x", NOVA), ConfigKind::Nova);
+    assert_eq!(guess("nova.conf", "[database]\nconnection = x\n"), ConfigKind::Nova);
+    assert_eq!(guess("x.toml", "[database]\nurl = \"x\"\n"), ConfigKind::Scheduler);
+    assert_eq!(guess("x", ""), ConfigKind::Scheduler);
+    assert_eq!(guess("x.conf", "?"), ConfigKind::Nova);
 }
 
 #[test]

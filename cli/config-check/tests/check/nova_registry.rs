@@ -1,7 +1,7 @@
 //! Compares the registry's entries for nova.conf with the options that the readers look up and with
 //! Nova's own declarations.
 
-use ebbtide_config_check::registry::{self, Kind, Type};
+use ebbtide_config_check::registry::{self, ConfigKind, Type};
 use ebbtide_nova::python::Value;
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions};
@@ -23,7 +23,7 @@ fn read(text: &str) -> Result<(NovaConf, Config), String> {
 }
 
 fn known() -> BTreeSet<String> {
-    registry::keys(Kind::Nova)
+    registry::keys(ConfigKind::Nova)
         .iter()
         .map(|key| key.path.to_owned())
         .collect()
@@ -122,7 +122,7 @@ fn every_option_of_placement_in_the_registry_is_asked_for() {
         ("auth_url", "http://k"),
     ]);
     asked.insert("auth_section".to_owned());
-    for key in registry::keys(Kind::Nova) {
+    for key in registry::keys(ConfigKind::Nova) {
         if let Some(name) = key.path.strip_prefix("placement.") {
             assert!(asked.contains(name), "{name}: nobody asks for it");
         }
@@ -149,7 +149,7 @@ fn file(path: &str, value: &str) -> String {
 
 #[test]
 fn every_example_and_default_is_taken() {
-    for key in registry::keys(Kind::Nova) {
+    for key in registry::keys(ConfigKind::Nova) {
         for value in [key.example, key.default] {
             if value == "$pybasedir" || value.is_empty() {
                 continue;
@@ -206,7 +206,7 @@ fn made_of(conf: &NovaConf) -> String {
 #[test]
 fn the_defaults_are_what_is_read_from_an_empty_file() {
     let empty = made_of(&read("").unwrap().0);
-    for key in registry::keys(Kind::Nova) {
+    for key in registry::keys(ConfigKind::Nova) {
         // Kept as text, or not set and then the other program's own.
         let elsewhere = [
             "placement.",
@@ -240,7 +240,7 @@ fn the_defaults_are_what_is_read_from_an_empty_file() {
                 .map_err(|error| error.to_string())
         )
     };
-    for key in registry::keys(Kind::Nova) {
+    for key in registry::keys(ConfigKind::Nova) {
         if let Some(name) = key.path.strip_prefix("oslo_messaging_rabbit.")
             && !key.default.is_empty()
         {
@@ -256,7 +256,7 @@ fn the_defaults_are_what_is_read_from_an_empty_file() {
 
 #[test]
 fn the_ranges_end_where_nova_or_ebbtide_says() {
-    for key in registry::keys(Kind::Nova) {
+    for key in registry::keys(ConfigKind::Nova) {
         let Some((least, most)) = key.range else {
             continue;
         };
@@ -302,7 +302,7 @@ fn the_ranges_end_where_nova_or_ebbtide_says() {
 #[test]
 fn the_types_are_those_that_nova_declares() {
     for (group, name) in ebbtide_nova::options::declared_names() {
-        let keys = registry::keys(Kind::Nova);
+        let keys = registry::keys(ConfigKind::Nova);
         let Some(key) = keys
             .iter()
             .find(|key| key.path == format!("{group}.{name}"))

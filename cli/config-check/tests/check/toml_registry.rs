@@ -1,31 +1,33 @@
 //! What the registry says of TOML against what serde and the programs' own checks say.
 
 use ebbtide_agent as agent;
-use ebbtide_config_check::registry::{self, Key, Kind, Type};
-use ebbtide_config_check::schema::{self, Read, Shape};
+use ebbtide_config_check::registry::{self, ConfigKind, Key, Type};
+use ebbtide_config_check::schema::{self, KeySchema, ValueShape};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 const ADD: &str = "add it to cli/config-check/src/registry, then write docs/reference/configuration.md anew (ebbtide config explain --output markdown)";
 
 /// What serde knows of a kind of file.
-fn read_by(kind: Kind) -> Vec<Read> {
+fn read_by(kind: ConfigKind) -> Vec<KeySchema> {
     match kind {
-        Kind::Scheduler => schema::keys::<ebbtide_config::Config>(""),
-        Kind::Agent => {
-            let word = |path: &str, shape| Read {
+        ConfigKind::Scheduler => schema::keys::<ebbtide_config::Config>(""),
+        ConfigKind::Agent => {
+            let word = |path: &str, shape| KeySchema {
                 path: path.to_owned(),
                 shape,
             };
             // These the agent reads by hand.
             let mut keys = vec![
-                word("host", Shape::Text),
-                word("state_dir", Shape::Text),
-                word("driver.kind", Shape::Text),
+                word("host", ValueShape::Text),
+                word("state_dir", ValueShape::Text),
+                word("driver.kind", ValueShape::Text),
             ];
             keys.extend(schema::keys::<agent::config::BusSettings>("bus"));
             keys.extend(schema::keys::<agent::config::AgentSettings>("agent"));
-            keys.extend(schema::keys::<agent::protocol::Policy>("evacuation"));
+            keys.extend(schema::keys::<agent::protocol::EvacuationPolicy>(
+                "evacuation",
+            ));
             keys.extend(schema::keys::<agent::fence::FenceSettings>("fence"));
             keys.extend(schema::keys::<agent::config::LogSettings>("log"));
             for driver in agent::driver::registry::DRIVERS {
@@ -41,11 +43,11 @@ fn read_by(kind: Kind) -> Vec<Read> {
             }
             keys
         }
-        Kind::Nova => unreachable!("no TOML"),
+        ConfigKind::Nova => unreachable!("no TOML"),
     }
 }
 
-const TOML: [Kind; 2] = [Kind::Scheduler, Kind::Agent];
+const TOML: [ConfigKind; 2] = [ConfigKind::Scheduler, ConfigKind::Agent];
 
 #[test]
 fn every_key_that_serde_knows_is_explained_and_no_other() {
@@ -82,14 +84,14 @@ fn the_types_are_those_of_serde() {
             let fits = match (read.shape, key.ty) {
                 // Words that are checked as text, or of which one has to be refused, are held
                 // against the program by their examples.
-                (Shape::Text, Type::Text | Type::Path | Type::Words(_))
-                | (Shape::Switch, Type::Switch)
-                | (Shape::Whole, Type::Whole)
-                | (Shape::Number, Type::Number)
-                | (Shape::List, Type::List)
-                | (Shape::Table, Type::Table)
-                | (Shape::Any, Type::TextOrList) => true,
-                (Shape::Words(there), Type::Words(said)) => {
+                (ValueShape::Text, Type::Text | Type::Path | Type::Words(_))
+                | (ValueShape::Switch, Type::Switch)
+                | (ValueShape::Whole, Type::Whole)
+                | (ValueShape::Number, Type::Number)
+                | (ValueShape::List, Type::List)
+                | (ValueShape::Table, Type::Table)
+                | (ValueShape::Any, Type::TextOrList) => true,
+                (ValueShape::Words(there), Type::Words(said)) => {
                     let refused = key.path == "evacuation.live_migrate_fallback";
                     let there: BTreeSet<_> = there
                         .iter()
@@ -109,9 +111,9 @@ fn the_types_are_those_of_serde() {
 }
 
 /// A configuration in which nothing is said but what has to be, for keys of this path.
-fn base(kind: Kind, path: &str) -> Table {
+fn base(kind: ConfigKind, path: &str) -> Table {
     let text = match kind {
-        Kind::Scheduler => String::new(),
+        ConfigKind::Scheduler => String::new(),
         _ => {
             let driver = path
                 .split('.')
@@ -185,9 +187,9 @@ fn value(text: &str) -> Value {
 }
 
 /// What the program makes of a table; its words if it refuses it.
-fn program(kind: Kind, table: &Table) -> Result<String, String> {
+fn program(kind: ConfigKind, table: &Table) -> Result<String, String> {
     match kind {
-        Kind::Scheduler => {
+        ConfigKind::Scheduler => {
             let config: ebbtide_config::Config = Value::Table(table.clone())
                 .try_into()
                 .map_err(|error: toml::de::Error| error.to_string())?;
@@ -208,14 +210,14 @@ fn program(kind: Kind, table: &Table) -> Result<String, String> {
     }
 }
 
-fn whole(kind: Kind, key: &Key) -> Table {
+fn whole(kind: ConfigKind, key: &Key) -> Table {
     let mut table = base(kind, key.path);
     merge(&mut table, key.with.parse().unwrap());
     table
 }
 
 /// Keys whose example names a file that has to be there.
-fn needs_files(kind: Kind, key: &Key) -> bool {
+fn needs_files(kind: ConfigKind, key: &Key) -> bool {
     matches!(
         key.path,
         "bus.ca"
@@ -227,7 +229,7 @@ fn needs_files(kind: Kind, key: &Key) -> bool {
             | "driver.libvirt.template"
             | "driver.nova.nova_conf"
             | "driver.nova.nova_conf_section"
-    ) || (kind == Kind::Scheduler
+    ) || (kind == ConfigKind::Scheduler
         && key.path == "engine.weighers[].name"
         && key.example != "\"ram\"")
 }
@@ -296,7 +298,7 @@ fn the_defaults_are_those_of_the_program() {
             set(&mut with, key.path, Some(value(key.default)));
             let with = program(kind, &with).unwrap_or_else(|words| panic!("{}: {words}", key.path));
             if key.path.starts_with("driver.")
-                || (kind == Kind::Agent && key.path.starts_with("bus."))
+                || (kind == ConfigKind::Agent && key.path.starts_with("bus."))
             {
                 // Held against the settings themselves, below.
                 continue;
@@ -330,7 +332,7 @@ fn same_settings<T: serde::de::DeserializeOwned + PartialEq>(
 
 #[test]
 fn the_defaults_of_the_agents_bus_and_drivers_are_those_of_their_settings() {
-    for key in registry::keys(Kind::Agent)
+    for key in registry::keys(ConfigKind::Agent)
         .into_iter()
         .filter(|key| !key.default.is_empty())
     {
@@ -350,7 +352,7 @@ fn the_defaults_of_the_agents_bus_and_drivers_are_those_of_their_settings() {
 fn what_has_no_default_in_the_registry_is_not_set_by_the_program() {
     let shown = toml::to_string(&ebbtide_config::Config::default()).unwrap();
     let table: Table = shown.parse().unwrap();
-    for key in registry::keys(Kind::Scheduler) {
+    for key in registry::keys(ConfigKind::Scheduler) {
         if key.path.contains("[]") || key.path.contains("tls") {
             continue;
         }
@@ -459,10 +461,10 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
             taken.any(|taken| plain == *taken || plain.starts_with(&format!("{taken}.")))
         };
         let live = match kind {
-            Kind::Scheduler => of(&taken),
+            ConfigKind::Scheduler => of(&taken),
             // scheduler/openstack/nova-service/src/plugins.rs, `read_again`.
-            Kind::Nova => of(&["ebbtide.plugins", "ebbtide.cost_module"]),
-            Kind::Agent => false,
+            ConfigKind::Nova => of(&["ebbtide.plugins", "ebbtide.cost_module"]),
+            ConfigKind::Agent => false,
         };
         assert_eq!(
             key.applies == registry::Applies::Sighup,

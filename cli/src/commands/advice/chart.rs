@@ -1,6 +1,6 @@
 //! Advice as charts.
 
-use ebbtide_chart::{Axis, Band, Colour, Dash, Figure, Line, Panel, Points, Shape};
+use ebbtide_chart::{Axis, Band, Colour, Dash, Figure, LineLayer, Panel, PointLayer, PointShape};
 use ebbtide_proto::v1;
 
 /// The life that is left, and what was told before against what happened.
@@ -32,12 +32,12 @@ fn life_left(advice: &v1::GetAdviceResponse) -> Panel {
     )
     .title("the life that is left")
     .with(
-        Line::new("seen", seen.collect())
+        LineLayer::new("seen", seen.collect())
             .steps()
             .colour(Colour::GREEN),
     )
     .with(
-        Line::new("model", model.collect())
+        LineLayer::new("model", model.collect())
             .colour(Colour::VERMILION)
             .width(2),
     )
@@ -50,14 +50,14 @@ fn calibration(tested: &v1::Calibration) -> Panel {
     )
     .title("told before, and what happened")
     .with(
-        Line::new("as told", vec![(0.0, 0.0), (1.0, 1.0)])
+        LineLayer::new("as told", vec![(0.0, 0.0), (1.0, 1.0)])
             .colour(Colour::GREY)
             .dash(Dash::Dashed),
     );
     let looks = [
-        (1.0, Colour::BLUE, Shape::Circle),
-        (6.0, Colour::VERMILION, Shape::Square),
-        (24.0, Colour::GREEN, Shape::Triangle),
+        (1.0, Colour::BLUE, PointShape::Circle),
+        (6.0, Colour::VERMILION, PointShape::Square),
+        (24.0, Colour::GREEN, PointShape::Triangle),
     ];
     for (within, colour, shape) in looks {
         let rows = tested.rows.iter().filter(|row| row.within_hours == within);
@@ -75,7 +75,7 @@ fn calibration(tested: &v1::Calibration) -> Panel {
         }
         let points = rows.iter().map(|(told, were)| (*told, were.share));
         panel = panel.with(
-            Points::new(format!("within {within} h"), points.collect())
+            PointLayer::new(format!("within {within} h"), points.collect())
                 .colour(colour)
                 .shape(shape),
         );

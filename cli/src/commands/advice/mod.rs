@@ -1,7 +1,7 @@
 //! `ebbtide advice`: what a region knows of how long servers of a flavor live.
 
 mod chart;
-mod shown;
+mod tables;
 
 use crate::Context;
 use crate::charts;
@@ -68,7 +68,7 @@ pub async fn run(context: &mut Context, args: AdviceArgs) -> Result<(), CliError
     };
     let answer = context.region().await?.market.get_advice(request).await?;
     let advice = answer.into_inner();
-    shown::show(context, &args, &advice)?;
+    tables::show(context, &args, &advice)?;
     match &args.svg {
         Some(_) if advice.model.is_empty() => {
             context.output.say("nothing is known, so nothing is drawn");

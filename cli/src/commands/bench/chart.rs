@@ -1,6 +1,6 @@
 //! Measurements as charts.
 
-use ebbtide_chart::{Axis, Bars, Figure, Line, Panel, Shape};
+use ebbtide_chart::{Axis, BarLayer, Figure, LineLayer, Panel, PointShape};
 
 /// Pixels that a panel is wide: several stand beside one another.
 const WIDTH: u32 = 560;
@@ -14,7 +14,7 @@ pub(super) fn growth(
 ) -> Panel {
     let lines = lines
         .into_iter()
-        .map(|(name, points)| Line::new(name, points).marks(Shape::Circle));
+        .map(|(name, points)| LineLayer::new(name, points).marks(PointShape::Circle));
     Panel::new(
         Axis::new(x).logarithmic(),
         Axis::new("µs a decision").logarithmic(),
@@ -23,7 +23,7 @@ pub(super) fn growth(
     .with_all(lines)
 }
 
-/// Bars side by side in groups: the caption, the names of the groups, and the bars of each series
+/// BarLayer side by side in groups: the caption, the names of the groups, and the bars of each series
 /// with its name.
 pub(super) fn bars<'a>(
     caption: &str,
@@ -36,7 +36,7 @@ pub(super) fn bars<'a>(
     let top = if highest > 0.0 { highest * 1.1 } else { 1.0 };
     let bars = series.iter().map(|(name, values)| {
         let at = values.iter().enumerate();
-        Bars::new(*name, at.map(|(group, us)| (group as f64, *us)).collect())
+        BarLayer::new(*name, at.map(|(group, us)| (group as f64, *us)).collect())
             .labels(values.iter().copied().map(short).collect())
     });
     Panel::new(

@@ -1,13 +1,13 @@
 //! `ebbtide bench figure2`.
 
 use super::chart;
-use super::report::{Shown, rows_json, time, where_measured, write};
+use super::report::{ProgressDisplay, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
-use ebbtide_bench::figure2::{Figure2Options, Figure2Row, Kind, Scenario, run as measure};
+use ebbtide_bench::figure2::{Figure2Options, Figure2Row, Scenario, SchedulerKind, run as measure};
 use ebbtide_chart::Panel;
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ pub(super) fn run(context: &mut Context, args: Figure2Args) -> Result<(), CliErr
             seed: args.seed,
         };
         context.output.say(&format!("{hosts} hosts"));
-        rows.extend(measure(&options, &mut Shown::new(context))?);
+        rows.extend(measure(&options, &mut ProgressDisplay::new(context))?);
     }
     show(context, &rows)?;
     if let Some(path) = &args.svg {
@@ -72,7 +72,8 @@ pub(super) fn run(context: &mut Context, args: Figure2Args) -> Result<(), CliErr
         write(context, path, &chart::figure(&title, panels.collect()))?;
     }
     let unlike = |row: &&Figure2Row| {
-        let cannot = row.scheduler == Kind::Plain && row.scenario == Scenario::SaturatedNormal;
+        let cannot =
+            row.scheduler == SchedulerKind::Plain && row.scenario == Scenario::SaturatedNormal;
         !row.same_answers && !cannot
     };
     match rows.iter().find(unlike) {
@@ -90,20 +91,21 @@ fn show(context: &mut Context, rows: &[Figure2Row]) -> Result<(), CliError> {
     let machine = Machine::here();
     let json = rows_json(rows, &machine)?;
     let cells = |row: &Figure2Row| {
-        let us = |us: f64| Cell::new(time(us)).value(us);
-        let ratio = |ratio: f64| Cell::new(format!("{ratio:.2}")).value(ratio);
+        let us = |us: f64| TableCell::new(time(us)).value(us);
+        let ratio = |ratio: f64| TableCell::new(format!("{ratio:.2}")).value(ratio);
         vec![
-            Cell::new(row.hosts),
-            Cell::new(row.scenario.as_str()),
-            Cell::new(row.scheduler.as_str()),
+            TableCell::new(row.hosts),
+            TableCell::new(row.scenario.as_str()),
+            TableCell::new(row.scheduler.as_str()),
             us(row.latency.p50_us),
             us(row.latency.mean_us),
             us(row.latency.p99_us),
             us(row.latency.cpu_p50_us.unwrap_or_default()),
-            row.ratio_to_plain.map_or_else(|| Cell::new("-"), ratio),
+            row.ratio_to_plain
+                .map_or_else(|| TableCell::new("-"), ratio),
             ratio(row.ratio_to_aware),
-            Cell::new(row.placed),
-            Cell::new(row.victims),
+            TableCell::new(row.placed),
+            TableCell::new(row.victims),
         ]
     };
     context.output.listing(Listing {
@@ -131,12 +133,12 @@ fn show(context: &mut Context, rows: &[Figure2Row]) -> Result<(), CliError> {
 }
 
 fn panel(hosts: u32, rows: &[Figure2Row]) -> Panel {
-    let of = |scenario: Scenario, kind: Kind| {
+    let of = |scenario: Scenario, kind: SchedulerKind| {
         rows.iter()
             .find(|row| (row.hosts, row.scenario, row.scheduler) == (hosts, scenario, kind))
             .map_or(0.0, |row| row.latency.p50_us)
     };
-    let series = Kind::ALL.map(|kind| {
+    let series = SchedulerKind::ALL.map(|kind| {
         let values = Scenario::ALL.map(|scenario| of(scenario, kind));
         (kind.as_str(), values.to_vec())
     });

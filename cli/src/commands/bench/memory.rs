@@ -1,9 +1,9 @@
 //! `ebbtide bench memory`.
 
-use super::report::{Shown, json, where_measured};
+use super::report::{ProgressDisplay, json, where_measured};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Details};
+use crate::output::{Details, TableCell};
 use clap::Args;
 use ebbtide_bench::Machine;
 use ebbtide_bench::memory::{MemoryOptions, run as measure};
@@ -41,18 +41,18 @@ pub(super) fn run(context: &mut Context, args: MemoryArgs) -> Result<(), CliErro
         instances: args.instances,
         seed: args.seed,
     };
-    let report = measure(&options, &mut Shown::new(context))?;
+    let report = measure(&options, &mut ProgressDisplay::new(context))?;
     let machine = Machine::here();
     let json = json(&report)?.with("machine", json(&machine)?);
-    let bytes = |bytes: f64| Cell::new(format!("{bytes:.0}")).value(bytes);
+    let bytes = |bytes: f64| TableCell::new(format!("{bytes:.0}")).value(bytes);
     context.output.details(Details {
         fields: vec![
-            ("hosts", Cell::new(report.hosts)),
-            ("instances", Cell::new(report.instances)),
+            ("hosts", TableCell::new(report.hosts)),
+            ("instances", TableCell::new(report.instances)),
             ("bytes_per_host", bytes(report.bytes_per_host)),
             ("bytes_per_instance", bytes(report.bytes_per_instance)),
             ("table_mib", bytes(report.table_mib)),
-            ("measured_by", Cell::new(report.measured_by)),
+            ("measured_by", TableCell::new(report.measured_by)),
         ],
         json,
     })?;

@@ -1,13 +1,13 @@
 //! `ebbtide bench nova`.
 
-use super::report::{Shown, rows_json, time, where_measured};
+use super::report::{ProgressDisplay, rows_json, time, where_measured};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueHint};
 use ebbtide_bench::nova::{
-    Columns, NovaPath, NovaReport, Reference, nova_cpu_median_us, read_answers, read_input,
+    ColumnPath, NovaPath, NovaReport, Reference, nova_cpu_median_us, read_answers, read_input,
     run as measure,
 };
 use ebbtide_bench::{BenchError, Machine};
@@ -61,15 +61,15 @@ pub(super) fn run(context: &mut Context, args: NovaArgs) -> Result<(), CliError>
         .say(&format!("reading {}", args.input.display()));
     let input = read_input(&args.input)?;
     let mut paths: Vec<Box<dyn NovaPath + '_>> = vec![
-        Box::new(Columns::best(&input)),
-        Box::new(Columns::whole_order(&input)),
+        Box::new(ColumnPath::best(&input)),
+        Box::new(ColumnPath::whole_order(&input)),
     ];
     if args.reference {
         paths.push(Box::new(Reference::new(&input)));
     }
     let mut rows = Vec::new();
     for path in &mut paths {
-        let mut progress = Shown::new(context);
+        let mut progress = ProgressDisplay::new(context);
         rows.push(measure(
             &input,
             path.as_mut(),
@@ -119,21 +119,23 @@ fn show(context: &mut Context, rows: &[NovaReport]) -> Result<(), CliError> {
     let machine = Machine::here();
     let json = rows_json(rows, &machine)?;
     let cells = |row: &NovaReport| {
-        let us = |us: f64| Cell::new(time(us)).value(us);
+        let us = |us: f64| TableCell::new(time(us)).value(us);
         let same = row.equal == row.checked && row.checked > 0;
         let tone = if same { Tone::Good } else { Tone::Bad };
         vec![
-            Cell::new(row.hosts),
-            Cell::new(row.path),
-            row.latency.cpu_p50_us.map_or_else(|| Cell::new("-"), us),
+            TableCell::new(row.hosts),
+            TableCell::new(row.path),
+            row.latency
+                .cpu_p50_us
+                .map_or_else(|| TableCell::new("-"), us),
             us(row.latency.p50_us),
             us(row.latency.p99_us),
-            row.nova_cpu_p50_us.map_or_else(|| Cell::new("-"), us),
+            row.nova_cpu_p50_us.map_or_else(|| TableCell::new("-"), us),
             row.ratio.map_or_else(
-                || Cell::new("-"),
-                |r| Cell::new(format!("{r:.0}×")).value(r),
+                || TableCell::new("-"),
+                |r| TableCell::new(format!("{r:.0}×")).value(r),
             ),
-            Cell::new(format!("{} of {}", row.equal, row.checked))
+            TableCell::new(format!("{} of {}", row.equal, row.checked))
                 .tone(tone)
                 .value(same),
         ]

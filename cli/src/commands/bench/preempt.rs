@@ -1,10 +1,10 @@
 //! `ebbtide bench preempt`.
 
 use super::chart;
-use super::report::{Shown, rows_json, time, where_measured, write};
+use super::report::{ProgressDisplay, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
@@ -74,7 +74,7 @@ pub(super) fn run(context: &mut Context, args: PreemptArgs) -> Result<(), CliErr
             context.output.say(&format!(
                 "{hosts} hosts, {preemptibles} preemptible instances each"
             ));
-            rows.push(measure(&options, &mut Shown::new(context))?);
+            rows.push(measure(&options, &mut ProgressDisplay::new(context))?);
         }
     }
     show(context, &rows)?;
@@ -113,12 +113,14 @@ fn show(context: &mut Context, rows: &[PreemptReport]) -> Result<(), CliError> {
         } else {
             ("NO", Tone::Bad)
         };
-        let mut cells = vec![Cell::new(row.hosts), Cell::new(row.preemptibles)];
-        cells.extend(times.map(|us| Cell::new(time(us)).value(us)));
-        cells.push(Cell::new(exact.0).tone(exact.1).value(row.exact));
-        cells.push(Cell::new(format!("{} of {}", row.checked, row.requests)).value(row.checked));
-        cells.push(Cell::new(row.mean_victims));
-        cells.push(Cell::new(row.no_valid_host));
+        let mut cells = vec![TableCell::new(row.hosts), TableCell::new(row.preemptibles)];
+        cells.extend(times.map(|us| TableCell::new(time(us)).value(us)));
+        cells.push(TableCell::new(exact.0).tone(exact.1).value(row.exact));
+        cells.push(
+            TableCell::new(format!("{} of {}", row.checked, row.requests)).value(row.checked),
+        );
+        cells.push(TableCell::new(row.mean_victims));
+        cells.push(TableCell::new(row.no_valid_host));
         cells
     };
     context.output.listing(Listing {

@@ -6,7 +6,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Details};
+use crate::output::{Details, TableCell};
 use ebbtide_bench::BenchError;
 use std::process::{Command, Stdio};
 
@@ -50,10 +50,10 @@ pub(super) fn run(
         other => other,
     };
     let cell = |key: &str| match value(key) {
-        Json::Text(text) => Cell::new(text),
-        Json::Number(number) => Cell::new(number),
-        Json::Bool(yes) => Cell::new(yes),
-        _ => Cell::new("-"),
+        Json::Text(text) => TableCell::new(text),
+        Json::Number(number) => TableCell::new(number),
+        Json::Bool(yes) => TableCell::new(yes),
+        _ => TableCell::new("-"),
     };
     let fields = shown.iter().map(|key| (*key, cell(key))).collect();
     context.output.details(Details { fields, json })

@@ -5,6 +5,7 @@ use crate::errors::CliError;
 use crate::json::Json;
 use ebbtide_bench::{BenchError, Machine, Progress};
 use ebbtide_chart::Figure;
+use ebbtide_runtime::clock;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(crate) fn warn_if_debug(context: &mut Context) {
 }
 
 /// A bar on a terminal, else a line every few seconds; nothing with `--quiet`.
-pub(super) struct Shown<'a> {
+pub(super) struct ProgressDisplay<'a> {
     context: &'a mut Context,
     bar: Option<ProgressBar>,
     what: String,
@@ -31,7 +32,7 @@ pub(super) struct Shown<'a> {
     told: Instant,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ProgressDisplay<'a> {
     pub(super) fn new(context: &'a mut Context) -> Self {
         Self {
             context,
@@ -43,7 +44,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl Progress for Shown<'_> {
+impl Progress for ProgressDisplay<'_> {
     fn begin(&mut self, what: &str, total: u64) {
         what.clone_into(&mut self.what);
         self.total = total;
@@ -72,7 +73,7 @@ impl Progress for Shown<'_> {
     }
 }
 
-impl Drop for Shown<'_> {
+impl Drop for ProgressDisplay<'_> {
     fn drop(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

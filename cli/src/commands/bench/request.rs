@@ -1,10 +1,10 @@
 //! `ebbtide bench request`.
 
 use super::chart;
-use super::report::{Shown, rows_json, time, where_measured, write};
+use super::report::{ProgressDisplay, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Listing, number};
+use crate::output::{Listing, TableCell, number};
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
 use ebbtide_bench::request::{RequestOptions, RequestReport, run as measure};
@@ -57,7 +57,7 @@ pub(super) fn run(context: &mut Context, args: RequestArgs) -> Result<(), CliErr
             seed: args.seed,
         };
         context.output.say(&format!("{hosts} hosts"));
-        rows.push(measure(&options, &mut Shown::new(context))?);
+        rows.push(measure(&options, &mut ProgressDisplay::new(context))?);
     }
     show(context, &rows)?;
     if let Some(path) = &args.svg {
@@ -76,18 +76,18 @@ fn show(context: &mut Context, rows: &[RequestReport]) -> Result<(), CliError> {
     let machine = Machine::here();
     let json = rows_json(rows, &machine)?;
     let cells = |row: &RequestReport| {
-        let us = |us: f64| Cell::new(time(us)).value(us);
+        let us = |us: f64| TableCell::new(time(us)).value(us);
         vec![
-            Cell::new(row.hosts),
+            TableCell::new(row.hosts),
             us(row.latency.p50_us),
             us(row.latency.p99_us),
             us(row.latency.mean_us),
             us(row.latency.max_us),
             us(row.latency.cpu_p99_us.unwrap_or_default()),
             us(row.read_once_us),
-            Cell::new(format!("{:.1}", row.read_gib_per_s)).value(row.read_gib_per_s),
-            Cell::new(format!("{:.1}", row.ratio_to_read_once)).value(row.ratio_to_read_once),
-            Cell::new(row.placed_with_room),
+            TableCell::new(format!("{:.1}", row.read_gib_per_s)).value(row.read_gib_per_s),
+            TableCell::new(format!("{:.1}", row.ratio_to_read_once)).value(row.ratio_to_read_once),
+            TableCell::new(row.placed_with_room),
         ]
     };
     context.output.listing(Listing {

@@ -4,9 +4,9 @@ use super::{CheckArgs, keys};
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
-use keys::{Effective, Finding, Level, Report, Share};
+use keys::{CheckReport, EffectiveOrder, Finding, Level, WeigherShare};
 
 pub(super) fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliError> {
     let unreadable = |error: std::io::Error| CliError::Refused {
@@ -38,7 +38,7 @@ pub(super) fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliErro
     verdict(args, &report)
 }
 
-fn verdict(args: &CheckArgs, report: &Report) -> Result<(), CliError> {
+fn verdict(args: &CheckArgs, report: &CheckReport) -> Result<(), CliError> {
     let (errors, warnings) = (report.count(Level::Error), report.count(Level::Warning));
     let bad = errors + if args.strict { warnings } else { 0 };
     if bad == 0 {
@@ -55,7 +55,7 @@ fn verdict(args: &CheckArgs, report: &Report) -> Result<(), CliError> {
     })
 }
 
-fn counted(report: &Report) -> String {
+fn counted(report: &CheckReport) -> String {
     let count = |level: Level| {
         let count = report.count(level);
         format!("{count} {level}{}", if count == 1 { "" } else { "s" })
@@ -84,7 +84,7 @@ fn place(finding: &Finding) -> String {
     }
 }
 
-fn words(context: &mut Context, report: &Report) -> Result<(), CliError> {
+fn words(context: &mut Context, report: &CheckReport) -> Result<(), CliError> {
     let markdown = context.output.format() == Format::Markdown;
     for finding in &report.findings {
         let level = context
@@ -122,26 +122,26 @@ fn words(context: &mut Context, report: &Report) -> Result<(), CliError> {
     context.output.line(&all)
 }
 
-fn share_row(place: usize, share: &Share) -> Vec<Cell> {
+fn share_row(place: usize, share: &WeigherShare) -> Vec<TableCell> {
     let multiplier = if share.multiplier.is_nan() {
         "?".to_owned()
     } else {
         share.multiplier.to_string()
     };
     vec![
-        Cell::new(place + 1),
-        Cell::new(&share.name),
-        Cell::new(multiplier),
-        Cell::new(share.from),
-        Cell::new(share.layer),
-        Cell::new(format!("{:.0} %", share.share * 100.0)),
-        Cell::new(&share.says),
+        TableCell::new(place + 1),
+        TableCell::new(&share.name),
+        TableCell::new(multiplier),
+        TableCell::new(share.from),
+        TableCell::new(share.layer),
+        TableCell::new(format!("{:.0} %", share.share * 100.0)),
+        TableCell::new(&share.says),
     ]
 }
 
-fn effective(context: &mut Context, report: &Report) -> Result<(), CliError> {
+fn effective(context: &mut Context, report: &CheckReport) -> Result<(), CliError> {
     let Some(effective) = &report.effective else {
-        let why = if report.kind == keys::Kind::Agent {
+        let why = if report.kind == keys::ConfigKind::Agent {
             "an agent orders no hosts"
         } else {
             "there is no order of hosts to show before the errors are corrected"
@@ -165,7 +165,7 @@ fn effective(context: &mut Context, report: &Report) -> Result<(), CliError> {
         number("share", "Share of it"),
         text("says", "What it comes to"),
     ];
-    let rows: Vec<Vec<Cell>> = effective
+    let rows: Vec<Vec<TableCell>> = effective
         .weighers
         .iter()
         .enumerate()
@@ -174,7 +174,7 @@ fn effective(context: &mut Context, report: &Report) -> Result<(), CliError> {
     context.output.table(&columns, &rows)
 }
 
-fn values(context: &mut Context, args: &CheckArgs, report: &Report) -> Result<(), CliError> {
+fn values(context: &mut Context, args: &CheckArgs, report: &CheckReport) -> Result<(), CliError> {
     for finding in &report.findings {
         let line = finding.at.map_or(0, |at| at.line);
         let key = if finding.key.is_empty() {
@@ -219,8 +219,8 @@ fn finding_json(finding: &Finding) -> Json {
         .with("next", finding.next.clone())
 }
 
-fn effective_json(effective: &Effective) -> Json {
-    let share = |share: &Share| {
+fn effective_json(effective: &EffectiveOrder) -> Json {
+    let share = |share: &WeigherShare| {
         Json::object([("weigher", Json::from(share.name.clone()))])
             .with("multiplier", share.multiplier)
             .with("from", share.from)
@@ -244,7 +244,7 @@ fn effective_json(effective: &Effective) -> Json {
     )
 }
 
-fn json(args: &CheckArgs, report: &Report) -> Json {
+fn json(args: &CheckArgs, report: &CheckReport) -> Json {
     let count = |level| Json::from(report.count(level) as u64);
     let json = Json::object([("file", Json::from(args.file.display().to_string()))])
         .with("kind", report.kind.as_str())

@@ -4,11 +4,11 @@ use super::{ExplainArgs, keys};
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Details, Format, Listing, text};
-use keys::{Key, Kind, registry};
+use crate::output::{Details, Format, Listing, TableCell, text};
+use keys::{ConfigKind, Key, registry};
 
 pub(super) fn run(context: &mut Context, args: &ExplainArgs) -> Result<(), CliError> {
-    let only = args.kind.map(Kind::from);
+    let only = args.kind.map(ConfigKind::from);
     let Some(typed) = &args.wanted else {
         if context.output.format() == Format::Markdown && only.is_none() {
             return context.output.raw(keys::markdown().trim_end());
@@ -27,7 +27,7 @@ pub(super) fn run(context: &mut Context, args: &ExplainArgs) -> Result<(), CliEr
     }
 }
 
-fn unknown(typed: &str, only: Option<Kind>) -> CliError {
+fn unknown(typed: &str, only: Option<ConfigKind>) -> CliError {
     let near = registry::near(typed, only);
     let place = if near.is_empty() {
         String::new()
@@ -42,7 +42,7 @@ fn unknown(typed: &str, only: Option<Kind>) -> CliError {
     }
 }
 
-fn json(kind: Kind, key: &Key) -> Json {
+fn json(kind: ConfigKind, key: &Key) -> Json {
     let maybe = |text: &str| {
         if text.is_empty() {
             Json::Null
@@ -86,19 +86,19 @@ fn json(kind: Kind, key: &Key) -> Json {
         .with("what", key.what)
 }
 
-fn one(context: &mut Context, kind: Kind, key: &Key) -> Result<(), CliError> {
+fn one(context: &mut Context, kind: ConfigKind, key: &Key) -> Result<(), CliError> {
     let pairs = keys::key_as_text(kind, key);
     context.output.details(Details {
         fields: pairs
             .into_iter()
-            .map(|(name, answer)| (name, Cell::new(answer)))
+            .map(|(name, answer)| (name, TableCell::new(answer)))
             .collect(),
         json: json(kind, key),
     })
 }
 
-fn table(context: &mut Context, found: &[(Kind, &'static Key)]) -> Result<(), CliError> {
-    let row = |(kind, key): &(Kind, &'static Key)| {
+fn table(context: &mut Context, found: &[(ConfigKind, &'static Key)]) -> Result<(), CliError> {
+    let row = |(kind, key): &(ConfigKind, &'static Key)| {
         let unit = if key.unit.is_empty() {
             String::new()
         } else {
@@ -110,16 +110,16 @@ fn table(context: &mut Context, found: &[(Kind, &'static Key)]) -> Result<(), Cl
             String::new()
         };
         vec![
-            Cell::new(kind),
-            Cell::new(key.shown(*kind)),
-            Cell::new(format!("{}{range}{unit}", key.ty)),
-            Cell::new(if key.required {
+            TableCell::new(kind),
+            TableCell::new(key.shown(*kind)),
+            TableCell::new(format!("{}{range}{unit}", key.ty)),
+            TableCell::new(if key.required {
                 "required"
             } else {
                 key.default
             }),
-            Cell::new(key.applies.as_str()),
-            Cell::new(first_sentence(key.what)).value(key.what),
+            TableCell::new(key.applies.as_str()),
+            TableCell::new(first_sentence(key.what)).value(key.what),
         ]
     };
     context.output.listing(Listing {

@@ -43,7 +43,7 @@ pub enum ConfigCommand {
 
 /// Whose file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum ConfigKind {
     /// The scheduler's TOML.
     Scheduler,
     /// The agent's TOML.
@@ -52,12 +52,12 @@ pub enum Kind {
     Nova,
 }
 
-impl From<Kind> for keys::Kind {
-    fn from(kind: Kind) -> Self {
+impl From<ConfigKind> for keys::ConfigKind {
+    fn from(kind: ConfigKind) -> Self {
         match kind {
-            Kind::Scheduler => Self::Scheduler,
-            Kind::Agent => Self::Agent,
-            Kind::Nova => Self::Nova,
+            ConfigKind::Scheduler => Self::Scheduler,
+            ConfigKind::Agent => Self::Agent,
+            ConfigKind::Nova => Self::Nova,
         }
     }
 }
@@ -70,7 +70,7 @@ pub struct ExplainArgs {
     pub wanted: Option<String>,
     /// Of this kind of file only
     #[arg(long, value_enum)]
-    pub kind: Option<Kind>,
+    pub kind: Option<ConfigKind>,
 }
 
 /// Options of `check`.
@@ -81,7 +81,7 @@ pub struct CheckArgs {
     pub file: PathBuf,
     /// Whose file it is [default: guessed from its content]
     #[arg(long, value_enum)]
-    pub kind: Option<Kind>,
+    pub kind: Option<ConfigKind>,
     /// Warnings are errors
     #[arg(long)]
     pub strict: bool,

@@ -9,11 +9,11 @@ mod verdict;
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use clap::Args;
 use std::path::PathBuf;
-use verdict::{Shown, Summary};
+use verdict::{CaseDifference, ConformSummary};
 
 /// Help of the command.
 pub(super) const HELP: &str = "\
@@ -89,7 +89,7 @@ pub(super) fn run(context: &mut Context, args: &NovaArgs) -> Result<(), CliError
     }
 }
 
-fn tables(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
+fn tables(context: &mut Context, summary: &ConformSummary) -> Result<(), CliError> {
     let columns = [
         text("shape", "Shape"),
         number("cases", "Cases"),
@@ -100,26 +100,26 @@ fn tables(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
         let differ = total - agree;
         let tone = if differ == 0 { Tone::Plain } else { Tone::Bad };
         vec![
-            Cell::new(shape),
-            Cell::new(total),
-            Cell::new(agree),
-            Cell::new(differ).tone(tone),
+            TableCell::new(shape),
+            TableCell::new(total),
+            TableCell::new(agree),
+            TableCell::new(differ).tone(tone),
         ]
     };
-    let rows: Vec<Vec<Cell>> = summary.shapes.iter().map(row).collect();
+    let rows: Vec<Vec<TableCell>> = summary.shapes.iter().map(row).collect();
     context.output.table(&columns, &rows)?;
     if summary.fields.is_empty() {
         return Ok(());
     }
     let columns = [text("field", "Field"), number("cases", "Cases that differ")];
-    let rows: Vec<Vec<Cell>> = summary
+    let rows: Vec<Vec<TableCell>> = summary
         .fields
         .iter()
-        .map(|(field, cases)| vec![Cell::new(field), Cell::new(cases).tone(Tone::Bad)])
+        .map(|(field, cases)| vec![TableCell::new(field), TableCell::new(cases).tone(Tone::Bad)])
         .collect();
     context.output.table(&columns, &rows)?;
     let mut last = "";
-    for Shown {
+    for CaseDifference {
         case,
         shape,
         difference,
@@ -147,7 +147,7 @@ fn tables(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
     Ok(())
 }
 
-fn json(args: &NovaArgs, summary: &Summary) -> Json {
+fn json(args: &NovaArgs, summary: &ConformSummary) -> Json {
     let count = |n: usize| Json::from(n as u64);
     let shapes = summary.shapes.iter().map(|(shape, (agree, total))| {
         Json::object([("shape", Json::from(shape.as_str()))])

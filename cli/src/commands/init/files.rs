@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// One file of the directory, for the list that the command prints.
-pub(super) struct Made {
+pub(super) struct CreatedFile {
     /// Below the directory.
     pub(super) name: String,
     /// What it is for. Empty for one that was there.
@@ -20,7 +20,7 @@ pub(super) struct Made {
 /// The directory, and what was done in it.
 pub(super) struct Directory {
     path: PathBuf,
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<CreatedFile>,
 }
 
 impl Directory {
@@ -99,7 +99,7 @@ impl Directory {
             std::fs::rename(&unfinished, &path)
         };
         written().map_err(|error| self.wrong(name, &error.to_string()))?;
-        self.made.push(Made {
+        self.made.push(CreatedFile {
             name: name.to_owned(),
             what: what.to_owned(),
             new: true,
@@ -109,7 +109,7 @@ impl Directory {
 
     /// Notes a file that was there and stays.
     pub(super) fn kept(&mut self, name: &str) {
-        self.made.push(Made {
+        self.made.push(CreatedFile {
             name: name.to_owned(),
             what: String::new(),
             new: false,

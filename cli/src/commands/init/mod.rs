@@ -9,7 +9,7 @@ mod texts;
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Listing, text};
+use crate::output::{Listing, TableCell, text};
 use certificates::Authority;
 use clap::Args;
 use ebbtide_access::{Role, TokenFile};
@@ -261,15 +261,15 @@ fn print(
     hosts: &BTreeSet<&str>,
     directory: &Directory,
 ) -> Result<(), CliError> {
-    let cells = |made: &files::Made| {
+    let cells = |made: &files::CreatedFile| {
         let state = if made.new { "made" } else { "kept" };
         vec![
-            Cell::new(&made.name),
-            Cell::new(state),
-            Cell::new(&made.what),
+            TableCell::new(&made.name),
+            TableCell::new(state),
+            TableCell::new(&made.what),
         ]
     };
-    let json = |made: &files::Made| {
+    let json = |made: &files::CreatedFile| {
         Json::object([
             (
                 "file",

@@ -1,17 +1,17 @@
 //! `ebbtide model check`: do new lifetimes still fit the model?
 
 use super::check_chart;
-use super::given::{Given, ModelArgs};
+use super::model_args::{ModelArgs, SourcedModel};
 use super::source::{self, SourceArgs};
 use crate::Context;
 use crate::charts;
 use crate::errors::CliError;
 use crate::hours::{Hours, Maximum};
 use crate::json::Json;
-use crate::output::{Cell, number, text};
+use crate::output::{TableCell, number, text};
 use crate::render::Tone;
 use clap::Args;
-use ebbtide_lifetime::change::{PhaseCount, Report, check};
+use ebbtide_lifetime::change::{ChangeReport, PhaseCount, check};
 use ebbtide_lifetime::labelled::Labelled;
 use std::path::PathBuf;
 use time::format_description::well_known::Rfc3339;
@@ -48,7 +48,7 @@ pub struct CheckArgs {
 
 /// Checks and shows.
 pub(super) async fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliError> {
-    let given = Given::read(&ModelArgs {
+    let given = SourcedModel::read(&ModelArgs {
         model: args.against.clone(),
         group: args.group.clone(),
     })?;
@@ -63,7 +63,7 @@ pub(super) async fn run(context: &mut Context, args: &CheckArgs) -> Result<(), C
 fn of_observations(
     context: &mut Context,
     args: &CheckArgs,
-    given: &Given,
+    given: &SourcedModel,
     mut rows: Vec<Labelled>,
 ) -> Result<(), CliError> {
     let timed = rows.iter().all(|row| row.launched.is_some());
@@ -87,7 +87,7 @@ fn of_observations(
 }
 
 /// The verdict in words, and whether something changed.
-fn verdict(rows: &[Labelled], report: &Report) -> (String, bool) {
+fn verdict(rows: &[Labelled], report: &ChangeReport) -> (String, bool) {
     let Some(alarm) = report.alarm else {
         return (
             "nothing says that the model does not fit any more".to_owned(),
@@ -113,9 +113,9 @@ fn verdict(rows: &[Labelled], report: &Report) -> (String, bool) {
 fn show(
     context: &mut Context,
     args: &CheckArgs,
-    given: &Given,
+    given: &SourcedModel,
     rows: &[Labelled],
-    report: &Report,
+    report: &ChangeReport,
 ) -> Result<(), CliError> {
     if !context.output.is_table() {
         let json = json(args, given, rows, report);
@@ -144,7 +144,7 @@ fn show(
         number("factor", "Times the model's"),
         text("confidence", "95 %"),
     ];
-    let table: Vec<Vec<Cell>> = report.phases.iter().map(row).collect();
+    let table: Vec<Vec<TableCell>> = report.phases.iter().map(row).collect();
     context.output.table(&columns, &table)?;
     let (words, changed) = verdict(rows, report);
     if changed {
@@ -156,19 +156,19 @@ fn show(
     }
 }
 
-fn row(phase: &PhaseCount) -> Vec<Cell> {
+fn row(phase: &PhaseCount) -> Vec<TableCell> {
     let (factor, low, high) = phase.factor;
     let off = low > 1.0 || high < 1.0;
     vec![
-        Cell::new(format!("{} to {}", Hours(phase.from), Hours(phase.to))),
-        Cell::new(format!("{:.1}", phase.expected)),
-        Cell::new(phase.ended),
-        Cell::new(format!("{factor:.2}")).tone(if off { Tone::Warn } else { Tone::Plain }),
-        Cell::new(format!("{low:.2} to {high:.2}")),
+        TableCell::new(format!("{} to {}", Hours(phase.from), Hours(phase.to))),
+        TableCell::new(format!("{:.1}", phase.expected)),
+        TableCell::new(phase.ended),
+        TableCell::new(format!("{factor:.2}")).tone(if off { Tone::Warn } else { Tone::Plain }),
+        TableCell::new(format!("{low:.2} to {high:.2}")),
     ]
 }
 
-fn json(args: &CheckArgs, given: &Given, rows: &[Labelled], report: &Report) -> Json {
+fn json(args: &CheckArgs, given: &SourcedModel, rows: &[Labelled], report: &ChangeReport) -> Json {
     let count = |n: usize| Json::from(n as u64);
     let ended = rows.iter().filter(|row| row.observation.ended).count();
     let alarm = match report.alarm {

@@ -1,11 +1,11 @@
 //! `ebbtide model fit`: lifetime models from what was seen.
 
 use super::fit_chart;
-use super::fitted::{Choice, Outcome, Way};
-use super::source::{self, Source, SourceArgs};
+use super::fitted::{Choice, FitMethod, FittedGroup};
+use super::source::{self, LifetimeSource, SourceArgs};
 use crate::Context;
 use crate::charts;
-use crate::commands::replay::progress::Progress;
+use crate::commands::replay::progress::ReplayProgress;
 use crate::errors::CliError;
 use crate::hours::Maximum;
 use crate::json::Json;
@@ -30,7 +30,7 @@ Examples:
 
 /// Who ended the lives that a model is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum End {
+pub(super) enum EndCause {
     /// The provider.
     Preempted,
     /// Their users.
@@ -60,7 +60,7 @@ pub struct FitArgs {
         hide_possible_values = true,
         value_name = "least-squares|mle"
     )]
-    method: Option<Way>,
+    method: Option<FitMethod>,
     /// The provider's maximum lifetime, or none [default: 24h for files, what its flavors say for
     /// the region]
     #[arg(long, value_name = "TIME")]
@@ -75,7 +75,7 @@ pub struct FitArgs {
         conflicts_with = "from_region",
         value_name = "preempted|stopped"
     )]
-    end: End,
+    end: EndCause,
     /// Draw distribution and hazard over the data into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -84,7 +84,7 @@ pub struct FitArgs {
 /// Fits and shows.
 pub(super) async fn run(context: &mut Context, args: &FitArgs) -> Result<(), CliError> {
     let mut source = source::read(context, &args.source, args.max_lifetime).await?;
-    if args.end == End::Stopped {
+    if args.end == EndCause::Stopped {
         for row in &mut source.rows {
             row.observation.ended = !row.observation.ended;
         }
@@ -94,24 +94,28 @@ pub(super) async fn run(context: &mut Context, args: &FitArgs) -> Result<(), Cli
 }
 
 /// The same for lifetimes from anywhere.
-fn of_observations(context: &mut Context, args: &FitArgs, source: &Source) -> Result<(), CliError> {
+fn of_observations(
+    context: &mut Context,
+    args: &FitArgs,
+    source: &LifetimeSource,
+) -> Result<(), CliError> {
     let (choice, way) = if args.source.from_region {
-        (Choice::Best, Way::Mle)
+        (Choice::Best, FitMethod::Mle)
     } else {
-        (Choice::Bathtub, Way::LeastSquares)
+        (Choice::Bathtub, FitMethod::LeastSquares)
     };
     let choice = args.model.unwrap_or(choice);
     let way = args.method.unwrap_or(way);
     let groups = groups(&source.rows, &args.by)?;
-    let mut progress = Progress::of(context, groups.len(), "groups");
+    let mut progress = ReplayProgress::of(context, groups.len(), "groups");
     let mut outcomes = Vec::with_capacity(groups.len());
     for group in groups {
         progress.set(context, outcomes.len(), &group.name);
-        outcomes.push(Outcome::of(&group, choice, way, source.maximum.0)?);
+        outcomes.push(FittedGroup::of(&group, choice, way, source.maximum.0)?);
     }
     progress.end();
     if outcomes.iter().all(|outcome| outcome.fitted.is_err())
-        && let Some(Outcome {
+        && let Some(FittedGroup {
             fitted: Err(error), ..
         }) = outcomes.first()
     {
@@ -124,8 +128,8 @@ fn of_observations(context: &mut Context, args: &FitArgs, source: &Source) -> Re
     }
 }
 
-fn show(context: &mut Context, outcomes: &[Outcome]) -> Result<(), CliError> {
-    let groups = Json::List(outcomes.iter().map(Outcome::json).collect());
+fn show(context: &mut Context, outcomes: &[FittedGroup]) -> Result<(), CliError> {
+    let groups = Json::List(outcomes.iter().map(FittedGroup::json).collect());
     context.output.listing(Listing {
         columns: vec![
             text("group", "Group"),
@@ -138,7 +142,7 @@ fn show(context: &mut Context, outcomes: &[Outcome]) -> Result<(), CliError> {
             number("aic", "AIC").detail(2),
             number("expected_lifetime_hours", "Mean [h]"),
         ],
-        rows: outcomes.iter().map(Outcome::row).collect(),
+        rows: outcomes.iter().map(FittedGroup::row).collect(),
         json: Json::object([("groups", groups)]),
         none: "no lifetimes",
     })?;

@@ -1,7 +1,7 @@
 //! Distribution and hazard of fitted models over what was seen.
 
-use super::fitted::Outcome;
-use ebbtide_chart::{Axis, Band, Colour, Dash, Figure, Line, Panel, Points};
+use super::fitted::FittedGroup;
+use ebbtide_chart::{Axis, Band, Colour, Dash, Figure, LineLayer, Panel, PointLayer};
 use ebbtide_lifetime::fit::{Curve, observed};
 use ebbtide_lifetime::{Lifetime, Observations};
 
@@ -10,7 +10,7 @@ const POINTS: usize = 480;
 const BARS: usize = 24;
 
 /// Two panels a group. Groups without a model are left out.
-pub(super) fn figure(outcomes: &[Outcome]) -> Figure {
+pub(super) fn figure(outcomes: &[FittedGroup]) -> Figure {
     let mut figure = Figure::new("Lifetimes of preemptible instances")
         .description(
             "For each group the share of instances that has ended by each age, and the rate at which they end, as seen and as the model says",
@@ -58,7 +58,7 @@ fn distribution(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel 
     )
     .title(name)
     .with(
-        Line::new(
+        LineLayer::new(
             format!("ended by the provider ({ended})"),
             stairs(Curve::EndedOnly),
         )
@@ -67,7 +67,7 @@ fn distribution(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel 
     );
     if seen.censored() > 0 {
         panel = panel.with(
-            Line::new(
+            LineLayer::new(
                 format!("with {} stopped as censored", seen.censored()),
                 stairs(Curve::KaplanMeier),
             )
@@ -81,7 +81,7 @@ fn distribution(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel 
         curve.push((end, 1.0));
     }
     panel.with(
-        Line::new(model.name(), curve)
+        LineLayer::new(model.name(), curve)
             .colour(Colour::VERMILION)
             .width(2),
     )
@@ -124,9 +124,9 @@ fn hazard(name: &str, model: &dyn Lifetime, seen: &Observations) -> Panel {
     Panel::new(Axis::new("age [h]").range(0.0, end * 1.02), axis)
         .title(name)
         .with(Band::new("95 % of chance", band).colour(Colour::SKY))
-        .with(Points::new("ends by hours lived", points).colour(Colour::BLUE))
+        .with(PointLayer::new("ends by hours lived", points).colour(Colour::BLUE))
         .with(
-            Line::new(model.name(), line)
+            LineLayer::new(model.name(), line)
                 .colour(Colour::VERMILION)
                 .width(2)
                 .dash(Dash::Solid),

@@ -1,12 +1,12 @@
 //! A group of lifetimes and what was fitted to it.
 
-use super::given::{parameters_json, short};
+use super::model_args::{parameters_json, short};
 use crate::json::Json;
-use crate::output::Cell;
+use crate::output::TableCell;
 use crate::render::Tone;
 use ebbtide_lifetime::fit::{
-    Curve, Family, Fit, Method, Verdict, default_phases, distance_from, fit, kaplan_meier, phases,
-    verdict,
+    Curve, Estimator, Family, Fit, FitVerdict, default_phases, distance_from, fit, kaplan_meier,
+    phases, verdict,
 };
 use ebbtide_lifetime::labelled::Group;
 use ebbtide_lifetime::{Lifetime, LifetimeError, Observations};
@@ -47,7 +47,7 @@ impl Choice {
 
 /// How parameters are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Way {
+pub(super) enum FitMethod {
     /// Least squares on the distribution of those that the provider ended: the paper's way. Forgets
     /// that users stop instances.
     LeastSquares,
@@ -55,11 +55,11 @@ pub(super) enum Way {
     Mle,
 }
 
-impl Way {
-    fn method(self) -> Method {
+impl FitMethod {
+    fn method(self) -> Estimator {
         match self {
-            Self::LeastSquares => Method::LeastSquares(Curve::EndedOnly),
-            Self::Mle => Method::MaximumLikelihood,
+            Self::LeastSquares => Estimator::LeastSquares(Curve::EndedOnly),
+            Self::Mle => Estimator::MaximumLikelihood,
         }
     }
 
@@ -88,21 +88,21 @@ pub(super) struct Fitted {
 
 /// A group and what became of it.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct FittedGroup {
     pub(super) name: String,
     labels: Vec<(String, String)>,
     pub(super) seen: Observations,
     pub(super) fitted: Result<Fitted, LifetimeError>,
     compared: Vec<Fit>,
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Option<FitVerdict>,
 }
 
-impl Outcome {
+impl FittedGroup {
     /// Fits what is wanted, and every formula beside it for the verdict.
     pub(super) fn of(
         group: &Group<'_>,
         choice: Choice,
-        way: Way,
+        way: FitMethod,
         maximum: f64,
     ) -> Result<Self, LifetimeError> {
         let members = group.members.iter().map(|row| row.observation);
@@ -145,32 +145,32 @@ impl Outcome {
     }
 
     /// Its row in the table.
-    pub(super) fn row(&self) -> Vec<Cell> {
+    pub(super) fn row(&self) -> Vec<TableCell> {
         let mut row = vec![
-            Cell::new(&self.name),
-            Cell::new(self.seen.all().len()),
-            Cell::new(self.seen.ended()),
+            TableCell::new(&self.name),
+            TableCell::new(self.seen.all().len()),
+            TableCell::new(self.seen.ended()),
         ];
         let number = |value: Option<f64>, digits: usize| match value {
-            Some(value) => Cell::new(format!("{value:.digits$}")),
-            None => Cell::new("-"),
+            Some(value) => TableCell::new(format!("{value:.digits$}")),
+            None => TableCell::new("-"),
         };
         match &self.fitted {
             Ok(fitted) => row.extend([
-                Cell::new(fitted.model.name()).tone(Tone::Strong),
-                Cell::new(fitted.words()),
+                TableCell::new(fitted.model.name()).tone(Tone::Strong),
+                TableCell::new(fitted.words()),
                 number(fitted.r2, 3),
                 number(Some(fitted.ks), 3),
                 number(fitted.aic, 1),
                 number(Some(fitted.model.mean()), 2),
             ]),
             Err(error) => row.extend([
-                Cell::new("-").tone(Tone::Bad),
-                Cell::new(error.code()),
-                Cell::new("-"),
-                Cell::new("-"),
-                Cell::new("-"),
-                Cell::new("-"),
+                TableCell::new("-").tone(Tone::Bad),
+                TableCell::new(error.code()),
+                TableCell::new("-"),
+                TableCell::new("-"),
+                TableCell::new("-"),
+                TableCell::new("-"),
             ]),
         }
         row
@@ -290,7 +290,7 @@ fn unfitted(family: Family) -> LifetimeError {
     }
 }
 
-fn from_fit(fit: &Fit, way: Way, maximum: f64) -> Result<Fitted, LifetimeError> {
+fn from_fit(fit: &Fit, way: FitMethod, maximum: f64) -> Result<Fitted, LifetimeError> {
     Ok(Fitted {
         model: fit.family.model(&fit.parameters, maximum)?,
         method: way.name(),

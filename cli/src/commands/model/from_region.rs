@@ -1,7 +1,7 @@
 //! Lifetimes as the region has written them down, and those that go on.
 
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::hours::Maximum;
@@ -37,7 +37,7 @@ impl FromRegion {
 /// All lives of preemptible servers, the earliest launch first.
 pub(super) async fn rows(
     context: &mut Context,
-    scope: &Scope,
+    scope: &ProjectScope,
 ) -> Result<Vec<FromRegion>, CliError> {
     let mut region = context.region().await?;
     let project = scope.project(context);

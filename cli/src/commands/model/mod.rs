@@ -7,10 +7,10 @@ mod fit;
 mod fit_chart;
 mod fitted;
 mod from_region;
-mod given;
+mod model_args;
 mod source;
 
-pub(super) use given::{Given, ModelArgs};
+pub(super) use model_args::{ModelArgs, SourcedModel};
 
 use crate::Context;
 use crate::errors::CliError;

@@ -2,7 +2,7 @@
 
 use super::from_region::{self, FromRegion};
 use crate::Context;
-use crate::args::Scope;
+use crate::args::ProjectScope;
 use crate::errors::CliError;
 use crate::hours::Maximum;
 use crate::moment::moment;
@@ -31,7 +31,7 @@ pub(super) struct SourceArgs {
     pub from_region: bool,
     /// With --from-region: whose servers
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: ProjectScope,
     /// Only those with this label; may be repeated
     #[arg(long = "where", value_name = "LABEL=VALUE", value_parser = pair)]
     pub wanted: Vec<(String, String)>,
@@ -59,7 +59,7 @@ const MAXIMUM: Maximum = Maximum(24.0);
 
 /// Lifetimes, and what is known of them as a whole.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct LifetimeSource {
     pub(super) rows: Vec<Labelled>,
     pub(super) maximum: Maximum,
     /// Where they come from, for messages.
@@ -72,13 +72,13 @@ pub(super) async fn read(
     context: &mut Context,
     args: &SourceArgs,
     maximum: Option<Maximum>,
-) -> Result<Source, CliError> {
+) -> Result<LifetimeSource, CliError> {
     let Some(file) = &args.file else {
         let rows = from_region::rows(context, &args.scope).await?;
         return of_region(rows, args, maximum);
     };
     let maximum = maximum.unwrap_or(MAXIMUM);
-    Ok(Source {
+    Ok(LifetimeSource {
         rows: from_file(context, file, args, maximum)?,
         maximum,
         place: file.clone(),
@@ -91,7 +91,7 @@ fn of_region(
     rows: Vec<FromRegion>,
     args: &SourceArgs,
     maximum: Option<Maximum>,
-) -> Result<Source, CliError> {
+) -> Result<LifetimeSource, CliError> {
     let place = PathBuf::from("the region");
     let at = |error: LifetimeError| CliError::lifetimes(&place, error);
     let limits: Vec<Maximum> = rows.iter().map(|row| row.maximum).collect();
@@ -104,7 +104,7 @@ fn of_region(
         .collect();
     let rows = chosen(rows, args).map_err(at)?;
     labelled::check(&rows, maximum.0).map_err(at)?;
-    Ok(Source {
+    Ok(LifetimeSource {
         rows,
         maximum,
         place,

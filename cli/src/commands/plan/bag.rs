@@ -2,11 +2,11 @@
 
 use crate::Context;
 use crate::bag::chart;
-use crate::bag::options::{BagOptions, Planned};
+use crate::bag::options::{BagOptions, BagPlan};
 use crate::bag::view::{counts, hours, money, name, percent, plan_json};
 use crate::charts;
 use crate::errors::CliError;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use clap::Args;
 use ebbtide_bag::simulate::{Scenario, simulate};
 use ebbtide_bag::{Bag, Plan, VmId, critical, smallest_without_copies};
@@ -45,7 +45,7 @@ pub struct PlanBagArgs {
 
 /// Plans and shows.
 pub(super) fn run(context: &mut Context, args: &PlanBagArgs) -> Result<(), CliError> {
-    let Planned { bag, plan, tried } = args.bag.planned()?;
+    let BagPlan { bag, plan, tried } = args.bag.planned()?;
     if let Some(path) = &args.svg {
         let run = simulate(&bag, &plan, &Scenario::default())?;
         let title = format!(
@@ -97,7 +97,7 @@ fn rows(context: &mut Context, bag: &Bag, plan: &Plan, tasks: bool) -> Result<()
         )
     };
     if context.output.format() == Format::Value {
-        return rows.iter().try_for_each(|row: &Vec<Cell>| {
+        return rows.iter().try_for_each(|row: &Vec<TableCell>| {
             let bare: Vec<&str> = row
                 .iter()
                 .map(|cell| cell.value.as_deref().unwrap_or(&cell.text))
@@ -108,11 +108,11 @@ fn rows(context: &mut Context, bag: &Bag, plan: &Plan, tasks: bool) -> Result<()
     context.output.table(&columns, &rows)
 }
 
-fn seconds(at: u64) -> Cell {
-    Cell::new(hours(at)).value(at)
+fn seconds(at: u64) -> TableCell {
+    TableCell::new(hours(at)).value(at)
 }
 
-fn instance_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
+fn instance_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<TableCell>> {
     let each = plan.vms.iter().enumerate().map(|(at, planned)| {
         let backups: Vec<String> = planned
             .backups
@@ -122,19 +122,19 @@ fn instance_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
                 format!("{}{copies}", bag.types()[b.ty].name)
             })
             .collect();
-        let none = Cell::new("-");
+        let none = TableCell::new("-");
         vec![
-            Cell::new(name(VmId::Primary(at))),
-            Cell::new(&bag.types()[planned.vm.ty].name),
-            Cell::new(planned.vm.market.as_str()),
-            Cell::new(planned.vm.tasks().count()),
-            Cell::new(planned.vm.cores.len()),
+            TableCell::new(name(VmId::Primary(at))),
+            TableCell::new(&bag.types()[planned.vm.ty].name),
+            TableCell::new(planned.vm.market.as_str()),
+            TableCell::new(planned.vm.tasks().count()),
+            TableCell::new(planned.vm.cores.len()),
             seconds(planned.vm.end(bag)),
-            Cell::new(money(planned.price.primary)),
+            TableCell::new(money(planned.price.primary)),
             if backups.is_empty() {
                 none.clone()
             } else {
-                Cell::new(backups.join(", ")).value(backups.len())
+                TableCell::new(backups.join(", ")).value(backups.len())
             },
             planned.latest_start(bag).map_or(none, seconds),
         ]
@@ -142,8 +142,8 @@ fn instance_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
     each.collect()
 }
 
-fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
-    let mut rows: Vec<(usize, Vec<Cell>)> = Vec::with_capacity(bag.tasks().len());
+fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<TableCell>> {
+    let mut rows: Vec<(usize, Vec<TableCell>)> = Vec::with_capacity(bag.tasks().len());
     let mut first = 0;
     for (at, planned) in plan.vms.iter().enumerate() {
         for finish in planned.vm.finishes(bag) {
@@ -153,7 +153,7 @@ fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
                 .iter()
                 .position(|b| b.tasks().any(|task| task == finish.task));
             let (of, latest) = backup.map_or_else(
-                || (Cell::new("-"), Cell::new("-")),
+                || (TableCell::new("-"), TableCell::new("-")),
                 |i| {
                     let backup = &planned.backups[i];
                     let of = format!(
@@ -162,15 +162,15 @@ fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
                         bag.types()[backup.ty].name
                     );
                     (
-                        Cell::new(of).value(name(VmId::Backup(first + i))),
+                        TableCell::new(of).value(name(VmId::Backup(first + i))),
                         seconds(backup.latest_start(bag)),
                     )
                 },
             );
             let row = vec![
-                Cell::new(&bag.tasks()[finish.task].name),
-                Cell::new(name(VmId::Primary(at))),
-                Cell::new(finish.core + 1),
+                TableCell::new(&bag.tasks()[finish.task].name),
+                TableCell::new(name(VmId::Primary(at))),
+                TableCell::new(finish.core + 1),
                 seconds(finish.end - runtime),
                 seconds(finish.end),
                 of,

@@ -5,12 +5,12 @@ use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use clap::Args;
 use ebbtide_checkpointing::{
-    Candidate, Goal, Offer, SchemeKind, SchemeResult, Series, Starts, Terms, choose, compare,
-    offers,
+    BidGoal, BidOffer, Candidate, CheckpointTerms, SchemeKind, SchemeResult, Series, Starts,
+    choose, compare, offers,
 };
 use ebbtide_model::Money;
 use std::str::FromStr;
@@ -53,10 +53,10 @@ pub struct BidArgs {
     job: Hours,
     /// Objective: the least product of cost and time [default], the least cost, or the least time
     #[arg(long, value_name = "product|cost|time", value_parser = goal)]
-    goal: Option<Goal>,
+    goal: Option<BidGoal>,
     /// Choose by expected values, by what would have happened, or as the paper's Algorithm 1 does
     #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = by)]
-    by: By,
+    by: BidCriterion,
     /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may
     /// be repeated
     #[arg(long, value_name = "NAME=DOLLARS")]
@@ -70,7 +70,7 @@ pub struct BidArgs {
     /// How fast types are whose name contains NAME, against the machine of --job; may be repeated
     /// [default: 1]
     #[arg(long, value_name = "NAME=FACTOR")]
-    speed: Vec<Speed>,
+    speed: Vec<TypeSpeed>,
     /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 %
     /// band]
     #[arg(long, value_name = "BIDS")]
@@ -90,12 +90,12 @@ pub struct BidArgs {
 
 /// How fast some types are.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Speed {
+pub(super) struct TypeSpeed {
     name: String,
     factor: f64,
 }
 
-impl FromStr for Speed {
+impl FromStr for TypeSpeed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -134,7 +134,7 @@ impl FromStr for OnDemand {
 
 /// What offers are judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum BidCriterion {
     /// Expected time and cost, from equation 8.
     Equation,
     /// The recorded prices.
@@ -143,20 +143,20 @@ pub(super) enum By {
     Paper,
 }
 
-fn by(text: &str) -> Result<By, String> {
+fn by(text: &str) -> Result<BidCriterion, String> {
     match text {
-        "equation" => Ok(By::Equation),
-        "replay" => Ok(By::Replay),
-        "paper" => Ok(By::Paper),
+        "equation" => Ok(BidCriterion::Equation),
+        "replay" => Ok(BidCriterion::Replay),
+        "paper" => Ok(BidCriterion::Paper),
         _ => Err("equation, replay or paper".to_owned()),
     }
 }
 
-fn goal(text: &str) -> Result<Goal, String> {
+fn goal(text: &str) -> Result<BidGoal, String> {
     match text {
-        "product" => Ok(Goal::Product),
-        "cost" => Ok(Goal::Cost),
-        "time" => Ok(Goal::Time),
+        "product" => Ok(BidGoal::Product),
+        "cost" => Ok(BidGoal::Cost),
+        "time" => Ok(BidGoal::Time),
         _ => Err("product, cost or time".to_owned()),
     }
 }
@@ -165,7 +165,7 @@ fn goal(text: &str) -> Result<Goal, String> {
 #[derive(Debug)]
 struct Shown<'a> {
     series: &'a Series,
-    offer: &'a Offer,
+    offer: &'a BidOffer,
     played: Option<SchemeResult>,
     starts: usize,
 }
@@ -181,11 +181,11 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
             speed: speed_of(args, &one.name),
         })
         .collect();
-    let terms = Terms {
+    let terms = CheckpointTerms {
         checkpoint_seconds: seconds(args.costs.checkpoint),
         restart_seconds: seconds(args.costs.restart),
         terminate_seconds: seconds(args.costs.terminate),
-        ..Terms::default()
+        ..CheckpointTerms::default()
     };
     let one_bid = one_bid(args, &candidates)?;
     let bids = |candidate: &Candidate<'_>| match (&args.bids, one_bid) {
@@ -208,7 +208,7 @@ fn one_bid(args: &BidArgs, candidates: &[Candidate<'_>]) -> Result<Option<Money>
         let next = next.to_owned();
         Err(CliError::Refused { problem, next })
     };
-    if args.by != By::Paper {
+    if args.by != BidCriterion::Paper {
         if !args.on_demand.is_empty() {
             let problem = "--on-demand has an effect with --by paper only".to_owned();
             return refused(problem, "add --by paper, or leave --on-demand out");
@@ -253,10 +253,10 @@ fn longest_fit<'a, T>(
 }
 
 /// Why there is no best offer.
-fn none(args: &BidArgs, offers: &[Offer]) -> CliError {
+fn none(args: &BidArgs, offers: &[BidOffer]) -> CliError {
     let count = offers.len();
     let endless = offers.iter().all(|offer| offer.hours.is_infinite());
-    if args.by != By::Replay && endless {
+    if args.by != BidCriterion::Replay && endless {
         return CliError::Refused {
             problem: format!(
                 "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
@@ -274,9 +274,9 @@ fn none(args: &BidArgs, offers: &[Offer]) -> CliError {
 /// The best offers, best first.
 fn best_of<'a>(
     args: &BidArgs,
-    terms: &Terms,
+    terms: &CheckpointTerms,
     series: &'a [Series],
-    offers: &'a [Offer],
+    offers: &'a [BidOffer],
 ) -> Result<Vec<Shown<'a>>, CliError> {
     let mut all: Vec<Shown<'a>> = offers
         .iter()
@@ -288,14 +288,14 @@ fn best_of<'a>(
             starts: 0,
         })
         .collect();
-    if args.by == By::Replay {
+    if args.by == BidCriterion::Replay {
         all.iter_mut().try_for_each(|one| play(args, terms, one))?;
     }
-    let mut judged: Vec<Offer> = all.iter().map(|one| judged(args.by, one)).collect();
+    let mut judged: Vec<BidOffer> = all.iter().map(|one| judged(args.by, one)).collect();
     let deadline = args.deadline.map(|deadline| deadline.0);
     let goal = match args.by {
-        By::Paper => Goal::Time,
-        By::Equation | By::Replay => args.goal.unwrap_or_default(),
+        BidCriterion::Paper => BidGoal::Time,
+        BidCriterion::Equation | BidCriterion::Replay => args.goal.unwrap_or_default(),
     };
     let mut best = Vec::new();
     while best.len() < usize::try_from(args.top).unwrap_or(usize::MAX) {
@@ -314,12 +314,12 @@ fn best_of<'a>(
 
 /// The offer with the cost and the time by which it is judged. An offer that did not finish from
 /// every start gets infinite values, because the time of its unfinished runs is unknown.
-fn judged(by: By, one: &Shown<'_>) -> Offer {
+fn judged(by: BidCriterion, one: &Shown<'_>) -> BidOffer {
     let mut offer = one.offer.clone();
     match by {
-        By::Equation => {}
-        By::Paper => offer.hours = offer.execution_hours,
-        By::Replay => {
+        BidCriterion::Equation => {}
+        BidCriterion::Paper => offer.hours = offer.execution_hours,
+        BidCriterion::Replay => {
             let played = one.played.as_ref();
             let finished = played.filter(|played| played.finished == one.starts);
             (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
@@ -335,7 +335,7 @@ fn speed_of(args: &BidArgs, name: &str) -> f64 {
 }
 
 /// Plays an offer through its history.
-fn play(args: &BidArgs, terms: &Terms, one: &mut Shown<'_>) -> Result<(), CliError> {
+fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut Shown<'_>) -> Result<(), CliError> {
     let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
     let kinds = [args.scheme];
     let row = compare(
@@ -383,33 +383,33 @@ fn show(
         let offer = one.offer;
         let tone = if i == 0 { Tone::Strong } else { Tone::Plain };
         let mut row = vec![
-            Cell::new(&one.series.name).tone(tone),
-            Cell::new(offer.bid).tone(tone),
-            Cell::new(format!("{:.1} %", 100.0 * offer.available)),
-            Cell::new(life(offer.life_hours)),
-            Cell::new(Hours(offer.execution_hours)),
-            Cell::new(Hours(offer.hours)),
-            Cell::new(format!("$ {:.2}", offer.cost)),
+            TableCell::new(&one.series.name).tone(tone),
+            TableCell::new(offer.bid).tone(tone),
+            TableCell::new(format!("{:.1} %", 100.0 * offer.available)),
+            TableCell::new(life(offer.life_hours)),
+            TableCell::new(Hours(offer.execution_hours)),
+            TableCell::new(Hours(offer.hours)),
+            TableCell::new(format!("$ {:.2}", offer.cost)),
         ];
         match one.played.as_ref().filter(|played| played.finished > 0) {
             Some(played) => row.extend([
-                Cell::new(Hours(played.hours)),
-                Cell::new(format!("$ {:.2}", played.cost)),
-                Cell::new(format!("{} of {}", played.finished, one.starts)),
+                TableCell::new(Hours(played.hours)),
+                TableCell::new(format!("$ {:.2}", played.cost)),
+                TableCell::new(format!("{} of {}", played.finished, one.starts)),
             ]),
-            None => row.extend(["never ends", "-", "none"].map(Cell::new)),
+            None => row.extend(["never ends", "-", "none"].map(TableCell::new)),
         }
         row
     });
-    let rows: Vec<Vec<Cell>> = rows.collect();
+    let rows: Vec<Vec<TableCell>> = rows.collect();
     context.output.table(&columns, &rows)?;
     if let Some(first) = shown.first() {
         let judged = judged(args.by, first);
         let (bid, name) = (first.offer.bid, &first.series.name);
         let expected = match args.by {
-            By::Equation => "expected",
-            By::Paper => "expected execution",
-            By::Replay => "played, on the average,",
+            BidCriterion::Equation => "expected",
+            BidCriterion::Paper => "expected execution",
+            BidCriterion::Replay => "played, on the average,",
         };
         let (time, cost) = (Hours(judged.hours), judged.cost);
         let line = format!("bid {bid} on {name}: {expected} {time} and $ {cost:.2}");

@@ -3,15 +3,16 @@
 use super::checkpoint_chart;
 use crate::Context;
 use crate::charts;
-use crate::commands::model::{Given, ModelArgs};
+use crate::commands::model::{ModelArgs, SourcedModel};
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use clap::Args;
 use ebbtide_lifetime::plan::checkpoint::{
-    Estimate, Options, Planner, Reading, expected_makespan, without_checkpoints, young_daly,
+    CheckpointOptions, EquationReading, Estimate, Planner, expected_makespan, without_checkpoints,
+    young_daly,
 };
 use ebbtide_lifetime::plan::failure_probability;
 use ebbtide_lifetime::{Lifetime, LifetimeError};
@@ -43,11 +44,11 @@ pub(super) enum ReadingChoice {
 }
 
 impl ReadingChoice {
-    fn reading(self) -> Reading {
+    fn reading(self) -> EquationReading {
         match self {
-            Self::Corrected => Reading::Corrected,
-            Self::Paper => Reading::Paper,
-            Self::PaperExactLoss => Reading::PaperExactLoss,
+            Self::Corrected => EquationReading::Corrected,
+            Self::Paper => EquationReading::Paper,
+            Self::PaperExactLoss => EquationReading::PaperExactLoss,
         }
     }
 
@@ -107,7 +108,7 @@ const LONG: std::ops::RangeInclusive<f64> = 5_000.0..=20_000.0;
 
 /// One way to checkpoint.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct CheckpointPlan {
     pub(super) name: String,
     /// Work between checkpoints, hours.
     pub(super) intervals: Vec<f64>,
@@ -124,10 +125,10 @@ pub(super) struct Plan {
 /// Everything that is shown.
 struct Shown<'a> {
     args: &'a CheckpointArgs,
-    given: &'a Given,
+    given: &'a SourcedModel,
     /// The work that is planned, hours: the job, rounded to steps.
     work: f64,
-    plans: Vec<Plan>,
+    plans: Vec<CheckpointPlan>,
     resume: Vec<(f64, Vec<f64>)>,
     failure: f64,
     mttf: f64,
@@ -136,9 +137,9 @@ struct Shown<'a> {
 
 /// Plans and shows.
 pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), CliError> {
-    let given = Given::read(&args.model)?;
+    let given = SourcedModel::read(&args.model)?;
     let model = given.model.as_ref();
-    let options = Options {
+    let options = CheckpointOptions {
         step: args.step.0,
         cost: args.cost.0,
         restart: args.restart.0,
@@ -203,34 +204,35 @@ fn plans(
     args: &CheckpointArgs,
     model: &dyn Lifetime,
     work: f64,
-    options: &Options,
+    options: &CheckpointOptions,
     planner: &Planner,
     mttf: f64,
-) -> Result<Vec<Plan>, CliError> {
+) -> Result<Vec<CheckpointPlan>, CliError> {
     let count = |intervals: &[f64]| intervals.len() - usize::from(args.no_final_checkpoint);
     let exact = |intervals: &[f64]| expected_makespan(model, intervals, args.age.0, options);
-    let of_reading = |choice: ReadingChoice, planner: &Planner| -> Result<Plan, CliError> {
-        let schedule = planner.schedule();
-        // The corrected plan is made anew after each failure, which no fixed schedule is.
-        let (makespan, reckoned) = match choice {
-            ReadingChoice::Corrected => (schedule.makespan, None),
-            _ => (exact(&schedule.intervals)?, Some(schedule.makespan)),
+    let of_reading =
+        |choice: ReadingChoice, planner: &Planner| -> Result<CheckpointPlan, CliError> {
+            let schedule = planner.schedule();
+            // The corrected plan is made anew after each failure, which no fixed schedule is.
+            let (makespan, reckoned) = match choice {
+                ReadingChoice::Corrected => (schedule.makespan, None),
+                _ => (exact(&schedule.intervals)?, Some(schedule.makespan)),
+            };
+            Ok(CheckpointPlan {
+                name: choice.name().to_owned(),
+                checkpoints: count(&schedule.intervals),
+                intervals: schedule.intervals,
+                new_instances: schedule.new_instances,
+                makespan,
+                reckoned,
+            })
         };
-        Ok(Plan {
-            name: choice.name().to_owned(),
-            checkpoints: count(&schedule.intervals),
-            intervals: schedule.intervals,
-            new_instances: schedule.new_instances,
-            makespan,
-            reckoned,
-        })
-    };
     let mut plans = vec![of_reading(args.reading, planner)?];
     for other in [ReadingChoice::Corrected, ReadingChoice::Paper] {
         if other == args.reading {
             continue;
         }
-        let options = Options {
+        let options = CheckpointOptions {
             reading: other.reading(),
             ..*options
         };
@@ -244,7 +246,7 @@ fn plans(
     // Checkpoints that cost nothing are written all the time.
     if args.cost.0 > 0.0 {
         let intervals = young_daly(work, args.cost.0, mttf)?;
-        plans.push(Plan {
+        plans.push(CheckpointPlan {
             name: "Young–Daly".to_owned(),
             checkpoints: count(&intervals),
             makespan: exact(&intervals)?,
@@ -253,7 +255,7 @@ fn plans(
             reckoned: None,
         });
     }
-    plans.push(Plan {
+    plans.push(CheckpointPlan {
         name: "none".to_owned(),
         checkpoints: 0,
         makespan: without_checkpoints(model, work, args.age.0, options)?,
@@ -306,19 +308,19 @@ impl Shown<'_> {
                 "-".to_owned()
             }
         };
-        let rows: Vec<Vec<Cell>> = self
+        let rows: Vec<Vec<TableCell>> = self
             .plans
             .iter()
             .enumerate()
             .map(|(at, plan)| {
                 let tone = if at == 0 { Tone::Strong } else { Tone::Plain };
                 vec![
-                    Cell::new(&plan.name).tone(tone),
-                    Cell::new(plan.words()),
-                    Cell::new(plan.checkpoints),
-                    Cell::new(Hours(plan.makespan)),
-                    Cell::new(percent(plan.makespan)),
-                    Cell::new(plan.reckoned.map_or_else(|| "-".to_owned(), percent)),
+                    TableCell::new(&plan.name).tone(tone),
+                    TableCell::new(plan.words()),
+                    TableCell::new(plan.checkpoints),
+                    TableCell::new(Hours(plan.makespan)),
+                    TableCell::new(percent(plan.makespan)),
+                    TableCell::new(plan.reckoned.map_or_else(|| "-".to_owned(), percent)),
                 ]
             })
             .collect();
@@ -381,7 +383,7 @@ impl Shown<'_> {
     }
 }
 
-impl Plan {
+impl CheckpointPlan {
     /// The intervals for people, life by life.
     fn words(&self) -> String {
         let mut lives = Vec::new();

@@ -1,14 +1,19 @@
 //! Schedules of checkpoints as charts.
 
-use super::checkpoint::Plan;
-use ebbtide_chart::{Axis, Bars, Colour, Figure, Line, Panel, Rule};
+use super::checkpoint::CheckpointPlan;
+use ebbtide_chart::{Axis, BarLayer, Colour, Figure, LineLayer, Panel, ReferenceLine};
 use ebbtide_lifetime::Lifetime;
 
 const POINTS: usize = 480;
 
 /// When the checkpoints are, over the hazard that they answer to; how long the intervals are; what
 /// each plan costs.
-pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) -> Figure {
+pub(super) fn figure(
+    model: &dyn Lifetime,
+    age: f64,
+    cost: f64,
+    plans: &[CheckpointPlan],
+) -> Figure {
     let work: f64 = plans.first().map_or(0.0, |p| p.intervals.iter().sum());
     let mut figure = Figure::new("When to write checkpoints")
         .description("The hazard of the instance with the checkpoints of the plan, the intervals of each plan, and the expected overhead of each")
@@ -30,11 +35,11 @@ pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) 
             done += interval;
             points.push((done, interval * 60.0));
         }
-        intervals = intervals.with(Line::new(plan.name.as_str(), points));
+        intervals = intervals.with(LineLayer::new(plan.name.as_str(), points));
     }
     // Who never ends has no bar.
     let ending = plans.iter().filter(|plan| plan.makespan.is_finite());
-    let ending: Vec<&Plan> = ending.collect();
+    let ending: Vec<&CheckpointPlan> = ending.collect();
     let bars = ending.iter().enumerate();
     let bars = bars.map(|(at, plan)| (at as f64, (plan.makespan / work - 1.0) * 100.0));
     let overheads = Panel::new(
@@ -42,12 +47,12 @@ pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) 
         Axis::new("expected overhead [%]").from(0.0),
     )
     .title("what it costs")
-    .with(Bars::new("", bars.collect()).colour(Colour::BLUE));
+    .with(BarLayer::new("", bars.collect()).colour(Colour::BLUE));
     figure.panel(intervals).panel(overheads)
 }
 
 /// The hazard from the age on, with a line at each checkpoint of the plan.
-fn over_hazard(model: &dyn Lifetime, age: f64, cost: f64, plan: &Plan) -> Panel {
+fn over_hazard(model: &dyn Lifetime, age: f64, cost: f64, plan: &CheckpointPlan) -> Panel {
     let mut at = age;
     let mut rules = Vec::with_capacity(plan.intervals.len());
     // The next instance has an age of its own.
@@ -68,10 +73,10 @@ fn over_hazard(model: &dyn Lifetime, age: f64, cost: f64, plan: &Plan) -> Panel 
     )
     .title(format!("checkpoints, {}", plan.name));
     for rule in rules {
-        panel = panel.with(Rule::vertical(rule).colour(Colour::GREEN));
+        panel = panel.with(ReferenceLine::vertical(rule).colour(Colour::GREEN));
     }
     panel.with(
-        Line::new("hazard", hazard.collect())
+        LineLayer::new("hazard", hazard.collect())
             .colour(Colour::VERMILION)
             .width(2),
     )

@@ -3,11 +3,11 @@
 use super::reuse_chart;
 use crate::Context;
 use crate::charts;
-use crate::commands::model::{Given, ModelArgs};
+use crate::commands::model::{ModelArgs, SourcedModel};
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use clap::Args;
 use ebbtide_lifetime::plan::{
@@ -60,7 +60,7 @@ struct Rule {
 
 /// Decides and shows.
 pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliError> {
-    let given = Given::read(&args.model)?;
+    let given = SourcedModel::read(&args.model)?;
     let model = given.model.as_ref();
     let (job, age) = (args.job.0, args.age.0);
     if job >= model.maximum() {
@@ -102,7 +102,7 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
     let (kept, new) = (of_age(age)?, of_age(0.0)?);
     let wrong = args.wrong.clone().map(|model| {
         let group = None;
-        Given::read(&ModelArgs { model, group })
+        SourcedModel::read(&ModelArgs { model, group })
     });
     let wrong = wrong.transpose()?;
     let averages = Averages::of(model, wrong.as_ref().map(|w| w.model.as_ref()), job)?;
@@ -160,7 +160,7 @@ impl Averages {
         }))
     }
 
-    fn words(&self, wrong: Option<&Given>) -> String {
+    fn words(&self, wrong: Option<&SourcedModel>) -> String {
         let mut words = format!(
             "averaged over instances of every age it fails with chance {:.1} % if they are always kept, {:.1} % if kept while that is better",
             self.always_kept * 100.0,
@@ -191,7 +191,7 @@ fn word(keep: bool) -> &'static str {
 fn table(
     context: &mut Context,
     args: &ReuseArgs,
-    given: &Given,
+    given: &SourcedModel,
     rules: &[Rule],
     kept: (f64, f64),
     new: (f64, f64),
@@ -221,15 +221,15 @@ fn table(
             },
         )
     };
-    let rows: Vec<Vec<Cell>> = rules
+    let rows: Vec<Vec<TableCell>> = rules
         .iter()
         .map(|rule| {
             let tone = if rule.keep { Tone::Good } else { Tone::Warn };
             vec![
-                Cell::new(rule.name),
-                Cell::new(word(rule.keep)).tone(tone),
-                Cell::new(until(rule.age, "-")),
-                Cell::new(until(rule.length, "-")),
+                TableCell::new(rule.name),
+                TableCell::new(word(rule.keep)).tone(tone),
+                TableCell::new(until(rule.age, "-")),
+                TableCell::new(until(rule.length, "-")),
             ]
         })
         .collect();
@@ -238,7 +238,7 @@ fn table(
 
 fn json(
     args: &ReuseArgs,
-    given: &Given,
+    given: &SourcedModel,
     rules: &[Rule],
     kept: (f64, f64),
     new: (f64, f64),

@@ -1,7 +1,7 @@
 //! The curves of the paper's figures 4 to 7.
 
 use crate::hours::Hours;
-use ebbtide_chart::{Axis, Colour, Dash, Figure, Line, Panel, Rule};
+use ebbtide_chart::{Axis, Colour, Dash, Figure, LineLayer, Panel, ReferenceLine};
 use ebbtide_lifetime::distributions::Uniform;
 use ebbtide_lifetime::plan::RunningTime;
 use ebbtide_lifetime::plan::curves::{failure_by_age, failure_by_length, wasted_by_length};
@@ -32,23 +32,23 @@ pub(super) fn figure(
     )
     .title(format!("a job of {}", Hours(job)))
     .with(
-        Line::new(
+        LineLayer::new(
             "always kept",
             failure_by_age(model, job, end, POINTS, None)?,
         )
         .colour(Colour::VERMILION),
     )
     .with(
-        Line::new(
+        LineLayer::new(
             "kept while that is better",
             failure_by_age(model, job, end, POINTS, policy)?,
         )
         .colour(Colour::BLUE)
         .width(2),
     )
-    .with(Rule::vertical(age).label("now"));
+    .with(ReferenceLine::vertical(age).label("now"));
     if let Some(switch) = switch {
-        by_age = by_age.with(Rule::vertical(switch).label("switch"));
+        by_age = by_age.with(ReferenceLine::vertical(switch).label("switch"));
     }
     let mut wasted = Panel::new(
         Axis::new("length of the job [h]").range(0.0, end),
@@ -56,7 +56,7 @@ pub(super) fn figure(
     )
     .title("work lost by one failure at most")
     .with(
-        Line::new(model.name(), wasted_by_length(model, end * 0.999, POINTS)?)
+        LineLayer::new(model.name(), wasted_by_length(model, end * 0.999, POINTS)?)
             .colour(Colour::BLUE)
             .width(2),
     );
@@ -67,7 +67,7 @@ pub(super) fn figure(
     if model.maximum().is_finite() {
         let uniform = Uniform::new(end)?;
         wasted = wasted.with(
-            Line::new("uniform", wasted_by_length(&uniform, end * 0.999, POINTS)?)
+            LineLayer::new("uniform", wasted_by_length(&uniform, end * 0.999, POINTS)?)
                 .colour(Colour::GREY)
                 .dash(Dash::Dashed),
         );
@@ -76,14 +76,14 @@ pub(super) fn figure(
             Panel::new(Axis::new("length of the job [h]").range(0.0, end), chance())
                 .title("averaged over instances of every age")
                 .with(
-                    Line::new(
+                    LineLayer::new(
                         "always kept",
                         failure_by_length(model, model, longest, LENGTHS, None)?,
                     )
                     .colour(Colour::VERMILION),
                 )
                 .with(
-                    Line::new(
+                    LineLayer::new(
                         "kept while that is better",
                         failure_by_length(model, model, longest, LENGTHS, policy)?,
                     )
@@ -93,7 +93,7 @@ pub(super) fn figure(
         if let Some(wrong) = wrong {
             let points = failure_by_length(model, wrong, longest, LENGTHS, policy)?;
             by_length = by_length.with(
-                Line::new(format!("decided by the other {}", wrong.name()), points)
+                LineLayer::new(format!("decided by the other {}", wrong.name()), points)
                     .colour(Colour::GREEN)
                     .dash(Dash::Dashed),
             );

@@ -1,12 +1,14 @@
 //! `ebbtide plugin new`, `check` and `bench`.
 
-use super::{BenchArgs, FileArgs, Grant, Kind, Lang, NewArgs};
+use super::{BenchArgs, FileArgs, Grant, Lang, NewArgs, TemplateKind};
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Details, Listing, text};
+use crate::output::{Details, Listing, TableCell, text};
 use crate::render::{Tone, optional};
-use ebbtide_plugin_kit::{Check, KitError, Language, NewProject, Outcome, Place, Subject};
+use ebbtide_plugin_kit::{
+    Check, CheckOutcome, KitError, Language, NewProject, PluginLocation, Subject,
+};
 use ebbtide_runtime::clock;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +37,8 @@ fn subject(args: &FileArgs) -> Result<Subject, CliError> {
             Subject::at(address, args.plugin.as_deref().unwrap_or_default())
         }
     };
-    if let (Place::Service { limits, .. }, Some(deadline)) = (&mut subject.place, args.deadline_ms)
+    if let (PluginLocation::Service { limits, .. }, Some(deadline)) =
+        (&mut subject.place, args.deadline_ms)
     {
         limits.deadline = Duration::from_millis(deadline.into());
     }
@@ -63,7 +66,7 @@ pub(super) fn new(context: &mut Context, args: NewArgs) -> Result<(), CliError> 
     let into = args.into.unwrap_or_else(|| PathBuf::from(&args.name));
     let project = NewProject {
         name: args.name,
-        is_cost_module: args.kind == Kind::Cost,
+        is_cost_module: args.kind == TemplateKind::Cost,
         language: match args.lang {
             Lang::Rust => Language::Rust,
             Lang::Go => Language::Go,
@@ -72,7 +75,7 @@ pub(super) fn new(context: &mut Context, args: NewArgs) -> Result<(), CliError> 
         },
     };
     let written = ebbtide_plugin_kit::write(&project, &into).map_err(|error| refused(&error))?;
-    let row = |path: &PathBuf| vec![Cell::new(path.display())];
+    let row = |path: &PathBuf| vec![TableCell::new(path.display())];
     let listing = Listing {
         columns: vec![text("file", "File")],
         rows: written.iter().map(row).collect(),
@@ -96,9 +99,9 @@ pub(super) fn check(context: &mut Context, args: &FileArgs) -> Result<(), CliErr
     let row = |check: &Check| {
         let (word, tone) = word(check.outcome);
         vec![
-            Cell::new(word).tone(tone),
-            Cell::new(check.name),
-            Cell::new(&check.says),
+            TableCell::new(word).tone(tone),
+            TableCell::new(check.name),
+            TableCell::new(&check.says),
         ]
     };
     let json = |check: &Check| {
@@ -119,7 +122,7 @@ pub(super) fn check(context: &mut Context, args: &FileArgs) -> Result<(), CliErr
     context.output.listing(listing)?;
     let failed = checks
         .iter()
-        .filter(|check| check.outcome == Outcome::Failed)
+        .filter(|check| check.outcome == CheckOutcome::Failed)
         .count();
     match failed {
         0 => Ok(()),
@@ -130,11 +133,11 @@ pub(super) fn check(context: &mut Context, args: &FileArgs) -> Result<(), CliErr
     }
 }
 
-fn word(outcome: Outcome) -> (&'static str, Tone) {
+fn word(outcome: CheckOutcome) -> (&'static str, Tone) {
     match outcome {
-        Outcome::Passed => ("ok", Tone::Good),
-        Outcome::Warned => ("look", Tone::Warn),
-        Outcome::Failed => ("WRONG", Tone::Bad),
+        CheckOutcome::Passed => ("ok", Tone::Good),
+        CheckOutcome::Warned => ("look", Tone::Warn),
+        CheckOutcome::Failed => ("WRONG", Tone::Bad),
     }
 }
 
@@ -167,20 +170,20 @@ pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliEr
         .with("work", measured.work.map_or(Json::Null, Json::from));
     context.output.details(Details {
         fields: vec![
-            (many, Cell::new(measured.rows)),
-            ("calls", Cell::new(measured.calls)),
-            (each, Cell::new(ns_per_row)),
+            (many, TableCell::new(measured.rows)),
+            ("calls", TableCell::new(measured.calls)),
+            (each, TableCell::new(ns_per_row)),
             (
                 "median",
-                Cell::new(micros(measured.median)).value(seconds(measured.median)),
+                TableCell::new(micros(measured.median)).value(seconds(measured.median)),
             ),
             (
                 "p99",
-                Cell::new(micros(measured.p99)).value(seconds(measured.p99)),
+                TableCell::new(micros(measured.p99)).value(seconds(measured.p99)),
             ),
             (
                 "load",
-                Cell::new(millis(measured.load)).value(seconds(measured.load)),
+                TableCell::new(millis(measured.load)).value(seconds(measured.load)),
             ),
             (
                 "work",

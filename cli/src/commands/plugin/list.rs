@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::render::{Tone, number as decimal, optional};
 use ebbtide_proto::v1;
 
@@ -35,7 +35,7 @@ pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
     context.output.listing(listing)
 }
 
-fn row(plugin: &v1::Plugin) -> Vec<Cell> {
+fn row(plugin: &v1::Plugin) -> Vec<TableCell> {
     let (state, tone) = match plugin {
         v1::Plugin { enabled: false, .. } => ("disabled", Tone::Plain),
         plugin if !plugin.missing.is_empty() => ("missing", Tone::Bad),
@@ -46,19 +46,19 @@ fn row(plugin: &v1::Plugin) -> Vec<Cell> {
     };
     let digest: String = plugin.digest.chars().take(DIGEST).collect();
     vec![
-        Cell::new(&plugin.name),
-        Cell::new(&plugin.kind),
-        Cell::new(&plugin.carrier),
-        Cell::new(state).tone(tone),
+        TableCell::new(&plugin.name),
+        TableCell::new(&plugin.kind),
+        TableCell::new(&plugin.carrier),
+        TableCell::new(state).tone(tone),
         optional(&plugin.multiplier.map(decimal).unwrap_or_default()),
-        Cell::new(&plugin.on_failure),
-        Cell::new(plugin.calls),
-        Cell::new(plugin.failures),
+        TableCell::new(&plugin.on_failure),
+        TableCell::new(plugin.calls),
+        TableCell::new(plugin.failures),
         optional(match plugin.missing.is_empty() {
             true => &plugin.last_failure,
             false => &plugin.missing,
         }),
         optional(&digest).value(&plugin.digest),
-        Cell::new(&plugin.file),
+        TableCell::new(&plugin.file),
     ]
 }

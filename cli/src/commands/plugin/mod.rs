@@ -8,10 +8,10 @@ mod record;
 mod shadow;
 mod trial;
 #[cfg(not(feature = "wasm"))]
-mod without;
+mod unsupported;
 
 #[cfg(not(feature = "wasm"))]
-use without as kit;
+use unsupported as kit;
 
 use crate::Context;
 use crate::errors::CliError;
@@ -160,7 +160,7 @@ pub enum PluginCommand {
 
 /// What is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum TemplateKind {
     /// Says how good hosts are.
     Weigher,
     /// Says what victims cost.
@@ -340,7 +340,7 @@ pub struct NewArgs {
     pub name: String,
     /// What it is
     #[arg(long, value_enum, default_value = "weigher")]
-    pub kind: Kind,
+    pub kind: TemplateKind,
     /// In which language
     #[arg(long, value_enum, default_value = "rust")]
     pub lang: Lang,

@@ -4,7 +4,7 @@
 use crate::Context;
 use crate::errors::CliError;
 use crate::json;
-use crate::output::{Cell, Format, Listing, number, text};
+use crate::output::{Format, Listing, TableCell, number, text};
 use crate::render::{Tone, number as decimal};
 use ebbtide_proto::v1;
 
@@ -74,29 +74,29 @@ fn tell(context: &mut Context, report: &v1::ShadowReportResponse) {
     }
 }
 
-fn count(what: &str, decided: u64, shadow: u64) -> Vec<Cell> {
+fn count(what: &str, decided: u64, shadow: u64) -> Vec<TableCell> {
     let tone = match shadow.cmp(&decided) {
         std::cmp::Ordering::Less => Tone::Good,
         std::cmp::Ordering::Equal => Tone::Plain,
         std::cmp::Ordering::Greater => Tone::Bad,
     };
     vec![
-        Cell::new(what),
-        Cell::new(decided),
-        Cell::new(shadow).tone(tone),
+        TableCell::new(what),
+        TableCell::new(decided),
+        TableCell::new(shadow).tone(tone),
     ]
 }
 
-fn cost(what: &str, decided: f64, shadow: f64) -> Vec<Cell> {
+fn cost(what: &str, decided: f64, shadow: f64) -> Vec<TableCell> {
     let tone = match shadow.total_cmp(&decided) {
         std::cmp::Ordering::Less => Tone::Good,
         std::cmp::Ordering::Equal => Tone::Plain,
         std::cmp::Ordering::Greater => Tone::Bad,
     };
     vec![
-        Cell::new(what),
-        Cell::new(decimal(decided)),
-        Cell::new(decimal(shadow)).tone(tone),
+        TableCell::new(what),
+        TableCell::new(decimal(decided)),
+        TableCell::new(decimal(shadow)).tone(tone),
     ]
 }
 
@@ -104,9 +104,9 @@ fn moves(context: &mut Context, report: &v1::ShadowReportResponse) -> Result<(),
     let shown = report.moves.iter().take(ROWS);
     let rows = shown.map(|one| {
         vec![
-            Cell::new(&one.decided),
-            Cell::new(&one.in_shadow),
-            Cell::new(one.times),
+            TableCell::new(&one.decided),
+            TableCell::new(&one.in_shadow),
+            TableCell::new(one.times),
         ]
     });
     context.output.say("Where servers would have gone instead:");

@@ -4,13 +4,13 @@ use super::TryArgs;
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Listing, number, text};
+use crate::output::{Listing, TableCell, number, text};
 use crate::render::{Tone, number as decimal};
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::decision::{InstanceExplanation, RankedHost};
-use ebbtide_model::{Decision, Flavor, Outcome, PlacementRequest, ServerId};
+use ebbtide_model::{Decision, DecisionOutcome, Flavor, PlacementRequest, ServerId};
 use ebbtide_plugins::{
-    Multipliers, PluginConfig, PluginKind, PluginSet, Purpose, Services, Sources,
+    EnginePurpose, Multipliers, PluginConfig, PluginKind, PluginSet, Services, Sources,
 };
 use ebbtide_region::{Ids, RECORD_FORMAT, RegionRecord};
 use std::path::Path;
@@ -152,7 +152,7 @@ pub(super) fn run(context: &mut Context, args: &TryArgs) -> Result<(), CliError>
     }
     let next = "`ebbtide plugin check` says what is wrong with a plugin";
     let engine = |set: &PluginSet, config: &EngineConfig| {
-        let made = set.engine(config, &Multipliers::new(), Purpose::Deciding);
+        let made = set.engine(config, &Multipliers::new(), EnginePurpose::Deciding);
         made.map(Arc::new).map_err(|error| refused(error, next))
     };
     let engines = [
@@ -266,11 +266,11 @@ fn show(
 
 fn chosen(decision: &Decision) -> String {
     match &decision.outcome {
-        Outcome::Placed(placements) => {
+        DecisionOutcome::Placed(placements) => {
             let hosts: Vec<&str> = placements.iter().map(|place| place.host.as_str()).collect();
             hosts.join(", ")
         }
-        Outcome::NoValidHost(none) => format!("no valid host ({})", none.reason),
+        DecisionOutcome::NoValidHost(none) => format!("no valid host ({})", none.reason),
     }
 }
 
@@ -281,10 +281,10 @@ impl Row<'_> {
         Some((own.raw, own.normalised))
     }
 
-    fn cells(&self, name: &str, is_weigher: bool) -> Vec<Cell> {
+    fn cells(&self, name: &str, is_weigher: bool) -> Vec<TableCell> {
         let (at, tried) = self.tried;
         let dash = || "-".to_owned();
-        let or_dash = |number: Option<f64>| Cell::new(number.map_or_else(dash, decimal));
+        let or_dash = |number: Option<f64>| TableCell::new(number.map_or_else(dash, decimal));
         let today = self.today.map(|(_, ranked)| ranked);
         let place = self.today.map(|(place, _)| place);
         let tone = match place {
@@ -293,9 +293,9 @@ impl Row<'_> {
             _ => Tone::Plain,
         };
         let mut cells = vec![
-            Cell::new(self.host),
-            Cell::new(place.map_or_else(dash, |place| (place + 1).to_string())),
-            Cell::new(at + 1).tone(tone),
+            TableCell::new(self.host),
+            TableCell::new(place.map_or_else(dash, |place| (place + 1).to_string())),
+            TableCell::new(at + 1).tone(tone),
         ];
         cells.extend(match is_weigher {
             true => {
@@ -308,8 +308,8 @@ impl Row<'_> {
             ],
         });
         cells.extend([
-            Cell::new(today.map_or_else(dash, |ranked| ranked.victims.len().to_string())),
-            Cell::new(tried.victims.len()),
+            TableCell::new(today.map_or_else(dash, |ranked| ranked.victims.len().to_string())),
+            TableCell::new(tried.victims.len()),
             or_dash(today.map(|ranked| ranked.weight)),
             or_dash(Some(tried.weight)),
         ]);

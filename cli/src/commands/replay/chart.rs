@@ -4,7 +4,7 @@
 //! top of it, what preemptible ones use, and what is on its way out. The upper edge is h_f; the
 //! line at 100 % is the capacity.
 
-use ebbtide_chart::{Axis, Band, Colour, Figure, Line, Panel};
+use ebbtide_chart::{Axis, Band, Colour, Figure, LineLayer, Panel};
 use ebbtide_simulator::{ClassSample, Sample};
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ fn panel(points: &[Point]) -> Panel {
             |p| (p.with_preemptible, p.full),
         ))
         .with(
-            Line::new("capacity", capacity)
+            LineLayer::new("capacity", capacity)
                 .colour(Colour::BLACK)
                 .width(1),
         )

@@ -11,14 +11,14 @@ mod online;
 pub(super) mod progress;
 mod servers;
 mod setup;
-mod shown;
+mod tables;
 
 use crate::Context;
 use crate::errors::CliError;
 use clap::{Args, ValueHint};
 use ebbtide_engine::WeigherConfig;
 use ebbtide_simulator::{
-    HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, Report, Sampling, Trace,
+    HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, ReplayReport, Sampling, Trace,
 };
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ pub struct ReplayArgs {
     pub seed: u64,
     /// Seconds of trace time in one second, or "max" not to wait at all
     #[arg(long, default_value = "1000", value_name = "N|max", value_parser = speed)]
-    pub speed_up: Speed,
+    pub speed_up: ReplaySpeed,
     /// Seconds from a victim's notice to its end [default: 0 on a region, where it is real time
     /// while the trace runs faster; 30 with --offline, where it is trace time]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=900))]
@@ -135,7 +135,7 @@ pub struct CloudArgs {
 
 /// How fast.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
+pub enum ReplaySpeed {
     /// So many seconds of trace time in one second.
     Times(f64),
     /// Without waiting.
@@ -156,12 +156,12 @@ fn weigher(text: &str) -> Result<WeigherConfig, String> {
     })
 }
 
-fn speed(text: &str) -> Result<Speed, String> {
+fn speed(text: &str) -> Result<ReplaySpeed, String> {
     if text == "max" {
-        return Ok(Speed::Max);
+        return Ok(ReplaySpeed::Max);
     }
     match text.parse::<f64>() {
-        Ok(times) if times.is_finite() && times > 0.0 => Ok(Speed::Times(times)),
+        Ok(times) if times.is_finite() && times > 0.0 => Ok(ReplaySpeed::Times(times)),
         _ => Err("use a number above 0, or \"max\"".to_owned()),
     }
 }
@@ -212,8 +212,8 @@ impl Job {
     }
 
     /// A report with what is known before the first event.
-    fn blank_report(&self, against: &str) -> Report {
-        Report {
+    fn blank_report(&self, against: &str) -> ReplayReport {
+        ReplayReport {
             trace: self.args.file.display().to_string(),
             against: against.to_owned(),
             preemptible_share: self.share.share(),
@@ -221,7 +221,7 @@ impl Job {
             events_in_trace: self.trace.events.len() as u64,
             irregularities: self.trace.irregularities,
             placements: self.recorded.as_ref().map(RecordedPlacements::comparison),
-            ..Report::default()
+            ..ReplayReport::default()
         }
     }
 }
@@ -245,6 +245,6 @@ pub async fn run(context: &mut Context, args: ReplayArgs) -> Result<(), CliError
     } else {
         online::run(context, &job).await?
     };
-    shown::print(context, &job, &report)?;
-    problem.map_or_else(|| shown::verdict(&report), Err)
+    tables::print(context, &job, &report)?;
+    problem.map_or_else(|| tables::verdict(&report), Err)
 }

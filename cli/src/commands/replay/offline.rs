@@ -1,14 +1,14 @@
 //! The replay without a region.
 
 use super::Job;
-use super::progress::Progress;
+use super::progress::ReplayProgress;
 use crate::Context;
 use crate::errors::CliError;
 use ebbtide_config::ConfigError;
-use ebbtide_engine::{EngineConfig, Policy};
+use ebbtide_engine::{EngineConfig, RankingPolicy};
 use ebbtide_model::Seconds;
 use ebbtide_runtime::clock;
-use ebbtide_simulator::Report;
+use ebbtide_simulator::ReplayReport;
 use ebbtide_simulator::offline::{OfflineOptions, replay};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ fn of_model(error: ConfigError) -> CliError {
 }
 
 /// Replays against the engine alone.
-pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> {
+pub(super) fn run(context: &mut Context, job: &Job) -> Result<ReplayReport, CliError> {
     let cloud = &job.args.cloud;
     let policy = match cloud.policy.as_str() {
-        "first-fit" => Policy::FirstFit,
-        "nova" => Policy::Nova,
-        _ => Policy::Tiered,
+        "first-fit" => RankingPolicy::FirstFit,
+        "nova" => RankingPolicy::Nova,
+        _ => RankingPolicy::Tiered,
     };
     let mut engine = EngineConfig {
         policy,
@@ -63,7 +63,7 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
             stopped.store(true, Ordering::Relaxed);
         }
     });
-    let mut progress = Progress::new(context, job.trace.events.len());
+    let mut progress = ReplayProgress::new(context, job.trace.events.len());
     let started = clock::instant();
     let mut tell = |done: usize| {
         progress.set(context, done, "");

@@ -3,15 +3,17 @@
 //! All events under way are futures of one task: no locks, and with one in flight a strict order.
 //! What an event found out comes back as a [`Done`]; only the main loop counts.
 
-use super::progress::Progress;
+use super::progress::ReplayProgress;
 use super::servers::Servers;
-use super::{Job, Speed, setup};
+use super::{Job, ReplaySpeed, setup};
 use crate::Context;
 use crate::client::Region;
 use crate::errors::CliError;
 use ebbtide_proto::v1;
 use ebbtide_runtime::{clock, ids, task};
-use ebbtide_simulator::{ClassSample, EventKind, Latencies, Report, Sample, Sampling, TraceEvent};
+use ebbtide_simulator::{
+    ClassSample, EventKind, Latencies, ReplayReport, Sample, Sampling, TraceEvent,
+};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -53,7 +55,7 @@ struct Replay<'a> {
     project: String,
     /// Namespace of the servers' ids: new for each run, so that a trace can be replayed twice.
     run: Uuid,
-    report: Report,
+    report: ReplayReport,
     latencies: Latencies,
     ours: HashSet<String>,
     alive: HashMap<String, oneshot::Receiver<Handle>>,
@@ -64,7 +66,7 @@ struct Replay<'a> {
 pub(super) async fn run(
     context: &mut Context,
     job: &Job,
-) -> Result<(Report, Option<CliError>), CliError> {
+) -> Result<(ReplayReport, Option<CliError>), CliError> {
     let mut region = context.region().await?;
     let summary = setup::check(&mut region, job).await?;
     let made = setup::flavors(&mut region, job).await?;
@@ -85,7 +87,7 @@ pub(super) async fn run(
         first_failure: None,
     };
     let mut interrupts = interrupts();
-    let mut progress = Progress::new(context, job.trace.events.len());
+    let mut progress = ReplayProgress::new(context, job.trace.events.len());
     let started = clock::instant();
     let ended = replay
         .drive(context, &mut progress, &mut interrupts.0, started)
@@ -133,7 +135,7 @@ impl Replay<'_> {
     async fn drive(
         &mut self,
         context: &mut Context,
-        progress: &mut Progress,
+        progress: &mut ReplayProgress,
         interrupts: &mut watch::Receiver<u32>,
         started: Instant,
     ) -> Result<(), CliError> {
@@ -145,8 +147,8 @@ impl Replay<'_> {
         let mut creates = 0;
         for event in &job.trace.events {
             let due = match job.args.speed_up {
-                Speed::Max => Duration::ZERO,
-                Speed::Times(times) => Duration::from_secs_f64((event.at - first) / times),
+                ReplaySpeed::Max => Duration::ZERO,
+                ReplaySpeed::Times(times) => Duration::from_secs_f64((event.at - first) / times),
             };
             loop {
                 let early = due.saturating_sub(started.elapsed());

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The bar, or the time of the last line.
-pub(in crate::commands) struct Progress {
+pub(in crate::commands) struct ReplayProgress {
     bar: Option<ProgressBar>,
     total: usize,
     things: &'static str,
     told: Instant,
 }
 
-impl Progress {
+impl ReplayProgress {
     pub(super) fn new(context: &Context, total: usize) -> Self {
         Self::of(context, total, "events")
     }

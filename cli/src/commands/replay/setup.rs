@@ -5,7 +5,7 @@ use crate::client::Region;
 use crate::errors::CliError;
 use ebbtide_model::flavor::{GRACE_SECONDS, PREEMPTIBLE};
 use ebbtide_proto::v1;
-use ebbtide_simulator::{EventKind, Shape};
+use ebbtide_simulator::{EventKind, VmSize};
 use std::collections::{BTreeSet, HashMap};
 
 /// Refuses a region that cannot do what is asked of it.
@@ -38,7 +38,7 @@ pub(super) async fn check(
 }
 
 /// The flavors of all VMs of the trace.
-fn needed(job: &Job) -> BTreeSet<(Shape, bool)> {
+fn needed(job: &Job) -> BTreeSet<(VmSize, bool)> {
     let creates = job
         .trace
         .events
@@ -96,7 +96,7 @@ pub(super) async fn flavors(region: &mut Region, job: &Job) -> Result<Vec<String
     Ok(made)
 }
 
-fn same(flavor: &v1::Flavor, shape: Shape, preemptible: bool) -> Result<(), CliError> {
+fn same(flavor: &v1::Flavor, shape: VmSize, preemptible: bool) -> Result<(), CliError> {
     let is = (
         flavor.vcpus,
         flavor.ram_mb,

@@ -1,14 +1,14 @@
 //! Executes a job: passes events to the state machine and carries out its actions.
 
 use super::fault::RunFault;
-use super::method::{CANNOT_RESTORE, Env, Method, Saver, reason};
-use super::place::{News, Place};
-use super::state::{StateDir, Stored};
+use super::method::{CANNOT_RESTORE, Env, SaveMethod, Saver, reason};
+use super::place::{InstanceNews, JobHost};
+use super::state::{StateContents, StateDir};
 use crate::Context;
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::process::{self, Tree};
-use ebbtide_run::{Action, Ending, Event, Job, Moment, Span};
+use ebbtide_run::{RunAction, RunEnd, RunEvent, RunJob, RunTime, Span};
 use ebbtide_runtime::clock;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ const WRITE_DOWN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Engine<'a> {
     context: &'a mut Context,
-    job: Job,
+    job: RunJob,
     dir: StateDir,
-    stored: Stored,
-    method: Method,
-    place: Place,
+    stored: StateContents,
+    method: SaveMethod,
+    place: JobHost,
     began: Instant,
     env: Env,
     process: Option<Tree>,
@@ -42,7 +42,7 @@ pub(super) struct Engine<'a> {
 enum Woken {
     Process(std::io::Result<std::process::ExitStatus>),
     Saver(Result<Option<[u64; 2]>, String>),
-    News(News),
+    News(InstanceNews),
     Stop,
     Time,
     WriteDown,
@@ -50,11 +50,11 @@ enum Woken {
 
 /// Result of a run.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct RunResult {
     /// How it ended.
-    pub(super) ending: Ending,
+    pub(super) ending: RunEnd,
     /// The account.
-    pub(super) stored: Stored,
+    pub(super) stored: StateContents,
     /// How long this run took.
     pub(super) took: Span,
 }
@@ -63,11 +63,11 @@ impl<'a> Engine<'a> {
     /// A new engine, not started yet.
     pub(super) fn new(
         context: &'a mut Context,
-        job: Job,
+        job: RunJob,
         dir: StateDir,
-        stored: Stored,
-        method: Method,
-        place: Place,
+        stored: StateContents,
+        method: SaveMethod,
+        place: JobHost,
     ) -> Self {
         Self {
             context,
@@ -90,7 +90,7 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// Errors after which the job cannot continue. Saved work remains.
-    pub(super) async fn run(mut self) -> Result<Done, CliError> {
+    pub(super) async fn run(mut self) -> Result<RunResult, CliError> {
         let done = self.drive().await;
         // Whatever the result is, no process of the run may remain.
         self.end_saver().await;
@@ -105,24 +105,24 @@ impl<'a> Engine<'a> {
         }
         let ending = done?;
         written?;
-        Ok(Done {
+        Ok(RunResult {
             ending,
             stored: self.stored,
             took: Span(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)),
         })
     }
 
-    async fn drive(&mut self) -> Result<Ending, CliError> {
+    async fn drive(&mut self) -> Result<RunEnd, CliError> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
         let mut write_down = tokio::time::interval(WRITE_DOWN);
         write_down.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = VecDeque::new();
-        if matches!(self.place, Place::Here) {
+        if matches!(self.place, JobHost::Here) {
             let age = super::guest::uptime();
             self.say("this machine, of which nothing is heard");
-            events.push_back(Event::Instance { age });
+            events.push_back(RunEvent::Instance { age });
         }
         loop {
             while let Some(event) = events.pop_front() {
@@ -144,13 +144,13 @@ impl<'a> Engine<'a> {
             {
                 Woken::Process(ended) => events.push_back(self.ended(ended?)),
                 Woken::Saver(saved) => events.push_back(self.saved(saved)),
-                Woken::News(News::Never(error)) => return Err(error),
+                Woken::News(InstanceNews::Never(error)) => return Err(error),
                 Woken::News(news) => events.extend(self.heard(news)),
                 Woken::Stop => {
                     self.say("asked to stop");
-                    events.push_back(Event::Stop);
+                    events.push_back(RunEvent::Stop);
                 }
-                Woken::Time => events.push_back(Event::Time),
+                Woken::Time => events.push_back(RunEvent::Time),
                 Woken::WriteDown => {
                     self.write_down();
                     self.reap();
@@ -210,8 +210,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Milliseconds since the start of the run.
-    fn now(&self) -> Moment {
-        Moment(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    fn now(&self) -> RunTime {
+        RunTime(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     fn say(&mut self, words: &str) {
@@ -221,53 +221,53 @@ impl<'a> Engine<'a> {
             .say(&format!("{seconds:>9.1} s  {words}"));
     }
 
-    fn ended(&mut self, status: std::process::ExitStatus) -> Event {
+    fn ended(&mut self, status: std::process::ExitStatus) -> RunEvent {
         self.process = None;
         // Orphans of the command are of no use any more.
         let saver: Vec<i32> = self.saver.iter().map(Saver::pid).collect();
         process::end_orphans(&saver);
         let code = process::exit_code(status);
-        if code == CANNOT_RESTORE && matches!(self.method, Method::Commands { .. }) {
+        if code == CANNOT_RESTORE && matches!(self.method, SaveMethod::Commands { .. }) {
             // This exit code has a meaning only after a restore.
             if self.job.has_resumed() {
                 self.say("the command cannot go on from this checkpoint (exit code 125)");
-                return Event::RestoreFailed;
+                return RunEvent::RestoreFailed;
             }
         }
         match process::ended_from_outside(status) {
-            true => Event::Killed { code },
-            false => Event::Exited { code },
+            true => RunEvent::Killed { code },
+            false => RunEvent::Exited { code },
         }
     }
 
-    fn saved(&mut self, saved: Result<Option<[u64; 2]>, String>) -> Event {
+    fn saved(&mut self, saved: Result<Option<[u64; 2]>, String>) -> RunEvent {
         let id = self.saver.take().map(|saver| saver.id);
         match (saved, id) {
             (Ok(lengths), Some(id)) => {
                 if let Some(lengths) = lengths {
                     self.stored.outputs.insert(id, lengths);
                 }
-                Event::Saved
+                RunEvent::Saved
             }
             (Err(problem), Some(id)) => {
                 self.say(&format!(
                     "checkpoint {id} failed and is not used: {problem}"
                 ));
                 self.remove(id);
-                Event::SaveFailed
+                RunEvent::SaveFailed
             }
-            (_, None) => Event::SaveFailed,
+            (_, None) => RunEvent::SaveFailed,
         }
     }
 
-    fn heard(&mut self, news: News) -> Option<Event> {
+    fn heard(&mut self, news: InstanceNews) -> Option<RunEvent> {
         match news {
-            News::Here { age, env, words } => {
+            InstanceNews::Here { age, env, words } => {
                 self.env = env;
                 self.say(&format!("instance: {words}, {} old", Hours(age.hours())));
-                Some(Event::Instance { age })
+                Some(RunEvent::Instance { age })
             }
-            News::Notice { deadline, words } => {
+            InstanceNews::Notice { deadline, words } => {
                 let left = u64::try_from(deadline - clock::unix_millis()).unwrap_or(0);
                 let now = self.now();
                 self.job.account(now);
@@ -277,26 +277,26 @@ impl<'a> Engine<'a> {
                     Hours(self.job.unsaved().hours())
                 ));
                 let deadline = self.now().plus(Span(left));
-                Some(Event::Notice { deadline })
+                Some(RunEvent::Notice { deadline })
             }
-            News::Risk => {
+            InstanceNews::Risk => {
                 self.say("the provider sees a risk for this instance");
-                Some(Event::Risk)
+                Some(RunEvent::Risk)
             }
-            News::Spared => {
+            InstanceNews::Spared => {
                 self.say("the instance stays after all");
-                Some(Event::Spared)
+                Some(RunEvent::Spared)
             }
-            News::Gone(words) => {
+            InstanceNews::Gone(words) => {
                 self.say(&format!("gone: {words}"));
-                Some(Event::Gone)
+                Some(RunEvent::Gone)
             }
-            News::Talk(words) => {
+            InstanceNews::Talk(words) => {
                 self.say(&words);
                 None
             }
             // The caller stores the id before the request is sent.
-            News::Asking | News::Never(_) => {
+            InstanceNews::Asking | InstanceNews::Never(_) => {
                 self.write_down();
                 None
             }
@@ -305,20 +305,20 @@ impl<'a> Engine<'a> {
 
     async fn act(
         &mut self,
-        action: Action,
-        events: &mut VecDeque<Event>,
-    ) -> Result<Option<Ending>, CliError> {
+        action: RunAction,
+        events: &mut VecDeque<RunEvent>,
+    ) -> Result<Option<RunEnd>, CliError> {
         match action {
-            Action::Start => {
+            RunAction::Start => {
                 let tree =
                     self.method
                         .start(&self.stored.command, &self.command_env(), &self.dir)?;
                 self.running(tree);
                 self.say("started from the beginning");
-                events.push_back(Event::Started);
+                events.push_back(RunEvent::Started);
             }
-            Action::Restore(id) => self.restore(id, events).await?,
-            Action::Save { id, why } => {
+            RunAction::Restore(id) => self.restore(id, events).await?,
+            RunAction::Save { id, why } => {
                 self.why = reason(why);
                 let saver = match &self.process {
                     Some(tree) => {
@@ -332,27 +332,27 @@ impl<'a> Engine<'a> {
                     Err(problem) => {
                         self.say(&format!("checkpoint {id} cannot be written: {problem}"));
                         self.remove(id);
-                        events.push_back(Event::SaveFailed);
+                        events.push_back(RunEvent::SaveFailed);
                     }
                 }
             }
-            Action::Abandon(id) => {
+            RunAction::Abandon(id) => {
                 self.end_saver().await;
                 self.remove(id);
                 self.say(&format!("checkpoint {id} was cut off and is not used"));
             }
-            Action::Discard(id) => self.discards.push(id),
-            Action::Kill => {
+            RunAction::Discard(id) => self.discards.push(id),
+            RunAction::Kill => {
                 self.end_process().await;
                 self.write_down();
             }
-            Action::Release => match self.place.release().await {
+            RunAction::Release => match self.place.release().await {
                 Ok(()) => {
                     self.say("all work is saved: told the provider that no more time is needed")
                 }
                 Err(problem) => self.say(&format!("the provider could not be told: {problem}")),
             },
-            Action::Await => {
+            RunAction::Await => {
                 let record = self.job.record();
                 let saved = record.newest().map_or(Span::ZERO, |c| c.work);
                 let lost = record.reached().minus(saved);
@@ -361,12 +361,12 @@ impl<'a> Engine<'a> {
                     Hours(lost.hours())
                 ));
             }
-            Action::Finish(ending) => return Ok(Some(ending)),
+            RunAction::Finish(ending) => return Ok(Some(ending)),
         }
         Ok(None)
     }
 
-    async fn restore(&mut self, id: u64, events: &mut VecDeque<Event>) -> Result<(), CliError> {
+    async fn restore(&mut self, id: u64, events: &mut VecDeque<RunEvent>) -> Result<(), CliError> {
         let lengths = self.stored.outputs.get(&id).copied();
         let env = self.command_env();
         let command = &self.stored.command;
@@ -379,13 +379,13 @@ impl<'a> Engine<'a> {
                     "goes on from checkpoint {id}, with {} of work",
                     Hours(work.hours())
                 ));
-                events.push_back(Event::Started);
+                events.push_back(RunEvent::Started);
             }
             Err(problem) => {
                 self.say(&format!(
                     "checkpoint {id} cannot be gone on from: {problem}"
                 ));
-                events.push_back(Event::RestoreFailed);
+                events.push_back(RunEvent::RestoreFailed);
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Preemptible servers of an Ebbtide region, watched through its API from outside the servers.
 
-use super::place::{News, Rounds};
+use super::place::{InstanceNews, Rounds};
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::resolve;
@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Source of the servers.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum ServerSource {
     /// Existing servers that another program or person manages; names or ids.
     Named(Vec<String>),
     /// Created as needed.
@@ -47,7 +47,7 @@ fn is_final(code: tonic::Code) -> bool {
 pub(super) struct Fleet {
     region: Region,
     project: String,
-    source: Source,
+    source: ServerSource,
     rounds: Rounds,
     /// The server that the job runs on.
     current: Option<v1::Server>,
@@ -75,7 +75,7 @@ impl Fleet {
     pub(super) fn new(
         region: Region,
         project: String,
-        source: Source,
+        source: ServerSource,
         earlier: Option<String>,
         poll: Duration,
     ) -> Self {
@@ -97,7 +97,7 @@ impl Fleet {
     }
 
     /// Waits for the next news.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> InstanceNews {
         loop {
             self.rounds.due().await;
             let looked = self.look().await;
@@ -108,7 +108,7 @@ impl Fleet {
         }
     }
 
-    async fn look(&mut self) -> Result<Option<News>, CliError> {
+    async fn look(&mut self) -> Result<Option<InstanceNews>, CliError> {
         match self.current.clone() {
             Some(server) => self.watch(&server).await,
             None => self.seek().await,
@@ -125,12 +125,12 @@ impl Fleet {
     }
 
     /// Polls the server that the job runs on.
-    async fn watch(&mut self, server: &v1::Server) -> Result<Option<News>, CliError> {
+    async fn watch(&mut self, server: &v1::Server) -> Result<Option<InstanceNews>, CliError> {
         let Some(now) = self.get(&server.id).await? else {
             return Ok(Some(self.lose("the region does not know it any more")));
         };
         let news = match now.status.as_str() {
-            "active" if self.told.take().is_some() => Some(News::Spared),
+            "active" if self.told.take().is_some() => Some(InstanceNews::Spared),
             "active" => None,
             "evacuating" => self.notice(&now),
             status => {
@@ -144,7 +144,7 @@ impl Fleet {
         Ok(news)
     }
 
-    fn notice(&mut self, server: &v1::Server) -> Option<News> {
+    fn notice(&mut self, server: &v1::Server) -> Option<InstanceNews> {
         // The deadline is unknown before the guest has its notice.
         let deadline = OffsetDateTime::parse(&server.deadline_at, &Rfc3339).ok()?;
         if self.told.as_ref() == Some(&server.deadline_at) {
@@ -152,29 +152,29 @@ impl Fleet {
         }
         self.told = Some(server.deadline_at.clone());
         let millis = deadline.unix_timestamp_nanos() / 1_000_000;
-        Some(News::Notice {
+        Some(InstanceNews::Notice {
             deadline: i64::try_from(millis).unwrap_or(i64::MAX),
             words: format!("{} has to leave: {}", server.name, server.state_reason),
         })
     }
 
-    fn lose(&mut self, why: &str) -> News {
+    fn lose(&mut self, why: &str) -> InstanceNews {
         let server = self.current.take().unwrap_or_default();
         self.told = None;
         // A created server that the region keeps may come back; one that is gone does not.
-        if matches!(self.source, Source::Created { .. })
+        if matches!(self.source, ServerSource::Created { .. })
             && (why.starts_with("stopped") || why.starts_with("hibernated"))
         {
             self.pending = Some(server.id);
         }
-        News::Gone(format!("{} is {why}", server.name))
+        InstanceNews::Gone(format!("{} is {why}", server.name))
     }
 
     /// Looks for an active server, and creates one if there is none and the source permits it.
-    async fn seek(&mut self) -> Result<Option<News>, CliError> {
+    async fn seek(&mut self) -> Result<Option<InstanceNews>, CliError> {
         let source = self.source.clone();
         match source {
-            Source::Named(names) => {
+            ServerSource::Named(names) => {
                 for name in &names {
                     // A server with this name may appear later.
                     let request = v1::ListServersRequest {
@@ -195,7 +195,7 @@ impl Fleet {
                 }
                 Ok(None)
             }
-            Source::Created {
+            ServerSource::Created {
                 flavor,
                 name,
                 max_price,
@@ -214,7 +214,7 @@ impl Fleet {
                     self.pending = Some(ids::new().to_string());
                     self.asked = false;
                     self.rounds.hurry();
-                    return Ok(Some(News::Asking));
+                    return Ok(Some(InstanceNews::Asking));
                 };
                 if !self.asked {
                     self.create(id, flavor, &name, max_price);
@@ -270,14 +270,14 @@ impl Fleet {
     }
 
     /// The result of the pending request; `None` if there is none. Safe to cancel.
-    async fn created_now(&mut self) -> Option<News> {
+    async fn created_now(&mut self) -> Option<InstanceNews> {
         let (_, told) = self.creating.as_mut()?;
         let answer = told.await;
         self.creating = None;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(status)) if is_final(status.code()) => {
-                return Some(News::Never(status.into()));
+                return Some(InstanceNews::Never(status.into()));
             }
             // The next poll shows whether the server was created.
             Ok(Err(status)) => {
@@ -291,7 +291,7 @@ impl Fleet {
         let note = note.filter(|_| self.count == 1);
         let refused = answer.decision.and_then(|it| it.no_valid_host);
         let Some(refused) = refused else {
-            return note.map(|warning| News::Talk(format!("note: {warning}")));
+            return note.map(|warning| InstanceNews::Talk(format!("note: {warning}")));
         };
         self.refused = self.pending.take();
         self.count -= 1;
@@ -299,11 +299,11 @@ impl Fleet {
     }
 
     /// Delays the next request. Reports the reason once.
-    fn wait(&mut self, why: &str) -> Option<News> {
+    fn wait(&mut self, why: &str) -> Option<InstanceNews> {
         self.pause = self.rounds.looks(AGAIN);
         let known = std::mem::replace(&mut self.waiting, true);
         let seconds = AGAIN.as_secs();
-        (!known).then(|| News::Talk(format!("{why} (asked again every {seconds} s)")))
+        (!known).then(|| InstanceNews::Talk(format!("{why} (asked again every {seconds} s)")))
     }
 
     async fn delete_refused(&mut self) -> Result<(), CliError> {
@@ -324,12 +324,12 @@ impl Fleet {
         }
     }
 
-    fn take(&mut self, server: v1::Server) -> News {
+    fn take(&mut self, server: v1::Server) -> InstanceNews {
         let launched = OffsetDateTime::parse(&server.launched_at, &Rfc3339).ok();
         let launched = launched.map(|at| at.unix_timestamp_nanos() / 1_000_000);
         let launched = launched.and_then(|at| i64::try_from(at).ok());
         let age = launched.map_or(0, |at| clock::unix_millis().saturating_sub(at));
-        let news = News::Here {
+        let news = InstanceNews::Here {
             age: Span(u64::try_from(age).unwrap_or(0)),
             env: vec![
                 ("EBBTIDE_SERVER_ID", server.id.clone()),
@@ -366,8 +366,8 @@ impl Fleet {
     /// The server that was created for the job and may still exist.
     pub(super) fn created(&self) -> Option<String> {
         match self.source {
-            Source::Named(_) => None,
-            Source::Created { .. } => {
+            ServerSource::Named(_) => None,
+            ServerSource::Created { .. } => {
                 let current = self.current.as_ref().map(|server| server.id.clone());
                 current.or_else(|| self.pending.clone())
             }

@@ -2,9 +2,9 @@
 
 use super::fault::RunFault;
 use super::http::{self, Address};
-use super::place::{News, Rounds};
+use super::place::{InstanceNews, Rounds};
 use ebbtide_run::Span;
-use ebbtide_run::metadata::{Ask, Form, Heard};
+use ebbtide_run::metadata::{Form, MetadataQuery, MetadataSignal};
 use ebbtide_runtime::clock;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const UNSAID_GRACE_MILLIS: i64 = 29_000;
 
 /// The metadata of this virtual machine.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct OwnMetadata {
     address: Address,
     form: Form,
     /// This machine's name, needed if the list also contains events of other machines.
@@ -27,7 +27,7 @@ pub(super) struct Guest {
     risk: bool,
 }
 
-impl Guest {
+impl OwnMetadata {
     /// Detects the form of the metadata, or uses the given one.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Guest {
     }
 
     async fn own_name(&self) -> Option<String> {
-        let ask = Ask {
+        let ask = MetadataQuery {
             method: "GET",
             path: "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
             headers: vec![("metadata", "true".to_owned())],
@@ -93,10 +93,10 @@ impl Guest {
     }
 
     /// Waits for the next news.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> InstanceNews {
         if !self.here {
             self.here = true;
-            return News::Here {
+            return InstanceNews::Here {
                 age: self.age,
                 env: Vec::new(),
                 words: format!("this machine, whose metadata speak {}", self.form.as_str()),
@@ -112,7 +112,7 @@ impl Guest {
         }
     }
 
-    async fn look(&mut self) -> Result<Option<News>, String> {
+    async fn look(&mut self) -> Result<Option<InstanceNews>, String> {
         let token = match self.form.token() {
             Some(ask) => {
                 let answer = http::ask(&self.address, &ask).await?;
@@ -125,20 +125,22 @@ impl Guest {
         let answer = http::ask(&self.address, &self.form.ask(token)).await?;
         let heard = self.form.hear(&answer, self.name.as_deref());
         match heard.map_err(|error| error.to_string())? {
-            Heard::Notice { id, not_before } => Ok(self.told(id, not_before)),
-            Heard::Nothing if self.notice.take().is_some() => Ok(Some(News::Spared)),
-            Heard::Nothing | Heard::Risk => {
+            MetadataSignal::Notice { id, not_before } => Ok(self.told(id, not_before)),
+            MetadataSignal::Nothing if self.notice.take().is_some() => {
+                Ok(Some(InstanceNews::Spared))
+            }
+            MetadataSignal::Nothing | MetadataSignal::Risk => {
                 let Some(ask) = self.form.ask_risk(token) else {
                     return Ok(None);
                 };
                 let answer = http::ask(&self.address, &ask).await?;
                 let before = std::mem::replace(&mut self.risk, self.form.hears_risk(&answer));
-                Ok((self.risk && !before).then_some(News::Risk))
+                Ok((self.risk && !before).then_some(InstanceNews::Risk))
             }
         }
     }
 
-    fn told(&mut self, id: String, not_before: Option<i64>) -> Option<News> {
+    fn told(&mut self, id: String, not_before: Option<i64>) -> Option<InstanceNews> {
         let known = self.notice.as_ref();
         let same =
             known.is_some_and(|(known, at)| *known == id && not_before.is_none_or(|t| t == *at));
@@ -150,7 +152,7 @@ impl Guest {
         let known = known.filter(|(known, _)| *known == id).map(|(_, at)| *at);
         let deadline = not_before.or(known).unwrap_or(now + UNSAID_GRACE_MILLIS);
         self.notice = Some((id, deadline));
-        Some(News::Notice {
+        Some(InstanceNews::Notice {
             deadline,
             words: format!("this machine has to leave ({})", self.form.as_str()),
         })

@@ -1,7 +1,7 @@
 //! One request to a metadata server. No proxies, no redirects, no TLS: these servers are on the
 //! same machine or link.
 
-use ebbtide_run::metadata::{Answer, Ask};
+use ebbtide_run::metadata::{MetadataQuery, MetadataResponse};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -61,7 +61,10 @@ impl std::fmt::Display for Address {
 ///
 /// # Errors
 /// A text for people: the network error.
-pub(super) async fn ask(address: &Address, ask: &Ask) -> Result<Answer, String> {
+pub(super) async fn ask(
+    address: &Address,
+    ask: &MetadataQuery,
+) -> Result<MetadataResponse, String> {
     let asked = async {
         match address {
             Address::Tcp(host) => {
@@ -83,7 +86,7 @@ pub(super) async fn ask(address: &Address, ask: &Ask) -> Result<Answer, String> 
         .unwrap_or_else(|_| Err(format!("no answer within {} s", LIMIT.as_secs())))
 }
 
-async fn over<S>(stream: S, host: &str, ask: &Ask) -> Result<Answer, String>
+async fn over<S>(stream: S, host: &str, ask: &MetadataQuery) -> Result<MetadataResponse, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -112,7 +115,7 @@ where
     let status = answer.status().as_u16();
     let body = Limited::new(answer.into_body(), LARGEST).collect().await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();
-    Ok(Answer {
+    Ok(MetadataResponse {
         status,
         flavor,
         body: String::from_utf8_lossy(&body).into_owned(),

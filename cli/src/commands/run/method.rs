@@ -2,8 +2,8 @@
 
 use super::fault::RunFault;
 use super::state::StateDir;
-use crate::process::{self, Program, Said, Tree};
-use ebbtide_run::Why;
+use crate::process::{self, Program, ProgramOutput, Tree};
+use ebbtide_run::CheckpointReason;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const CANNOT_RESTORE: u8 = 125;
 
 /// How a process is saved.
 #[derive(Debug, Clone)]
-pub(super) enum Method {
+pub(super) enum SaveMethod {
     /// By the user's commands.
     Commands {
         /// The command that saves.
@@ -40,7 +40,7 @@ pub(super) struct Saver {
     /// Its number.
     pub(super) id: u64,
     tree: Tree,
-    said: Said,
+    said: ProgramOutput,
     /// A process to be resumed afterwards.
     stopped: Option<i32>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Saver {
 /// Environment variables of all commands.
 pub(super) type Env = Vec<(&'static str, String)>;
 
-impl Method {
+impl SaveMethod {
     /// Checkpoints by CRIU, if it works on this machine.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Method {
     pub(super) async fn save(
         &self,
         id: u64,
-        why: Why,
+        why: CheckpointReason,
         tree: &Tree,
         env: &Env,
         dir: &StateDir,
@@ -288,9 +288,12 @@ impl Saver {
 }
 
 /// Starts a program whose output matters only if the program fails.
-fn begin(words: &[String], env: &[(&'static str, String)]) -> Result<(Tree, Said), String> {
+fn begin(
+    words: &[String],
+    env: &[(&'static str, String)],
+) -> Result<(Tree, ProgramOutput), String> {
     let started = || {
-        let said = Said::new()?;
+        let said = ProgramOutput::new()?;
         let output = said.output()?;
         Ok((Tree::start(Program { words, env, output })?, said))
     };
@@ -311,13 +314,13 @@ fn shell(line: &str) -> Vec<String> {
 }
 
 /// The reason of a checkpoint, for the command that writes it.
-pub(super) fn reason(why: Why) -> &'static str {
+pub(super) fn reason(why: CheckpointReason) -> &'static str {
     match why {
-        Why::Planned => "planned",
-        Why::Notice => "notice",
-        Why::LastTry => "last-try",
-        Why::Risk => "risk",
-        Why::Stop => "stop",
+        CheckpointReason::Planned => "planned",
+        CheckpointReason::Notice => "notice",
+        CheckpointReason::LastTry => "last-try",
+        CheckpointReason::Risk => "risk",
+        CheckpointReason::Stop => "stop",
     }
 }
 

@@ -14,21 +14,21 @@ mod view;
 pub use fault::RunFault;
 
 use crate::Context;
-use crate::commands::model::{Given, ModelArgs};
+use crate::commands::model::{ModelArgs, SourcedModel};
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::process;
 use clap::Args;
 use ebbtide_model::Money;
 use ebbtide_run::metadata::Form;
-use ebbtide_run::{Job, Record, Rhythm, Rules, Span};
+use ebbtide_run::{CheckpointSchedule, Rules, RunJob, RunRecord, Span};
 use engine::Engine;
-use fleet::{Fleet, Source};
-use guest::Guest;
+use fleet::{Fleet, ServerSource};
+use guest::OwnMetadata;
 use http::Address;
-use method::Method;
-use place::Place;
-use state::{StateDir, Stored};
+use method::SaveMethod;
+use place::JobHost;
+use state::{StateContents, StateDir};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -177,9 +177,9 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     process::adopt()?;
     let method = if args.criu {
         let limit = Duration::from_secs_f64((args.checkpoint_timeout.0 * 3600.0).min(1e9));
-        Method::criu(&args.criu_program, limit).await?
+        SaveMethod::criu(&args.criu_program, limit).await?
     } else {
-        Method::Commands {
+        SaveMethod::Commands {
             save: args.checkpoint_command.clone(),
             restore: args.restore_command.clone(),
         }
@@ -208,7 +208,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
         releases: place.releases(),
         heeds: !args.ignore_notices,
     };
-    let job = Job::new(rules, stored.record.clone()).map_err(RunFault::from)?;
+    let job = RunJob::new(rules, stored.record.clone()).map_err(RunFault::from)?;
     context.output.say(&format!(
         "output of the command: {} and stderr beside it",
         dir.file("stdout").display()
@@ -218,15 +218,15 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     let done = engine.run().await?;
     view::show(context, &done.stored, Some(done.took), compare)?;
     match done.ending {
-        ebbtide_run::Ending::Exited { code } => passed_on(code),
-        ebbtide_run::Ending::Killed { code } => {
+        ebbtide_run::RunEnd::Exited { code } => passed_on(code),
+        ebbtide_run::RunEnd::Killed { code } => {
             context.output.say(&format!(
                 "the command was ended by signal {}: the same command line goes on from the last checkpoint",
                 code.saturating_sub(128)
             ));
             passed_on(code)
         }
-        ebbtide_run::Ending::Stopped { saved } => {
+        ebbtide_run::RunEnd::Stopped { saved } => {
             context.output.say(if saved {
                 "stopped, and all work is saved: the same command line goes on"
             } else {
@@ -235,7 +235,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
             // The exit code of shells for a program that Ctrl-C has ended.
             passed_on(130)
         }
-        ebbtide_run::Ending::CannotRestore => Err(RunFault::CannotRestore {
+        ebbtide_run::RunEnd::CannotRestore => Err(RunFault::CannotRestore {
             count: done.stored.record.checkpoints.len(),
             dir: checkpoints,
         }
@@ -251,16 +251,16 @@ fn passed_on(code: u8) -> Result<(), CliError> {
 }
 
 impl RunArgs {
-    fn rhythm(&self) -> Result<Rhythm, CliError> {
+    fn rhythm(&self) -> Result<CheckpointSchedule, CliError> {
         match &self.model {
             Some(model) => {
-                let given = Given::read(&ModelArgs {
+                let given = SourcedModel::read(&ModelArgs {
                     model: model.clone(),
                     group: self.group.clone(),
                 })?;
-                Ok(Rhythm::Model(given.model))
+                Ok(CheckpointSchedule::Model(given.model))
             }
-            None => Ok(Rhythm::Every(Span::from_hours(
+            None => Ok(CheckpointSchedule::Every(Span::from_hours(
                 self.every.map_or(1.0, |every| every.0),
             ))),
         }
@@ -271,14 +271,14 @@ impl RunArgs {
         &self,
         context: &mut Context,
         dir: &StateDir,
-        method: &Method,
-    ) -> Result<Stored, CliError> {
+        method: &SaveMethod,
+    ) -> Result<StateContents, CliError> {
         let Some(mut stored) = dir.read()? else {
-            let stored = Stored {
+            let stored = StateContents {
                 command: self.command.clone(),
                 method: method.name().to_owned(),
-                record: Record::default(),
-                ..Stored::default()
+                record: RunRecord::default(),
+                ..StateContents::default()
             };
             dir.write(&stored)?;
             return Ok(stored);
@@ -307,7 +307,11 @@ impl RunArgs {
         Ok(stored)
     }
 
-    async fn place(&self, context: &mut Context, stored: &Stored) -> Result<Place, CliError> {
+    async fn place(
+        &self,
+        context: &mut Context,
+        stored: &StateContents,
+    ) -> Result<JobHost, CliError> {
         if let Some(server) = stored.server.as_ref().filter(|_| self.flavor.is_none()) {
             context.output.say(&format!(
                 "an earlier run of this job made server {server}, which may still be there: ebbtide server delete {server}"
@@ -315,26 +319,26 @@ impl RunArgs {
         }
         let poll = Duration::from_millis(Span::from_hours(self.poll.0).0.max(10));
         let source = if let Some(flavor) = &self.flavor {
-            Source::Created {
+            ServerSource::Created {
                 flavor: flavor.clone(),
                 name: self.name.clone(),
                 max_price: self.max_price,
             }
         } else if !self.server.is_empty() {
-            Source::Named(self.server.clone())
+            ServerSource::Named(self.server.clone())
         } else {
             let url = self.metadata.as_deref();
             let url = url.unwrap_or("http://169.254.169.254");
             if url == "none" {
-                return Ok(Place::Here);
+                return Ok(JobHost::Here);
             }
             let address: Address = url.parse().map_err(CliError::Usage)?;
-            let guest = Guest::find(address, self.form.form(), None, poll).await?;
-            return Ok(Place::Guest(Box::new(guest)));
+            let guest = OwnMetadata::find(address, self.form.form(), None, poll).await?;
+            return Ok(JobHost::Guest(Box::new(guest)));
         };
         let region = context.region().await?;
         let earlier = stored.server.clone();
-        Ok(Place::Fleet(Box::new(Fleet::new(
+        Ok(JobHost::Fleet(Box::new(Fleet::new(
             region,
             context.project.clone(),
             source,

@@ -1,7 +1,7 @@
 //! The instance that a job runs on, and the news about it.
 
 use super::fleet::Fleet;
-use super::guest::Guest;
+use super::guest::OwnMetadata;
 use super::method::Env;
 use crate::errors::CliError;
 use ebbtide_run::Span;
@@ -10,7 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 /// News about an instance.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum InstanceNews {
     /// An instance is available.
     Here {
         /// Its age.
@@ -35,7 +35,7 @@ pub(super) enum News {
     Gone(String),
     /// A message that does not affect the job.
     Talk(String),
-    /// A server is about to be requested; its id is known already ([`Place::created`]).
+    /// A server is about to be requested; its id is known already ([`JobHost::created`]).
     Asking,
     /// There is no instance and there will be none: every further request would fail in the same
     /// way.
@@ -77,7 +77,10 @@ impl Rounds {
 
     /// Converts the result of a poll to news. The first missing answer is news; polling continues
     /// in any case.
-    pub(super) fn seen(&mut self, looked: Result<Option<News>, String>) -> Option<News> {
+    pub(super) fn seen(
+        &mut self,
+        looked: Result<Option<InstanceNews>, String>,
+    ) -> Option<InstanceNews> {
         match looked {
             Ok(news) => {
                 self.silent = false;
@@ -85,7 +88,7 @@ impl Rounds {
             }
             Err(problem) => {
                 let known = std::mem::replace(&mut self.silent, true);
-                (!known).then_some(News::Talk(problem))
+                (!known).then_some(InstanceNews::Talk(problem))
             }
         }
     }
@@ -93,18 +96,18 @@ impl Rounds {
 
 /// The kind of instance that a job runs on.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum JobHost {
     /// This machine, without any source of notices.
     Here,
     /// A virtual machine that can read its metadata.
-    Guest(Box<Guest>),
+    Guest(Box<OwnMetadata>),
     /// Servers of a region, which this program watches from outside.
     Fleet(Box<Fleet>),
 }
 
-impl Place {
+impl JobHost {
     /// Waits for the next news. Safe to cancel: a later call returns news that was not returned.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> InstanceNews {
         match self {
             Self::Here => std::future::pending().await,
             Self::Guest(guest) => guest.next().await,

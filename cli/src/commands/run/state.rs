@@ -1,14 +1,14 @@
 //! The state directory, which outlives the machine.
 //!
-//! - `state`: a line with version and checksum, then the [`Stored`] as JSON. Replaced atomically:
-//!   written to a temporary file, synced, renamed.
+//! - `state`: a line with version and checksum, then the [`StateContents`] as JSON. Replaced
+//!   atomically: written to a temporary file, synced, renamed.
 //! - `checkpoints/ID`: a checkpoint; complete if `state` lists it. Others were interrupted.
 //! - `stdout`, `stderr`: the output of the command on all instances.
 //! - `lock`: held by the run that uses the directory; the kernel releases it when that run ends.
 
 use super::fault::{RunFault, storage};
-use crate::process::Identity;
-use ebbtide_run::Record;
+use crate::process::ProcessIdentity;
+use ebbtide_run::RunRecord;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -26,18 +26,18 @@ const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// Contents of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stored {
+pub(super) struct StateContents {
     /// The command.
     pub(super) command: Vec<String>,
     /// The method of saving: `command` or `criu`.
     pub(super) method: String,
     /// The account.
-    pub(super) record: Record,
+    pub(super) record: RunRecord,
     /// Lengths of the command's output and errors at each checkpoint, bytes; only for methods whose
     /// restored process expects these lengths.
     pub(super) outputs: BTreeMap<u64, [u64; 2]>,
     /// The running process.
-    pub(super) running: Option<Identity>,
+    pub(super) running: Option<ProcessIdentity>,
     /// The server that was created for the job.
     pub(super) server: Option<String>,
 }
@@ -94,7 +94,7 @@ impl StateDir {
     }
 
     /// Reads the state; `None` in a new directory.
-    pub(super) fn read(&self) -> Result<Option<Stored>, RunFault> {
+    pub(super) fn read(&self) -> Result<Option<StateContents>, RunFault> {
         let file = self.file("state");
         match read(&file) {
             Ok(bytes) => {
@@ -108,7 +108,7 @@ impl StateDir {
 
     /// Stores the state atomically: after a crash the file contains either the new or the previous
     /// state.
-    pub(super) fn write(&self, stored: &Stored) -> Result<(), RunFault> {
+    pub(super) fn write(&self, stored: &StateContents) -> Result<(), RunFault> {
         let (file, new) = (self.file("state"), self.file("state.new"));
         let text = render(stored);
         let opened = OpenOptions::new()
@@ -165,7 +165,7 @@ impl StateDir {
     }
 
     /// Removes interrupted checkpoints, which the record does not contain. Returns their number.
-    pub(super) fn sweep(&self, record: &Record) -> Result<usize, RunFault> {
+    pub(super) fn sweep(&self, record: &RunRecord) -> Result<usize, RunFault> {
         let all = self.dir.join("checkpoints");
         let mut swept = 0;
         for entry in fs::read_dir(&all).map_err(storage("read", &all))? {
@@ -259,14 +259,14 @@ fn digest(text: &str) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn render(stored: &Stored) -> String {
+fn render(stored: &StateContents) -> String {
     // Serialization cannot fail: all keys are texts and numbers.
     let json = serde_json::to_string(stored).unwrap_or_default();
     format!("{HEAD} {}\n{json}\n", digest(&json))
 }
 
 /// Reads a state file.
-fn parse(bytes: &[u8]) -> Result<Stored, String> {
+fn parse(bytes: &[u8]) -> Result<StateContents, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
     let (head, json) = text
         .split_once('\n')
@@ -284,10 +284,10 @@ fn parse(bytes: &[u8]) -> Result<Stored, String> {
             ));
         }
     }
-    let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let stored: StateContents = serde_json::from_str(json).map_err(|error| error.to_string())?;
     // The record's own reader parses it again, because it checks the invariants.
     let record = serde_json::to_string(&stored.record).map_err(|error| error.to_string())?;
-    Record::parse(&record).map_err(|error| error.to_string())?;
+    RunRecord::parse(&record).map_err(|error| error.to_string())?;
     Ok(stored)
 }
 
@@ -300,9 +300,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = StateDir::take(&home.path().join("a/b")).unwrap();
         assert_eq!(dir.read().unwrap(), None);
-        let stored = Stored {
+        let stored = StateContents {
             command: vec!["job".to_owned(), "--x".to_owned()],
-            ..Stored::default()
+            ..StateContents::default()
         };
         dir.write(&stored).unwrap();
         assert_eq!(dir.read().unwrap(), Some(stored));
@@ -344,7 +344,7 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             symlink(&victim, folder.join(name)).unwrap();
             let used = StateDir::take(&folder).and_then(|dir| {
-                dir.write(&Stored::default())?;
+                dir.write(&StateContents::default())?;
                 dir.outputs().map(drop)?;
                 dir.read()
             });
@@ -390,7 +390,7 @@ mod tests {
             fs::write(dir.begin(id).unwrap().join("data"), "x").unwrap();
             dir.sync_checkpoint(id).unwrap();
         }
-        let mut record = Record::default();
+        let mut record = RunRecord::default();
         record.checkpoints.push(ebbtide_run::Checkpoint {
             id: 1,
             work: ebbtide_run::Span(5),

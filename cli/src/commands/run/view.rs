@@ -1,21 +1,21 @@
 //! The account of a run, as text for people and as JSON for programs.
 
-use super::state::Stored;
+use super::state::StateContents;
 use crate::Context;
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
-use ebbtide_run::{End, Life, Outcome, Record, Span, outcome};
+use ebbtide_run::{InstanceWork, IntervalResult, RunRecord, Span, WorkEnd, outcome};
 
 /// A checkpoint interval and its real or simulated result.
 struct Way {
     name: String,
-    outcome: Outcome,
+    outcome: IntervalResult,
 }
 
-fn ways(record: &Record, compare: Span) -> Vec<Way> {
+fn ways(record: &RunRecord, compare: Span) -> Vec<Way> {
     let cost = record.cost().unwrap_or(Span::ZERO);
     let saving = record
         .lives
@@ -23,7 +23,7 @@ fn ways(record: &Record, compare: Span) -> Vec<Way> {
         .fold(Span::ZERO, |sum, life| sum.plus(life.saving));
     let mut ways = vec![Way {
         name: "this run".to_owned(),
-        outcome: Outcome {
+        outcome: IntervalResult {
             lost: record.lost,
             checkpoints: record.saved,
             saving,
@@ -50,19 +50,19 @@ fn ways(record: &Record, compare: Span) -> Vec<Way> {
     ways
 }
 
-fn end(life: &Life) -> &'static str {
+fn end(life: &InstanceWork) -> &'static str {
     match life.end {
-        End::Open => "open",
-        End::Interrupted => "interrupted",
-        End::Stayed => "stayed",
-        End::Stopped => "stopped",
-        End::Exited => "exited",
+        WorkEnd::Open => "open",
+        WorkEnd::Interrupted => "interrupted",
+        WorkEnd::Stayed => "stayed",
+        WorkEnd::Stopped => "stopped",
+        WorkEnd::Exited => "exited",
     }
 }
 
 /// The loss at each instance's end: work that the next instance had to repeat. The last loss is
 /// unknown yet.
-fn losses(record: &Record) -> Vec<Option<Span>> {
+fn losses(record: &RunRecord) -> Vec<Option<Span>> {
     let next = record.lives.iter().skip(1).map(|life| Some(life.from));
     let next = next.chain([None]);
     let each = record.lives.iter().zip(next);
@@ -73,7 +73,7 @@ fn losses(record: &Record) -> Vec<Option<Span>> {
 /// Shows the account.
 pub(super) fn show(
     context: &mut Context,
-    stored: &Stored,
+    stored: &StateContents,
     took: Option<Span>,
     compare: Span,
 ) -> Result<(), CliError> {
@@ -89,8 +89,8 @@ pub(super) fn show(
     }
 }
 
-fn tables(context: &mut Context, record: &Record, ways: &[Way]) -> Result<(), CliError> {
-    let span = |span: Span| Cell::new(Hours(span.hours()));
+fn tables(context: &mut Context, record: &RunRecord, ways: &[Way]) -> Result<(), CliError> {
+    let span = |span: Span| TableCell::new(Hours(span.hours()));
     let columns = [
         number("instance", "Instance"),
         text("age", "Age"),
@@ -102,22 +102,22 @@ fn tables(context: &mut Context, record: &Record, ways: &[Way]) -> Result<(), Cl
         text("lost", "Lost"),
         text("end", "End"),
     ];
-    let rows: Vec<Vec<Cell>> = record
+    let rows: Vec<Vec<TableCell>> = record
         .lives
         .iter()
         .zip(losses(record))
         .enumerate()
         .map(|(at, (life, lost))| {
             vec![
-                Cell::new(at + 1),
+                TableCell::new(at + 1),
                 span(life.age),
                 span(life.lasted),
                 span(life.restoring),
                 span(life.saving),
                 span(life.from),
                 span(life.reached),
-                lost.map_or_else(|| Cell::new("-"), span),
-                Cell::new(end(life)),
+                lost.map_or_else(|| TableCell::new("-"), span),
+                TableCell::new(end(life)),
             ]
         })
         .collect();
@@ -129,14 +129,14 @@ fn tables(context: &mut Context, record: &Record, ways: &[Way]) -> Result<(), Cl
         text("lost", "Work lost"),
         text("done", "Work done"),
     ];
-    let rows: Vec<Vec<Cell>> = ways
+    let rows: Vec<Vec<TableCell>> = ways
         .iter()
         .enumerate()
         .map(|(at, way)| {
             let tone = if at == 0 { Tone::Strong } else { Tone::Plain };
             vec![
-                Cell::new(&way.name).tone(tone),
-                Cell::new(way.outcome.checkpoints),
+                TableCell::new(&way.name).tone(tone),
+                TableCell::new(way.outcome.checkpoints),
                 span(way.outcome.saving),
                 span(way.outcome.lost),
                 span(way.outcome.done),
@@ -150,7 +150,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1_000.0
 }
 
-fn json(stored: &Stored, took: Option<Span>, ways: &[Way]) -> Json {
+fn json(stored: &StateContents, took: Option<Span>, ways: &[Way]) -> Json {
     let record = &stored.record;
     let lives = record.lives.iter().zip(losses(record)).map(|(life, lost)| {
         Json::object([("age_seconds", Json::from(seconds(life.age)))])

@@ -1,17 +1,17 @@
 //! `ebbtide simulate bag`: a bag's plan in the paper's scenarios.
 
 use crate::Context;
-use crate::bag::options::{BagOptions, Planned};
+use crate::bag::options::{BagOptions, BagPlan};
 use crate::bag::view::{counts, hours, money, name, percent, run_json};
 use crate::bag::{chart, files};
 use crate::charts;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueEnum};
 use ebbtide_bag::read::{duration, price};
-use ebbtide_bag::simulate::{Outage, OutageEnd, Prices, Run, Scenario, simulate};
+use ebbtide_bag::simulate::{Outage, OutageEnd, PlanRun, Prices, Scenario, simulate};
 use ebbtide_bag::{Bag, Conduct, Market, OnHibernation, Plan, VmId};
 use ebbtide_model::Money;
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ pub struct SimulateBagArgs {
 
 /// Simulates and shows.
 pub(super) fn run(context: &mut Context, args: &SimulateBagArgs) -> Result<(), CliError> {
-    let Planned { bag, plan, .. } = args.bag.planned()?;
+    let BagPlan { bag, plan, .. } = args.bag.planned()?;
     let prices = match &args.prices {
         Some(path) => Some(files::prices(path, &bag)?),
         None => None,
@@ -190,7 +190,7 @@ fn hibernating(args: &SimulateBagArgs, bag: &Bag, plan: &Plan) -> Result<Option<
         }
         return Ok(Some(vm));
     }
-    let lost = |planned: &ebbtide_bag::Planned| -> u64 {
+    let lost = |planned: &ebbtide_bag::PlannedVm| -> u64 {
         let finishes = planned.vm.finishes(bag);
         let open = finishes.iter().filter(|finish| finish.end > args.at);
         open.filter_map(|finish| bag.runtime(finish.task, planned.vm.ty))
@@ -213,7 +213,7 @@ fn one(
     vm: Option<usize>,
     prices: Option<&Prices>,
     scenario: BagScenario,
-) -> Result<Run, CliError> {
+) -> Result<PlanRun, CliError> {
     let outage = |end: OutageEnd| -> Vec<Outage> {
         let outage = vm.map(|vm| Outage {
             vm,
@@ -260,7 +260,7 @@ fn shown(
     bag: &Bag,
     plan: &Plan,
     vm: Option<usize>,
-    runs: &[(BagScenario, Run)],
+    runs: &[(BagScenario, PlanRun)],
 ) -> Result<(), CliError> {
     if context.output.format() == Format::Json {
         let hibernates = vm.map_or(Json::Null, |vm| Json::from(name(VmId::Primary(vm))));
@@ -285,7 +285,7 @@ fn shown(
         number("backups", "Backups"),
         number("moved", "Tasks moved"),
     ];
-    let rows: Vec<Vec<Cell>> = runs
+    let rows: Vec<Vec<TableCell>> = runs
         .iter()
         .map(|(scenario, run)| {
             let above = base.filter(|&base| base > 0).map_or_else(
@@ -293,17 +293,17 @@ fn shown(
                 |base| percent(run.price as f64 / base as f64 - 1.0),
             );
             vec![
-                Cell::new(scenario.as_str()),
-                Cell::new(money(run.price)),
-                Cell::new(above),
-                Cell::new(hours(run.makespan)).value(run.makespan),
+                TableCell::new(scenario.as_str()),
+                TableCell::new(money(run.price)),
+                TableCell::new(above),
+                TableCell::new(hours(run.makespan)).value(run.makespan),
                 if run.met {
-                    Cell::new("met").tone(Tone::Good)
+                    TableCell::new("met").tone(Tone::Good)
                 } else {
-                    Cell::new("missed").tone(Tone::Bad)
+                    TableCell::new("missed").tone(Tone::Bad)
                 },
-                Cell::new(run.backups),
-                Cell::new(run.moved),
+                TableCell::new(run.backups),
+                TableCell::new(run.moved),
             ]
         })
         .collect();

@@ -1,12 +1,12 @@
 //! `ebbtide simulate evacuation`: seeds over all cores, until one breaks a promise.
 
-use super::shown::{self, Failure, Totals};
+use super::tables::{self, SeedFailure, Totals};
 use crate::Context;
-use crate::commands::replay::progress::Progress;
+use crate::commands::replay::progress::ReplayProgress;
 use crate::errors::CliError;
 use clap::Args;
 use ebbtide_evacuation_simulator::{
-    DEFAULT_STEPS, MAX_STEPS, Mutation, Outcome, Places, Simulator, WorldKind,
+    DEFAULT_STEPS, MAX_STEPS, Mutation, Places, SeedResult, Simulator, WorldKind,
 };
 use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,13 +66,13 @@ pub struct EvacuationArgs {
 struct Done {
     seed: u64,
     world: WorldKind,
-    outcome: Outcome,
+    outcome: SeedResult,
 }
 
 /// Simulates and shows.
 pub(super) fn run(context: &mut Context, args: &EvacuationArgs) -> Result<(), CliError> {
     if args.breaks.as_deref() == Some("list") {
-        return shown::rules(context);
+        return tables::rules(context);
     }
     let mutation: Option<Mutation> = args
         .breaks
@@ -91,7 +91,7 @@ pub(super) fn run(context: &mut Context, args: &EvacuationArgs) -> Result<(), Cl
     let steps = usize::try_from(args.steps).unwrap_or(MAX_STEPS);
     if let (Some(places), Some(world)) = (&args.only, args.world) {
         let outcome = simulator.replay(world, args.seed, steps, places);
-        return shown::story(context, args.seed, world, steps, places, &outcome);
+        return tables::story(context, args.seed, world, steps, places, &outcome);
     }
     let worlds: Vec<WorldKind> = match (args.world, mutation) {
         (Some(world), _) => vec![world],
@@ -107,7 +107,7 @@ pub(super) fn run(context: &mut Context, args: &EvacuationArgs) -> Result<(), Cl
             world.as_str()
         ));
         let shrunk = simulator.shrink(world, seed, steps)?;
-        Some(Failure {
+        Some(SeedFailure {
             seed,
             world,
             steps,
@@ -115,7 +115,7 @@ pub(super) fn run(context: &mut Context, args: &EvacuationArgs) -> Result<(), Cl
             breaks: mutation,
         })
     });
-    shown::all(context, args, &totals, failure.as_ref())
+    tables::all(context, args, &totals, failure.as_ref())
 }
 
 /// Hands seeds to threads until there are none, or one of them has broken a promise.
@@ -134,7 +134,7 @@ fn run_all(
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut totals = Totals::default();
     let count = usize::try_from(args.seeds).unwrap_or(usize::MAX);
-    let mut progress = Progress::of(context, count, "seeds");
+    let mut progress = ReplayProgress::of(context, count, "seeds");
     std::thread::scope(|scope| {
         let (done, results) = mpsc::sync_channel::<Done>(threads * 4);
         for _ in 0..threads {

@@ -5,7 +5,7 @@ mod bag;
 pub(in crate::commands) mod checkpointing;
 mod elastic;
 mod evacuation;
-mod shown;
+mod tables;
 
 use crate::Context;
 use crate::errors::CliError;

@@ -1,12 +1,12 @@
 //! Single stories about evacuations, one for each rule.
 
 use super::world::{Fate, GRACE, World, evacuation, server};
-use crate::{Action, Policy};
-use ebbtide_model::message::{Body, EvacuatedHow, HostedState, Message};
+use crate::{DriverCall, EvacuationPolicy};
+use ebbtide_model::message::{Body, EvacuationEnd, HostedState, Message};
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 
 pub(super) fn world() -> World {
-    World::new(Policy::default())
+    World::new(EvacuationPolicy::default())
 }
 
 /// Delivers everything, lets all calls work and confirms all reports, without letting time pass.
@@ -63,7 +63,7 @@ fn a_victim_gets_its_notice_its_time_and_its_end() {
     w.advance(1);
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.draining", "evacuation.evacuated"]);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
     assert!(w.unsettled.is_empty());
     assert!(!w.guests.contains_key(&server(0)));
 }
@@ -98,7 +98,7 @@ fn the_same_notice_twice_ends_one_victim_once_and_does_not_begin_its_time_anew()
     );
     w.advance(10_000);
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
     w.queue.push(notice);
     settle(&mut w);
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_restart_in_the_grace_period_does_not_move_its_end() {
     w.advance(1);
     assert_eq!(w.calls.len(), 1);
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
     assert!(w.unsettled.is_empty());
 }
 
@@ -160,7 +160,7 @@ fn a_grace_period_that_ends_while_the_agent_is_down_is_over() {
     assert_eq!(w.how(0), None, "the scheduler may object");
     w.advance(5_000);
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_notice_that_comes_too_late_is_not_followed_and_a_later_attempt_is() {
     assert!(still_running && runs(&w, 0) && w.unsettled.is_empty());
     w.notice_with(0, 0, InterruptionBehaviour::Terminate, 2);
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_guest_that_was_told_too_late_is_told_that_it_may_stay() {
     w.advance(60_001);
     w.complete(0, Fate::Works);
     let (_, action) = w.calls.values().next().cloned().expect("the guest is told");
-    assert_eq!(action, Action::WithdrawNotice(evacuation(0)));
+    assert_eq!(action, DriverCall::WithdrawNotice(evacuation(0)));
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.failed"]);
     assert!(runs(&w, 0));
@@ -211,7 +211,7 @@ fn a_notice_for_which_no_time_was_left_fails_without_a_word_to_the_guest() {
     assert!(still_running && runs(&w, 0) && w.unsettled.is_empty());
     w.notice_with(0, 0, InterruptionBehaviour::Terminate, 2);
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_guest_that_an_earlier_try_may_have_told_is_told_that_it_may_stay_when_the_n
     w.advance(10_000);
     w.complete(0, Fate::NotBegun);
     let (_, action) = w.calls.values().next().cloned().expect("the guest is told");
-    assert_eq!(action, Action::WithdrawNotice(evacuation(0)));
+    assert_eq!(action, DriverCall::WithdrawNotice(evacuation(0)));
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.failed"]);
     assert!(runs(&w, 0));
@@ -237,7 +237,7 @@ fn a_victim_that_is_spared_in_time_lives_on_and_its_guest_is_told() {
     w.spare(0, 0);
     w.deliver_all();
     let (_, action) = w.calls.values().next().cloned().expect("the guest is told");
-    assert_eq!(action, Action::WithdrawNotice(evacuation(0)));
+    assert_eq!(action, DriverCall::WithdrawNotice(evacuation(0)));
     w.come_to_rest().unwrap();
     w.advance(100_000);
     w.come_to_rest().unwrap();
@@ -252,7 +252,7 @@ fn a_guest_that_cannot_be_told_that_it_may_stay_stays_all_the_same() {
     settle(&mut w);
     w.spare(0, 0);
     w.deliver_all();
-    for _ in 0..Policy::default().notice_tries {
+    for _ in 0..EvacuationPolicy::default().notice_tries {
         w.complete(0, Fate::Fails);
         w.advance(60_000);
     }
@@ -286,7 +286,7 @@ fn a_spare_after_an_attempt_that_failed_keeps_a_later_attempt_from_being_followe
     let mut w = world();
     w.notice(0, 0);
     w.deliver_all();
-    for _ in 0..Policy::default().notice_tries {
+    for _ in 0..EvacuationPolicy::default().notice_tries {
         w.complete(0, Fate::Fails);
         w.advance(60_000);
     }
@@ -332,7 +332,7 @@ fn a_release_ends_the_grace_period_also_when_it_overtakes_its_notice() {
             w.release(0, 0);
         }
         settle(&mut w);
-        assert_eq!(w.how(0), Some(EvacuatedHow::Terminated), "early: {early}");
+        assert_eq!(w.how(0), Some(EvacuationEnd::Terminated), "early: {early}");
         assert_eq!(w.now, w.at(0), "no time has passed");
     }
 }
@@ -350,7 +350,7 @@ fn a_guest_that_releases_or_powers_itself_off_is_ended_at_once() {
         }
         w.observe();
         settle(&mut w);
-        assert_eq!(w.how(0), Some(EvacuatedHow::Hibernated), "off: {off}");
+        assert_eq!(w.how(0), Some(EvacuationEnd::Hibernated), "off: {off}");
     }
 }
 
@@ -371,7 +371,7 @@ fn a_victim_that_is_not_there_any_more_is_already_gone() {
     before.notice(0, 0);
     settle(&mut before);
     assert_eq!(types(&before), ["evacuation.evacuated"]);
-    assert_eq!(before.how(0), Some(EvacuatedHow::AlreadyGone));
+    assert_eq!(before.how(0), Some(EvacuationEnd::AlreadyGone));
 
     let mut meanwhile = world();
     meanwhile.notice(0, 0);
@@ -379,7 +379,7 @@ fn a_victim_that_is_not_there_any_more_is_already_gone() {
     meanwhile.lose(0);
     meanwhile.observe();
     settle(&mut meanwhile);
-    assert_eq!(meanwhile.how(0), Some(EvacuatedHow::AlreadyGone));
+    assert_eq!(meanwhile.how(0), Some(EvacuationEnd::AlreadyGone));
 
     let mut at_the_end = world();
     at_the_end.notice(0, 0);
@@ -387,7 +387,7 @@ fn a_victim_that_is_not_there_any_more_is_already_gone() {
     at_the_end.lose(0);
     at_the_end.advance(30_000);
     settle(&mut at_the_end);
-    assert_eq!(at_the_end.how(0), Some(EvacuatedHow::AlreadyGone));
+    assert_eq!(at_the_end.how(0), Some(EvacuationEnd::AlreadyGone));
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_server_that_was_not_to_be_seen_for_a_moment_is_not_reported_as_gone() {
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.draining"]);
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -432,18 +432,18 @@ fn a_victim_that_moves_to_another_host_is_evacuated() {
     settle(&mut w);
     w.advance(30_000);
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Migrated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Migrated));
 }
 
 #[test]
 fn a_victim_that_cannot_move_ends_by_the_second_choice() {
     for (second, how) in [
-        (InterruptionBehaviour::Terminate, EvacuatedHow::Terminated),
-        (InterruptionBehaviour::Hibernate, EvacuatedHow::Hibernated),
+        (InterruptionBehaviour::Terminate, EvacuationEnd::Terminated),
+        (InterruptionBehaviour::Hibernate, EvacuationEnd::Hibernated),
     ] {
-        let mut w = World::new(Policy {
+        let mut w = World::new(EvacuationPolicy {
             live_migrate_fallback: second,
-            ..Policy::default()
+            ..EvacuationPolicy::default()
         });
         w.start(0);
         w.notice_with(0, 0, InterruptionBehaviour::LiveMigrate, 1);
@@ -469,7 +469,7 @@ fn an_interruption_that_only_seemed_to_fail_is_an_evacuation() {
         w.advance(60_000);
     }
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Stopped));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Stopped));
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn a_victim_is_reported_as_evacuated_when_its_room_is_free_and_not_before() {
     }
     w.lose(0);
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -506,9 +506,9 @@ fn a_room_that_never_gets_free_is_a_failure_and_not_a_free_room() {
 
 #[test]
 fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
-    let policy = Policy {
+    let policy = EvacuationPolicy {
         escalate_to_terminate: true,
-        ..Policy::default()
+        ..EvacuationPolicy::default()
     };
     let mut w = World::new(policy);
     w.notice_with(0, 0, InterruptionBehaviour::Hibernate, 1);
@@ -519,7 +519,7 @@ fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
         w.advance(60_000);
     }
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -527,7 +527,7 @@ fn the_driver_is_told_the_grace_period_and_an_end_that_is_not_too_late() {
     let mut w = world();
     w.notice(0, 0);
     w.deliver_all();
-    let Some((_, Action::GiveNotice(told))) = w.calls.values().next().cloned() else {
+    let Some((_, DriverCall::GiveNotice(told))) = w.calls.values().next().cloned() else {
         panic!("no notice");
     };
     assert_eq!((told.grace, told.not_before), (GRACE, w.at(30)));

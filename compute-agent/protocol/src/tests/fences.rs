@@ -2,14 +2,14 @@
 
 use super::cases::{settle, types};
 use super::world::{Fate, World};
-use crate::{Action, Policy};
+use crate::{DriverCall, EvacuationPolicy};
 use ebbtide_model::InterruptionBehaviour::{self, Hibernate, Terminate};
-use ebbtide_model::message::{Body, EvacuatedHow};
+use ebbtide_model::message::{Body, EvacuationEnd};
 
 fn world(fence_tries: u32) -> World {
-    World::new(Policy {
+    World::new(EvacuationPolicy {
         fence_tries,
-        ..Policy::default()
+        ..EvacuationPolicy::default()
     })
 }
 
@@ -27,7 +27,7 @@ fn unending(w: &mut World, behaviour: InterruptionBehaviour) {
 }
 
 fn fences(w: &World) -> bool {
-    w.calls.values().any(|(_, what)| *what == Action::Fence)
+    w.calls.values().any(|(_, what)| *what == DriverCall::Fence)
 }
 
 fn reason(w: &World) -> String {
@@ -52,7 +52,7 @@ fn a_victim_that_cannot_be_terminated_is_fenced_and_reported_when_its_room_is_fr
         "the fence's word alone is nothing"
     );
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Fenced));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Fenced));
     assert!(w.unsettled.is_empty());
 }
 
@@ -118,7 +118,7 @@ fn a_victim_whose_room_does_not_get_free_is_fenced_too() {
         w.advance(60_000);
     }
     settle(&mut w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Fenced));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Fenced));
 }
 
 #[test]
@@ -129,6 +129,6 @@ fn an_agent_killed_while_it_fences_ends_the_victim_after_all() {
     w.take_effect_unheard(0);
     w.crash();
     w.come_to_rest().unwrap();
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
     assert!(w.unsettled.is_empty());
 }

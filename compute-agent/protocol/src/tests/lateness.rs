@@ -3,8 +3,8 @@
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, World};
-use crate::{AgentCore, Input, Policy, Record, ReportId};
-use ebbtide_model::message::{Body, EvacuatedHow};
+use crate::{AgentCore, AgentInput, EvacuationPolicy, JournalRecord, ReportId};
+use ebbtide_model::message::{Body, EvacuationEnd};
 use ebbtide_model::{Seconds, Timestamp};
 
 /// A victim that has been told, and the scheduler knows.
@@ -23,7 +23,7 @@ fn nobody_objects(w: &mut World) {
     w.advance(1);
     assert_eq!(w.calls.len(), 1);
     settle(w);
-    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+    assert_eq!(w.how(0), Some(EvacuationEnd::Terminated));
 }
 
 #[test]
@@ -121,11 +121,11 @@ fn a_clock_that_was_set_while_nobody_looked_moves_what_is_written() {
     let mut w = told();
     w.advance(10_000);
     for by_ms in [600_000, -600_000] {
-        let records: Vec<Record> = w.core.records();
+        let records: Vec<JournalRecord> = w.core.records();
         let moved = records.into_iter().map(|r| r.by_clock_set(by_ms));
         let now = Timestamp::from_millis(w.now.as_millis() + by_ms);
-        let (mut core, _) = AgentCore::restore("host-a", Policy::default(), moved, now);
-        core.handle(now, Input::Published(ReportId(1)));
+        let (mut core, _) = AgentCore::restore("host-a", EvacuationPolicy::default(), moved, now);
+        core.handle(now, AgentInput::Published(ReportId(1)));
         let wakes = core.next_wakeup().unwrap();
         assert_eq!(wakes.millis_since(now), 20_000, "set by {by_ms} ms");
     }

@@ -2,8 +2,8 @@
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, evacuation, server};
-use crate::Policy;
-use ebbtide_model::message::{Body, EvacuatedHow, Heartbeat, Message};
+use crate::EvacuationPolicy;
+use ebbtide_model::message::{Body, EvacuationEnd, Heartbeat, Message};
 use ebbtide_model::{InterruptionBehaviour, MessageId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -150,7 +150,7 @@ fn a_deletion_during_an_evacuation_ends_both() {
             "evacuation.evacuated"
         ]
     );
-    assert_eq!(w.how(0), Some(EvacuatedHow::AlreadyGone));
+    assert_eq!(w.how(0), Some(EvacuationEnd::AlreadyGone));
     assert!(w.unsettled.is_empty());
 }
 
@@ -181,9 +181,9 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
 
 #[test]
 fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
-    use crate::{AgentCore, Effect, Input, ReportId, Token};
+    use crate::{AgentCore, AgentEffect, AgentInput, ReportId, Token};
     let now = Timestamp::from_millis(5);
-    let (mut core, _) = AgentCore::restore("h", Policy::default(), [], now);
+    let (mut core, _) = AgentCore::restore("h", EvacuationPolicy::default(), [], now);
     let message = Message {
         id: MessageId(Uuid::nil()),
         source: "s".to_owned(),
@@ -194,14 +194,14 @@ fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
         }),
     };
     let token = Token(7);
-    core.handle(now, Input::Command { token, message });
+    core.handle(now, AgentInput::Command { token, message });
     let reason = "too large".to_owned();
     let report = ReportId(1);
-    let effects = core.handle(now, Input::Unpublishable { report, reason });
+    let effects = core.handle(now, AgentInput::Unpublishable { report, reason });
     assert!(
-        effects
-            .iter()
-            .any(|e| matches!(e, Effect::DeadLetter(Token(7), why) if why.contains("too large"))),
+        effects.iter().any(
+            |e| matches!(e, AgentEffect::DeadLetter(Token(7), why) if why.contains("too large"))
+        ),
         "{effects:?}"
     );
     assert!(core.is_idle());

@@ -7,11 +7,12 @@
 mod commands;
 
 use crate::{
-    Action, ActionId, AgentCore, Done, Effect, Input, Phase, Policy, Record, ReportId, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverResult, EvacuationPhase,
+    EvacuationPolicy, JournalRecord, ReportId, Token,
 };
 use crate::{DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{
-    Body, Delete, EvacuatedHow, HostedState, Message, Notice, Release, Spare, Start,
+    Body, Delete, EvacuationEnd, HostedState, Message, Notice, Release, Spare, Start,
 };
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, MessageId, ResourceClass, Resources, Seconds, ServerId,
@@ -55,18 +56,18 @@ pub(super) enum Fate {
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) core: AgentCore,
-    policy: Policy,
-    effects: VecDeque<Effect>,
+    policy: EvacuationPolicy,
+    effects: VecDeque<AgentEffect>,
     /// Crash after this many more effects.
     pub(super) crash_in: Option<usize>,
-    pub(super) journal: Vec<Record>,
+    pub(super) journal: Vec<JournalRecord>,
     pub(super) queue: Vec<Message>,
     pub(super) unsettled: BTreeMap<Token, Message>,
     pub(super) dead: Vec<(Message, String)>,
     next_token: u64,
     next_message: u128,
     pub(super) guests: BTreeMap<ServerId, Guest>,
-    pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
+    pub(super) calls: BTreeMap<ActionId, (ServerId, DriverCall)>,
     publishing: VecDeque<(ReportId, Message)>,
     pub(super) reports: Vec<Message>,
     pub(super) sent: Vec<Message>,
@@ -87,7 +88,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(super) fn new(policy: EvacuationPolicy) -> Self {
         let now = Timestamp::from_millis(BEGIN);
         let (core, effects) = AgentCore::restore("host-a", policy.clone(), [], now);
         assert!(effects.is_empty(), "a new agent has nothing to do");
@@ -158,7 +159,7 @@ impl World {
         let token = Token(self.next_token);
         self.next_token += 1;
         self.unsettled.insert(token, message.clone());
-        self.input(Input::Command { token, message });
+        self.input(AgentInput::Command { token, message });
     }
 
     pub(super) fn deliver_all(&mut self) {
@@ -169,7 +170,7 @@ impl World {
 
     // ---- the agent's side ----
 
-    pub(super) fn input(&mut self, input: Input) {
+    pub(super) fn input(&mut self, input: AgentInput) {
         let effects = self.core.handle(self.now, input);
         self.effects.extend(effects);
         self.work();
@@ -189,19 +190,19 @@ impl World {
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: AgentEffect) {
         match effect {
-            Effect::Journal(record) => {
+            AgentEffect::Journal(record) => {
                 // What cannot be written and read back would be forgotten.
-                if let Record::Evacuation(e) = &record
-                    && matches!(e.phase, Phase::Accepted { .. })
+                if let JournalRecord::Evacuation(e) = &record
+                    && matches!(e.phase, EvacuationPhase::Accepted { .. })
                 {
                     self.asked_since.insert(e.evacuation_id, 0);
                 }
                 let line = serde_json::to_string(&record).unwrap();
                 self.journal.push(serde_json::from_str(&line).unwrap());
             }
-            Effect::Drive {
+            AgentEffect::Drive {
                 action,
                 server_id,
                 what,
@@ -209,12 +210,12 @@ impl World {
                 if self.calls.values().any(|(busy, _)| *busy == server_id) {
                     self.break_promise("lane", format!("{what:?} while {server_id} is busy"));
                 }
-                if let Action::Interrupt(_) | Action::Fence = what {
+                if let DriverCall::Interrupt(_) | DriverCall::Fence = what {
                     self.check_interrupt(server_id);
                 }
                 self.calls.insert(action, (server_id, what));
             }
-            Effect::Publish { report, message } => {
+            AgentEffect::Publish { report, message } => {
                 if let Body::Spared(m) = &message.body {
                     let asked = self.asked_since.get(&m.evacuation_id).copied();
                     self.spared_after
@@ -222,12 +223,12 @@ impl World {
                 }
                 self.publishing.push_back((report, message));
             }
-            Effect::Ack(token) => self.check_ack(token),
-            Effect::DeadLetter(token, reason) => {
+            AgentEffect::Ack(token) => self.check_ack(token),
+            AgentEffect::DeadLetter(token, reason) => {
                 let message = self.unsettled.remove(&token).expect("settled once");
                 self.dead.push((message, reason));
             }
-            Effect::ServersChanged => {}
+            AgentEffect::ServersChanged => {}
         }
     }
 
@@ -255,7 +256,7 @@ impl World {
 
     pub(super) fn advance(&mut self, millis: i64) {
         self.now = Timestamp::from_millis(self.now.as_millis() + millis);
-        self.input(Input::Tick);
+        self.input(AgentInput::Tick);
     }
 
     /// The operator sets the host's clock.
@@ -263,13 +264,13 @@ impl World {
         let set = |at: Timestamp| Timestamp::from_millis(at.as_millis() + by_ms);
         self.now = set(self.now);
         self.told_at.values_mut().for_each(|at| *at = set(*at));
-        self.input(Input::ClockSet { by_ms });
+        self.input(AgentInput::ClockSet { by_ms });
     }
 
     pub(super) fn confirm(&mut self) {
         if let Some((report, message)) = self.publishing.pop_front() {
             self.reports.push(message);
-            self.input(Input::Published(report));
+            self.input(AgentInput::Published(report));
         }
     }
 
@@ -280,7 +281,7 @@ impl World {
             released: guest.released,
         });
         let views = views.collect();
-        self.input(Input::Observed(views));
+        self.input(AgentInput::Observed(views));
     }
 
     // ---- the hypervisor's side ----
@@ -316,8 +317,10 @@ impl World {
             return;
         };
         let result = match fate {
-            Fate::OnlyClaims if matches!(what, Action::Interrupt(_)) => Ok(Done::Interrupted),
-            Fate::OnlyClaims if what == Action::Fence => Ok(Done::Fenced),
+            Fate::OnlyClaims if matches!(what, DriverCall::Interrupt(_)) => {
+                Ok(DriverResult::Interrupted)
+            }
+            Fate::OnlyClaims if what == DriverCall::Fence => Ok(DriverResult::Fenced),
             Fate::Works | Fate::OnlyClaims => self.drive(server_id, &what),
             Fate::Fails => Err(Self::failure(&what)),
             Fate::NotBegun => Err(crate::DriverError::NotBegun {
@@ -330,7 +333,7 @@ impl World {
                 Err(Self::failure(&what))
             }
         };
-        self.input(Input::ActionDone { action, result });
+        self.input(AgentInput::ActionDone { action, result });
     }
 
     /// A running call takes effect, but its answer is lost.
@@ -341,18 +344,22 @@ impl World {
         }
     }
 
-    fn failure(what: &Action) -> DriverError {
+    fn failure(what: &DriverCall) -> DriverError {
         DriverError::Failed {
             what: what.words(),
             detail: "injected".to_owned(),
         }
     }
 
-    fn drive(&mut self, server_id: ServerId, what: &Action) -> Result<Done, DriverError> {
+    fn drive(
+        &mut self,
+        server_id: ServerId,
+        what: &DriverCall,
+    ) -> Result<DriverResult, DriverError> {
         let now = self.now;
         let gone = DriverError::NotFound { server_id };
         match what {
-            Action::GiveNotice(notice) => {
+            DriverCall::GiveNotice(notice) => {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 let outcome = if guest.state == HostedState::Running {
                     self.told_at.entry(notice.evacuation_id).or_insert(now);
@@ -360,14 +367,14 @@ impl World {
                 } else {
                     NoticeOutcome::NotRunning
                 };
-                Ok(Done::Noticed(outcome))
+                Ok(DriverResult::Noticed(outcome))
             }
-            Action::WithdrawNotice(_) => {
+            DriverCall::WithdrawNotice(_) => {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 guest.released = None;
-                Ok(Done::Withdrawn)
+                Ok(DriverResult::Withdrawn)
             }
-            Action::Interrupt(behaviour) => {
+            DriverCall::Interrupt(behaviour) => {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 let state = match behaviour {
                     InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate => {
@@ -375,7 +382,7 @@ impl World {
                             *self.ended.entry(server_id).or_default() += 1;
                         }
                         self.guests.remove(&server_id);
-                        return Ok(Done::Interrupted);
+                        return Ok(DriverResult::Interrupted);
                     }
                     InterruptionBehaviour::Stop => HostedState::Stopped,
                     InterruptionBehaviour::Hibernate => HostedState::Hibernated,
@@ -385,16 +392,16 @@ impl World {
                     self.off.insert(server_id);
                     *self.ended.entry(server_id).or_default() += 1;
                 }
-                Ok(Done::Interrupted)
+                Ok(DriverResult::Interrupted)
             }
-            Action::Fence => {
+            DriverCall::Fence => {
                 let guest = self.guests.remove(&server_id);
                 if guest.is_some_and(|guest| guest.state == HostedState::Running) {
                     *self.ended.entry(server_id).or_default() += 1;
                 }
-                Ok(Done::Fenced)
+                Ok(DriverResult::Fenced)
             }
-            Action::Look => Ok(Done::seen(match self.guests.get(&server_id) {
+            DriverCall::Look => Ok(DriverResult::seen(match self.guests.get(&server_id) {
                 None => Occupancy::Absent,
                 Some(guest) => Occupancy::Present {
                     state: guest.state,
@@ -408,10 +415,10 @@ impl World {
                     since: guest.since,
                 },
             })),
-            Action::Start(start) if start.resume && !self.guests.contains_key(&server_id) => {
+            DriverCall::Start(start) if start.resume && !self.guests.contains_key(&server_id) => {
                 Err(gone)
             }
-            Action::Start(_) => {
+            DriverCall::Start(_) => {
                 let guest = self.guests.entry(server_id).or_insert(Guest {
                     state: HostedState::Stopped,
                     released: None,
@@ -421,10 +428,10 @@ impl World {
                     guest.state = HostedState::Running;
                     guest.since = now;
                 }
-                Ok(Done::Started(guest.since))
+                Ok(DriverResult::Started(guest.since))
             }
-            Action::Delete(_) => match self.guests.remove(&server_id) {
-                Some(_) => Ok(Done::Deleted),
+            DriverCall::Delete(_) => match self.guests.remove(&server_id) {
+                Some(_) => Ok(DriverResult::Deleted),
                 None => Err(gone),
             },
         }
@@ -436,13 +443,13 @@ impl World {
         *self.asked.entry(server_id).or_default() += 1;
         let mut durable = BTreeMap::new();
         for record in &self.journal {
-            if let Record::Evacuation(record) = record {
+            if let JournalRecord::Evacuation(record) = record {
                 durable.insert(record.evacuation_id, record.clone());
             }
         }
-        let mut begun = durable
-            .values()
-            .filter(|r| r.server_id == server_id && matches!(r.phase, Phase::Acting { .. }));
+        let mut begun = durable.values().filter(|r| {
+            r.server_id == server_id && matches!(r.phase, EvacuationPhase::Acting { .. })
+        });
         let Some(record) = begun.next() else {
             return self.break_promise("durable", format!("{server_id} is ended"));
         };
@@ -519,7 +526,7 @@ impl World {
             })
     }
 
-    pub(super) fn how(&self, e: u8) -> Option<EvacuatedHow> {
+    pub(super) fn how(&self, e: u8) -> Option<EvacuationEnd> {
         self.verdicts(evacuation(e)).find_map(|body| match body {
             Body::Evacuated(m) => Some(m.how),
             _ => None,

@@ -6,12 +6,12 @@ mod test_harness;
 use crate::clock::Clock;
 use crate::driver::simulated::{FaultyAction, GuestHabit, OnNotice};
 use ebbtide_model::InterruptionBehaviour::{Hibernate, Stop, Terminate};
-use ebbtide_model::message::{Body, EvacuatedHow, HostedState};
+use ebbtide_model::message::{Body, EvacuationEnd, HostedState};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use test_harness::{TestHarness, evacuation, server};
 
-fn how(report: &Body) -> EvacuatedHow {
+fn how(report: &Body) -> EvacuationEnd {
     match report {
         Body::Evacuated(m) => m.how,
         other => panic!("not evacuated: {other:?}"),
@@ -78,9 +78,9 @@ async fn heartbeats_come_at_their_interval() {
 #[tokio::test(start_paused = true)]
 async fn a_victim_is_evacuated_after_its_grace_period() {
     for (behaviour, expected) in [
-        (Terminate, EvacuatedHow::Terminated),
-        (Stop, EvacuatedHow::Stopped),
-        (Hibernate, EvacuatedHow::Hibernated),
+        (Terminate, EvacuationEnd::Terminated),
+        (Stop, EvacuationEnd::Stopped),
+        (Hibernate, EvacuationEnd::Hibernated),
     ] {
         let mut rig = TestHarness::started().await;
         rig.run(1).await;
@@ -116,7 +116,7 @@ async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_orig
             other => break other,
         }
     };
-    assert_eq!(how(&report), EvacuatedHow::Terminated);
+    assert_eq!(how(&report), EvacuationEnd::Terminated);
     let now = rig.clock.now();
     assert!(
         now >= original && now.millis_since(original) < 1_000,
@@ -228,7 +228,7 @@ async fn a_spared_victim_and_a_deleted_one_are_reported() {
     assert!(matches!(rig.report().await, Body::Spared(m) if m.evacuation_id == evacuation(1)));
     rig.delete(2).await;
     assert!(matches!(rig.report().await, Body::Deleted(m) if m.server_id == server(2)));
-    assert_eq!(how(&rig.report().await), EvacuatedHow::AlreadyGone);
+    assert_eq!(how(&rig.report().await), EvacuationEnd::AlreadyGone);
     assert_eq!(rig.reports_within(Duration::from_secs(120)).await, []);
     assert!(rig.has(1) && !rig.has(2));
 }
@@ -285,7 +285,7 @@ async fn a_hypervisor_that_fails_and_hangs_is_asked_again() {
     rig.start_agent();
     rig.notice(1, Terminate).await;
     deadline(&mut rig).await;
-    assert_eq!(how(&rig.report().await), EvacuatedHow::Terminated);
+    assert_eq!(how(&rig.report().await), EvacuationEnd::Terminated);
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,7 +373,7 @@ async fn a_full_disk_stops_the_agent_from_acting_and_loses_nothing() {
     assert!(rig.has(1));
     rig.disk.enlarge(usize::MAX);
     deadline(&mut rig).await;
-    assert_eq!(how(&rig.report().await), EvacuatedHow::Terminated);
+    assert_eq!(how(&rig.report().await), EvacuationEnd::Terminated);
     rig.stop_agent().await.unwrap();
     assert_eq!(rig.left_in_queue().await, 0);
 }

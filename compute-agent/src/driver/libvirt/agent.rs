@@ -5,7 +5,7 @@
 //! answers is not to be trusted; only whether it answers matters.
 
 use super::names;
-use super::virsh::{Refused, Virsh};
+use super::virsh::{Virsh, VirshRefusal};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ebbtide_model::ServerId;
@@ -49,8 +49,8 @@ async fn ask(virsh: &Virsh, server_id: ServerId, command: &Value) -> Result<Valu
         PATIENCE,
     ];
     let answer = virsh.call(&words).await.map_err(|refused| match refused {
-        Refused::Gone => "the domain is gone".to_owned(),
-        Refused::Because(detail) => detail,
+        VirshRefusal::Gone => "the domain is gone".to_owned(),
+        VirshRefusal::Because(detail) => detail,
     })?;
     returned(&answer)
 }

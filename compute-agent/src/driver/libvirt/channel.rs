@@ -28,7 +28,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What a guest may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum GuestMessage {
     /// It has heard.
     Heard(EvacuationId),
     /// It needs no more time.
@@ -60,12 +60,12 @@ pub(super) fn withdrawn_line(evacuation_id: EvacuationId) -> String {
 
 /// What a line of the guest means; `None` if nothing.
 #[must_use]
-pub fn understood(line: &str) -> Option<Said> {
+pub fn understood(line: &str) -> Option<GuestMessage> {
     let (word, rest) = line.trim().split_once(' ')?;
     let evacuation_id = EvacuationId(rest.trim().parse().ok()?);
     match word {
-        "ACK" => Some(Said::Heard(evacuation_id)),
-        "RELEASE" => Some(Said::Released(evacuation_id)),
+        "ACK" => Some(GuestMessage::Heard(evacuation_id)),
+        "RELEASE" => Some(GuestMessage::Released(evacuation_id)),
         _ => None,
     }
 }
@@ -102,10 +102,10 @@ async fn talk(socket: &Path, line: &str, evacuation_id: EvacuationId) -> std::io
             return Ok(false);
         }
         match understood(&String::from_utf8_lossy(&said)) {
-            Some(Said::Heard(id)) if id == evacuation_id => {
+            Some(GuestMessage::Heard(id)) if id == evacuation_id => {
                 tracing::info!(%evacuation_id, "the guest has heard its notice");
             }
-            Some(Said::Released(id)) if id == evacuation_id => return Ok(true),
+            Some(GuestMessage::Released(id)) if id == evacuation_id => return Ok(true),
             // An answer to an earlier notice, or noise.
             _ => {}
         }

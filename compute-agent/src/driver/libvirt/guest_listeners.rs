@@ -5,8 +5,8 @@ use super::names;
 use super::records::Records;
 use super::settings::LibvirtSettings;
 use crate::clock::Clock;
-use crate::metadata::serve::{Open, Source};
-use crate::metadata::{Document, Notice};
+use crate::metadata::serve::{DocumentSource, OpenListener};
+use crate::metadata::{Document, PendingNotice};
 use async_trait::async_trait;
 use ebbtide_model::{EvacuationId, ServerId};
 use ebbtide_runtime::task;
@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What stands open for one guest.
 #[derive(Debug, Default)]
 struct GuestListeners {
-    socket: Option<Open>,
+    socket: Option<OpenListener>,
     /// With the number of the interface: one that was made anew has the old name and another
     /// number.
-    interface: Option<(u32, Open)>,
+    interface: Option<(u32, OpenListener)>,
     /// Said once, not each second.
     complained: bool,
 }
@@ -29,7 +29,7 @@ struct GuestListeners {
 /// The listeners of all guests.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    source: Arc<dyn Source>,
+    source: Arc<dyn DocumentSource>,
     clock: Arc<dyn Clock>,
     run_dir: PathBuf,
     interface: bool,
@@ -77,7 +77,7 @@ impl Metadata {
         if listeners.socket.is_none() {
             let path = names::metadata_socket(&self.run_dir, server_id);
             let (source, clock) = again();
-            match Open::on_socket(&path, server_id, source, clock) {
+            match OpenListener::on_socket(&path, server_id, source, clock) {
                 Ok(open) => listeners.socket = Some(open),
                 Err(error) => outcome = Err(error),
             }
@@ -98,7 +98,7 @@ impl Metadata {
         {
             listeners.interface = None;
             let (source, clock) = again();
-            let open = Open::on_interface(&tap, self.port, server_id, source, clock)?;
+            let open = OpenListener::on_interface(&tap, self.port, server_id, source, clock)?;
             listeners.interface = Some((number, open));
         }
         outcome
@@ -129,7 +129,7 @@ fn index_of(name: &str) -> io::Result<Option<u32>> {
 struct Notes(Arc<Records>);
 
 #[async_trait]
-impl Source for Notes {
+impl DocumentSource for Notes {
     async fn document(&self, server_id: ServerId) -> io::Result<Option<Document>> {
         let records = Arc::clone(&self.0);
         let note = task::blocking_io(move || records.get(server_id)).await?;
@@ -138,7 +138,7 @@ impl Source for Notes {
             name: note.start.name,
             flavor: note.start.flavor,
             preemptible: note.start.preemptible,
-            notice: note.notice.map(|notice| Notice {
+            notice: note.notice.map(|notice| PendingNotice {
                 evacuation_id: notice.evacuation_id,
                 behaviour: notice.behaviour,
                 grace: notice.grace,

@@ -28,7 +28,7 @@ mod template;
 mod virsh;
 
 pub use agent::returned;
-pub use channel::{Said, understood};
+pub use channel::{GuestMessage, understood};
 pub use settings::{
     Correction, DiskFormat, DomainType, LibvirtSettings, MetadataSettings, NoticeSettings, Peer,
 };
@@ -44,7 +44,7 @@ use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, Resources, ServerId, Timestamp};
 use ebbtide_runtime::task;
 use guest_listeners::Metadata;
-use notice::Messengers;
+use notice::NoticeTasks;
 use records::{Note, NoticeNote, Records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -63,7 +63,7 @@ pub struct LibvirtDriver {
     template: Template,
     virsh: Virsh,
     records: Arc<Records>,
-    messengers: Messengers,
+    messengers: NoticeTasks,
     metadata: Metadata,
     /// The storage for preemptible servers, if this host shares one with others.
     storage: Option<Arc<SharedStorage>>,
@@ -113,7 +113,7 @@ impl LibvirtDriver {
             settings.command_limit(),
         );
         let records = Arc::new(Records::new(settings.instances_dir.clone()));
-        let messengers = Messengers::new(&settings, Arc::clone(&records), virsh.clone());
+        let messengers = NoticeTasks::new(&settings, Arc::clone(&records), virsh.clone());
         let metadata = Metadata::new(&settings, Arc::clone(&records), Arc::clone(&clock));
         Ok(Self {
             settings,

@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A task for each guest that has a notice.
 #[derive(Debug)]
-pub(super) struct Messengers {
+pub(super) struct NoticeTasks {
     records: Arc<Records>,
     virsh: Virsh,
     run_dir: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Messengers {
     underway: Mutex<BTreeMap<ServerId, (EvacuationId, Task)>>,
 }
 
-impl Messengers {
+impl NoticeTasks {
     pub(super) fn new(settings: &LibvirtSettings, records: Arc<Records>, virsh: Virsh) -> Self {
         Self {
             records,

@@ -9,9 +9,9 @@
 
 use super::ending::has_memory;
 use super::records::Note;
-use super::virsh::Refused;
+use super::virsh::VirshRefusal;
 use super::{LibvirtDriver, names};
-use crate::driver::storage::{Grip, SharedStorage, unusable};
+use crate::driver::storage::{SharedStorage, TokenClaim, unusable};
 use crate::driver::{DriverError, Occupancy, ServerView};
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{ResourceClass, Resources, ServerId, Timestamp};
@@ -29,7 +29,7 @@ const DOMAIN: &str = "domain.xml";
 
 /// The data that a host needs to resume a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct ResumeData {
     note: Note,
     /// `running` while a host runs it: then nothing is kept of it.
     state: HostedState,
@@ -39,7 +39,7 @@ pub(super) struct Known {
     run_dir: PathBuf,
 }
 
-impl Known {
+impl ResumeData {
     fn occupancy(&self) -> Occupancy {
         let mut holds = Resources::new();
         // The amount comes out of another `Resources`, so it is within the range.
@@ -68,7 +68,11 @@ impl LibvirtDriver {
     }
 
     /// The data of a server whose token this host holds.
-    async fn held(&self, id: ServerId, what: &'static str) -> Result<Option<Known>, DriverError> {
+    async fn held(
+        &self,
+        id: ServerId,
+        what: &'static str,
+    ) -> Result<Option<ResumeData>, DriverError> {
         match &self.storage {
             Some(storage) => self.on_storage(storage, what, move |s| s.held(id)).await,
             None => Ok(None),
@@ -94,7 +98,8 @@ impl LibvirtDriver {
         let Some(storage) = &self.storage else {
             return Ok(None);
         };
-        let known: Option<Known> = self.on_storage(storage, what, move |s| s.known(id)).await?;
+        let known: Option<ResumeData> =
+            self.on_storage(storage, what, move |s| s.known(id)).await?;
         let kept = known.filter(|known| known.state != HostedState::Running);
         Ok(kept.map(|known| known.occupancy()))
     }
@@ -110,7 +115,7 @@ impl LibvirtDriver {
         let all = move |storage: &SharedStorage| {
             let mut views = Vec::new();
             for server_id in storage.ours()? {
-                let known: Option<Known> = match here.contains(&server_id) {
+                let known: Option<ResumeData> = match here.contains(&server_id) {
                     true => None,
                     false => storage.known(server_id)?,
                 };
@@ -137,7 +142,7 @@ impl LibvirtDriver {
             return Ok(None);
         };
         let id = start.server_id;
-        let known = Known {
+        let known = ResumeData {
             note: Note {
                 start: start.clone(),
                 since,
@@ -168,9 +173,9 @@ impl LibvirtDriver {
             .on_storage(storage, START, move |s| s.take(server_id))
             .await?
         {
-            Grip::Ours => Ok(()),
-            Grip::Theirs(host) => Err(DriverError::HeldElsewhere { server_id, host }),
-            Grip::Nobodys => Err(DriverError::NotFound { server_id }),
+            TokenClaim::Ours => Ok(()),
+            TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere { server_id, host }),
+            TokenClaim::Nobodys => Err(DriverError::NotFound { server_id }),
         }
     }
 
@@ -223,13 +228,17 @@ impl LibvirtDriver {
     }
 
     /// Its domain with the socket paths of this host.
-    fn moved_here(&self, known: &Known, xml: &str) -> String {
+    fn moved_here(&self, known: &ResumeData, xml: &str) -> String {
         let from = format!("'{}/", known.run_dir.display());
         let to = format!("'{}/", self.settings.run_dir.display());
         xml.replace(&from, &to)
     }
 
-    async fn define_from_storage(&self, id: ServerId, known: &Known) -> Result<(), DriverError> {
+    async fn define_from_storage(
+        &self,
+        id: ServerId,
+        known: &ResumeData,
+    ) -> Result<(), DriverError> {
         let from = known.dir.join(DOMAIN);
         let xml = task::blocking_io(move || fs::read_to_string(from)).await;
         let xml = xml.map_err(|error| unusable(START, &error))?;
@@ -254,7 +263,12 @@ impl LibvirtDriver {
         Ok(path.display().to_string())
     }
 
-    async fn restore(&self, id: ServerId, known: &Known, memory: &Path) -> Result<(), DriverError> {
+    async fn restore(
+        &self,
+        id: ServerId,
+        known: &ResumeData,
+        memory: &Path,
+    ) -> Result<(), DriverError> {
         let memory = memory.display().to_string();
         let saved = self.virsh.call(&["save-image-dumpxml", &memory]).await;
         let saved = saved.map_err(|refused| refused.failed(START))?;
@@ -342,7 +356,7 @@ impl LibvirtDriver {
         &self,
         storage: &Arc<SharedStorage>,
         id: ServerId,
-        mut known: Known,
+        mut known: ResumeData,
         what: &'static str,
     ) -> Result<(), DriverError> {
         let domain = names::domain(id);
@@ -367,7 +381,7 @@ impl LibvirtDriver {
             "--keep-nvram",
         ];
         match self.virsh.call(&words).await {
-            Ok(_) | Err(Refused::Gone) => Ok(()),
+            Ok(_) | Err(VirshRefusal::Gone) => Ok(()),
             Err(refused) => Err(refused.about(id, what)),
         }
     }
@@ -387,12 +401,12 @@ impl LibvirtDriver {
         let clear = move |storage: &SharedStorage| {
             let grip = match all {
                 true => storage.take(id)?,
-                false if storage.take_own(id)? => Grip::Ours,
-                false => Grip::Nobodys,
+                false if storage.take_own(id)? => TokenClaim::Ours,
+                false => TokenClaim::Nobodys,
             };
-            let Some(known) = storage.held::<Known>(id)? else {
+            let Some(known) = storage.held::<ResumeData>(id)? else {
                 return Ok(match grip {
-                    Grip::Ours => Grip::Nobodys,
+                    TokenClaim::Ours => TokenClaim::Nobodys,
                     grip => grip,
                 });
             };
@@ -400,12 +414,12 @@ impl LibvirtDriver {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => storage.throw_away(id)?,
             }
-            Ok(Grip::Ours)
+            Ok(TokenClaim::Ours)
         };
         match self.on_storage(storage, what, clear).await? {
-            Grip::Ours => Ok(true),
-            Grip::Nobodys => Ok(false),
-            Grip::Theirs(host) => Err(DriverError::HeldElsewhere {
+            TokenClaim::Ours => Ok(true),
+            TokenClaim::Nobodys => Ok(false),
+            TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere {
                 server_id: id,
                 host,
             }),

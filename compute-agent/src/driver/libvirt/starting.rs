@@ -2,7 +2,7 @@
 
 use super::records::Note;
 use super::snapshot::Snapshot;
-use super::virsh::Refused;
+use super::virsh::VirshRefusal;
 use super::{LibvirtDriver, disk, inventory, names};
 use crate::driver::DriverError;
 use ebbtide_model::message::{HostedState, Start};
@@ -201,10 +201,10 @@ impl LibvirtDriver {
     }
 }
 
-pub(super) fn refusal(refused: Refused, server_id: ServerId) -> DriverError {
+pub(super) fn refusal(refused: VirshRefusal, server_id: ServerId) -> DriverError {
     match refused {
         // QEMU's error text if the host lacks memory.
-        Refused::Because(detail) if detail.contains("annot allocate memory") => {
+        VirshRefusal::Because(detail) if detail.contains("annot allocate memory") => {
             DriverError::NoRoom { detail }
         }
         refused => refused.about(server_id, WHAT),

@@ -1,10 +1,10 @@
 //! What can be said of the driver without a hypervisor. The rest is in `tests/hypervisor`, on real
 //! virtual machines.
 
-use super::channel::{self, Said};
+use super::channel::{self, GuestMessage};
 use super::records::{Note, NoticeNote, Records};
 use super::template::{Template, escaped};
-use super::virsh::{Refused, understood};
+use super::virsh::{VirshRefusal, understood};
 use super::*;
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 use std::collections::BTreeMap;
@@ -223,10 +223,10 @@ fn settings_are_checked_by_name() {
 #[test]
 fn complaints_of_libvirt_are_told_apart() {
     let gone = "error: failed to get domain 'ebbtide-x'\n\n";
-    assert_eq!(understood(gone), Refused::Gone);
+    assert_eq!(understood(gone), VirshRefusal::Gone);
     let other = "error: Failed to save domain 'x' state\nerror: No space left on device\n\n";
     let told = "Failed to save domain 'x' state; No space left on device";
-    assert_eq!(understood(other), Refused::Because(told.to_owned()));
+    assert_eq!(understood(other), VirshRefusal::Because(told.to_owned()));
 }
 
 #[tokio::test]
@@ -283,11 +283,11 @@ fn what_a_guest_says_is_understood_or_passed_over() {
     );
     assert_eq!(
         channel::understood(&format!("ACK {evacuation}\r\n")),
-        Some(Said::Heard(evacuation))
+        Some(GuestMessage::Heard(evacuation))
     );
     assert_eq!(
         channel::understood(&format!("RELEASE {evacuation}")),
-        Some(Said::Released(evacuation))
+        Some(GuestMessage::Released(evacuation))
     );
     for noise in [
         "",

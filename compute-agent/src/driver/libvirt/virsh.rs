@@ -21,14 +21,14 @@ pub(super) struct Virsh {
 
 /// What libvirt said instead of doing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum VirshRefusal {
     /// There is no such domain.
     Gone,
     /// Anything else, in its own words.
     Because(String),
 }
 
-impl Refused {
+impl VirshRefusal {
     /// For the agent.
     pub(super) fn about(self, server_id: ServerId, what: &'static str) -> DriverError {
         match self {
@@ -62,10 +62,10 @@ impl Virsh {
     }
 
     /// One command that should be quick. Returns what it printed.
-    pub(super) async fn call(&self, words: &[&str]) -> Result<String, Refused> {
+    pub(super) async fn call(&self, words: &[&str]) -> Result<String, VirshRefusal> {
         match tokio::time::timeout(self.limit, self.wait(words)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Refused::Because(format!(
+            Err(_) => Err(VirshRefusal::Because(format!(
                 "virsh {} did not answer within {} s (driver.libvirt.command_seconds)",
                 words.first().unwrap_or(&""),
                 self.limit.as_secs_f64()
@@ -74,7 +74,7 @@ impl Virsh {
     }
 
     /// Runs one command without a time limit; the caller limits it.
-    pub(super) async fn wait(&self, words: &[&str]) -> Result<String, Refused> {
+    pub(super) async fn wait(&self, words: &[&str]) -> Result<String, VirshRefusal> {
         let output = Command::new(&self.program)
             .args(["--quiet", "--connect", &self.uri])
             .args(words)
@@ -85,7 +85,7 @@ impl Virsh {
             .output()
             .await
             .map_err(|error| {
-                Refused::Because(format!("cannot run {}: {error}", self.program.display()))
+                VirshRefusal::Because(format!("cannot run {}: {error}", self.program.display()))
             })?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -95,18 +95,18 @@ impl Virsh {
 }
 
 /// What a complaint of virsh means.
-pub(super) fn understood(complaint: &str) -> Refused {
+pub(super) fn understood(complaint: &str) -> VirshRefusal {
     let gone = [
         "failed to get domain",
         "Domain not found",
         "no domain with matching",
     ];
     if gone.iter().any(|words| complaint.contains(words)) {
-        return Refused::Gone;
+        return VirshRefusal::Gone;
     }
     let lines = complaint
         .lines()
         .map(|line| line.trim_start_matches("error: ").trim());
     let told: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    Refused::Because(told.join("; ").chars().take(MAX_COMPLAINT).collect())
+    VirshRefusal::Because(told.join("; ").chars().take(MAX_COMPLAINT).collect())
 }

@@ -8,7 +8,7 @@ use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
 use super::{facts, notice};
 use crate::clock::Clock;
-use crate::driver::{Action, DriverError, HostFacts, HypervisorPermit, ServerView};
+use crate::driver::{DriverCall, DriverError, HostFacts, HypervisorPermit, ServerView};
 use crate::error::AgentError;
 use ebbtide_model::{ServerId, Timestamp};
 use ebbtide_openstack::compute::{Server, ServerFilter};
@@ -92,9 +92,9 @@ pub(super) struct NovaCloud {
 }
 
 /// A guard: counts a server as being ended until it is dropped.
-pub(super) struct Ending<'a>(&'a AtomicU32);
+pub(super) struct EndingGuard<'a>(&'a AtomicU32);
 
-impl Drop for Ending<'_> {
+impl Drop for EndingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -163,9 +163,9 @@ impl NovaCloud {
     }
 
     /// The permit for one call of the agent.
-    pub(super) async fn permit(&self, what: &Action) -> HypervisorPermit {
+    pub(super) async fn permit(&self, what: &DriverCall) -> HypervisorPermit {
         let permits = match what {
-            Action::Interrupt(_) | Action::Delete(_) => &self.end_turns,
+            DriverCall::Interrupt(_) | DriverCall::Delete(_) => &self.end_turns,
             _ => &self.permits,
         };
         // The semaphore belongs to this struct and is never closed.
@@ -190,9 +190,9 @@ impl NovaCloud {
     }
 
     /// Counts a server that is being ended.
-    pub(super) fn ending(&self) -> Ending<'_> {
+    pub(super) fn ending(&self) -> EndingGuard<'_> {
         self.ends.fetch_add(1, Ordering::Relaxed);
-        Ending(&self.ends)
+        EndingGuard(&self.ends)
     }
 
     /// Waits for the next look at a server that is being ended: for `pause`, longer if many are

@@ -4,7 +4,7 @@ use ebbtide_openstack::compute::Server;
 
 /// How a server is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goal {
+pub(super) enum EndGoal {
     /// Deleted completely.
     Gone,
     /// Shut down.
@@ -17,7 +17,7 @@ pub(super) enum Goal {
 
 /// A request to Nova.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum NovaRequest {
     Delete,
     ForceDelete,
     Stop,
@@ -34,7 +34,7 @@ pub(super) enum Move {
     /// Wait: Nova is working on it.
     Wait,
     /// Send this request.
-    Ask(Request),
+    Ask(NovaRequest),
     /// Nothing: the server is not on this host, so the driver must not touch it.
     NotHere,
     /// The goal cannot be reached from this state.
@@ -47,10 +47,10 @@ pub(super) fn is_on(server: &Server, host: &str) -> bool {
 }
 
 /// The next step for a server of this host.
-pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
+pub(super) fn judge(goal: EndGoal, server: &Server, host: &str) -> Move {
     let status = server.status.as_str();
     if status == "DELETED" {
-        return if goal == Goal::Gone {
+        return if goal == EndGoal::Gone {
             Move::Done
         } else {
             Move::NotHere
@@ -60,7 +60,7 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
     match server.host.as_deref() {
         Some(found) if found == host => {}
         // It has left or is about to: Nova shows the new host when the move is finished.
-        Some(_) if goal == Goal::Elsewhere => {
+        Some(_) if goal == EndGoal::Elsewhere => {
             return if task.is_none() {
                 Move::Done
             } else {
@@ -68,7 +68,7 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
             };
         }
         Some(_) => return Move::NotHere,
-        None if status == "SHELVED_OFFLOADED" && goal == Goal::Shelved => {
+        None if status == "SHELVED_OFFLOADED" && goal == EndGoal::Shelved => {
             return if task.is_none() {
                 Move::Done
             } else {
@@ -79,31 +79,31 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
     }
     match goal {
         // Nova accepts a deletion in every state, also during another task.
-        Goal::Gone => match (status, task) {
-            ("SOFT_DELETED", None) => Move::Ask(Request::ForceDelete),
+        EndGoal::Gone => match (status, task) {
+            ("SOFT_DELETED", None) => Move::Ask(NovaRequest::ForceDelete),
             // Nova clears the host a moment after the task. A server that holds nothing here stays
             // with its owner.
             ("SHELVED_OFFLOADED", None) => Move::NotHere,
             (_, Some("deleting" | "soft-deleting")) => Move::Wait,
-            _ => Move::Ask(Request::Delete),
+            _ => Move::Ask(NovaRequest::Delete),
         },
         _ if task.is_some() => Move::Wait,
-        Goal::Stopped => match status {
+        EndGoal::Stopped => match status {
             // Every state without a running guest counts as stopped.
             "SHUTOFF" | "SUSPENDED" | "SHELVED" | "SHELVED_OFFLOADED" | "SOFT_DELETED" => {
                 Move::Done
             }
-            "ACTIVE" | "ERROR" => Move::Ask(Request::Stop),
+            "ACTIVE" | "ERROR" => Move::Ask(NovaRequest::Stop),
             other => Move::Impossible(format!("Nova does not stop a server in status {other}")),
         },
-        Goal::Shelved => match status {
+        EndGoal::Shelved => match status {
             "SHELVED_OFFLOADED" => Move::Wait,
-            "SHELVED" => Move::Ask(Request::Offload),
-            "ACTIVE" | "SHUTOFF" | "PAUSED" | "SUSPENDED" => Move::Ask(Request::Shelve),
+            "SHELVED" => Move::Ask(NovaRequest::Offload),
+            "ACTIVE" | "SHUTOFF" | "PAUSED" | "SUSPENDED" => Move::Ask(NovaRequest::Shelve),
             other => Move::Impossible(format!("Nova does not shelve a server in status {other}")),
         },
-        Goal::Elsewhere => match status {
-            "ACTIVE" | "PAUSED" => Move::Ask(Request::LiveMigrate),
+        EndGoal::Elsewhere => match status {
+            "ACTIVE" | "PAUSED" => Move::Ask(NovaRequest::LiveMigrate),
             other => Move::Impossible(format!(
                 "Nova does not move a server in status {other} while it runs"
             )),
@@ -111,7 +111,7 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
     }
 }
 
-impl Request {
+impl NovaRequest {
     /// How often the request is sent before it counts as refused. A migration that Nova has given
     /// up once has no target host. The other requests may have collided with an action of the
     /// tenant.

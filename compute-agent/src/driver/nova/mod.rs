@@ -24,18 +24,18 @@ pub use settings::NovaSettings;
 
 use super::registry::{DriverContext, Fleet};
 use super::{
-    Action, Driver, DriverError, GuestNotice, HostFacts, HypervisorPermit, NoticeOutcome,
+    Driver, DriverCall, DriverError, GuestNotice, HostFacts, HypervisorPermit, NoticeOutcome,
     Occupancy, ServerView,
 };
 use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
 use cloud::NovaCloud;
-use ebbtide_model::message::{EvacuatedHow, HostedState, Start};
+use ebbtide_model::message::{EvacuationEnd, HostedState, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::compute::Server;
-use judge::Goal;
+use judge::EndGoal;
 use leftover::Leftovers;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl NovaDriver {
     async fn tell(
         &self,
         server: &Server,
-        pairs: notice::Pairs,
+        pairs: notice::MetadataPairs,
         what: &'static str,
     ) -> Result<(), DriverError> {
         match self.cloud.compute().set_metadata(server.id, &pairs).await {
@@ -149,8 +149,8 @@ impl NovaDriver {
     async fn end(
         &self,
         server_id: ServerId,
-        goal: Goal,
-        how: EvacuatedHow,
+        goal: EndGoal,
+        how: EvacuationEnd,
     ) -> Result<(), DriverError> {
         let reached = self.reach(server_id, goal, how).await;
         match &reached {
@@ -162,8 +162,8 @@ impl NovaDriver {
             Ok(server) => {
                 self.usage.ended(server_id, how, self.clock.now()).await?;
                 match (server, goal) {
-                    (Some(server), Goal::Stopped) => self.mark(&server, "stopped").await,
-                    (Some(server), Goal::Elsewhere) => self.mark(&server, "migrated").await,
+                    (Some(server), EndGoal::Stopped) => self.mark(&server, "stopped").await,
+                    (Some(server), EndGoal::Elsewhere) => self.mark(&server, "migrated").await,
                     _ => Ok(()),
                 }
             }
@@ -213,7 +213,7 @@ impl Driver for NovaDriver {
         }
     }
 
-    async fn permit(&self, what: &Action) -> HypervisorPermit {
+    async fn permit(&self, what: &DriverCall) -> HypervisorPermit {
         self.cloud.permit(what).await
     }
 
@@ -281,22 +281,22 @@ impl Driver for NovaDriver {
     }
 
     async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.end(server_id, Goal::Gone, EvacuatedHow::Terminated)
+        self.end(server_id, EndGoal::Gone, EvacuationEnd::Terminated)
             .await
     }
 
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.end(server_id, Goal::Stopped, EvacuatedHow::Stopped)
+        self.end(server_id, EndGoal::Stopped, EvacuationEnd::Stopped)
             .await
     }
 
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.end(server_id, Goal::Shelved, EvacuatedHow::Hibernated)
+        self.end(server_id, EndGoal::Shelved, EvacuationEnd::Hibernated)
             .await
     }
 
     async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.end(server_id, Goal::Elsewhere, EvacuatedHow::Migrated)
+        self.end(server_id, EndGoal::Elsewhere, EvacuationEnd::Migrated)
             .await
     }
 
@@ -305,7 +305,7 @@ impl Driver for NovaDriver {
     }
 
     async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.end(server_id, Goal::Gone, EvacuatedHow::Terminated)
+        self.end(server_id, EndGoal::Gone, EvacuationEnd::Terminated)
             .await
     }
 }

@@ -24,10 +24,10 @@ pub(super) const EVACUATED_AT: &str = "ebbtide:evacuated_at";
 /// Nova's limit for a value, in characters.
 const MAX_VALUE: usize = 255;
 
-pub(super) type Pairs = BTreeMap<String, String>;
+pub(super) type MetadataPairs = BTreeMap<String, String>;
 
 /// What a notice sets.
-pub(super) fn pairs(notice: &GuestNotice, reason: &str) -> Pairs {
+pub(super) fn pairs(notice: &GuestNotice, reason: &str) -> MetadataPairs {
     let pairs = [
         (NOTICE, behaviour_word(notice.behaviour).to_owned()),
         (DEADLINE, notice.not_before.to_string()),
@@ -38,7 +38,7 @@ pub(super) fn pairs(notice: &GuestNotice, reason: &str) -> Pairs {
 }
 
 /// What stays with a server that was evacuated and still exists.
-pub(super) fn evacuated(how: &str, at: Timestamp) -> Pairs {
+pub(super) fn evacuated(how: &str, at: Timestamp) -> MetadataPairs {
     let pairs = [
         (EVACUATED_HOW, how.to_owned()),
         (EVACUATED_AT, at.to_string()),
@@ -47,12 +47,12 @@ pub(super) fn evacuated(how: &str, at: Timestamp) -> Pairs {
 }
 
 /// The evacuation of which the metadata tells.
-pub(super) fn evacuation_in(metadata: &Pairs) -> Option<EvacuationId> {
+pub(super) fn evacuation_in(metadata: &MetadataPairs) -> Option<EvacuationId> {
     metadata.get(EVACUATION)?.parse().ok()
 }
 
 /// The evacuation for which the tenant needs no more time.
-pub(super) fn released(metadata: &Pairs) -> Option<EvacuationId> {
+pub(super) fn released(metadata: &MetadataPairs) -> Option<EvacuationId> {
     let evacuation = evacuation_in(metadata)?;
     let word = metadata.get(RELEASE)?.trim();
     let meant = word.eq_ignore_ascii_case("now") || word.parse() == Ok(evacuation);
@@ -60,7 +60,7 @@ pub(super) fn released(metadata: &Pairs) -> Option<EvacuationId> {
 }
 
 /// The keys of a notice that are there, the evacuation last.
-pub(super) fn keys_to_remove(metadata: &Pairs) -> impl Iterator<Item = &'static str> + '_ {
+pub(super) fn keys_to_remove(metadata: &MetadataPairs) -> impl Iterator<Item = &'static str> + '_ {
     [NOTICE, DEADLINE, REASON, RELEASE, EVACUATION]
         .into_iter()
         .filter(|key| metadata.contains_key(*key))

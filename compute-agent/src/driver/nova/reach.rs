@@ -6,12 +6,12 @@
 
 use super::NovaDriver;
 use super::cloud::failed;
-use super::judge::{Goal, Move, Request, judge};
+use super::judge::{EndGoal, Move, NovaRequest, judge};
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;
-use ebbtide_model::message::EvacuatedHow;
-use ebbtide_openstack::compute::{Accepted, Server};
-use ebbtide_openstack::{Compute, Effect, OpenStackError};
+use ebbtide_model::message::EvacuationEnd;
+use ebbtide_openstack::compute::{AcceptedAction, Server};
+use ebbtide_openstack::{Compute, OpenStackError, RequestEffect};
 
 /// The longest pause between two looks at a server that is being ended, in settings of
 /// `poll_seconds`.
@@ -22,8 +22,8 @@ impl NovaDriver {
     pub(super) async fn reach(
         &self,
         server_id: ServerId,
-        goal: Goal,
-        how: EvacuatedHow,
+        goal: EndGoal,
+        how: EvacuationEnd,
     ) -> Result<Option<Server>, DriverError> {
         let what = words(goal);
         let request_id = ebbtide_openstack::new_request_id();
@@ -38,7 +38,7 @@ impl NovaDriver {
         loop {
             let server = match compute.server(server_id.0).await {
                 Ok(server) => server,
-                Err(OpenStackError::NotFound { .. }) if goal == Goal::Gone && heard => {
+                Err(OpenStackError::NotFound { .. }) if goal == EndGoal::Gone && heard => {
                     return Ok(None);
                 }
                 Err(OpenStackError::NotFound { .. }) => {
@@ -66,7 +66,7 @@ impl NovaDriver {
                             .ending(&server, &self.host, how, self.clock.now())
                             .await?;
                     }
-                    if request == Request::Shelve {
+                    if request == NovaRequest::Shelve {
                         // Nova accepts no metadata for a shelved server.
                         self.mark(&server, "shelved").await?;
                     }
@@ -81,7 +81,7 @@ impl NovaDriver {
                         // The next look shows whether it was done.
                         Err(OpenStackError::NotFound { .. }) => {}
                         Err(error) if error.is_passing() => {
-                            heard |= error.effect() == Effect::Unknown;
+                            heard |= error.effect() == RequestEffect::Unknown;
                             tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
                         }
                         Err(
@@ -125,23 +125,23 @@ impl NovaDriver {
 async fn ask(
     compute: &Compute,
     server_id: ServerId,
-    request: Request,
-) -> Result<Accepted, OpenStackError> {
+    request: NovaRequest,
+) -> Result<AcceptedAction, OpenStackError> {
     match request {
-        Request::Delete => compute.delete(server_id.0).await,
-        Request::ForceDelete => compute.force_delete(server_id.0).await,
-        Request::Stop => compute.stop(server_id.0).await,
-        Request::Shelve => compute.shelve(server_id.0).await,
-        Request::Offload => compute.shelve_offload(server_id.0).await,
-        Request::LiveMigrate => compute.live_migrate(server_id.0, None).await,
+        NovaRequest::Delete => compute.delete(server_id.0).await,
+        NovaRequest::ForceDelete => compute.force_delete(server_id.0).await,
+        NovaRequest::Stop => compute.stop(server_id.0).await,
+        NovaRequest::Shelve => compute.shelve(server_id.0).await,
+        NovaRequest::Offload => compute.shelve_offload(server_id.0).await,
+        NovaRequest::LiveMigrate => compute.live_migrate(server_id.0, None).await,
     }
 }
 
 /// The error for a refusal. Nova would refuse a migration again; other requests may succeed the
 /// next time.
-fn refused(goal: Goal, detail: String) -> DriverError {
+fn refused(goal: EndGoal, detail: String) -> DriverError {
     match goal {
-        Goal::Elsewhere => DriverError::NoRoom { detail },
+        EndGoal::Elsewhere => DriverError::NoRoom { detail },
         _ => DriverError::Failed {
             what: words(goal),
             detail,
@@ -149,11 +149,11 @@ fn refused(goal: Goal, detail: String) -> DriverError {
     }
 }
 
-fn words(goal: Goal) -> &'static str {
+fn words(goal: EndGoal) -> &'static str {
     match goal {
-        Goal::Gone => "delete the server",
-        Goal::Stopped => "stop the server",
-        Goal::Shelved => "shelve the server",
-        Goal::Elsewhere => "move the server to another host",
+        EndGoal::Gone => "delete the server",
+        EndGoal::Stopped => "stop the server",
+        EndGoal::Shelved => "shelve the server",
+        EndGoal::Elsewhere => "move the server to another host",
     }
 }

@@ -8,7 +8,7 @@
 use super::facts;
 use crate::driver::DriverError;
 use crate::error::AgentError;
-use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::compute::Server;
 use ebbtide_runtime::task;
@@ -26,7 +26,7 @@ const HOUR: u64 = 3_600;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UsageRecord {
-    pub(super) event: Event,
+    pub(super) event: UsageEvent,
     pub(super) at: Timestamp,
     pub(super) server_id: ServerId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(super) struct UsageRecord {
     pub(super) flavor: String,
     pub(super) launched_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) how: Option<EvacuatedHow>,
+    pub(super) how: Option<EvacuationEnd>,
     /// From launch to the moment at which its end was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) running_seconds: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) struct UsageRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Event {
+pub(super) enum UsageEvent {
     Noticed,
     Ending,
     Ended,
@@ -113,7 +113,7 @@ impl UsageLog {
             return Ok(());
         }
         let record = UsageRecord {
-            event: Event::Noticed,
+            event: UsageEvent::Noticed,
             at,
             server_id,
             evacuation_id: Some(evacuation_id),
@@ -136,7 +136,7 @@ impl UsageLog {
         &self,
         server: &Server,
         host: &str,
-        how: EvacuatedHow,
+        how: EvacuationEnd,
         at: Timestamp,
     ) -> Result<(), DriverError> {
         let Some(noticed) = self
@@ -145,17 +145,17 @@ impl UsageLog {
         else {
             return Ok(());
         };
-        let again = noticed.event == Event::Ending && noticed.how == Some(how);
+        let again = noticed.event == UsageEvent::Ending && noticed.how == Some(how);
         // What was stopped already does not run into this hour.
         let runs = facts::state(server) == ebbtide_model::message::HostedState::Running;
-        if again || noticed.event == Event::Ended || how == EvacuatedHow::Migrated || !runs {
+        if again || noticed.event == UsageEvent::Ended || how == EvacuationEnd::Migrated || !runs {
             return Ok(());
         }
         let running = noticed.launched_at.map(|since| at.millis_since(since));
         let running = running.and_then(|millis| u64::try_from(millis / 1_000).ok());
         let unbilled = running.map(|seconds| seconds % HOUR);
         let record = UsageRecord {
-            event: Event::Ending,
+            event: UsageEvent::Ending,
             at,
             how: Some(how),
             running_seconds: running,
@@ -170,13 +170,13 @@ impl UsageLog {
     pub(super) async fn ended(
         &self,
         server_id: ServerId,
-        how: EvacuatedHow,
+        how: EvacuationEnd,
         at: Timestamp,
     ) -> Result<(), DriverError> {
         match self.last(server_id) {
-            Some(ending) if ending.event == Event::Ending && ending.how == Some(how) => {
+            Some(ending) if ending.event == UsageEvent::Ending && ending.how == Some(how) => {
                 self.write(UsageRecord {
-                    event: Event::Ended,
+                    event: UsageEvent::Ended,
                     at,
                     ..ending
                 })
@@ -190,14 +190,14 @@ impl UsageLog {
     pub(super) fn was_deleted(&self, server_id: ServerId) -> bool {
         let last = self.last(server_id);
         last.is_some_and(|last| {
-            last.event == Event::Ended && last.how == Some(EvacuatedHow::Terminated)
+            last.event == UsageEvent::Ended && last.how == Some(EvacuationEnd::Terminated)
         })
     }
 
     pub(super) fn unbilled(&self, server_id: ServerId) -> Option<Seconds> {
         let last = self
             .last(server_id)
-            .filter(|last| last.event != Event::Noticed)?;
+            .filter(|last| last.event != UsageEvent::Noticed)?;
         last.unbilled_seconds
             .and_then(|seconds| u32::try_from(seconds).ok())
             .map(Seconds)

@@ -109,7 +109,7 @@ pub struct Faults {
 
 /// What becomes of one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct CallPlan {
     pub(super) hangs: bool,
     pub(super) fails: bool,
     pub(super) extra: Duration,
@@ -117,11 +117,11 @@ pub(super) struct Plan {
 
 impl Faults {
     /// Decides about one call, and uses up what is counted.
-    pub(super) fn next(&mut self, what: FaultyAction) -> Plan {
+    pub(super) fn next(&mut self, what: FaultyAction) -> CallPlan {
         let hangs = use_up(&mut self.hang, what);
         let fails = !hangs && use_up(&mut self.fail, what);
         let slow = self.slow.get(&what).copied().unwrap_or(0.0);
-        Plan {
+        CallPlan {
             hangs,
             fails,
             extra: Duration::try_from_secs_f64(slow).unwrap_or(Duration::ZERO),

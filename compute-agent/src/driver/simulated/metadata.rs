@@ -7,8 +7,8 @@
 use super::state::{SimulatedGuest, SimulatedState};
 use super::store::SimulatedStore;
 use crate::clock::Clock;
-use crate::metadata::serve::{Open, Source};
-use crate::metadata::{Document, Notice};
+use crate::metadata::serve::{DocumentSource, OpenListener};
+use crate::metadata::{Document, PendingNotice};
 use async_trait::async_trait;
 use ebbtide_model::message::HostedState;
 use ebbtide_model::{EvacuationId, Seconds, ServerId};
@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct Metadata {
     dir: PathBuf,
-    source: Arc<dyn Source>,
+    source: Arc<dyn DocumentSource>,
     clock: Arc<dyn Clock>,
-    open: Mutex<BTreeMap<ServerId, Open>>,
+    open: Mutex<BTreeMap<ServerId, OpenListener>>,
 }
 
 impl Metadata {
@@ -59,7 +59,7 @@ impl Metadata {
             let (source, clock) = (Arc::clone(&self.source), Arc::clone(&self.clock));
             let path = self.dir.join(file(*server_id));
             let opened = std::fs::create_dir_all(&self.dir)
-                .and_then(|()| Open::on_socket(&path, *server_id, source, clock));
+                .and_then(|()| OpenListener::on_socket(&path, *server_id, source, clock));
             match opened {
                 Ok(socket) => drop(open.insert(*server_id, socket)),
                 Err(error) => {
@@ -81,7 +81,7 @@ struct Guests {
 }
 
 #[async_trait]
-impl Source for Guests {
+impl DocumentSource for Guests {
     async fn document(&self, server_id: ServerId) -> io::Result<Option<Document>> {
         let (store, now) = (Arc::clone(&self.store), self.clock.now());
         let read = move |state: &mut SimulatedState| {
@@ -114,7 +114,7 @@ fn document(server_id: ServerId, guest: &SimulatedGuest) -> Document {
         preemptible: guest.preemptible,
         notice: guest.notice.as_ref().map(|notice| {
             let seconds = notice.not_before.millis_since(notice.at) / 1_000;
-            Notice {
+            PendingNotice {
                 evacuation_id: notice.evacuation_id,
                 behaviour: notice.behaviour,
                 grace: Seconds(u32::try_from(seconds).unwrap_or(u32::MAX)),

@@ -4,7 +4,7 @@
 use super::SimulatedDriver;
 use super::faults::FaultyAction;
 use super::state::SimulatedGuest;
-use crate::driver::storage::{Grip, SharedStorage, unusable};
+use crate::driver::storage::{SharedStorage, TokenClaim, unusable};
 use crate::driver::{DriverError, Occupancy, ServerView};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::{HostedState, Start};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The data of a server under its token. `state` is `running` while a host runs it: then it cannot
 /// resume from these data.
-pub(super) type Known = SimulatedGuest;
+pub(super) type StoredGuest = SimulatedGuest;
 
 impl SimulatedDriver {
     /// Accesses the storage outside the async threads. Only with a storage.
@@ -35,7 +35,7 @@ impl SimulatedDriver {
             return Ok(());
         };
         let (id, guest) = (start.server_id, SimulatedGuest::of(start, self.clock.now()));
-        let hold = move |storage: &SharedStorage| match storage.held::<Known>(id)? {
+        let hold = move |storage: &SharedStorage| match storage.held::<StoredGuest>(id)? {
             Some(_) => Ok(()),
             None => storage.write(id, &guest),
         };
@@ -50,12 +50,12 @@ impl SimulatedDriver {
         id: ServerId,
     ) -> Result<(), DriverError> {
         let take = move |storage: &SharedStorage| match storage.take(id)? {
-            Grip::Ours => Ok(Ok(storage.held::<Known>(id)?)),
-            Grip::Theirs(host) => Ok(Err(DriverError::HeldElsewhere {
+            TokenClaim::Ours => Ok(Ok(storage.held::<StoredGuest>(id)?)),
+            TokenClaim::Theirs(host) => Ok(Err(DriverError::HeldElsewhere {
                 server_id: id,
                 host,
             })),
-            Grip::Nobodys => Ok(Err(DriverError::NotFound { server_id: id })),
+            TokenClaim::Nobodys => Ok(Err(DriverError::NotFound { server_id: id })),
         };
         let known = self.on_storage(storage, FaultyAction::Start, take);
         let known = known.await??;
@@ -80,7 +80,7 @@ impl SimulatedDriver {
         let Some(storage) = &self.storage else {
             return Ok(());
         };
-        let note = move |storage: &SharedStorage| match storage.held::<Known>(id)? {
+        let note = move |storage: &SharedStorage| match storage.held::<StoredGuest>(id)? {
             Some(mut known) => {
                 known.state = HostedState::Running;
                 storage.write(id, &known)
@@ -96,9 +96,9 @@ impl SimulatedDriver {
         let Some(storage) = &self.storage else {
             return Ok(false);
         };
-        let held = move |storage: &SharedStorage| storage.held::<Known>(id);
+        let held = move |storage: &SharedStorage| storage.held::<StoredGuest>(id);
         let Some(held) = self.on_storage(storage, what, held).await? else {
-            let known = move |storage: &SharedStorage| storage.known::<Known>(id);
+            let known = move |storage: &SharedStorage| storage.known::<StoredGuest>(id);
             return Ok(self.on_storage(storage, what, known).await?.is_some());
         };
         let guest = self
@@ -131,7 +131,7 @@ impl SimulatedDriver {
         let Some(storage) = &self.storage else {
             return Ok(error);
         };
-        let held = move |storage: &SharedStorage| storage.held::<Known>(id);
+        let held = move |storage: &SharedStorage| storage.held::<StoredGuest>(id);
         Ok(match self.on_storage(storage, what, held).await? {
             Some(_) => DriverError::Failed {
                 what: what.words(),
@@ -147,11 +147,11 @@ impl SimulatedDriver {
         &self,
         id: ServerId,
         what: FaultyAction,
-    ) -> Result<Option<Known>, DriverError> {
+    ) -> Result<Option<StoredGuest>, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(None);
         };
-        let known = move |storage: &SharedStorage| storage.known::<Known>(id);
+        let known = move |storage: &SharedStorage| storage.known::<StoredGuest>(id);
         let known = self.on_storage(storage, what, known).await?;
         Ok(known.filter(|known| known.state != HostedState::Running))
     }
@@ -164,7 +164,7 @@ impl SimulatedDriver {
         let all = |storage: &SharedStorage| {
             let mut views = Vec::new();
             for server_id in storage.ours()? {
-                if let Some(known) = storage.known::<Known>(server_id)?
+                if let Some(known) = storage.known::<StoredGuest>(server_id)?
                     && known.state != HostedState::Running
                 {
                     views.push(ServerView {
@@ -213,10 +213,10 @@ impl SimulatedDriver {
         let clear = move |storage: &SharedStorage| {
             let held = match all {
                 true => storage.take(id)?,
-                false if storage.take_own(id)? => Grip::Ours,
-                false => Grip::Nobodys,
+                false if storage.take_own(id)? => TokenClaim::Ours,
+                false => TokenClaim::Nobodys,
             };
-            if held == Grip::Ours {
+            if held == TokenClaim::Ours {
                 storage.throw_away(id)?;
             }
             Ok(held)
@@ -225,9 +225,9 @@ impl SimulatedDriver {
             .on_storage(storage, FaultyAction::Delete, clear)
             .await?
         {
-            Grip::Ours => Ok(true),
-            Grip::Nobodys => Ok(false),
-            Grip::Theirs(host) => Err(DriverError::HeldElsewhere {
+            TokenClaim::Ours => Ok(true),
+            TokenClaim::Nobodys => Ok(false),
+            TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere {
                 server_id: id,
                 host,
             }),

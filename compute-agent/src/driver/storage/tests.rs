@@ -28,7 +28,7 @@ fn of_all_who_try_at_the_same_time_one_takes_the_token() {
                 .map(|n| {
                     scope.spawn(move || {
                         let host = open(path, &format!("host-{n}"));
-                        host.take(id(round)).unwrap() == Grip::Ours
+                        host.take(id(round)).unwrap() == TokenClaim::Ours
                     })
                 })
                 .collect();
@@ -43,16 +43,19 @@ fn of_all_who_try_at_the_same_time_one_takes_the_token() {
 fn who_has_the_token_is_said_and_what_is_known_goes_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let (a, b) = (open(dir.path(), "a"), open(dir.path(), "b.example"));
-    assert_eq!(b.take(id(1)).unwrap(), Grip::Nobodys);
+    assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Nobodys);
     a.write(id(1), &"one").unwrap();
-    assert_eq!(b.take(id(1)).unwrap(), Grip::Theirs("a".to_owned()));
+    assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Theirs("a".to_owned()));
     a.put_down(id(1)).unwrap();
     a.put_down(id(1)).unwrap();
     assert_eq!(a.ours().unwrap(), [id(1)]);
     assert_eq!(a.known::<String>(id(1)).unwrap().as_deref(), Some("one"));
-    assert_eq!(b.take(id(1)).unwrap(), Grip::Ours);
+    assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Ours);
     assert_eq!(b.held::<String>(id(1)).unwrap().as_deref(), Some("one"));
-    assert_eq!(a.take(id(1)).unwrap(), Grip::Theirs("b.example".to_owned()));
+    assert_eq!(
+        a.take(id(1)).unwrap(),
+        TokenClaim::Theirs("b.example".to_owned())
+    );
     assert_eq!(a.known::<String>(id(1)).unwrap(), None);
     assert!(a.ours().unwrap().is_empty());
     b.throw_away(id(1)).unwrap();
@@ -68,7 +71,10 @@ fn what_two_hosts_have_begun_under_one_name_stays_apart() {
     b.put_down(id(1)).unwrap();
     assert_ne!(a.dir_of(id(1)), b.dir_of(id(1)));
     a.throw_away(id(1)).unwrap();
-    assert_eq!(b.find(id(1)).unwrap(), Some(Place::Kept("b".to_owned())));
+    assert_eq!(
+        b.find(id(1)).unwrap(),
+        Some(TokenPlace::Kept("b".to_owned()))
+    );
 }
 
 #[test]

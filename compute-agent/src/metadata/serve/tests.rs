@@ -9,7 +9,7 @@ use uuid::Uuid;
 struct Empty;
 
 #[async_trait]
-impl Source for Empty {
+impl DocumentSource for Empty {
     async fn document(&self, _: ServerId) -> io::Result<Option<Document>> {
         Ok(None)
     }
@@ -25,7 +25,7 @@ async fn answer_beside(words: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("metadata");
     let server_id = ServerId(Uuid::from_u128(1));
-    let open = Open::on_socket(&path, server_id, Arc::new(Empty), Arc::new(SystemClock));
+    let open = OpenListener::on_socket(&path, server_id, Arc::new(Empty), Arc::new(SystemClock));
     let _open = open.unwrap();
     let mut held = Vec::new();
     for _ in 0..MOST.all + 8 {

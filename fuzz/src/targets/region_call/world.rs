@@ -1,7 +1,7 @@
 //! A region for calls: the scheduler on SQLite in memory, one agent with a simulated hypervisor,
 //! the in-process bus.
 
-use ebbtide_access::rules::{RULES, Rule};
+use ebbtide_access::rules::{AccessRule, RULES};
 use ebbtide_agent::clock::SystemClock;
 use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
@@ -31,7 +31,7 @@ pub(super) struct World {
     client: Grpc<Channel>,
     stop: CancellationToken,
     running: Option<Running>,
-    methods: Vec<&'static Rule>,
+    methods: Vec<&'static AccessRule>,
     _state: tempfile::TempDir,
 }
 

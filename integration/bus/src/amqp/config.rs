@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::identity::Identity;
+use super::identity::BusIdentity;
 use crate::{BackoffPolicy, BrokerUrl, BusError};
 
 /// More channels than this on one connection buy nothing: the broker's disk is the limit long
@@ -173,7 +173,7 @@ pub struct AmqpConfig {
     pub max_in_flight: u16,
     /// Whether this process proves its identity, and under which user; see `identity.rs`. All
     /// brokers' URLs then need the same user.
-    pub identity: Identity,
+    pub identity: BusIdentity,
     /// TLS settings, for `amqps://` URLs.
     pub tls: TlsConfig,
     /// The same as files; if any is set, they are read for every connection and used instead.
@@ -199,7 +199,7 @@ impl AmqpConfig {
             jitter_seed: hasher.finish(),
             queue_kind: QueueKind::default(),
             max_in_flight: 64,
-            identity: Identity::None,
+            identity: BusIdentity::None,
             tls: TlsConfig::default(),
             tls_files: TlsFiles::default(),
         }
@@ -214,7 +214,7 @@ impl AmqpConfig {
             );
         }
         let user = self.user();
-        if self.identity == Identity::Agent && self.brokers.iter().any(|b| b.user() != user) {
+        if self.identity == BusIdentity::Agent && self.brokers.iter().any(|b| b.user() != user) {
             return invalid(
                 "brokers",
                 "an agent that proves who it is has the same user at all brokers".to_owned(),

@@ -21,14 +21,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Shared;
-use super::dial::Session;
-use super::fault::Fault;
+use super::dial::BrokerSession;
+use super::fault::BrokerFault;
 use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};
 use super::topology::{StepError, declare_queue, while_alive};
 use crate::backoff::Backoff;
-use crate::bus::Source;
-use crate::delivery::{Received, Settle};
-use crate::{BusError, DeadLetterNote, Delivery, Hold, Outgoing, QueueName};
+use crate::bus::DeliverySource;
+use crate::delivery::{ReceivedMessage, Settle};
+use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName, SubscriptionState};
 
 /// The priority of a consumer (RabbitMQ, classic and quorum queues).
 const RANK_ARGUMENT: &str = "x-priority";
@@ -40,7 +40,7 @@ pub(crate) struct AmqpSource {
     prefetch: u16,
     rank: i64,
     /// Told how the claim on the queue stands, if this wants to be its only reader.
-    alone: Option<Arc<watch::Sender<Hold>>>,
+    alone: Option<Arc<watch::Sender<SubscriptionState>>>,
     attached: Option<Attached>,
     /// A repair under way. It is kept while no caller waits for it, because half a repair may have
     /// left a consumer on the connection that takes messages and hands them to no reader. (The
@@ -54,7 +54,7 @@ type Attaching = BoxFuture<'static, Result<Attached, BusError>>;
 
 /// A running consumer on its own channel.
 struct Attached {
-    session: Arc<Session>,
+    session: Arc<BrokerSession>,
     channel: Channel,
     consumer: Consumer,
 }
@@ -65,7 +65,7 @@ struct Attacher {
     queue: QueueName,
     prefetch: u16,
     rank: i64,
-    alone: Option<Arc<watch::Sender<Hold>>>,
+    alone: Option<Arc<watch::Sender<SubscriptionState>>>,
     backoff: Backoff,
 }
 
@@ -88,14 +88,14 @@ impl Attacher {
             let step = while_alive(&session, self.attach_once(&session));
             match tokio::time::timeout(limit, step).await {
                 Ok(Ok(attached)) => {
-                    self.show(Hold::Held);
+                    self.show(SubscriptionState::Held);
                     tracing::info!(queue = %self.queue, broker = %session.broker, "reading from queue");
                     return Ok(attached);
                 }
                 Ok(Err(StepError::Final(BusError::InUse { .. }))) => {
                     let now = clock::timer();
                     let since = *taken.get_or_insert(now);
-                    self.show(Hold::Taken);
+                    self.show(SubscriptionState::Taken);
                     let waited = now.duration_since(since);
                     if waited >= patience {
                         return Err(in_use(&self.queue, waited));
@@ -110,25 +110,25 @@ impl Attacher {
                 Ok(Err(StepError::Final(error))) => return Err(error),
                 Ok(Err(StepError::Again(problem))) => {
                     taken = None;
-                    self.show(Hold::Waiting);
+                    self.show(SubscriptionState::Waiting);
                     tracing::warn!(queue = %self.queue, error = %problem, "cannot read from queue yet");
                 }
                 Err(_) => {
                     taken = None;
-                    self.show(Hold::Waiting);
+                    self.show(SubscriptionState::Waiting);
                     tracing::warn!(queue = %self.queue, "the broker does not answer; trying again");
                 }
             }
         }
     }
 
-    fn show(&self, hold: Hold) {
+    fn show(&self, hold: SubscriptionState) {
         if let Some(shown) = &self.alone {
             shown.send_replace(hold);
         }
     }
 
-    async fn attach_once(&self, session: &Arc<Session>) -> Result<Attached, StepError> {
+    async fn attach_once(&self, session: &Arc<BrokerSession>) -> Result<Attached, StepError> {
         let describe = || format!("read from queue {}", self.queue);
         let again = |error: lapin::Error| StepError::during(&error, describe);
         declare_queue(session, &self.queue, &self.shared.config).await?;
@@ -153,9 +153,9 @@ impl Attacher {
                 arguments,
             )
             .await
-            .map_err(|error| match Fault::of(&error) {
+            .map_err(|error| match BrokerFault::of(&error) {
                 // RabbitMQ's words for both: another client reads, and another client reads alone.
-                Fault::AccessRefused(words) if words.contains("exclusive") => {
+                BrokerFault::AccessRefused(words) if words.contains("exclusive") => {
                     StepError::Final(in_use(&self.queue, Duration::ZERO))
                 }
                 _ => again(error),
@@ -174,7 +174,7 @@ impl AmqpSource {
         queue: QueueName,
         prefetch: u16,
         rank: i64,
-        alone: Option<Arc<watch::Sender<Hold>>>,
+        alone: Option<Arc<watch::Sender<SubscriptionState>>>,
     ) -> Self {
         let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
         Self {
@@ -272,9 +272,9 @@ impl AmqpSource {
     fn lose_hold(&self) {
         if let Some(hold) = &self.alone {
             hold.send_if_modified(|hold| {
-                let held = *hold == Hold::Held;
+                let held = *hold == SubscriptionState::Held;
                 if held {
-                    *hold = Hold::Waiting;
+                    *hold = SubscriptionState::Waiting;
                 }
                 held
             });
@@ -296,7 +296,7 @@ impl AmqpSource {
 }
 
 #[async_trait]
-impl Source for AmqpSource {
+impl DeliverySource for AmqpSource {
     async fn next(&mut self) -> Option<Delivery> {
         let closing = self.shared.closing.clone();
         // Everything inside keeps its state in `self`, so that cancelling it loses nothing.
@@ -325,7 +325,7 @@ fn deliver(
     delivery: LapinDelivery,
 ) -> Delivery {
     let properties = &delivery.properties;
-    let received = Received {
+    let received = ReceivedMessage {
         message_id: properties
             .message_id()
             .as_ref()

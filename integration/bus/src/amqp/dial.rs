@@ -12,7 +12,8 @@
 //!
 //! When a connection dies in the middle of an operation, lapin 4.12 does not always complete that
 //! operation: an ack was seen to wait without end. All waits for lapin therefore also wait for
-//! [`Session::gone`], which the supervisor sets as soon as it knows that the connection is lost.
+//! [`BrokerSession::gone`], which the supervisor sets as soon as it knows that the connection is
+//! lost.
 
 use std::io;
 use std::net::Shutdown;
@@ -28,8 +29,8 @@ use lapin::{Connection, ConnectionProperties, Event};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{AmqpConfig, TlsConfig, TlsFiles};
-use super::fault::Fault;
-use crate::status::Purpose;
+use super::fault::BrokerFault;
+use crate::status::ConnectionPurpose;
 use crate::{BrokerUrl, BusError};
 
 /// How long a polite goodbye may take before the socket is cut.
@@ -40,7 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const LIVENESS_CHECK: Duration = Duration::from_secs(1);
 
 /// A living connection, used by many tasks at once.
-pub(crate) struct Session {
+pub(crate) struct BrokerSession {
     /// Grows with every connection of the same link.
     pub(crate) id: u64,
     /// The broker, as it may be shown.
@@ -58,7 +59,7 @@ pub(crate) enum SessionEvent {
     Lost(String),
 }
 
-impl Session {
+impl BrokerSession {
     /// Opens a channel; it closes itself when its last clone is dropped.
     pub(crate) async fn channel(&self) -> lapin::Result<lapin::Channel> {
         self.connection.create_channel().await
@@ -73,7 +74,8 @@ impl Session {
         &self.gone
     }
 
-    /// The stream from which [`Session::wait`] reads. To be made once, right after connecting.
+    /// The stream from which [`BrokerSession::wait`] reads. To be made once, right after
+    /// connecting.
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
         self.connection.events_listener().boxed()
     }
@@ -112,13 +114,13 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for BrokerSession {
     fn drop(&mut self) {
         self.discard();
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for BrokerSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Session({} on {})", self.id, self.broker)
     }
@@ -131,9 +133,9 @@ impl std::fmt::Debug for Session {
 pub(crate) async fn dial(
     url: &BrokerUrl,
     config: &AmqpConfig,
-    purpose: Purpose,
+    purpose: ConnectionPurpose,
     id: u64,
-) -> Result<Session, BusError> {
+) -> Result<BrokerSession, BusError> {
     let broker = url.to_string();
     let unavailable = |last_problem: String| BusError::Unavailable {
         operation: "connect".to_owned(),
@@ -187,7 +189,7 @@ pub(crate) async fn dial(
         properties,
     ));
     match tokio::time::timeout(config.connect_timeout, attempt).await {
-        Ok(Ok(connection)) => Ok(Session {
+        Ok(Ok(connection)) => Ok(BrokerSession {
             id,
             broker,
             connection,
@@ -196,17 +198,19 @@ pub(crate) async fn dial(
         }),
         Ok(Err(error)) => {
             socket.shut_down();
-            Err(match Fault::of(&error) {
-                Fault::AccessRefused(detail) => BusError::LoginRefused {
+            Err(match BrokerFault::of(&error) {
+                BrokerFault::AccessRefused(detail) => BusError::LoginRefused {
                     broker,
                     user: url.user().to_owned(),
                     detail,
                 },
-                Fault::Refused(detail) | Fault::Precondition(detail) => BusError::Refused {
-                    operation: format!("open a connection to {broker}"),
-                    detail,
-                },
-                Fault::Transient(problem) => unavailable(problem),
+                BrokerFault::Refused(detail) | BrokerFault::Precondition(detail) => {
+                    BusError::Refused {
+                        operation: format!("open a connection to {broker}"),
+                        detail,
+                    }
+                }
+                BrokerFault::Transient(problem) => unavailable(problem),
             })
         }
         Err(_) => {

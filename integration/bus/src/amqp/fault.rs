@@ -11,7 +11,7 @@ const PRECONDITION_FAILED: u16 = 406;
 
 /// What an error of lapin means for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum BrokerFault {
     /// The network, a broker that is starting or stopping, a channel that died: try again.
     Transient(String),
     /// 403: wrong password while connecting, missing permission later.
@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     Refused(String),
 }
 
-impl Fault {
+impl BrokerFault {
     pub(crate) fn of(error: &lapin::Error) -> Self {
         let ErrorKind::ProtocolError(protocol) = error.kind() else {
             return Self::Transient(error.to_string());
@@ -43,22 +43,24 @@ mod tests {
     use super::*;
     use lapin::protocol::AMQPError;
 
-    fn fault(code: u16) -> Fault {
+    fn fault(code: u16) -> BrokerFault {
         let protocol = AMQPError::from_id(code, "words of the broker".into()).unwrap();
-        Fault::of(&ErrorKind::ProtocolError(protocol).into())
+        BrokerFault::of(&ErrorKind::ProtocolError(protocol).into())
     }
 
     #[test]
     fn only_what_waiting_cannot_heal_is_given_up() {
         let words = "words of the broker".to_owned();
-        assert_eq!(fault(403), Fault::AccessRefused(words.clone()));
-        assert_eq!(fault(406), Fault::Precondition(words.clone()));
-        assert_eq!(fault(530), Fault::Refused(words.clone()));
+        assert_eq!(fault(403), BrokerFault::AccessRefused(words.clone()));
+        assert_eq!(fault(406), BrokerFault::Precondition(words.clone()));
+        assert_eq!(fault(530), BrokerFault::Refused(words.clone()));
         // Connection forced, internal error, not found, resource locked.
         for code in [320, 541, 404, 405] {
-            assert_eq!(fault(code), Fault::Transient(words.clone()), "{code}");
+            assert_eq!(fault(code), BrokerFault::Transient(words.clone()), "{code}");
         }
         let io = lapin::Error::from(std::io::Error::other("cable cut"));
-        assert!(matches!(Fault::of(&io), Fault::Transient(text) if text.contains("cable cut")));
+        assert!(
+            matches!(BrokerFault::of(&io), BrokerFault::Transient(text) if text.contains("cable cut"))
+        );
     }
 }

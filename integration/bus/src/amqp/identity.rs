@@ -17,7 +17,7 @@ use crate::{QueueName, QueuePrefix};
 
 /// The part that this process plays on a bus with proven identities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Identity {
+pub enum BusIdentity {
     /// No identities: every queue is written to directly.
     #[default]
     None,
@@ -44,31 +44,35 @@ fn word(queue: &QueueName) -> Option<&'static str> {
 }
 
 /// Exchange and routing key for a message to a queue.
-pub(crate) fn route(identity: Identity, user: &str, queue: &QueueName) -> (String, String) {
+pub(crate) fn route(identity: BusIdentity, user: &str, queue: &QueueName) -> (String, String) {
     match (identity, word(queue)) {
-        (Identity::Agent, Some(word)) => (exchange(queue.prefix()), format!("{word}.{user}")),
+        (BusIdentity::Agent, Some(word)) => (exchange(queue.prefix()), format!("{word}.{user}")),
         // The default exchange routes to the queue of the routing key's name.
         _ => (String::new(), queue.as_str().to_owned()),
     }
 }
 
 /// True if a queue is the scheduler's to make.
-pub(crate) fn is_others(identity: Identity, queue: &QueueName) -> bool {
-    identity == Identity::Agent && word(queue).is_some()
+pub(crate) fn is_others(identity: BusIdentity, queue: &QueueName) -> bool {
+    identity == BusIdentity::Agent && word(queue).is_some()
 }
 
 /// Where a quorum queue sends what it gives up, and under which routing key.
-pub(crate) fn dead_letters(identity: Identity, user: &str, queue: &QueueName) -> (String, String) {
+pub(crate) fn dead_letters(
+    identity: BusIdentity,
+    user: &str,
+    queue: &QueueName,
+) -> (String, String) {
     route(identity, user, &queue.dead_letter())
 }
 
 /// Lets what agents write come into a queue.
 pub(crate) async fn bind(
     channel: &Channel,
-    identity: Identity,
+    identity: BusIdentity,
     queue: &QueueName,
 ) -> Result<(), StepError> {
-    let (Identity::Scheduler, Some(word)) = (identity, word(queue)) else {
+    let (BusIdentity::Scheduler, Some(word)) = (identity, word(queue)) else {
         return Ok(());
     };
     let exchange = exchange(queue.prefix());
@@ -104,7 +108,7 @@ mod tests {
     #[test]
     fn an_agent_reaches_the_scheduler_and_the_dead_letters_through_its_own_key_only() {
         let prefix = QueuePrefix::default();
-        let to = |queue: &QueueName| route(Identity::Agent, "agent-h.1", queue);
+        let to = |queue: &QueueName| route(BusIdentity::Agent, "agent-h.1", queue);
         let (reports, key) = to(&prefix.scheduler());
         assert_eq!(
             (reports.as_str(), key.as_str()),
@@ -113,9 +117,10 @@ mod tests {
         assert_eq!(to(&prefix.dead_letter()).1, "dead-letter.agent-h.1");
         let own = prefix.agent("h.1").unwrap();
         assert!(
-            is_others(Identity::Agent, &prefix.scheduler()) && !is_others(Identity::Agent, &own)
+            is_others(BusIdentity::Agent, &prefix.scheduler())
+                && !is_others(BusIdentity::Agent, &own)
         );
-        let plain = route(Identity::Scheduler, "s", &own);
+        let plain = route(BusIdentity::Scheduler, "s", &own);
         assert_eq!(plain, (String::new(), "ebbtide.agent.h.1".to_owned()));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use lapin::BasicProperties;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 
-use super::dial::Session;
-use super::fault::Fault;
+use super::dial::BrokerSession;
+use super::fault::BrokerFault;
 use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};
@@ -31,7 +31,7 @@ pub(super) async fn look(
     }
 }
 
-async fn try_it(session: &Session, prefix: &QueuePrefix) -> Result<BodyLimit, StepError> {
+async fn try_it(session: &BrokerSession, prefix: &QueuePrefix) -> Result<BodyLimit, StepError> {
     let describe = || "publish a large message".to_owned();
     let failed = |error: lapin::Error| StepError::during(&error, describe);
     let channel = session.channel().await.map_err(failed)?;
@@ -52,8 +52,8 @@ async fn try_it(session: &Session, prefix: &QueuePrefix) -> Result<BodyLimit, St
     };
     match confirmed {
         Ok(_) => Ok(BodyLimit::Larger),
-        Err(error) => match Fault::of(&error) {
-            Fault::Precondition(words) => Ok(BodyLimit::AtMost(limit_in(&words))),
+        Err(error) => match BrokerFault::of(&error) {
+            BrokerFault::Precondition(words) => Ok(BodyLimit::AtMost(limit_in(&words))),
             _ => Err(failed(error)),
         },
     }

@@ -1,9 +1,9 @@
 //! A link: one connection that is kept alive for ever by a supervisor task.
 //!
 //! The supervisor tries the brokers one after the other, waits (capped exponential backoff) after
-//! each full round, publishes the living [`Session`] through a watch channel, and begins again when
-//! it dies. A task that needs the broker takes the current session and, when it fails, waits for
-//! the next one.
+//! each full round, publishes the living [`BrokerSession`] through a watch channel, and begins
+//! again when it dies. A task that needs the broker takes the current session and, when it fails,
+//! waits for the next one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::config::AmqpConfig;
-use super::dial::{Session, SessionEvent, dial};
+use super::dial::{BrokerSession, SessionEvent, dial};
 use crate::backoff::Backoff;
-use crate::status::{Purpose, StatusBoard};
+use crate::status::{ConnectionPurpose, StatusBoard};
 use crate::{BusError, BusStatus};
 
 /// A connection that lived this long was a good one: the next failure starts with short delays
@@ -32,7 +32,7 @@ pub(crate) enum LinkState {
         /// All brokers answered in that round, and all of them refused us.
         refused_by_all: bool,
     },
-    Up(Arc<Session>),
+    Up(Arc<BrokerSession>),
     Closed,
 }
 
@@ -47,7 +47,7 @@ impl Link {
     /// Starts the supervisor. It ends when `stop` is cancelled.
     pub(crate) fn start(
         config: Arc<AmqpConfig>,
-        purpose: Purpose,
+        purpose: ConnectionPurpose,
         board: Arc<StatusBoard>,
         stop: CancellationToken,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Link {
         });
         // The connection for reading opens while the bus is already in use. Its start is therefore
         // not shown as a problem; a failed attempt is.
-        if purpose == Purpose::Publish {
+        if purpose == ConnectionPurpose::Publish {
             board.set(purpose, StatusBoard::connecting());
         }
         let supervisor = Supervisor {
@@ -78,17 +78,20 @@ impl Link {
     }
 
     /// Waits for a living session. `None` when the link is closed.
-    pub(crate) async fn session(&self) -> Option<Arc<Session>> {
+    pub(crate) async fn session(&self) -> Option<Arc<BrokerSession>> {
         self.session_where(|_| true).await
     }
 
     /// Waits for a session that is younger than the one with this id. `None` when the link is
     /// closed.
-    pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<Session>> {
+    pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<BrokerSession>> {
         self.session_where(|session| session.id > id).await
     }
 
-    async fn session_where(&self, wanted: impl Fn(&Session) -> bool) -> Option<Arc<Session>> {
+    async fn session_where(
+        &self,
+        wanted: impl Fn(&BrokerSession) -> bool,
+    ) -> Option<Arc<BrokerSession>> {
         let mut state = self.state.clone();
         let found = state
             .wait_for(|state| match state {
@@ -131,7 +134,7 @@ impl Link {
 
 struct Supervisor {
     config: Arc<AmqpConfig>,
-    purpose: Purpose,
+    purpose: ConnectionPurpose,
     board: Arc<StatusBoard>,
     stop: CancellationToken,
     state: watch::Sender<LinkState>,
@@ -178,7 +181,7 @@ impl Supervisor {
     }
 
     /// Tries all brokers, round after round, until one accepts us.
-    async fn connect(&mut self) -> Arc<Session> {
+    async fn connect(&mut self) -> Arc<BrokerSession> {
         loop {
             let mut last_error = None;
             let mut all_refused = true;
@@ -215,7 +218,7 @@ impl Supervisor {
     }
 
     /// Shows the session to its users until it is lost, and says why it was.
-    async fn watch_over(&mut self, session: &Arc<Session>) -> String {
+    async fn watch_over(&mut self, session: &Arc<BrokerSession>) -> String {
         let mut events = session.events();
         self.board.set(self.purpose, BusStatus::Connected);
         self.state.send_replace(LinkState::Up(Arc::clone(session)));

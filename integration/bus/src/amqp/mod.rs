@@ -29,17 +29,17 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsFiles, TlsIdentity};
-pub use identity::Identity;
+pub use identity::BusIdentity;
 pub use url::BrokerUrl;
 
 use self::consumer::AmqpSource;
 use self::link::{Link, LinkState};
 use self::publisher::Publisher;
 use self::topology::{StepError, declare_queue, while_alive};
-use crate::status::{Purpose, StatusBoard};
+use crate::status::{ConnectionPurpose, StatusBoard};
 use crate::{
-    BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Hold, Outgoing, QueueName, QueuePrefix,
-    Subscription,
+    BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, QueuePrefix,
+    Subscription, SubscriptionState,
 };
 
 /// A supervisor that is stopped closes its connection (2 s at most) and ends.
@@ -85,7 +85,7 @@ impl AmqpBus {
         let stopped = CancellationToken::new();
         let publish_link = Arc::new(Link::start(
             Arc::clone(&config),
-            Purpose::Publish,
+            ConnectionPurpose::Publish,
             Arc::clone(&board),
             stopped.clone(),
         ));
@@ -179,7 +179,7 @@ impl Bus for AmqpBus {
         queue: &QueueName,
         prefetch: u16,
     ) -> Result<Subscription, BusError> {
-        let (hold, shown) = watch::channel(Hold::Waiting);
+        let (hold, shown) = watch::channel(SubscriptionState::Waiting);
         let hold = Some(Arc::new(hold));
         let source = self.shared.consume(queue, prefetch, 0, hold).await?;
         Ok(Subscription::new(queue.clone(), Box::new(source)).alone(shown))
@@ -228,7 +228,7 @@ impl Shared {
         queue: &QueueName,
         prefetch: u16,
         rank: i64,
-        alone: Option<Arc<watch::Sender<Hold>>>,
+        alone: Option<Arc<watch::Sender<SubscriptionState>>>,
     ) -> Result<AmqpSource, BusError> {
         self.ensure_open()?;
         if prefetch == 0 {
@@ -237,7 +237,7 @@ impl Shared {
         let taken = alone.clone();
         let is_taken = || {
             let hold = taken.as_ref().map(|hold| *hold.borrow());
-            hold == Some(Hold::Taken)
+            hold == Some(SubscriptionState::Taken)
         };
         let mut source = AmqpSource::new(Arc::clone(self), queue.clone(), prefetch, rank, alone);
         let limit = self.config.operation_timeout;
@@ -271,7 +271,7 @@ impl Shared {
         self.consume_link.get_or_init(|| {
             Link::start(
                 Arc::clone(&self.config),
-                Purpose::Consume,
+                ConnectionPurpose::Consume,
                 Arc::clone(&self.board),
                 self.stopped.clone(),
             )

@@ -22,8 +22,8 @@ use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
 use super::config::AmqpConfig;
-use super::dial::Session;
-use super::identity::{self, Identity};
+use super::dial::BrokerSession;
+use super::identity::{self, BusIdentity};
 use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
@@ -103,7 +103,7 @@ impl Publisher {
     }
 
     /// The same session after a pause if it is alive, else the next one.
-    async fn another_session(&self, session: Arc<Session>) -> Option<Arc<Session>> {
+    async fn another_session(&self, session: Arc<BrokerSession>) -> Option<Arc<BrokerSession>> {
         if session.is_alive() {
             tokio::time::sleep(PAUSE).await;
         }
@@ -116,7 +116,7 @@ impl Publisher {
 
     async fn attempt(
         &self,
-        session: &Session,
+        session: &BrokerSession,
         queue: &QueueName,
         message: &Outgoing,
         note: Option<&DeadLetterNote>,
@@ -131,7 +131,7 @@ impl Publisher {
         let describe = || format!("publish to {queue}");
         let (identity, user) = (self.config.identity, self.config.user());
         let (exchange, key) = identity::route(identity, user, queue);
-        let user = (identity == Identity::Agent).then_some(user);
+        let user = (identity == BusIdentity::Agent).then_some(user);
         let confirm = lane
             .channel
             .basic_publish(
@@ -176,7 +176,7 @@ impl Publisher {
         }
     }
 
-    async fn lane(&self, session: &Session) -> Result<Lane, StepError> {
+    async fn lane(&self, session: &BrokerSession) -> Result<Lane, StepError> {
         if let Some(lane) = self.idle_lane(session.id) {
             return Ok(lane);
         }

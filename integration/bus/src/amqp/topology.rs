@@ -7,8 +7,8 @@ use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
 
 use super::config::{AmqpConfig, QueueKind};
-use super::dial::Session;
-use super::fault::Fault;
+use super::dial::BrokerSession;
+use super::fault::BrokerFault;
 use super::identity;
 use crate::{BusError, QueueName};
 
@@ -21,8 +21,8 @@ pub(crate) enum StepError {
 
 impl StepError {
     pub(crate) fn declaring(queue: &QueueName, error: &lapin::Error) -> Self {
-        match Fault::of(error) {
-            Fault::Precondition(detail) => Self::Final(BusError::QueueMismatch {
+        match BrokerFault::of(error) {
+            BrokerFault::Precondition(detail) => Self::Final(BusError::QueueMismatch {
                 queue: queue.as_str().to_owned(),
                 detail,
             }),
@@ -31,25 +31,25 @@ impl StepError {
     }
 
     pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
-        Self::from_fault(Fault::of(error), operation)
+        Self::from_fault(BrokerFault::of(error), operation)
     }
 
-    fn from_fault(fault: Fault, operation: impl FnOnce() -> String) -> Self {
+    fn from_fault(fault: BrokerFault, operation: impl FnOnce() -> String) -> Self {
         match fault {
-            Fault::Transient(problem) => Self::Again(problem),
-            Fault::AccessRefused(detail) | Fault::Precondition(detail) | Fault::Refused(detail) => {
-                Self::Final(BusError::Refused {
-                    operation: operation(),
-                    detail,
-                })
-            }
+            BrokerFault::Transient(problem) => Self::Again(problem),
+            BrokerFault::AccessRefused(detail)
+            | BrokerFault::Precondition(detail)
+            | BrokerFault::Refused(detail) => Self::Final(BusError::Refused {
+                operation: operation(),
+                detail,
+            }),
         }
     }
 }
 
 /// Waits for `step`, but no longer than the session lives.
 pub(crate) async fn while_alive<T>(
-    session: &Session,
+    session: &BrokerSession,
     step: impl Future<Output = Result<T, StepError>>,
 ) -> Result<T, StepError> {
     tokio::select! {
@@ -65,7 +65,7 @@ pub(crate) async fn while_alive<T>(
 ///
 /// On a channel of its own, because a refused declaration closes its channel.
 pub(crate) async fn declare_queue(
-    session: &Session,
+    session: &BrokerSession,
     queue: &QueueName,
     config: &AmqpConfig,
 ) -> Result<(), StepError> {

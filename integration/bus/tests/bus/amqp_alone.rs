@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Hold, QueueKind, Subscription};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueueKind, Subscription, SubscriptionState};
 use tokio::sync::watch;
 
 use crate::carriers::{config, host_and_port, with_host_and_port};
@@ -23,7 +23,7 @@ async fn connect(url: &str, kind: QueueKind) -> AmqpBus {
     AmqpBus::connect(quick(url, kind), PATIENCE).await.unwrap()
 }
 
-async fn until(hold: &mut watch::Receiver<Hold>, wanted: Hold) {
+async fn until(hold: &mut watch::Receiver<SubscriptionState>, wanted: SubscriptionState) {
     soon("the claim", hold.wait_for(|hold| *hold == wanted))
         .await
         .unwrap();
@@ -54,7 +54,10 @@ async fn a_second_reader_is_refused_with_the_reason_and_comes_when_the_first_is_
         let queue = unique_prefix().agent("cloned").unwrap();
         let first = connect(broker.url(), kind).await;
         let mut subscription = first.consume_alone(&queue, 10).await.unwrap();
-        assert_eq!(*subscription.hold().unwrap().borrow(), Hold::Held);
+        assert_eq!(
+            *subscription.hold().unwrap().borrow(),
+            SubscriptionState::Held
+        );
 
         let second = connect(broker.url(), kind).await;
         let began = Instant::now();
@@ -105,9 +108,9 @@ async fn a_reader_gets_its_queue_back_after_a_cut_of_the_network() {
         // Silent first, so that the broker has to find out by itself; then refused, so that we have
         // to.
         proxy.set(Mode::Mute);
-        until(&mut hold, Hold::Waiting).await;
+        until(&mut hold, SubscriptionState::Waiting).await;
         proxy.set(Mode::Forward);
-        until(&mut hold, Hold::Held).await;
+        until(&mut hold, SubscriptionState::Held).await;
         let said = format!("after cut {round}");
         bus.publish(&queue, &message(&said)).await.unwrap();
         let mut next = soon("the message", heard.recv()).await;
@@ -138,7 +141,7 @@ async fn whoever_takes_the_queue_during_a_cut_keeps_it_until_its_end() {
     let taken = soon("the queue", other.consume_alone(&queue, 10)).await;
     let mut subscription = taken.unwrap();
     proxy.set(Mode::Forward);
-    until(&mut hold, Hold::Taken).await;
+    until(&mut hold, SubscriptionState::Taken).await;
     other
         .publish(&queue, &message("for the other"))
         .await
@@ -148,7 +151,7 @@ async fn whoever_takes_the_queue_during_a_cut_keeps_it_until_its_end() {
     got.ack().await;
     drop(subscription);
     other.close().await;
-    until(&mut hold, Hold::Held).await;
+    until(&mut hold, SubscriptionState::Held).await;
     cut.publish(&queue, &message("for the first"))
         .await
         .unwrap();

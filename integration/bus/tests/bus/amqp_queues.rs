@@ -6,7 +6,7 @@ use ebbtide_bus::{
     AmqpBus, BodyLimit, Bus, DEAD_LETTER_BODY_BYTES, MAX_BODY_BYTES, MAX_DEAD_LETTERS,
     MAX_DEAD_LETTERS_BYTES, QueueKind,
 };
-use ebbtide_harness::{RabbitMq, Settings};
+use ebbtide_harness::{RabbitMq, ServerSettings};
 use lapin::options::{
     BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
@@ -361,7 +361,7 @@ async fn how_large_a_message_the_broker_takes_is_found_out() {
 
     for most in [MAX_BODY_BYTES, 1 << 20] {
         let conf = format!("max_message_size = {most}\n");
-        let settings = Settings::temporary().file("rabbitmq.conf", conf);
+        let settings = ServerSettings::temporary().file("rabbitmq.conf", conf);
         let broker = RabbitMq::start_with(settings).await.unwrap();
         let bus = connect(&broker.url()).await;
         let found = soon("the limit", bus.body_limit(&prefix)).await;

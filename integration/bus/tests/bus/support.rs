@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use ebbtide_bus::{Bus, BusStatus, Delivery, Outgoing, QueuePrefix, Subscription};
-use ebbtide_harness::{RabbitMq, Shared, SharedBroker};
+use ebbtide_harness::{RabbitMq, SharedBroker, SharedServers};
 use uuid::Uuid;
 
 /// Generous: a loaded machine restarts a RabbitMQ in far less.
@@ -47,7 +47,9 @@ pub async fn status(bus: &dyn Bus, what: &str, wanted: impl Fn(&BusStatus) -> bo
 
 /// The broker that all tests share. To be kept until the test ends: it may be this process's own.
 pub async fn shared_broker() -> SharedBroker {
-    Shared::rabbitmq().await.expect("a RabbitMQ to test with")
+    SharedServers::rabbitmq()
+        .await
+        .expect("a RabbitMQ to test with")
 }
 
 /// A broker of the test's own, to be ill-treated.

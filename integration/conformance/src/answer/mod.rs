@@ -3,13 +3,13 @@
 mod placement;
 mod schedule;
 
-use crate::case::{self, Case, Placed};
-use ebbtide_nova::fault::Fault;
-use ebbtide_nova::filtering::{self, Step};
+use crate::case::{self, Case, IndexedHostState};
+use ebbtide_nova::fault::NovaException;
+use ebbtide_nova::filtering::{self, FilterPass};
 use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{HostState, Options, RequestSpec};
 use ebbtide_nova::python::{Dict, Value};
-use ebbtide_nova::table::{Cloud, DecideFault, Decision};
+use ebbtide_nova::table::{CloudTable, DecideFault, Decision};
 use ebbtide_nova::weighing;
 
 /// Answers a case in the oracle's format.
@@ -59,13 +59,13 @@ pub fn answer(case: &Case) -> Dict<Value> {
 /// Checks that the columns decide as the reference does host by host, also at a second call. If
 /// not, both answers go into the result under a key that the oracle does not have.
 fn table_differs(
-    placed: &[Placed],
+    placed: &[IndexedHostState],
     spec: &RequestSpec,
     options: &Options,
     now: i64,
 ) -> Option<Value> {
     let states: Vec<HostState> = placed.iter().map(|p| p.state.clone()).collect();
-    let cloud = Cloud::new(states, options.clone(), now);
+    let cloud = CloudTable::new(states, options.clone(), now);
     let bits = |decision: Result<Decision, DecideFault>| {
         decision.map(|decision| {
             let best = decision.best.into_iter();
@@ -80,13 +80,13 @@ fn table_differs(
     })
 }
 
-fn failed(mut out: Dict<Value>, phase: &str, fault: &Fault) -> Dict<Value> {
+fn failed(mut out: Dict<Value>, phase: &str, fault: &NovaException) -> Dict<Value> {
     out.insert("error", error(fault, phase, None));
     out
 }
 
 /// An error of the answer; `by` names the key and the filter or weigher that raised.
-fn error(fault: &Fault, phase: &str, by: Option<(&str, Option<&str>)>) -> Value {
+fn error(fault: &NovaException, phase: &str, by: Option<(&str, Option<&str>)>) -> Value {
     let mut error = Dict::default();
     error.insert("type", Value::from(fault.class));
     error.insert("msg", Value::from(fault.message.as_str()));
@@ -107,7 +107,7 @@ fn indices(places: impl IntoIterator<Item = usize>) -> Value {
 
 fn rank(
     case: &Case,
-    placed: &[Placed],
+    placed: &[IndexedHostState],
     spec: &RequestSpec,
     context: &Context<'_>,
     rebuild: bool,
@@ -150,7 +150,7 @@ fn rank(
 /// Every filter alone, host by host; what it leaves on a host is taken back.
 fn isolated(
     states: &mut [HostState],
-    placed: &[Placed],
+    placed: &[IndexedHostState],
     spec: &RequestSpec,
     context: &Context<'_>,
 ) -> Value {
@@ -186,8 +186,8 @@ fn isolated(
     Value::Dict(all)
 }
 
-fn steps(trace: &[Step], place: &impl Fn(usize) -> usize) -> Value {
-    let step = |step: &Step| {
+fn steps(trace: &[FilterPass], place: &impl Fn(usize) -> usize) -> Value {
+    let step = |step: &FilterPass| {
         let mut out = Dict::default();
         out.insert("filter", Value::from(step.filter));
         out.insert("start", index(step.start));

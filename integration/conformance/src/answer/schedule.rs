@@ -1,16 +1,17 @@
 //! The part `schedule` of an answer.
 
 use super::{error, index, ratios};
-use crate::case::{self, Case, Placed, ScheduleCase};
-use ebbtide_nova::fault::Fault;
+use crate::case::{self, Case, IndexedHostState, ScheduleCase};
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::Context;
 use ebbtide_nova::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
 use ebbtide_nova::python::{Dict, Value};
 use ebbtide_nova::schedule::{
-    Call, Claims, Field, Outcome, Selection, Sorted, availability_zones, drive, sorted,
+    Claims, Field, ScheduleCall, ScheduleResult, Selection, Sorted, availability_zones, drive,
+    sorted,
 };
 use ebbtide_nova::states::{HostStates, States};
-use ebbtide_nova::table::{Cloud, Survey};
+use ebbtide_nova::table::{CloudTable, HostSurvey};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
 struct Recorded<'a> {
@@ -27,7 +28,7 @@ impl Claims for Recorded<'_> {
         instance_uuid: &str,
         host: usize,
         candidate: &AllocationCandidate,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let place = self.case.first_provider(self.places[host], candidate);
         let name = place.map(|place| self.case.names()[place].0.as_str());
         let is_in = |names: &std::collections::BTreeSet<String>| {
@@ -46,7 +47,10 @@ impl Claims for Recorded<'_> {
             },
         ]));
         if raises {
-            return Err(Fault::new("AllocationUpdateFailed", "the case says so"));
+            return Err(NovaException::new(
+                "AllocationUpdateFailed",
+                "the case says so",
+            ));
         }
         Ok(taken)
     }
@@ -63,7 +67,7 @@ impl Claims for Recorded<'_> {
 /// many hosts in order as are needed. The second answer is given besides where it is another one.
 pub(super) fn answer(
     case: &Case,
-    placed: Vec<Placed>,
+    placed: Vec<IndexedHostState>,
     spec: RequestSpec,
     context: &Context<'_>,
     rebuild: bool,
@@ -79,7 +83,7 @@ pub(super) fn answer(
         case::attach_candidates(case, &mut placed);
     }
     let states: Vec<HostState> = placed.into_iter().map(|p| p.state).collect();
-    let call = Call {
+    let call = ScheduleCall {
         instance_uuids: given.instance_uuids.clone(),
         return_alternates: given.return_alternates,
         no_placement,
@@ -106,7 +110,7 @@ pub(super) fn answer(
 struct Hosts {
     states: HostStates,
     /// What the columns say of the first instance, and the first of the order.
-    survey: Option<(Survey, Sorted)>,
+    survey: Option<(HostSurvey, Sorted)>,
     asked: bool,
 }
 
@@ -124,7 +128,7 @@ impl Hosts {
     fn over_columns(
         states: Vec<HostState>,
         spec: &RequestSpec,
-        call: &Call,
+        call: &ScheduleCall,
         context: &Context<'_>,
     ) -> Option<Self> {
         let mut spec = spec.clone();
@@ -133,7 +137,7 @@ impl Hosts {
         if let Some(first) = first.filter(|uuid| !call.no_placement || !uuid.is_empty()) {
             spec.instance_uuid.clone_from(first);
         }
-        let cloud = Cloud::new(states, context.options.clone(), context.now);
+        let cloud = CloudTable::new(states, context.options.clone(), context.now);
         let mut states = cloud.states().clone();
         let survey = cloud.survey(&spec, cloud.known().clone(), context.now, &mut states)?;
         let order = if context.options.shuffle_best_same_weighed_hosts {
@@ -171,7 +175,7 @@ impl Field for Hosts {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, Fault> {
+    ) -> Result<Sorted, NovaException> {
         let first = !std::mem::replace(&mut self.asked, true);
         match &self.survey {
             Some((_, order)) if first => Ok(order.clone()),
@@ -189,7 +193,7 @@ fn tell(
     before: &[HostState],
     places: &[usize],
     hosts: &Hosts,
-    outcome: &Outcome,
+    outcome: &ScheduleResult,
     claims: Recorded<'_>,
     spec: &RequestSpec,
 ) -> Dict<Value> {

@@ -2,13 +2,13 @@
 //! format").
 //!
 //! There are two kinds of errors. A malformed line is a [`BadCase`], which the reader reports. If
-//! Nova's objects refuse the values of a case, the result is a [`Fault`] in a phase, which is
-//! Nova's answer and is compared.
+//! Nova's objects refuse the values of a case, the result is a [`NovaException`] in a phase, which
+//! is Nova's answer and is compared.
 
 mod request;
 mod states;
 
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{self, get, string};
 use ebbtide_nova::hosts::{ComputeRow, Ratios, from_dict};
 use ebbtide_nova::model::{
@@ -18,7 +18,7 @@ use ebbtide_nova::python::{Dict, Value, datetime, json as python_json, to_json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use states::{Placed, attach_candidates, states};
+pub use states::{IndexedHostState, attach_candidates, states};
 
 /// The cell of a case that names none.
 const ONLY_CELL: &str = "00000000-0000-4000-8000-000000000001";
@@ -150,7 +150,7 @@ impl Case {
     /// # Errors
     /// What Nova raises for options that it does not take, or for filters and weighers that it
     /// cannot load.
-    pub fn options(&self) -> Result<Options, Fault> {
+    pub fn options(&self) -> Result<Options, NovaException> {
         Options::read(
             self.config
                 .iter()
@@ -162,7 +162,7 @@ impl Case {
     ///
     /// # Errors
     /// What Nova's objects raise.
-    pub fn request_spec(&self) -> Result<RequestSpec, Fault> {
+    pub fn request_spec(&self) -> Result<RequestSpec, NovaException> {
         let cells: Vec<String> = self.cells.iter().map(|cell| cell.uuid.clone()).collect();
         request::read(&self.request, &cells)
     }
@@ -171,7 +171,7 @@ impl Case {
     ///
     /// # Errors
     /// What Nova's objects raise.
-    pub fn compute(&self, place: usize, options: &Options) -> Result<ComputeRow, Fault> {
+    pub fn compute(&self, place: usize, options: &Options) -> Result<ComputeRow, NovaException> {
         // A ratio of 0 counts as not set.
         let effective = |own: Option<f64>, initial| own.filter(|r| *r != 0.0).unwrap_or(initial);
         let ratios = Ratios {
@@ -195,7 +195,7 @@ impl Case {
     ///
     /// # Errors
     /// What Nova's objects raise.
-    pub fn service(&self, place: usize) -> Result<Option<Service>, Fault> {
+    pub fn service(&self, place: usize) -> Result<Option<Service>, NovaException> {
         match get(&self.hosts[place], "service") {
             None => Ok(None),
             Some(service) => from_dict::service(fields::dict(service)?).map(Some),
@@ -356,11 +356,11 @@ fn cells(case: &Dict<Value>) -> Result<Vec<Cell>, BadCase> {
 }
 
 fn aggregates(case: &Dict<Value>) -> Result<Vec<Arc<Aggregate>>, BadCase> {
-    let bad = |fault: Fault| BadCase(format!("an aggregate: {fault}"));
+    let bad = |fault: NovaException| BadCase(format!("an aggregate: {fault}"));
     let mut aggregates = Vec::new();
     for aggregate in items(case, "aggregates")? {
         let aggregate = object(aggregate, "an aggregate")?;
-        let read = || -> Result<Aggregate, Fault> {
+        let read = || -> Result<Aggregate, NovaException> {
             Ok(Aggregate {
                 id: fields::integer(fields::key(aggregate, "id")?)?,
                 uuid: string(fields::key(aggregate, "uuid")?)?,

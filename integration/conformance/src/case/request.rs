@@ -1,6 +1,6 @@
 //! The request of a case (`RequestSpec` and what hangs from it, as the oracle fills them).
 
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{
     dict, get, integer, key, list, map, nullable, nullable_integer, nullable_string, one_of,
     string, type_error, value_error, wide,
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// What Nova's objects raise for values that they do not take: mostly ValueError, KeyError for what
 /// is missing.
-pub(super) fn read(request: &Dict<Value>, cells: &[String]) -> Result<RequestSpec, Fault> {
+pub(super) fn read(request: &Dict<Value>, cells: &[String]) -> Result<RequestSpec, NovaException> {
     let flavor = flavor(dict(key(request, "flavor")?)?)?;
     let image = nullable(request.get("image"), Image::read)?;
     let num_instances = request.get("num_instances").map_or(Ok(1), integer)?;
@@ -58,11 +58,11 @@ pub(super) fn read(request: &Dict<Value>, cells: &[String]) -> Result<RequestSpe
     })
 }
 
-fn strings(object: &Dict<Value>, name: &str) -> Result<Option<Vec<String>>, Fault> {
+fn strings(object: &Dict<Value>, name: &str) -> Result<Option<Vec<String>>, NovaException> {
     nullable(object.get(name), |value| list(value, string))
 }
 
-fn flavor(flavor: &Dict<Value>) -> Result<Flavor, Fault> {
+fn flavor(flavor: &Dict<Value>) -> Result<Flavor, NovaException> {
     let name = key(flavor, "name")?;
     let or_zero = |name: &str| flavor.get(name).map_or(Ok(0), integer);
     Ok(Flavor {
@@ -79,7 +79,7 @@ fn flavor(flavor: &Dict<Value>) -> Result<Flavor, Fault> {
 
 fn limits(
     value: Option<&Value>,
-) -> Result<std::collections::BTreeMap<String, serde_json::Value>, Fault> {
+) -> Result<std::collections::BTreeMap<String, serde_json::Value>, NovaException> {
     let Some(value) = value else {
         return Ok(Default::default());
     };
@@ -93,7 +93,7 @@ fn limits(
     Ok(limits)
 }
 
-fn group(value: &Value) -> Result<InstanceGroup, Fault> {
+fn group(value: &Value) -> Result<InstanceGroup, NovaException> {
     let group = dict(value)?;
     Ok(InstanceGroup {
         uuid: key(group, "uuid")?.text(),
@@ -107,13 +107,13 @@ fn group(value: &Value) -> Result<InstanceGroup, Fault> {
     })
 }
 
-fn destination(given: &Dict<Value>, cells: &[String]) -> Result<Destination, Fault> {
+fn destination(given: &Dict<Value>, cells: &[String]) -> Result<Destination, NovaException> {
     let cell = match get(given, "cell").filter(|cell| cell.truth()) {
         None => None,
         Some(Value::Str(uuid)) if cells.contains(uuid) => Some(uuid.clone()),
         Some(other) => {
             let message = format!("there is no cell {}", other.text());
-            return Err(Fault::new("KeyError", message));
+            return Err(NovaException::new("KeyError", message));
         }
     };
     Ok(Destination {
@@ -139,8 +139,8 @@ fn destination(given: &Dict<Value>, cells: &[String]) -> Result<Destination, Fau
     })
 }
 
-fn resources(given: &Dict<Value>) -> Result<RequestGroup, Fault> {
-    let traits = |name: &str| -> Result<BTreeSet<String>, Fault> {
+fn resources(given: &Dict<Value>) -> Result<RequestGroup, NovaException> {
+    let traits = |name: &str| -> Result<BTreeSet<String>, NovaException> {
         match given.get(name) {
             None => Ok(BTreeSet::new()),
             Some(value) => Ok(list(value, string)?.into_iter().collect()),
@@ -163,7 +163,7 @@ fn resources(given: &Dict<Value>) -> Result<RequestGroup, Fault> {
     })
 }
 
-fn topology(value: &Value) -> Result<InstanceNumaTopology, Fault> {
+fn topology(value: &Value) -> Result<InstanceNumaTopology, NovaException> {
     let topology = dict(value)?;
     Ok(InstanceNumaTopology {
         cells: list(key(topology, "cells")?, |cell| numa_cell(dict(cell)?))?,
@@ -173,7 +173,7 @@ fn topology(value: &Value) -> Result<InstanceNumaTopology, Fault> {
     })
 }
 
-fn numa_cell(cell: &Dict<Value>) -> Result<InstanceNumaCell, Fault> {
+fn numa_cell(cell: &Dict<Value>) -> Result<InstanceNumaCell, NovaException> {
     Ok(InstanceNumaCell {
         id: integer(key(cell, "id")?)?,
         cpuset: integers(key(cell, "cpuset")?)?,
@@ -194,7 +194,7 @@ fn numa_cell(cell: &Dict<Value>) -> Result<InstanceNumaCell, Fault> {
     })
 }
 
-fn pci_request(request: &Dict<Value>) -> Result<PciRequest, Fault> {
+fn pci_request(request: &Dict<Value>) -> Result<PciRequest, NovaException> {
     let spec = |value: &Value| match value {
         Value::Dict(tags) => tags
             .iter()

@@ -1,7 +1,7 @@
 //! The host states of a case, as `HostManager.get_host_states_by_uuids` builds them.
 
 use super::{CELL0, Case};
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::hosts;
 use ebbtide_nova::model::{Aggregate, HostState, Options, RequestSpec};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A host state and the place of its host in the case.
 #[derive(Debug, Clone)]
-pub struct Placed {
+pub struct IndexedHostState {
     /// Place in the case.
     pub place: usize,
     /// The state.
@@ -28,7 +28,7 @@ pub fn states(
     case: &Case,
     options: &Options,
     spec: Option<&RequestSpec>,
-) -> Result<Vec<Placed>, Fault> {
+) -> Result<Vec<IndexedHostState>, NovaException> {
     let cells = cells(case, spec);
     let mut services = HashMap::new();
     let mut rows = Vec::new();
@@ -49,7 +49,7 @@ pub fn states(
     // decides which error is first.
     rows.sort_by_key(|(cell_place, _, _)| *cell_place);
     let instances = case.instances();
-    let mut placed: Vec<Placed> = Vec::with_capacity(rows.len());
+    let mut placed: Vec<IndexedHostState> = Vec::with_capacity(rows.len());
     let mut known: HashMap<(&str, &str), usize> = HashMap::new();
     for (cell_place, place, row) in &rows {
         let (host, node) = &case.names()[*place];
@@ -58,7 +58,7 @@ pub fn states(
         };
         let at = *known.entry((host, node)).or_insert_with(|| {
             let state = hosts::new_state(host, node, &cells[*cell_place]);
-            placed.push(Placed {
+            placed.push(IndexedHostState {
                 place: *place,
                 state,
             });
@@ -76,7 +76,7 @@ pub fn states(
 
 /// Gives each state the candidates that Placement offers for it. A node that was never updated has
 /// no UUID, so none is its.
-pub fn attach_candidates(case: &Case, placed: &mut [Placed]) {
+pub fn attach_candidates(case: &Case, placed: &mut [IndexedHostState]) {
     for placed in placed {
         placed.state.allocation_candidates = if placed.state.uuid.is_some() {
             case.candidates(placed.place)

@@ -1,21 +1,21 @@
 use super::*;
-use crate::{Most, Reporter, Seats};
+use crate::{ConnectionLimits, Reporter, Seats};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 struct TestHarness {
     client: DuplexStream,
-    server: Guarded<DuplexStream>,
-    session: Session,
+    server: GuardedConnection<DuplexStream>,
+    session: ConnectionHandle,
     began: Instant,
 }
 
 fn rig(protocol: Protocol) -> TestHarness {
-    let seats = Seats::new(Most::default(), Reporter::new("test", |_| {}));
+    let seats = Seats::new(ConnectionLimits::default(), Reporter::new("test", |_| {}));
     let session = seats.take(Ipv4Addr::LOCALHOST.into()).unwrap();
     let (client, server) = tokio::io::duplex(64);
-    let server = Guarded::new(server, session.clone(), protocol, Deadlines::default());
+    let server = GuardedConnection::new(server, session.clone(), protocol, Deadlines::default());
     TestHarness {
         client,
         server,

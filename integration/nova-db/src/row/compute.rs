@@ -1,9 +1,9 @@
 //! A row of `compute_nodes` (`nova/objects/compute_node.py`, `ComputeNode._from_db_object`).
 
 use super::{numa, pci};
-use crate::dialect::{Columns, Dialect};
+use crate::dialect::{Dialect, RowReader};
 use crate::track::Mark;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{map, nullable_string, type_error, value_error};
 use ebbtide_nova::hosts::from_dict::{address, hv_spec};
 use ebbtide_nova::hosts::{ComputeRow, Ratios};
@@ -31,7 +31,7 @@ pub struct ComputeNode {
     pub updated_at: Option<i64>,
     /// The row as `ebbtide-nova` takes it, or what Nova raises for it: such a row fails every
     /// request of its cell.
-    pub row: Result<Arc<ComputeRow>, Fault>,
+    pub row: Result<Arc<ComputeRow>, NovaException>,
 }
 
 /// The columns of a row, not taken in yet: most changed rows were seen before. Times are
@@ -113,7 +113,7 @@ pub(crate) fn columns(dialect: Dialect) -> String {
 
 impl ComputeColumns {
     pub(crate) fn read(row: &QueryResult) -> Result<Self, DbErr> {
-        let mut columns = Columns::new(row);
+        let mut columns = RowReader::new(row);
         let id = columns.int()?.unwrap_or_default();
         let deleted = columns.truth()?;
         let (created_at, updated_at, deleted_at) =
@@ -182,7 +182,7 @@ impl ComputeColumns {
         }
     }
 
-    fn object(self, ratios: &Ratios) -> Result<ComputeRow, Fault> {
+    fn object(self, ratios: &Ratios) -> Result<ComputeRow, NovaException> {
         let [cpu, ram, disk] = self.ratios;
         // NULL and 0.0 mean that the node has none of its own.
         let ratio = |own: Option<f64>, unset: f64| own.filter(|own| *own != 0.0).unwrap_or(unset);
@@ -251,14 +251,14 @@ impl ComputeColumns {
 }
 
 /// JSON, where neither NULL nor an empty text counts.
-fn loaded(text: Option<&str>) -> Result<Option<Value>, Fault> {
+fn loaded(text: Option<&str>) -> Result<Option<Value>, NovaException> {
     text.filter(|text| !text.is_empty())
         .map(json::loads)
         .transpose()
 }
 
 /// Triples; Python walks a dictionary by its keys, and a text by its characters.
-fn supported(specs: &Value) -> Result<Vec<Vec<Option<String>>>, Fault> {
+fn supported(specs: &Value) -> Result<Vec<Vec<Option<String>>>, NovaException> {
     let triple = |spec: &Value| match spec {
         Value::Str(text) => hv_spec(&Value::List(
             text.chars().map(|c| Value::Str(c.to_string())).collect(),
@@ -279,7 +279,7 @@ fn supported(specs: &Value) -> Result<Vec<Vec<Option<String>>>, Fault> {
 }
 
 /// Metrics are walked when the host state is made: what cannot be walked fails there.
-fn listed(metrics: Option<Value>) -> Result<Option<Value>, Fault> {
+fn listed(metrics: Option<Value>) -> Result<Option<Value>, NovaException> {
     match metrics {
         Some(Value::Dict(metrics)) if metrics.is_empty() => Ok(None),
         Some(other @ (Value::None | Value::Dict(_))) => {

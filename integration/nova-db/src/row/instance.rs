@@ -1,9 +1,9 @@
 //! A row of `instances` with what belongs to it.
 
 use super::primitive::fields;
-use crate::dialect::{Columns, Dialect};
+use crate::dialect::{Dialect, RowReader};
 use crate::track::Mark;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{
     dict, get, integer, key, map, nullable_integer, nullable_string, string,
 };
@@ -134,15 +134,15 @@ pub(crate) const JOIN_EXTRA: &str =
     "LEFT JOIN instance_extra e ON e.instance_uuid = i.uuid AND e.deleted = 0";
 
 /// A row whose flavor is text still.
-pub(crate) struct Raw {
+pub(crate) struct RawInstance {
     mark: Mark,
     flavor: Option<String>,
     instance: Instance,
 }
 
-impl Raw {
+impl RawInstance {
     pub(crate) fn read(row: &QueryResult) -> Result<Self, DbErr> {
-        let mut columns = Columns::new(row);
+        let mut columns = RowReader::new(row);
         let id = columns.int()?.unwrap_or_default();
         let (deleted, hidden) = (columns.truth()?, columns.truth()?);
         let uuid = columns.text()?.unwrap_or_default();
@@ -275,7 +275,7 @@ impl InstanceFlavor {
     ///
     /// # Errors
     /// What Nova raises.
-    pub fn from_json(text: &str) -> Result<Self, Fault> {
+    pub fn from_json(text: &str) -> Result<Self, NovaException> {
         let value = json::loads(text)?;
         let flavors = dict(&value)?;
         let optional = |name: &str| get(flavors, name).map(flavor).transpose();
@@ -287,9 +287,10 @@ impl InstanceFlavor {
     }
 }
 
-fn flavor(value: &Python) -> Result<Flavor, Fault> {
+fn flavor(value: &Python) -> Result<Flavor, NovaException> {
     let data = fields(value, "Flavor", (1, 2))?;
-    let or_zero = |name: &str| Ok::<_, Fault>(nullable_integer(data.get(name))?.unwrap_or(0));
+    let or_zero =
+        |name: &str| Ok::<_, NovaException>(nullable_integer(data.get(name))?.unwrap_or(0));
     let extra_specs = match data.get("extra_specs") {
         None => None,
         Some(specs) => {

@@ -4,7 +4,7 @@
 //! NUMATopologyFilter touches it; here it is empty: such a host has no CPUs of that kind.
 
 use super::primitive::fields;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{dict, get, integer, key, list, nullable_integer, string};
 use ebbtide_nova::hosts::from_dict::integers;
 use ebbtide_nova::image::cpu_spec;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// What Nova raises.
-pub(crate) fn topology(text: &str) -> Result<NumaTopology, Fault> {
+pub(crate) fn topology(text: &str) -> Result<NumaTopology, NovaException> {
     let value = json::loads(text)?;
     let cells = if text.contains("nova_object.name") {
         let data = fields(&value, "NUMATopology", (1, 2))?;
@@ -26,7 +26,7 @@ pub(crate) fn topology(text: &str) -> Result<NumaTopology, Fault> {
     } else {
         // From before Liberty (`NUMATopology.from_legacy_object`).
         let Value::Dict(value) = &value else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "AttributeError",
                 format!("a {} is no object", value.class()),
             ));
@@ -41,16 +41,16 @@ pub(crate) fn topology(text: &str) -> Result<NumaTopology, Fault> {
 fn or_empty<T: Default>(
     data: &Dict<Value>,
     name: &str,
-    read: impl Fn(&Value) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+    read: impl Fn(&Value) -> Result<T, NovaException>,
+) -> Result<T, NovaException> {
     data.get(name).map_or_else(|| Ok(T::default()), read)
 }
 
-fn or_zero(data: &Dict<Value>, name: &str) -> Result<i64, Fault> {
+fn or_zero(data: &Dict<Value>, name: &str) -> Result<i64, NovaException> {
     Ok(nullable_integer(data.get(name))?.unwrap_or(0))
 }
 
-fn cell(data: &Dict<Value>) -> Result<NumaCell, Fault> {
+fn cell(data: &Dict<Value>) -> Result<NumaCell, NovaException> {
     Ok(NumaCell {
         id: integer(key(data, "id")?)?,
         cpuset: or_empty(data, "cpuset", integers)?,
@@ -73,7 +73,7 @@ fn cell(data: &Dict<Value>) -> Result<NumaCell, Fault> {
     })
 }
 
-fn page(data: &Dict<Value>) -> Result<PagesTopology, Fault> {
+fn page(data: &Dict<Value>) -> Result<PagesTopology, NovaException> {
     Ok(PagesTopology {
         size_kb: or_empty(data, "size_kb", integer)?,
         total: or_empty(data, "total", integer)?,
@@ -82,7 +82,7 @@ fn page(data: &Dict<Value>) -> Result<PagesTopology, Fault> {
     })
 }
 
-fn networks(data: &Dict<Value>) -> Result<NetworkMetadata, Fault> {
+fn networks(data: &Dict<Value>) -> Result<NetworkMetadata, NovaException> {
     Ok(NetworkMetadata {
         physnets: or_empty(data, "physnets", |names| list(names, string))?
             .into_iter()
@@ -91,7 +91,7 @@ fn networks(data: &Dict<Value>) -> Result<NetworkMetadata, Fault> {
     })
 }
 
-fn legacy(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
+fn legacy(cell: &Dict<Value>) -> Result<NumaCell, NovaException> {
     let memory = |name: &str| match get(cell, "mem") {
         None => Ok(0),
         Some(memory) => or_empty(dict(memory)?, name, integer),

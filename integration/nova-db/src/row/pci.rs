@@ -1,7 +1,7 @@
 //! `compute_nodes.pci_stats` (`nova/objects/pci_device_pool.py`, `from_pci_stats`).
 
 use super::primitive::fields;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{integer, key, list, map, nullable_integer, nullable_string, string};
 use ebbtide_nova::hosts::from_dict;
 use ebbtide_nova::model::PciPool;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What Nova raises.
-pub(crate) fn pools(text: Option<&str>) -> Result<Vec<PciPool>, Fault> {
+pub(crate) fn pools(text: Option<&str>) -> Result<Vec<PciPool>, NovaException> {
     let Some(value) = text.and_then(|text| json::loads(text).ok()) else {
         return Ok(Vec::new());
     };
@@ -29,12 +29,12 @@ pub(crate) fn pools(text: Option<&str>) -> Result<Vec<PciPool>, Fault> {
         };
     }
     if let Value::Str(_) = value {
-        return Err(Fault::new("AttributeError", "PCI pools are a text"));
+        return Err(NovaException::new("AttributeError", "PCI pools are a text"));
     }
     from_dict::pools(Some(&value))
 }
 
-fn pool(data: &Dict<Value>) -> Result<PciPool, Fault> {
+fn pool(data: &Dict<Value>) -> Result<PciPool, NovaException> {
     Ok(PciPool {
         vendor_id: string(key(data, "vendor_id")?)?,
         product_id: string(key(data, "product_id")?)?,

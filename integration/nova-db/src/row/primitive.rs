@@ -1,6 +1,6 @@
 //! Versioned objects as JSON in a column (`oslo_versionedobjects/base.py`, `obj_from_primitive`).
 
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{dict, key};
 use ebbtide_nova::python::{Dict, Value};
 
@@ -14,14 +14,14 @@ pub(crate) fn fields<'v>(
     value: &'v Value,
     name: &str,
     newest: (u64, u64),
-) -> Result<&'v Dict<Value>, Fault> {
+) -> Result<&'v Dict<Value>, NovaException> {
     let primitive = dict(value)?;
-    let text = |field: &str| Ok::<_, Fault>(key(primitive, field)?.text());
+    let text = |field: &str| Ok::<_, NovaException>(key(primitive, field)?.text());
     let namespace = text("nova_object.namespace")?;
     let class = text("nova_object.name")?;
     let version = text("nova_object.version")?;
     if namespace != "nova" || class != name {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "UnsupportedObjectError",
             format!("{namespace}.{class} stands where nova.{name} belongs"),
         ));
@@ -31,7 +31,7 @@ pub(crate) fn fields<'v>(
         .and_then(|(major, minor)| Some((major.parse::<u64>().ok()?, minor.parse::<u64>().ok()?)))
         .is_some_and(|(major, minor)| major == newest.0 && minor <= newest.1);
     if !known {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "IncompatibleObjectVersion",
             format!(
                 "{name} {version:?} is not among the versions up to {}.{}",

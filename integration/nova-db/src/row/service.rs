@@ -1,6 +1,6 @@
 //! A row of `services` (`nova/objects/service.py`).
 
-use crate::dialect::{Columns, Dialect};
+use crate::dialect::{Dialect, RowReader};
 use crate::track::Mark;
 use ebbtide_nova::model::Service;
 use sea_orm::{DbErr, QueryResult};
@@ -48,7 +48,7 @@ pub(crate) fn columns(dialect: Dialect) -> String {
 }
 
 pub(crate) fn read(row: &QueryResult) -> Result<(Mark, NovaService), DbErr> {
-    let mut columns = Columns::new(row);
+    let mut columns = RowReader::new(row);
     let id = columns.int()?.unwrap_or_default();
     let deleted = columns.truth()?;
     let created_at = columns.moment()?;

@@ -1,9 +1,9 @@
 //! Cells, aggregates, host mappings, groups.
 
-use crate::cloud::{CELL0, CELL1, Cloud, at};
+use crate::cloud::{CELL0, CELL1, CloudDatabases, at};
 use ebbtide_nova_db::{HostMapping, NovaDb, Secret};
 
-async fn cells_are_read_with_their_templates_filled_in(cloud: Cloud) {
+async fn cells_are_read_with_their_templates_filled_in(cloud: CloudDatabases) {
     cloud
         .map_cell(
             7,
@@ -64,7 +64,7 @@ async fn cells_are_read_with_their_templates_filled_in(cloud: Cloud) {
     assert_eq!(db.cell("x").unwrap_err().code(), "EB-NOVADB-005");
 }
 
-async fn cells_that_come_and_go_are_noticed_when_they_are_read_again(cloud: Cloud) {
+async fn cells_that_come_and_go_are_noticed_when_they_are_read_again(cloud: CloudDatabases) {
     let db = cloud.open().await;
     let before = db.cell(CELL1).unwrap();
     cloud
@@ -85,7 +85,7 @@ async fn cells_that_come_and_go_are_noticed_when_they_are_read_again(cloud: Clou
     assert_eq!(before.ping().await.unwrap_err().code(), "EB-NOVADB-001");
 }
 
-async fn aggregates_come_with_their_hosts_and_metadata(cloud: Cloud) {
+async fn aggregates_come_with_their_hosts_and_metadata(cloud: CloudDatabases) {
     for (id, name) in [("3", "'b'"), ("1", "'a'")] {
         let uuid = format!("'44444444-4444-4444-8444-00000000000{id}'");
         cloud
@@ -128,7 +128,7 @@ async fn aggregates_come_with_their_hosts_and_metadata(cloud: Cloud) {
     assert!(db.aggregates_of_host("h3").await.unwrap().is_empty());
 }
 
-async fn hosts_are_mapped_to_cells_and_new_ones_are_seen(cloud: Cloud) {
+async fn hosts_are_mapped_to_cells_and_new_ones_are_seen(cloud: CloudDatabases) {
     let db = cloud.open().await;
     for (host, when) in [
         ("'h1'", "'2026-01-01 00:00:00'"),
@@ -163,7 +163,7 @@ async fn hosts_are_mapped_to_cells_and_new_ones_are_seen(cloud: Cloud) {
     );
 }
 
-async fn groups_are_found_by_their_members(cloud: Cloud) {
+async fn groups_are_found_by_their_members(cloud: CloudDatabases) {
     let uuid = "'55555555-5555-4555-8555-555555555555'";
     cloud
         .api

@@ -1,6 +1,6 @@
 //! What a follower hands out.
 
-use crate::cloud::{Cloud, at, compute_uuid, instance_uuid};
+use crate::cloud::{CloudDatabases, at, compute_uuid, instance_uuid};
 use ebbtide_nova_db::{Changes, FollowOptions, Follower};
 
 const START: &str = "2026-01-01 10:00:00";
@@ -9,7 +9,7 @@ fn now(second: i64) -> i64 {
     at(START) + second * 1_000_000
 }
 
-async fn followed(cloud: &Cloud, options: FollowOptions) -> Follower {
+async fn followed(cloud: &CloudDatabases, options: FollowOptions) -> Follower {
     let mut follower = Follower::new(cloud.open_cell().await, options);
     let mut instances = Vec::new();
     let loaded = follower
@@ -42,7 +42,7 @@ fn seen(changes: &Changes) -> (Vec<i64>, Vec<i64>, Vec<String>) {
     )
 }
 
-async fn nothing_is_handed_out_twice_and_nothing_is_missed(cloud: Cloud) {
+async fn nothing_is_handed_out_twice_and_nothing_is_missed(cloud: CloudDatabases) {
     for id in 1..=3 {
         cloud.add_host(id, START).await;
         cloud.add_instance(id, "compute1", START).await;
@@ -84,7 +84,7 @@ async fn nothing_is_handed_out_twice_and_nothing_is_missed(cloud: Cloud) {
 }
 
 async fn services_that_an_operator_touches_are_seen_at_once_and_heartbeats_now_and_then(
-    cloud: Cloud,
+    cloud: CloudDatabases,
 ) {
     for id in 1..=3 {
         cloud.add_host(id, START).await;
@@ -132,7 +132,7 @@ async fn services_that_an_operator_touches_are_seen_at_once_and_heartbeats_now_a
     assert_eq!(seen(&follower.poll(now(7)).await.unwrap()).1, [-1]);
 }
 
-async fn instances_are_followed_until_they_are_gone(cloud: Cloud) {
+async fn instances_are_followed_until_they_are_gone(cloud: CloudDatabases) {
     cloud.add_host(1, START).await;
     cloud.add_instance(1, "compute1", START).await;
     let mut follower = followed(&cloud, FollowOptions::default()).await;

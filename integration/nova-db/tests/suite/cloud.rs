@@ -1,33 +1,34 @@
 //! A fresh cloud's databases for each test.
 
 pub(crate) use ebbtide_fresh_nova::{
-    CELL0, CELL1, Cloud, NOVA_26, NOVA_34, Raw, at, compute_uuid, flavor_json, instance_uuid, quote,
+    CELL0, CELL1, CloudDatabases, NOVA_26, NOVA_34, RawDatabase, at, compute_uuid, flavor_json,
+    instance_uuid, quote,
 };
 
 /// Makes a test of each function for each release on MariaDB, one on PostgreSQL and one on SQLite.
 macro_rules! on_every_database {
     ($($test:ident),* $(,)?) => { $(
         mod $test {
-            use crate::cloud::{Cloud, NOVA_26, NOVA_34};
+            use crate::cloud::{CloudDatabases, NOVA_26, NOVA_34};
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn mariadb_of_nova_26() {
-                super::$test(Cloud::mariadb(NOVA_26).await).await;
+                super::$test(CloudDatabases::mariadb(NOVA_26).await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn mariadb_of_nova_34() {
-                super::$test(Cloud::mariadb(NOVA_34).await).await;
+                super::$test(CloudDatabases::mariadb(NOVA_34).await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                super::$test(Cloud::postgres().await).await;
+                super::$test(CloudDatabases::postgres().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                super::$test(Cloud::sqlite().await).await;
+                super::$test(CloudDatabases::sqlite().await).await;
             }
         }
     )* };

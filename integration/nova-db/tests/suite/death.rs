@@ -1,6 +1,6 @@
 //! A database server that dies, falls silent, and comes back.
 
-use crate::cloud::{CELL1, Cloud, NOVA_34, Raw};
+use crate::cloud::{CELL1, CloudDatabases, NOVA_34, RawDatabase};
 use ebbtide_harness::MariaDb;
 use ebbtide_nova_db::{NovaDb, NovaDbError};
 use std::time::Duration;
@@ -17,10 +17,10 @@ fn unavailable(error: &NovaDbError, what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cell_whose_database_dies_or_falls_silent_is_named_and_comes_back() {
-    let cloud = Cloud::mariadb(NOVA_34).await;
+    let cloud = CloudDatabases::mariadb(NOVA_34).await;
     let mut server = MariaDb::start().await.unwrap();
     let url = server.create_database("nova_cell").await.unwrap();
-    let cell = Raw::over(url.clone(), Box::new(())).await;
+    let cell = RawDatabase::over(url.clone(), Box::new(())).await;
     cell.sql("CREATE USER nova IDENTIFIED BY 'hidden-word'")
         .await;
     cell.sql("GRANT ALL ON nova_cell.* TO nova").await;

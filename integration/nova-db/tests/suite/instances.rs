@@ -1,12 +1,12 @@
 //! Instances with what belongs to them.
 
-use crate::cloud::{Cloud, at, flavor_json, instance_uuid, quote};
+use crate::cloud::{CloudDatabases, at, flavor_json, instance_uuid, quote};
 use ebbtide_nova_db::InstanceDetail;
 use serde_json::json;
 
 const START: &str = "2026-01-01 10:00:00";
 
-async fn an_instance_comes_with_flavor_metadata_image_and_group(cloud: Cloud) {
+async fn an_instance_comes_with_flavor_metadata_image_and_group(cloud: CloudDatabases) {
     let uuid = cloud.add_instance(1, "compute1", START).await;
     let uuid_text = format!("'{uuid}'");
     let images = [
@@ -111,7 +111,7 @@ async fn an_instance_comes_with_flavor_metadata_image_and_group(cloud: Cloud) {
     assert_eq!(cell.instance("x").await.unwrap(), None);
 }
 
-async fn all_live_instances_come_in_batches_and_nothing_else(cloud: Cloud) {
+async fn all_live_instances_come_in_batches_and_nothing_else(cloud: CloudDatabases) {
     cloud.add_instance(1, "compute1", START).await;
     let flavor = quote(&cloud.cell, &flavor_json("false"));
     let columns = "id, uuid, host, node, created_at, updated_at, deleted, hidden, vm_state, vcpus, memory_mb, root_gb, ephemeral_gb";

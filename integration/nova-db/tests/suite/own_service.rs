@@ -1,23 +1,23 @@
 //! The scheduler's own record, and the versions of the computes.
 
-use crate::cloud::{CELL0, Cloud};
-use ebbtide_nova_db::{OwnService, Release, TooOld};
+use crate::cloud::{CELL0, CloudDatabases};
+use ebbtide_nova_db::{NovaRelease, OldComputePolicy, OwnService};
 
 const START: &str = "'2026-01-01 10:00:00'";
 
-async fn the_record_is_made_once_and_beats(cloud: Cloud) {
+async fn the_record_is_made_once_and_beats(cloud: CloudDatabases) {
     cloud.add_service(1000, "compute", START, 64).await;
     let db = cloud.open().await;
     let shown = db.shown_release().await.unwrap();
     let release = shown.after(None).unwrap();
     assert_eq!(
         release,
-        Release {
+        NovaRelease {
             service_version: 64,
             oldest_compute: 61
         }
     );
-    let own = OwnService::start(&db, "controller", release, TooOld::Refuse)
+    let own = OwnService::start(&db, "controller", release, OldComputePolicy::Refuse)
         .await
         .unwrap();
     let first = own.beat().await.unwrap();
@@ -30,11 +30,11 @@ async fn the_record_is_made_once_and_beats(cloud: Cloud) {
         .cell
         .sql("UPDATE services SET disabled = TRUE WHERE topic = 'scheduler'")
         .await;
-    let newer = Release {
+    let newer = NovaRelease {
         service_version: 74,
         oldest_compute: 61,
     };
-    let again = OwnService::start(&db, "controller", newer, TooOld::Refuse)
+    let again = OwnService::start(&db, "controller", newer, OldComputePolicy::Refuse)
         .await
         .unwrap();
     let third = again.beat().await.unwrap();
@@ -43,7 +43,7 @@ async fn the_record_is_made_once_and_beats(cloud: Cloud) {
         (second.id, 3, true, 74)
     );
     assert_eq!(third.uuid, second.uuid);
-    let other = OwnService::start(&db, "controller2", release, TooOld::Refuse)
+    let other = OwnService::start(&db, "controller2", release, OldComputePolicy::Refuse)
         .await
         .unwrap();
     assert_ne!(other.beat().await.unwrap().id, second.id);
@@ -54,22 +54,22 @@ async fn the_record_is_made_once_and_beats(cloud: Cloud) {
     let gone = own.beat().await.unwrap_err();
     assert_eq!(gone.code(), "EB-NOVADB-007");
     // Started again, it makes a new one.
-    let new = OwnService::start(&db, "controller", release, TooOld::Refuse)
+    let new = OwnService::start(&db, "controller", release, OldComputePolicy::Refuse)
         .await
         .unwrap();
     assert_eq!(new.beat().await.unwrap().report_count, 1);
 }
 
 async fn a_first_start_in_an_empty_cloud_follows_the_release_that_services_show_later(
-    cloud: Cloud,
+    cloud: CloudDatabases,
 ) {
     let db = cloud.open().await;
     let nothing = db.shown_release().await.unwrap();
     assert_eq!(nothing.newest, None, "no service has a record yet");
     // The record exists before any other, with a version that keeps no nova-scheduler from
     // starting.
-    let unknown = Release::of_version(0);
-    let own = OwnService::start(&db, "controller", unknown, TooOld::Refuse)
+    let unknown = NovaRelease::of_version(0);
+    let own = OwnService::start(&db, "controller", unknown, OldComputePolicy::Refuse)
         .await
         .unwrap();
     assert_eq!(own.beat().await.unwrap().version, 64);
@@ -82,11 +82,11 @@ async fn a_first_start_in_an_empty_cloud_follows_the_release_that_services_show_
     assert_eq!(own.beat().await.unwrap().version, 74);
 }
 
-async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
+async fn computes_that_are_too_old_keep_us_from_starting(cloud: CloudDatabases) {
     let db = cloud.open().await;
-    let release = Release::of_version(64);
+    let release = NovaRelease::of_version(64);
     assert_eq!(db.min_compute_version().await.unwrap(), 0);
-    OwnService::start(&db, "fresh", release, TooOld::Refuse)
+    OwnService::start(&db, "fresh", release, OldComputePolicy::Refuse)
         .await
         .unwrap();
     for (id, version) in [(1001, 64), (1002, 60), (1003, 0), (1004, 40)] {
@@ -107,7 +107,7 @@ async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
         .sql("UPDATE services SET deleted = id WHERE id = 1003")
         .await;
     assert_eq!(db.min_compute_version().await.unwrap(), 60);
-    let error = OwnService::start(&db, "c", release, TooOld::Refuse)
+    let error = OwnService::start(&db, "c", release, OldComputePolicy::Refuse)
         .await
         .unwrap_err();
     assert_eq!(error.code(), "EB-NOVADB-006");
@@ -115,12 +115,12 @@ async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
         error.to_string().contains("60") && error.to_string().contains("61"),
         "{error}"
     );
-    OwnService::start(&db, "c", release, TooOld::Warn)
+    OwnService::start(&db, "c", release, OldComputePolicy::Warn)
         .await
         .unwrap();
 }
 
-async fn new_hosts_are_mapped_to_their_cell_once(cloud: Cloud) {
+async fn new_hosts_are_mapped_to_their_cell_once(cloud: CloudDatabases) {
     cloud.add_host(1, "2026-01-01 10:00:00").await;
     cloud.add_host(2, "2026-01-01 10:00:00").await;
     cloud.api.sql("DELETE FROM host_mappings").await;

@@ -1,7 +1,7 @@
 //! Rows of compute nodes are taken in as Nova takes them in: against host states that Nova 34 made
 //! (`oracle/compute_rows.py`).
 
-use crate::cloud::{Cloud, compute_uuid, quote};
+use crate::cloud::{CloudDatabases, compute_uuid, quote};
 use ebbtide_nova::hosts;
 use ebbtide_nova::model::{HostState, NumaCell, PciPool};
 use serde_json::{Map, Value, json};
@@ -60,7 +60,7 @@ fn state(s: &HostState) -> Value {
     })
 }
 
-async fn taken_in_as_nova_does(cloud: Cloud, addresses_are_checked: bool) {
+async fn taken_in_as_nova_does(cloud: CloudDatabases, addresses_are_checked: bool) {
     let vectors = vectors();
     let mut checked = Vec::new();
     for vector in &vectors {
@@ -128,15 +128,15 @@ async fn taken_in_as_nova_does(cloud: Cloud, addresses_are_checked: bool) {
 
 #[tokio::test]
 async fn compute_nodes_in_mariadb_are_taken_in_as_nova_does() {
-    taken_in_as_nova_does(Cloud::mariadb(crate::cloud::NOVA_34).await, false).await;
+    taken_in_as_nova_does(CloudDatabases::mariadb(crate::cloud::NOVA_34).await, false).await;
 }
 
 #[tokio::test]
 async fn compute_nodes_in_postgres_are_taken_in_as_nova_does() {
-    taken_in_as_nova_does(Cloud::postgres().await, true).await;
+    taken_in_as_nova_does(CloudDatabases::postgres().await, true).await;
 }
 
 #[tokio::test]
 async fn compute_nodes_in_sqlite_are_taken_in_as_nova_does() {
-    taken_in_as_nova_does(Cloud::sqlite().await, false).await;
+    taken_in_as_nova_does(CloudDatabases::sqlite().await, false).await;
 }

@@ -1,11 +1,11 @@
 //! Whether anybody waits for the answer to a request.
 
-use crate::cloud::{Cloud, instance_uuid};
+use crate::cloud::{CloudDatabases, instance_uuid};
 use ebbtide_nova_db::CallerWait;
 
 const START: &str = "2026-01-01 10:00:00";
 
-async fn a_caller_waits_while_its_build_request_or_its_task_state_says_so(cloud: Cloud) {
+async fn a_caller_waits_while_its_build_request_or_its_task_state_says_so(cloud: CloudDatabases) {
     let db = cloud.open().await;
     let uuid = instance_uuid(1);
     let text = format!("'{uuid}'");

@@ -4,7 +4,7 @@
 //! with the context of the request, the user's token included. Ebbtide writes the same keys, so
 //! that consumers find all of them, but the token is null.
 
-use super::source::{Source, first_instance, plain};
+use super::source::{SourceObject, first_instance, plain};
 use crate::{RpcContext, ScheduleRequest};
 use ebbtide_nova::python::Value;
 use ebbtide_nova::python::to_json;
@@ -81,7 +81,7 @@ fn add_instance_uuid(dumped: &mut Map<String, Json>, uuid: &str) {
 fn dumped(value: &Value, context: &RpcContext) -> Json {
     match value {
         Value::List(items) => items.iter().map(|item| dumped(item, context)).collect(),
-        value => match Source::of(value) {
+        value => match SourceObject::of(value) {
             None => to_json(value),
             Some(object) => {
                 let mut all = Map::new();

@@ -6,13 +6,13 @@ use ebbtide_nova::python::{datetime, to_json};
 use serde_json::{Map, Value as Json};
 
 /// A versioned object of the request: name, version and fields. `None` where something else stands.
-pub(super) struct Source<'a> {
+pub(super) struct SourceObject<'a> {
     pub(super) version: &'a str,
     pub(super) fields: &'a Dict<Value>,
     pub(super) changes: Vec<&'a str>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceObject<'a> {
     pub(super) fn of(value: &'a Value) -> Option<Self> {
         let Value::Dict(envelope) = value else {
             return None;
@@ -42,17 +42,17 @@ impl<'a> Source<'a> {
     }
 
     /// An object in a field.
-    pub(super) fn object(&self, name: &str) -> Option<Source<'a>> {
-        Source::of(self.fields.get(name)?)
+    pub(super) fn object(&self, name: &str) -> Option<SourceObject<'a>> {
+        SourceObject::of(self.fields.get(name)?)
     }
 
     /// The items of a list in a field, or of a list object.
-    pub(super) fn items(&self, name: &str) -> impl Iterator<Item = Source<'a>> + use<'a> {
+    pub(super) fn items(&self, name: &str) -> impl Iterator<Item = SourceObject<'a>> + use<'a> {
         let items = match self.fields.get(name) {
             Some(Value::List(items)) => items.as_slice(),
             _ => &[],
         };
-        items.iter().filter_map(Source::of)
+        items.iter().filter_map(SourceObject::of)
     }
 
     /// A field as JSON; null where it is not set.
@@ -92,7 +92,7 @@ fn word(value: &Value) -> Option<&str> {
 /// zone: what `to_primitive` makes of Nova's objects that have the interface of a dictionary.
 pub(super) fn plain(value: &Value) -> Json {
     match value {
-        Value::Dict(dict) => match Source::of(value) {
+        Value::Dict(dict) => match SourceObject::of(value) {
             Some(object) => match object.fields.get("objects") {
                 Some(list) => plain(list),
                 None => plain_fields(object.fields),

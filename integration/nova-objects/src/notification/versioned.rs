@@ -1,7 +1,7 @@
 //! The payload as a versioned object (`RequestSpecPayload` 1.1). It holds the name of a
 //! destination's cell and not its URLs.
 
-use super::source::{Source, first_instance};
+use super::source::{SourceObject, first_instance};
 use crate::ScheduleRequest;
 use crate::object::payload;
 use ebbtide_nova::model::InstanceGroup;
@@ -70,8 +70,8 @@ const GROUP: [&str; 5] = ["uuid", "name", "user_id", "project_id", "policies"];
 #[must_use]
 pub fn versioned_payload(request: &ScheduleRequest) -> Json {
     let spec = &request.spec;
-    let field = |name: &str| Source::of(request.wire.fields()?.get(name)?);
-    let object = |name: &str, write: &dyn Fn(&Source<'_>) -> Json| {
+    let field = |name: &str| SourceObject::of(request.wire.fields()?.get(name)?);
+    let object = |name: &str, write: &dyn Fn(&SourceObject<'_>) -> Json| {
         field(name).map_or(Json::Null, |source| write(&source))
     };
     let head = |list: &Option<Vec<String>>| json!(list.as_ref().and_then(|list| list.first()));
@@ -123,7 +123,7 @@ pub fn versioned_payload(request: &ScheduleRequest) -> Json {
     payload("RequestSpecPayload", "1.1", data)
 }
 
-fn image(image: &Source<'_>) -> Json {
+fn image(image: &SourceObject<'_>) -> Json {
     let mut data = image.pick(&IMAGE);
     let properties = image.object("properties");
     let minor = properties
@@ -149,8 +149,8 @@ fn properties_payload_minor(minor: u32) -> u32 {
     }
 }
 
-fn numa_topology(topology: &Source<'_>, instance_uuid: &str) -> Json {
-    let cell = |cell: Source<'_>| {
+fn numa_topology(topology: &SourceObject<'_>, instance_uuid: &str) -> Json {
+    let cell = |cell: SourceObject<'_>| {
         let mut data = cell.pick(&NUMA_CELL);
         let threads = cell.object("cpu_topology").map(|topology| {
             let data = topology.pick(&["sockets", "cores", "threads"]);
@@ -165,8 +165,8 @@ fn numa_topology(topology: &Source<'_>, instance_uuid: &str) -> Json {
     with_instance(topology, data, instance_uuid, "InstanceNUMATopologyPayload")
 }
 
-fn pci_requests(requests: &Source<'_>, instance_uuid: &str) -> Json {
-    let request = |request: Source<'_>| {
+fn pci_requests(requests: &SourceObject<'_>, instance_uuid: &str) -> Json {
+    let request = |request: SourceObject<'_>| {
         payload(
             "InstancePCIRequestPayload",
             "1.1",
@@ -181,7 +181,7 @@ fn pci_requests(requests: &Source<'_>, instance_uuid: &str) -> Json {
 
 /// Their own instance, or that of the request.
 fn with_instance(
-    source: &Source<'_>,
+    source: &SourceObject<'_>,
     mut data: Map<String, Json>,
     instance_uuid: &str,
     name: &str,
@@ -194,7 +194,7 @@ fn with_instance(
     payload(name, "1.0", data)
 }
 
-fn server_group(group: &InstanceGroup, source: Option<&Source<'_>>) -> Json {
+fn server_group(group: &InstanceGroup, source: Option<&SourceObject<'_>>) -> Json {
     let mut data = source.map_or_else(Map::new, |source| source.pick(&GROUP));
     for (name, value) in [
         ("uuid", json!(group.uuid)),
@@ -244,8 +244,8 @@ fn retry(request: &ScheduleRequest) -> Json {
     payload("SchedulerRetriesPayload", "1.0", data)
 }
 
-fn security_groups(groups: &Source<'_>) -> Json {
-    let identifier = |group: Source<'_>| match group.fields.get("uuid") {
+fn security_groups(groups: &SourceObject<'_>) -> Json {
+    let identifier = |group: SourceObject<'_>| match group.fields.get("uuid") {
         Some(_) => group.json("uuid"),
         None => group.json("name"),
     };

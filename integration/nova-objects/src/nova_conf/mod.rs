@@ -20,7 +20,7 @@ use std::fmt;
 pub use ebbtide::{EbbtideSection, ReplyWhen};
 pub use machine::Machine;
 pub use not_loaded::NotLoaded;
-pub use sections::{Database, General, NotificationFormat, Notifications, Scheduler};
+pub use sections::{Database, General, NotificationFormat, Notifications, SchedulerSection};
 
 /// A configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub struct NovaConf {
     /// Options of `[DEFAULT]`.
     pub general: General,
     /// `[scheduler]`, beyond what [`Self::options`] holds.
-    pub scheduler: Scheduler,
+    pub scheduler: SchedulerSection,
     /// `[database]`: the cell's database, where our service record goes.
     pub database: Database,
     /// `[api_database]`.
@@ -132,7 +132,7 @@ impl NovaConf {
             options,
             deciding,
             general: General::read(config)?,
-            scheduler: Scheduler::read(config)?,
+            scheduler: SchedulerSection::read(config)?,
             database: Database::read(config, "database")?,
             api_database: Database::read(config, "api_database")?,
             notifications: Notifications::read(config)?,

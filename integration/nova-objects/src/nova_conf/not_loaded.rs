@@ -2,9 +2,9 @@
 //! and what can be done.
 
 use super::NovaConfError;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::options::{names_filters, names_weighers};
-use oslo_config::Place;
+use oslo_config::ValueLocation;
 use std::fmt;
 
 /// Filters that Nova itself has no longer: Placement decides what they decided.
@@ -34,7 +34,7 @@ const WITHOUT_WEIGHER: &str = "take it out, let `ebbtide-nova-weighers --weigher
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotLoaded {
     /// Where it is named, where that is known.
-    pub place: Option<Place>,
+    pub place: Option<ValueLocation>,
     /// The option of `[filter_scheduler]` that names it.
     pub option: &'static str,
     /// The name as given.
@@ -64,12 +64,12 @@ impl fmt::Display for NotLoaded {
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     name: String,
-    place: Place,
+    place: ValueLocation,
 }
 
 impl Listed {
     /// The entries of an option that is a list.
-    pub(super) fn split(text: &str, place: &Place) -> Vec<Self> {
+    pub(super) fn split(text: &str, place: &ValueLocation) -> Vec<Self> {
         let names = text
             .split(',')
             .map(str::trim)
@@ -82,7 +82,7 @@ impl Listed {
     }
 
     /// One value of an option that may come several times.
-    pub(super) fn one((name, place): &(String, Place)) -> Self {
+    pub(super) fn one((name, place): &(String, ValueLocation)) -> Self {
         Self {
             name: name.clone(),
             place: place.clone(),
@@ -105,7 +105,7 @@ fn is_foreign(name: &str) -> bool {
 
 impl Lists {
     /// The error for a fault of loading: Nova's exceptions say little to those who run no Python.
-    pub(super) fn explain(&self, fault: &Fault) -> NovaConfError {
+    pub(super) fn explain(&self, fault: &NovaException) -> NovaConfError {
         let found = self
             .unknown_filter()
             .or_else(|| self.not_available(fault))
@@ -155,7 +155,7 @@ impl Lists {
         enabled.any(|entry| entry.name == class || !novas(entry))
     }
 
-    fn not_available(&self, fault: &Fault) -> Option<NotLoaded> {
+    fn not_available(&self, fault: &NovaException) -> Option<NotLoaded> {
         let missing = (fault.class == "SchedulerHostFilterNotFound").then_some(&fault.message)?;
         let missing = missing.split(',').map(str::trim).next()?;
         let entry = self.enabled.iter().find(|entry| entry.name == missing)?;

@@ -110,14 +110,14 @@ impl General {
 
 /// `[scheduler]`, beyond Nova's options for deciding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scheduler {
+pub struct SchedulerSection {
     /// Every how many seconds new hosts are mapped to their cells; `None`: never.
     pub discover_hosts_in_cells_interval: Option<i64>,
     /// Worker processes. Ours is one process with threads; kept for those who count.
     pub workers: Option<i64>,
 }
 
-impl Scheduler {
+impl SchedulerSection {
     pub(super) fn read(config: &Config) -> Result<Self> {
         const INTERVAL: Opt = Opt::int("scheduler", "discover_hosts_in_cells_interval")
             .at_least(-1)

@@ -30,8 +30,9 @@ fn from_spec(given: &Dict<Value>) -> Result<ScheduleRequest> {
         image: member(given, "image", image)?,
         ..RequestSpec::default()
     };
-    spec.flavor = member(given, "instance_type", flavor_of)?
-        .ok_or_else(|| ObjectError::here(crate::error::Wrong::Missing).within("instance_type"))?;
+    spec.flavor = member(given, "instance_type", flavor_of)?.ok_or_else(|| {
+        ObjectError::here(crate::error::ObjectProblem::Missing).within("instance_type")
+    })?;
     member(given, "instance_properties", |instance| {
         let instance = match object_data(instance) {
             Some(data) => data,

@@ -5,7 +5,7 @@ pub(crate) mod flavor;
 mod legacy;
 mod numa;
 
-use crate::error::{ObjectError, Result, Wrong};
+use crate::error::{ObjectError, ObjectProblem, Result};
 use crate::object::{self, Object};
 use crate::read;
 use ebbtide_nova::model::{Flavor, InstanceNumaTopology, NetworkMetadata, PciRequest, RequestSpec};
@@ -94,7 +94,7 @@ impl SelectDestinations {
     pub fn read(args: &Value) -> Result<Self> {
         let args = read::dict(args)?;
         if let Some(name) = args.keys().find(|name| !ARGUMENTS.contains(&name.as_str())) {
-            return Err(ObjectError::here(Wrong::Argument {
+            return Err(ObjectError::here(ObjectProblem::Argument {
                 method: METHOD,
                 name: name.chars().take(40).collect(),
             }));

@@ -5,7 +5,7 @@ use ebbtide_nova_objects::notification::{
     END, START, legacy_payload, legacy_payload_after_versioned, versioned_payload,
 };
 use ebbtide_nova_objects::{
-    DeleteInstanceInfo, Failure, RpcContext, SelectDestinations, SyncInstanceInfo,
+    DeleteInstanceInfo, ExceptionPayload, RpcContext, SelectDestinations, SyncInstanceInfo,
     UpdateInstanceInfo, Value, read_delete_aggregate, read_reply, read_update_aggregates, reply,
 };
 use serde_json::Value as Json;
@@ -213,7 +213,7 @@ fn every_captured_no_valid_host_is_rebuilt_from_its_reason() {
             continue;
         }
         let reason = failure["kwargs"]["reason"].as_str().unwrap().to_owned();
-        let mut ours = Failure::no_valid_host(&reason).to_json();
+        let mut ours = ExceptionPayload::no_valid_host(&reason).to_json();
         // Where in Python it was raised has no meaning here; the last line has.
         let last = failure["tb"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(ours["tb"][0], last);

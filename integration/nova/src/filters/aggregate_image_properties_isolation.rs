@@ -1,7 +1,7 @@
 //! AggregateImagePropertiesIsolation (`aggregate_image_properties_isolation.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, ImageProps, RequestSpec};
 
 /// For every key of the host's aggregates that is an image property: if the image has it and it is
@@ -26,7 +26,7 @@ impl Filter for AggregateImagePropertiesIsolation {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let options = context.options;
         let namespace = options
             .aggregate_image_properties_isolation_namespace
@@ -39,7 +39,7 @@ impl Filter for AggregateImagePropertiesIsolation {
         ) {
             (Some(_), None) if keys.is_empty() => return Ok(true),
             (Some(_), None) => {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "TypeError",
                     "the separator of the namespace is null",
                 ));

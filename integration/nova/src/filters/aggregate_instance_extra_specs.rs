@@ -1,7 +1,7 @@
 //! AggregateInstanceExtraSpecsFilter (`aggregate_instance_extra_specs.py`).
 
 use super::{Context, Filter, extra_specs_ops, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// Every extra spec without a namespace, or in the namespace `aggregate_instance_extra_specs`,
@@ -21,7 +21,12 @@ impl Filter for AggregateInstanceExtraSpecs {
         true
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         for (key, requirement) in spec
             .flavor
             .extra_specs

@@ -1,7 +1,7 @@
 //! AggregateIoOpsFilter (`io_ops_filter.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// As IoOpsFilter, with the least `max_io_ops_per_host` of the host's aggregates for a limit.
@@ -17,7 +17,7 @@ impl Filter for AggregateIoOps {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let limit = values::least(
             host,
             "max_io_ops_per_host",

@@ -1,7 +1,7 @@
 //! AggregateMultiTenancyIsolation (`aggregate_multitenancy_isolation.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::release::Feature;
 
@@ -26,7 +26,7 @@ impl Filter for AggregateMultiTenancyIsolation {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let any_key = context.options.release.has(Feature::TenantKeys);
         let mut tenants = values::keys(host)
             .into_iter()

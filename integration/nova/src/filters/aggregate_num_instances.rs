@@ -1,7 +1,7 @@
 //! AggregateNumInstancesFilter (`num_instances_filter.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// As NumInstancesFilter, with the least `max_instances_per_host` of the host's aggregates for a
@@ -18,7 +18,7 @@ impl Filter for AggregateNumInstances {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let limit = values::least(
             host,
             "max_instances_per_host",

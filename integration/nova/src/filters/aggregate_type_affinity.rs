@@ -1,7 +1,7 @@
 //! AggregateTypeAffinityFilter (`type_filter.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// An aggregate with the key `instance_type` names the flavor, or none has the key. The empty value
@@ -17,7 +17,12 @@ impl Filter for AggregateTypeAffinity {
         true
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let flavors = values::split(host, "instance_type");
         Ok(flavors.is_empty() || flavors.contains(&spec.flavor.name.as_str()))
     }

@@ -1,7 +1,7 @@
 //! AllHostsFilter.
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// Passes all.
@@ -16,7 +16,12 @@ impl Filter for AllHosts {
         true
     }
 
-    fn passes(&self, _: &HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        _: &HostState,
+        _: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         Ok(true)
     }
 }

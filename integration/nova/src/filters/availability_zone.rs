@@ -1,7 +1,7 @@
 //! AvailabilityZoneFilter (`availability_zone_filter.py`), which Nova had up to 27.
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// The request's zone is among those that the host's aggregates name; a host in none is in the
@@ -22,7 +22,7 @@ impl Filter for AvailabilityZone {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let Some(zone) = spec
             .availability_zone
             .as_deref()

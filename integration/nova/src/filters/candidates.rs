@@ -1,7 +1,7 @@
 //! Filters that judge each allocation candidate of a host
 //! (`CandidateFilterMixin.filter_candidates`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{AllocationCandidate, HostState};
 
 /// Keeps the host's candidates that are good, and says whether any is left.
@@ -10,8 +10,8 @@ use crate::model::{AllocationCandidate, HostState};
 /// What the judge raises; the host then keeps all its candidates.
 pub(super) fn keep_good(
     host: &mut HostState,
-    mut good: impl FnMut(&HostState, &AllocationCandidate) -> Result<bool, Fault>,
-) -> Result<bool, Fault> {
+    mut good: impl FnMut(&HostState, &AllocationCandidate) -> Result<bool, NovaException>,
+) -> Result<bool, NovaException> {
     let mut verdicts = Vec::with_capacity(host.allocation_candidates.len());
     for candidate in &host.allocation_candidates {
         verdicts.push(good(host, candidate)?);

@@ -2,7 +2,7 @@
 //! `nova/servicegroup/drivers/db.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, Options, RequestSpec};
 
 /// Enabled and up: the last heartbeat, or else the making of the service, is at most
@@ -18,11 +18,10 @@ impl Filter for Compute {
         true
     }
 
-    fn starts(&self, options: &Options) -> Result<(), Fault> {
-        options
-            .service_down_time
-            .map(drop)
-            .ok_or_else(|| Fault::new("TypeError", "service_down_time or report_interval is null"))
+    fn starts(&self, options: &Options) -> Result<(), NovaException> {
+        options.service_down_time.map(drop).ok_or_else(|| {
+            NovaException::new("TypeError", "service_down_time or report_interval is null")
+        })
     }
 
     fn passes(
@@ -30,7 +29,7 @@ impl Filter for Compute {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let service = &host.service;
         if service.disabled {
             return Ok(false);
@@ -39,13 +38,13 @@ impl Filter for Compute {
             return Ok(false);
         }
         if context.options.servicegroup_memcached {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "AttributeError",
                 "the heartbeats are in memcached, and there is none",
             ));
         }
         let heartbeat = service.last_seen_up.or(service.created_at).ok_or_else(|| {
-            Fault::new(
+            NovaException::new(
                 "AttributeError",
                 format!("the service of {} was never seen", host.host),
             )

@@ -1,7 +1,7 @@
 //! ComputeCapabilitiesFilter (`compute_capabilities_filter.py`).
 
 use super::{Context, Filter, attributes, extra_specs_ops};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};
 
@@ -18,7 +18,12 @@ impl Filter for ComputeCapabilities {
         true
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let Some(extra_specs) = &spec.flavor.extra_specs else {
             return Ok(true);
         };
@@ -45,7 +50,7 @@ impl Filter for ComputeCapabilities {
     }
 }
 
-fn bits_fit(host: &HostState, bits: Option<&String>) -> Result<bool, Fault> {
+fn bits_fit(host: &HostState, bits: Option<&String>) -> Result<bool, NovaException> {
     bits.map_or(Ok(true), |bits| {
         meets(
             host,
@@ -56,7 +61,7 @@ fn bits_fit(host: &HostState, bits: Option<&String>) -> Result<bool, Fault> {
 }
 
 /// Whether the host meets one extra spec.
-pub(crate) fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bool, Fault> {
+pub(crate) fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bool, NovaException> {
     let scope: Vec<&str> = key.split(':').collect();
     let scope = match scope.as_slice() {
         [name] => {
@@ -79,7 +84,7 @@ pub(crate) fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bo
 }
 
 /// Walks from the host state by names: text is read as JSON, dicts by key, all else by attribute.
-fn capability(host: &HostState, scope: &[&str]) -> Result<Option<Value>, Fault> {
+fn capability(host: &HostState, scope: &[&str]) -> Result<Option<Value>, NovaException> {
     let Some((first, rest)) = scope.split_first() else {
         return Ok(None);
     };

@@ -1,7 +1,7 @@
 //! DifferentHostFilter (`affinity_filter.py`).
 
 use super::{Context, Filter, hints};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// None of the instances of the hint `different_host` is on the host.
@@ -16,7 +16,12 @@ impl Filter for DifferentHost {
         true
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let hint = hints::uuids(spec, "different_host");
         Ok(hint.is_none_or(|uuids| !uuids.iter().any(|uuid| host.instances.contains_key(uuid))))
     }

@@ -1,6 +1,6 @@
 //! How an extra spec compares with a value (`extra_specs_ops.py`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::{number, text};
 
 /// Whether a value meets a requirement such as `>= 4`, `<in> avx` or `<or> a <or> b`. Without a
@@ -8,7 +8,7 @@ use crate::python::{number, text};
 ///
 /// # Errors
 /// ValueError for a number that is none; IndexError for `<or>` alone.
-pub(super) fn matches(value: &str, requirement: &str) -> Result<bool, Fault> {
+pub(super) fn matches(value: &str, requirement: &str) -> Result<bool, NovaException> {
     let words = text::words(requirement);
     let (operator, operands) = match words.split_first() {
         Some((operator, operands)) => (*operator, operands),
@@ -16,7 +16,7 @@ pub(super) fn matches(value: &str, requirement: &str) -> Result<bool, Fault> {
     };
     if operator == "<or>" {
         return if operands.is_empty() {
-            Err(Fault::new("IndexError", "<or> without an operand"))
+            Err(NovaException::new("IndexError", "<or> without an operand"))
         } else {
             // Whatever stands between two operands is taken for another <or>.
             Ok(operands.iter().step_by(2).any(|operand| *operand == value))
@@ -57,8 +57,9 @@ pub(super) fn matches(value: &str, requirement: &str) -> Result<bool, Fault> {
     })
 }
 
-fn float(text: &str) -> Result<f64, Fault> {
-    number::float(text).ok_or_else(|| Fault::new("ValueError", format!("{text:?} is no number")))
+fn float(text: &str) -> Result<f64, NovaException> {
+    number::float(text)
+        .ok_or_else(|| NovaException::new("ValueError", format!("{text:?} is no number")))
 }
 
 #[cfg(test)]

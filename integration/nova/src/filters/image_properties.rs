@@ -1,7 +1,7 @@
 //! ImagePropertiesFilter (`image_props_filter.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::image::{Predicate, Version};
 use crate::model::{HostState, RequestSpec};
 use crate::python::Value;
@@ -31,7 +31,7 @@ impl Filter for ImageProperties {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let properties = spec.image.as_ref().map(|image| &image.properties);
         let property = |name| properties.and_then(|properties| properties.text(name));
         let default = context
@@ -67,7 +67,7 @@ impl Filter for ImageProperties {
             return Ok(false);
         }
         if bits {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "AttributeError",
                 "cpu_info is text and has no maxphysaddr",
             ));

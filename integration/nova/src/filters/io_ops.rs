@@ -1,7 +1,7 @@
 //! IoOpsFilter (`io_ops_filter.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// Fewer I/O operations going on than `max_io_ops_per_host`.
@@ -17,7 +17,7 @@ impl Filter for IoOps {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let limit = context.options.max_io_ops_per_host.map(i128::from);
         values::below(host.num_io_ops, limit)
     }

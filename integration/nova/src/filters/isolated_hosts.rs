@@ -1,7 +1,7 @@
 //! IsolatedHostsFilter (`isolated_hosts_filter.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// Isolated images run on isolated hosts only and, unless it is switched off, isolated hosts run
@@ -26,14 +26,14 @@ impl Filter for IsolatedHosts {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let options = context.options;
         let restrict = options.restrict_isolated_hosts_to_isolated_images;
         if options.isolated_images.is_empty() && !restrict {
             return Ok(true);
         }
         let Some(isolated_hosts) = &options.isolated_hosts else {
-            return Err(Fault::new("TypeError", "isolated_hosts is null"));
+            return Err(NovaException::new("TypeError", "isolated_hosts is null"));
         };
         let host_isolated = isolated_hosts.contains(&host.host);
         if options.isolated_images.is_empty() {

@@ -1,7 +1,7 @@
 //! JsonFilter (`json_filter.py`).
 
 use super::{Context, Filter, attributes};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};
 use std::cmp::Ordering;
@@ -15,12 +15,17 @@ impl Filter for Json {
         "JsonFilter"
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let query = match spec.hint("query") {
             None | Some([]) => return Ok(true),
             Some([query]) if query.is_empty() => return Ok(true),
             Some([query]) => query,
-            Some(_) => return Err(Fault::new("TypeError", "several hints query")),
+            Some(_) => return Err(NovaException::new("TypeError", "several hints query")),
         };
         // A list, which only `not` gives, is true if any of it is.
         Ok(match evaluate(&json::loads(query)?, host)? {
@@ -31,16 +36,21 @@ impl Filter for Json {
 }
 
 /// The value of an expression. What is empty is true; text is read as a list of its characters.
-fn evaluate(query: &Value, host: &HostState) -> Result<Value, Fault> {
+fn evaluate(query: &Value, host: &HostState) -> Result<Value, NovaException> {
     if !query.truth() {
         return Ok(Value::Bool(true));
     }
     let parts: Vec<Value> = match query {
         Value::List(parts) => parts.clone(),
         Value::Str(text) => text.chars().map(|c| Value::Str(c.to_string())).collect(),
-        Value::Dict(_) => return Err(Fault::new("KeyError", "a query is a list, not a dict")),
+        Value::Dict(_) => {
+            return Err(NovaException::new(
+                "KeyError",
+                "a query is a list, not a dict",
+            ));
+        }
         _ => {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "TypeError",
                 format!("{} is no query", query.repr()),
             ));
@@ -52,15 +62,15 @@ fn evaluate(query: &Value, host: &HostState) -> Result<Value, Fault> {
     let operator = match operator {
         Value::Str(operator) => operator.as_str(),
         Value::List(_) | Value::Dict(_) => {
-            return Err(Fault::new("TypeError", "an operator is text"));
+            return Err(NovaException::new("TypeError", "an operator is text"));
         }
-        other => return Err(Fault::new("KeyError", other.repr())),
+        other => return Err(NovaException::new("KeyError", other.repr())),
     };
     if !matches!(
         operator,
         "=" | "<" | ">" | "in" | "<=" | ">=" | "not" | "or" | "and"
     ) {
-        return Err(Fault::new("KeyError", operator));
+        return Err(NovaException::new("KeyError", operator));
     }
     let mut cooked = Vec::with_capacity(arguments.len());
     for argument in arguments {
@@ -89,7 +99,7 @@ fn evaluate(query: &Value, host: &HostState) -> Result<Value, Fault> {
 
 /// Whether the first argument stands so to all others (or, for `in`, is one of them); fewer than
 /// two never do.
-fn compare(operator: &str, arguments: &[Value]) -> Result<bool, Fault> {
+fn compare(operator: &str, arguments: &[Value]) -> Result<bool, NovaException> {
     let Some((first, others)) = arguments
         .split_first()
         .filter(|(_, others)| !others.is_empty())
@@ -121,7 +131,7 @@ fn compare(operator: &str, arguments: &[Value]) -> Result<bool, Fault> {
 
 /// Text is itself; `$name.key` is an attribute of the host state and then a key. Empty text and
 /// what is missing are None.
-fn resolve(text: &str, host: &HostState) -> Result<Value, Fault> {
+fn resolve(text: &str, host: &HostState) -> Result<Value, NovaException> {
     if text.is_empty() {
         return Ok(Value::None);
     }
@@ -140,7 +150,7 @@ fn resolve(text: &str, host: &HostState) -> Result<Value, Fault> {
             }
             Value::Object(object) if object.mapping => None,
             other => {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "AttributeError",
                     format!("{} has no keys", other.repr()),
                 ));

@@ -1,7 +1,7 @@
 //! MetricsFilter (`metrics_filter.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, Options, RequestSpec};
 
 /// The host reports every metric that `[metrics] weight_setting` names.
@@ -12,9 +12,12 @@ impl Filter for Metrics {
         "MetricsFilter"
     }
 
-    fn starts(&self, options: &Options) -> Result<(), Fault> {
+    fn starts(&self, options: &Options) -> Result<(), NovaException> {
         if options.metrics_weight_setting_null {
-            return Err(Fault::new("TypeError", "[metrics] weight_setting is null"));
+            return Err(NovaException::new(
+                "TypeError",
+                "[metrics] weight_setting is null",
+            ));
         }
         Ok(())
     }
@@ -24,9 +27,9 @@ impl Filter for Metrics {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let Some(metrics) = &host.metrics else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "TypeError",
                 format!("{} never reported metrics", host.host),
             ));

@@ -57,7 +57,7 @@ pub use simple_cidr_affinity::SimpleCidrAffinity;
 
 pub use registry::{all, by_name};
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// What every filter may know besides host and request.
@@ -88,7 +88,7 @@ pub trait Filter: Sync {
     ///
     /// # Errors
     /// What its constructor raises.
-    fn starts(&self, _options: &crate::model::Options) -> Result<(), Fault> {
+    fn starts(&self, _options: &crate::model::Options) -> Result<(), NovaException> {
         Ok(())
     }
 
@@ -102,7 +102,7 @@ pub trait Filter: Sync {
         host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault>;
+    ) -> Result<bool, NovaException>;
 
     /// True if it changes hosts for this request: their allocation candidates, their limits. Then
     /// [`Self::narrow`] is called.
@@ -119,7 +119,7 @@ pub trait Filter: Sync {
         host: &mut HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         self.passes(host, spec, context)
     }
 }

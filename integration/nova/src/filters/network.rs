@@ -1,6 +1,6 @@
 //! Networks as netaddr 1.3 reads them (`IPNetwork`, `IPAddress`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::number;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,23 +12,23 @@ pub(super) struct Network {
     width: u32,
 }
 
-fn bad(what: &str) -> Fault {
-    Fault::new(
+fn bad(what: &str) -> NovaException {
+    NovaException::new(
         "AddrFormatError",
         format!("{what:?} is no address or network"),
     )
 }
 
 /// An address of one family. An address with a slash is a ValueError.
-fn address(text: &str, width: u32) -> Result<u128, Fault> {
+fn address(text: &str, width: u32) -> Result<u128, NovaException> {
     if text.contains('/') {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "ValueError",
             format!("{text:?} is no address: it has a slash"),
         ));
     }
     if text.contains('\0') {
-        return Err(Fault::new("ValueError", "an address has no NUL"));
+        return Err(NovaException::new("ValueError", "an address has no NUL"));
     }
     let parsed = if width == 32 {
         text.parse::<Ipv4Addr>()
@@ -62,14 +62,14 @@ impl Network {
     ///
     /// # Errors
     /// AddrFormatError; ValueError for two slashes behind a good address.
-    pub(super) fn read(text: &str) -> Result<Self, Fault> {
+    pub(super) fn read(text: &str) -> Result<Self, NovaException> {
         match Self::of_family(text, 32) {
             Err(fault) if fault.class == "AddrFormatError" => Self::of_family(text, 128),
             read => read,
         }
     }
 
-    fn of_family(text: &str, width: u32) -> Result<Self, Fault> {
+    fn of_family(text: &str, width: u32) -> Result<Self, NovaException> {
         let (base, suffix) = match text.split_once('/') {
             Some((base, suffix)) => (base, Some(suffix)),
             None => (text, None),
@@ -96,8 +96,9 @@ impl Network {
     ///
     /// # Errors
     /// AddrFormatError, ValueError for what is no address; TypeError for none at all.
-    pub(super) fn contains(&self, host_ip: Option<&str>) -> Result<bool, Fault> {
-        let host_ip = host_ip.ok_or_else(|| Fault::new("TypeError", "the host has no address"))?;
+    pub(super) fn contains(&self, host_ip: Option<&str>) -> Result<bool, NovaException> {
+        let host_ip =
+            host_ip.ok_or_else(|| NovaException::new("TypeError", "the host has no address"))?;
         let address: IpAddr = host_ip.parse().map_err(|_| bad(host_ip))?;
         let (value, width) = match address {
             IpAddr::V4(address) => (u128::from(u32::from(address)), 32),

@@ -1,7 +1,7 @@
 //! NumInstancesFilter (`num_instances_filter.py`).
 
 use super::{Context, Filter, values};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// Fewer instances than `max_instances_per_host`.
@@ -17,7 +17,7 @@ impl Filter for NumInstances {
         host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let limit = context.options.max_instances_per_host.map(i128::from);
         values::below(host.num_instances, limit)
     }

@@ -14,9 +14,9 @@
 
 use super::candidates::keep_good;
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, InstanceNumaTopology, NumaTopology, RequestSpec};
-use crate::numa::{Limits, PciNeeds, fit};
+use crate::numa::{NumaFitLimits, PciNeeds, fit};
 use crate::pci::{PciStats, ProviderMapping};
 
 /// See the module.
@@ -29,7 +29,12 @@ impl Filter for NumaTopologyFits {
     }
 
     /// Without a topology of the guest only its threads count.
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let needs_threads = requires_threads(spec)?;
         Ok(!(needs_threads && topology(host).is_some_and(|host| !host.has_threads())))
     }
@@ -43,7 +48,7 @@ impl Filter for NumaTopologyFits {
         host: &mut HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         if !self.passes(host, spec, context)? {
             return Ok(false);
         }
@@ -54,9 +59,12 @@ impl Filter for NumaTopologyFits {
             return Ok(false);
         }
         let (Some(cpu), Some(ram)) = (host.cpu_allocation_ratio, host.ram_allocation_ratio) else {
-            return Err(Fault::new("ValueError", "the host has no allocation ratio"));
+            return Err(NovaException::new(
+                "ValueError",
+                "the host has no allocation ratio",
+            ));
         };
-        let limits = Limits {
+        let limits = NumaFitLimits {
             cpu_allocation_ratio: cpu,
             ram_allocation_ratio: ram,
             network_metadata: spec.network_metadata.as_ref(),
@@ -96,15 +104,18 @@ fn wanted(spec: &RequestSpec) -> Option<&InstanceNumaTopology> {
 }
 
 /// Policies `dedicated` and `require`, each from flavor or image.
-fn requires_threads(spec: &RequestSpec) -> Result<bool, Fault> {
+fn requires_threads(spec: &RequestSpec) -> Result<bool, NovaException> {
     let Some(extra_specs) = &spec.flavor.extra_specs else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "ObjectActionError",
             "the flavor came without extra specs",
         ));
     };
     let Some(image) = &spec.image else {
-        return Err(Fault::new("AttributeError", "the request has no image"));
+        return Err(NovaException::new(
+            "AttributeError",
+            "the request has no image",
+        ));
     };
     let asks = |extra_spec: &str, property: &str, value: &str| {
         extra_specs.get(extra_spec).is_some_and(|own| own == value)

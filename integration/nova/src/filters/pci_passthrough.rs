@@ -7,7 +7,7 @@
 
 use super::candidates::keep_good;
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::pci::{PciStats, ProviderMapping};
 
@@ -21,7 +21,12 @@ impl Filter for PciPassthrough {
     }
 
     /// Without devices it has nothing to say.
-    fn passes(&self, _: &HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        _: &HostState,
+        _: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         Ok(true)
     }
 
@@ -36,7 +41,7 @@ impl Filter for PciPassthrough {
         host: &mut HostState,
         spec: &RequestSpec,
         _context: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let requests = spec.pci_requests.as_deref().unwrap_or_default();
         keep_good(host, |host, candidate| match PciStats::of(host) {
             Some(stats) => stats.supports(

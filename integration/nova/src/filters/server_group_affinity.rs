@@ -1,7 +1,7 @@
 //! ServerGroupAffinityFilter (`affinity_filter.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 
 /// A group with policy `affinity` that has hosts already stays on them. Names compare exactly.
@@ -12,7 +12,12 @@ impl Filter for ServerGroupAffinity {
         "ServerGroupAffinityFilter"
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         Ok(spec.instance_group.as_ref().is_none_or(|group| {
             group.policy != "affinity" || group.hosts.is_empty() || group.hosts.contains(&host.host)
         }))

@@ -1,7 +1,7 @@
 //! ServerGroupAntiAffinityFilter (`affinity_filter.py`).
 
 use super::{Context, Filter};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::python::number;
 use std::collections::BTreeSet;
@@ -15,7 +15,12 @@ impl Filter for ServerGroupAntiAffinity {
         "ServerGroupAntiAffinityFilter"
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, NovaException> {
         let Some(group) = spec
             .instance_group
             .as_ref()
@@ -32,8 +37,9 @@ impl Filter for ServerGroupAntiAffinity {
             .filter(|member| host.instances.contains_key(*member))
             .count();
         let most = match group.rules.get("max_server_per_host") {
-            Some(rule) => number::int(rule)
-                .ok_or_else(|| Fault::new("ValueError", format!("{rule:?} is no whole number")))?,
+            Some(rule) => number::int(rule).ok_or_else(|| {
+                NovaException::new("ValueError", format!("{rule:?} is no whole number"))
+            })?,
             None => 1,
         };
         Ok(i128::try_from(here).is_ok_and(|here| here < most))

@@ -4,7 +4,7 @@
 //! aggregates in the input, then that of the values in the text, each value once at its first
 //! place.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::HostState;
 use crate::python::{number, text};
 
@@ -69,8 +69,8 @@ pub(super) fn least(host: &HostState, key: &str, configured: Option<i64>) -> Opt
 ///
 /// # Errors
 /// TypeError without a limit: the option is null.
-pub(super) fn below(count: i64, limit: Option<i128>) -> Result<bool, Fault> {
+pub(super) fn below(count: i64, limit: Option<i128>) -> Result<bool, NovaException> {
     limit
         .map(|limit| i128::from(count) < limit)
-        .ok_or_else(|| Fault::new("TypeError", "the limit is null"))
+        .ok_or_else(|| NovaException::new("TypeError", "the limit is null"))
 }

@@ -1,7 +1,7 @@
 //! A host of a case as the rows that Nova would find in its database; what its columns are taken in
 //! with serves real rows, too.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::fields::{
     dict, float, get, integer, key, list, map, nullable, nullable_integer, nullable_string, string,
     type_error, value_error,
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What a field raises for a value that it does not take.
-pub fn compute(host: &Dict<Value>, ratios: &Ratios) -> Result<ComputeRow, Fault> {
+pub fn compute(host: &Dict<Value>, ratios: &Ratios) -> Result<ComputeRow, NovaException> {
     let numa_topology = nullable(host.get("numa_topology"), topology)?;
     let row = ComputeRow {
         host: string(key(host, "host")?)?,
@@ -54,7 +54,7 @@ pub fn compute(host: &Dict<Value>, ratios: &Ratios) -> Result<ComputeRow, Fault>
 }
 
 /// NULL and 0.0 mean that the node has none of its own.
-fn ratio(host: &Dict<Value>, name: &str, absent: f64, unset: f64) -> Result<f64, Fault> {
+fn ratio(host: &Dict<Value>, name: &str, absent: f64, unset: f64) -> Result<f64, NovaException> {
     match host.get(name) {
         None => Ok(absent),
         Some(Value::None) => Ok(unset),
@@ -69,7 +69,7 @@ fn ratio(host: &Dict<Value>, name: &str, absent: f64, unset: f64) -> Result<f64,
 ///
 /// # Errors
 /// ValueError for what is no address.
-pub fn address(value: &Value) -> Result<String, Fault> {
+pub fn address(value: &Value) -> Result<String, NovaException> {
     match value {
         Value::Str(text) => text
             .parse::<std::net::IpAddr>()
@@ -79,7 +79,7 @@ pub fn address(value: &Value) -> Result<String, Fault> {
     }
 }
 
-fn moment_of(object: &Dict<Value>, name: &str) -> Result<Option<i64>, Fault> {
+fn moment_of(object: &Dict<Value>, name: &str) -> Result<Option<i64>, NovaException> {
     nullable(object.get(name), |value| match value {
         Value::Str(text) => {
             datetime::read(text).ok_or_else(|| value_error(format!("{text:?} is no time")))
@@ -92,16 +92,16 @@ fn moment_of(object: &Dict<Value>, name: &str) -> Result<Option<i64>, Fault> {
 ///
 /// # Errors
 /// IndexError, ValueError, AttributeError or TypeError, as Nova raises them.
-pub fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, Fault> {
+pub fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, NovaException> {
     let Value::List(parts) = spec else {
         return Err(type_error(format!("a {} is no triple", spec.class())));
     };
-    let part = |at: usize| -> Result<String, Fault> {
+    let part = |at: usize| -> Result<String, NovaException> {
         match parts.get(at) {
-            None => Err(Fault::new("IndexError", "a triple is too short")),
+            None => Err(NovaException::new("IndexError", "a triple is too short")),
             Some(Value::Str(text)) => Ok(text.clone()),
             Some(Value::None) => Err(value_error("a triple holds null")),
-            Some(other) => Err(Fault::new(
+            Some(other) => Err(NovaException::new(
                 "AttributeError",
                 format!("a {} has no lower case", other.class()),
             )),
@@ -122,7 +122,7 @@ pub fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, Fault> {
 ///
 /// # Errors
 /// KeyError for a missing field, TypeError for what is neither a list nor a dictionary.
-pub fn pools(value: Option<&Value>) -> Result<Vec<PciPool>, Fault> {
+pub fn pools(value: Option<&Value>) -> Result<Vec<PciPool>, NovaException> {
     match value {
         None | Some(Value::None) => Ok(Vec::new()),
         Some(Value::List(pools)) => pools.iter().map(|p| pool(dict(p)?)).collect(),
@@ -132,7 +132,7 @@ pub fn pools(value: Option<&Value>) -> Result<Vec<PciPool>, Fault> {
     }
 }
 
-fn pool(pool: &Dict<Value>) -> Result<PciPool, Fault> {
+fn pool(pool: &Dict<Value>) -> Result<PciPool, NovaException> {
     const FIELDS: [&str; 4] = ["vendor_id", "product_id", "numa_node", "count"];
     Ok(PciPool {
         vendor_id: string(key(pool, "vendor_id")?)?,
@@ -149,18 +149,18 @@ fn pool(pool: &Dict<Value>) -> Result<PciPool, Fault> {
                     text.map_or(serde_json::Value::Null, Into::into),
                 ))
             })
-            .collect::<Result<_, Fault>>()?,
+            .collect::<Result<_, NovaException>>()?,
     })
 }
 
-fn topology(value: &Value) -> Result<NumaTopology, Fault> {
+fn topology(value: &Value) -> Result<NumaTopology, NovaException> {
     let cells = key(dict(value)?, "cells")?;
     Ok(NumaTopology {
         cells: list(cells, |value| cell(dict(value)?))?,
     })
 }
 
-fn cell(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
+fn cell(cell: &Dict<Value>) -> Result<NumaCell, NovaException> {
     // Null takes the field's default, too.
     let or_zero = |name: &str| Ok(nullable_integer(cell.get(name))?.unwrap_or(0));
     Ok(NumaCell {
@@ -184,7 +184,7 @@ fn cell(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
     })
 }
 
-fn page(page: &Dict<Value>) -> Result<PagesTopology, Fault> {
+fn page(page: &Dict<Value>) -> Result<PagesTopology, NovaException> {
     let or_zero = |name: &str| Ok(nullable_integer(page.get(name))?.unwrap_or(0));
     Ok(PagesTopology {
         size_kb: integer(key(page, "size_kb")?)?,
@@ -198,7 +198,7 @@ fn page(page: &Dict<Value>) -> Result<PagesTopology, Fault> {
 ///
 /// # Errors
 /// Those of the elements; TypeError if it is no list.
-pub fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, Fault> {
+pub fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, NovaException> {
     match value {
         Value::List(items) => items.iter().map(integer).collect(),
         other => Err(type_error(format!("a {} is no list", other.class()))),
@@ -209,7 +209,7 @@ pub fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, Fault> {
 ///
 /// # Errors
 /// KeyError for a missing part.
-pub fn networks(value: &Value) -> Result<NetworkMetadata, Fault> {
+pub fn networks(value: &Value) -> Result<NetworkMetadata, NovaException> {
     let networks = dict(value)?;
     Ok(NetworkMetadata {
         physnets: list(key(networks, "physnets")?, string)?
@@ -223,7 +223,7 @@ pub fn networks(value: &Value) -> Result<NetworkMetadata, Fault> {
 ///
 /// # Errors
 /// What a field raises for a value that it does not take.
-pub fn service(service: &Dict<Value>) -> Result<Service, Fault> {
+pub fn service(service: &Dict<Value>) -> Result<Service, NovaException> {
     let flag = |name: &str| match service.get(name) {
         None => Ok(false),
         Some(Value::None) => Err(value_error(format!("{name} is null"))),

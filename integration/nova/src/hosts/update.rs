@@ -1,7 +1,7 @@
 //! What a host state takes from its compute node's row (`HostState._update_from_compute_node`).
 
 use super::row::ComputeRow;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::fields::{self, narrow, type_error, value_error, wide};
 use crate::model::{HostState, Metric};
 use crate::python::{Dict, Value, number};
@@ -29,7 +29,7 @@ const METRICS: [&str; 12] = [
 /// NotImplementedError for statistics or supported instances that are NULL, ValueError or TypeError
 /// for counters that are no numbers and for metrics that are none. All of them fail the whole
 /// request.
-pub fn update(state: &mut HostState, row: &ComputeRow) -> Result<(), Fault> {
+pub fn update(state: &mut HostState, row: &ComputeRow) -> Result<(), NovaException> {
     let Some(free_disk_gb) = row.free_disk_gb else {
         return Ok(());
     };
@@ -76,11 +76,11 @@ pub fn update(state: &mut HostState, row: &ComputeRow) -> Result<(), Fault> {
 }
 
 /// A field that was NULL in the database is not set in the object, and cannot be loaded.
-fn unloaded(field: &str) -> Fault {
-    Fault::new("NotImplementedError", format!("{field} is NULL"))
+fn unloaded(field: &str) -> NovaException {
+    NovaException::new("NotImplementedError", format!("{field} is NULL"))
 }
 
-fn counter(stats: &BTreeMap<String, Option<String>>, name: &str) -> Result<i64, Fault> {
+fn counter(stats: &BTreeMap<String, Option<String>>, name: &str) -> Result<i64, NovaException> {
     match stats.get(name) {
         None => Ok(0),
         Some(None) => Err(type_error(format!("{name} in stats is null"))),
@@ -90,7 +90,7 @@ fn counter(stats: &BTreeMap<String, Option<String>>, name: &str) -> Result<i64, 
     }
 }
 
-fn metrics(rows: Option<&Value>) -> Result<Vec<Metric>, Fault> {
+fn metrics(rows: Option<&Value>) -> Result<Vec<Metric>, NovaException> {
     match rows {
         None | Some(Value::None) => Ok(Vec::new()),
         Some(Value::List(rows)) => rows.iter().map(|row| metric(fields::dict(row)?)).collect(),
@@ -100,9 +100,9 @@ fn metrics(rows: Option<&Value>) -> Result<Vec<Metric>, Fault> {
 
 /// `MonitorMetricList.from_json`: percentages come as fractions and are kept as whole numbers, cut
 /// off and not rounded.
-fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
+fn metric(row: &Dict<Value>) -> Result<Metric, NovaException> {
     let percent = match (row.get("value"), row.get("name")) {
-        (Some(_), None) => return Err(Fault::new("KeyError", "a metric has no name")),
+        (Some(_), None) => return Err(NovaException::new("KeyError", "a metric has no name")),
         (Some(_), Some(Value::Str(name))) => name.starts_with("cpu.") && name.ends_with("percent"),
         _ => false,
     };
@@ -133,7 +133,7 @@ fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
 }
 
 /// A whole number of any length, as the nearest float: weighers multiply it with one.
-fn whole(value: &Value) -> Result<f64, Fault> {
+fn whole(value: &Value) -> Result<f64, NovaException> {
     let number = wide(value)? as f64;
     Ok(match value {
         Value::Str(text) => number::float(text).unwrap_or(number),
@@ -141,7 +141,7 @@ fn whole(value: &Value) -> Result<f64, Fault> {
     })
 }
 
-fn hundredfold(value: &Value) -> Result<f64, Fault> {
+fn hundredfold(value: &Value) -> Result<f64, NovaException> {
     match value {
         Value::Float(fraction) => fields::truncated(fraction * 100.0).map(|n| n as f64),
         Value::Int(n) => Ok(n.saturating_mul(100) as f64),

@@ -3,15 +3,15 @@
 
 use super::fields::{ARCHITECTURES, HV_TYPES, Kind, SCSI_MODELS, VIF_MODELS, VM_MODES};
 use super::version::Predicate;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::options::int_of;
 use crate::python::{Dict, Object, Value, number, text as python_text};
 use std::collections::BTreeSet;
 
 /// Reads a value as a field of some kind does.
-pub(super) fn coerce(kind: Kind, value: &Value) -> Result<Value, Fault> {
+pub(super) fn coerce(kind: Kind, value: &Value) -> Result<Value, NovaException> {
     if matches!(value, Value::None) {
-        return Err(Fault::new("ValueError", "the field cannot be null"));
+        return Err(NovaException::new("ValueError", "the field cannot be null"));
     }
     match kind {
         Kind::Text => text(value).map(Value::Str),
@@ -38,12 +38,12 @@ pub(super) fn coerce(kind: Kind, value: &Value) -> Result<Value, Fault> {
     }
 }
 
-pub(super) fn refused(value: &Value) -> Fault {
-    Fault::new("ValueError", format!("{} is not allowed", value.repr()))
+pub(super) fn refused(value: &Value) -> NovaException {
+    NovaException::new("ValueError", format!("{} is not allowed", value.repr()))
 }
 
 /// A text field: numbers become text, lists and dicts are refused.
-pub(super) fn text(value: &Value) -> Result<String, Fault> {
+pub(super) fn text(value: &Value) -> Result<String, NovaException> {
     match value {
         Value::Str(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.text()),
         _ => Err(refused(value)),
@@ -58,10 +58,13 @@ fn boolean(value: &Value) -> bool {
 }
 
 /// A name that is lowered first: what is no text has no `lower`.
-fn canonical(value: &Value, read: impl Fn(&str) -> Option<&'static str>) -> Result<Value, Fault> {
+fn canonical(
+    value: &Value,
+    read: impl Fn(&str) -> Option<&'static str>,
+) -> Result<Value, NovaException> {
     match value {
         Value::Str(name) => read(name).map(Value::from).ok_or_else(|| refused(value)),
-        _ => Err(Fault::new(
+        _ => Err(NovaException::new(
             "AttributeError",
             format!("{} is no text", value.repr()),
         )),
@@ -123,7 +126,7 @@ fn vif_model(name: &str) -> Option<&'static str> {
 }
 
 /// A list of dicts whose values are text or null.
-fn dicts(value: &Value) -> Result<Value, Fault> {
+fn dicts(value: &Value) -> Result<Value, NovaException> {
     let Value::List(items) = value else {
         return Err(refused(value));
     };
@@ -134,7 +137,7 @@ fn dicts(value: &Value) -> Result<Value, Fault> {
                 Value::None => Ok((key.clone(), Value::None)),
                 value => text(value).map(|text| (key.clone(), Value::Str(text))),
             })
-            .collect::<Result<Dict<Value>, Fault>>()
+            .collect::<Result<Dict<Value>, NovaException>>()
             .map(Value::Dict),
         _ => Err(refused(item)),
     };
@@ -146,9 +149,9 @@ fn dicts(value: &Value) -> Result<Value, Fault> {
 }
 
 /// The CPUs of one cell, from text such as `0-3,^1`.
-pub(super) fn cpus(value: &Value) -> Result<Value, Fault> {
+pub(super) fn cpus(value: &Value) -> Result<Value, NovaException> {
     let Value::Str(spec) = value else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "AttributeError",
             format!("{} is no text", value.repr()),
         ));
@@ -171,7 +174,7 @@ pub(super) fn cpus(value: &Value) -> Result<Value, Fault> {
 }
 
 /// The CPUs of one cell, from a list of numbers as a message carries it.
-pub(super) fn cpu_list(value: &Value) -> Result<Value, Fault> {
+pub(super) fn cpu_list(value: &Value) -> Result<Value, NovaException> {
     let Value::List(items) = value else {
         return Err(refused(value));
     };
@@ -190,10 +193,10 @@ pub(crate) const MOST_CPUS: i128 = 1_000_000;
 ///
 /// # Errors
 /// Invalid.
-pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, Fault> {
+pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, NovaException> {
     let (mut taken, mut rejected) = (BTreeSet::new(), BTreeSet::new());
     let mut left = MOST_CPUS;
-    let bad = |rule: &str| Fault::new("Invalid", format!("{rule:?} is no range of CPUs"));
+    let bad = |rule: &str| NovaException::new("Invalid", format!("{rule:?} is no range of CPUs"));
     for rule in spec
         .split(',')
         .map(python_text::strip)
@@ -207,7 +210,7 @@ pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, Fault> {
             let (first, last) = bounds.ok_or_else(|| bad(rule))?;
             left = left.saturating_sub(last.saturating_sub(first));
             if left < 0 {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "MemoryError",
                     format!("{rule:?} names more CPUs than can be held"),
                 ));

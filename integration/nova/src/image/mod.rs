@@ -5,7 +5,7 @@ mod coerce;
 mod fields;
 mod version;
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::{Dict, Value};
 
 pub(crate) use coerce::MOST_CPUS;
@@ -49,14 +49,19 @@ impl Image {
     ///
     /// # Errors
     /// What `ImageMeta.from_dict` raises: ValueError, TypeError, AttributeError, Invalid.
-    pub fn read(image: &Value) -> Result<Self, Fault> {
+    pub fn read(image: &Value) -> Result<Self, NovaException> {
         let Value::Dict(image) = image else {
-            return Err(Fault::new("TypeError", "an image is a dict"));
+            return Err(NovaException::new("TypeError", "an image is a dict"));
         };
         let empty = Value::Dict(Dict::default());
         let properties = match image.get("properties").unwrap_or(&empty) {
             Value::Dict(properties) => ImageProps::from_dict(properties)?,
-            _ => return Err(Fault::new("TypeError", "image properties are a dict")),
+            _ => {
+                return Err(NovaException::new(
+                    "TypeError",
+                    "image properties are a dict",
+                ));
+            }
         };
         let mut read = Self {
             properties,
@@ -66,7 +71,9 @@ impl Image {
             if let Some((_, nullable)) = TEXT.iter().find(|(text, _)| text == name) {
                 let text = match value {
                     Value::None if *nullable => String::new(),
-                    Value::None => return Err(Fault::new("ValueError", format!("{name} is null"))),
+                    Value::None => {
+                        return Err(NovaException::new("ValueError", format!("{name} is null")));
+                    }
                     value if matches!(name.as_str(), "id" | "protected") => value.text(),
                     value => coerce::text(value)?,
                 };
@@ -83,7 +90,9 @@ impl Image {
                 let nullable = name.ends_with("size");
                 match value {
                     Value::None if nullable => {}
-                    Value::None => return Err(Fault::new("ValueError", format!("{name} is null"))),
+                    Value::None => {
+                        return Err(NovaException::new("ValueError", format!("{name} is null")));
+                    }
                     value => crate::options::int_of(value).map(drop)?,
                 }
             }
@@ -97,10 +106,13 @@ impl ImageProps {
     ///
     /// # Errors
     /// ValueError, TypeError, AttributeError, Invalid: what the field of a property raises.
-    pub fn read(properties: &Value) -> Result<Self, Fault> {
+    pub fn read(properties: &Value) -> Result<Self, NovaException> {
         match properties {
             Value::Dict(properties) => Self::from_dict(properties),
-            _ => Err(Fault::new("TypeError", "image properties are a dict")),
+            _ => Err(NovaException::new(
+                "TypeError",
+                "image properties are a dict",
+            )),
         }
     }
 
@@ -108,7 +120,7 @@ impl ImageProps {
     ///
     /// # Errors
     /// See [`Self::read`].
-    pub fn from_dict(given: &Dict<Value>) -> Result<Self, Fault> {
+    pub fn from_dict(given: &Dict<Value>) -> Result<Self, NovaException> {
         let mut read = Self::default();
         for (old, name) in fields::LEGACY {
             if let Some(value) = given.get(old) {
@@ -156,13 +168,13 @@ impl ImageProps {
     ///
     /// # Errors
     /// See [`Self::read`].
-    pub fn from_fields(given: &Dict<Value>) -> Result<Self, Fault> {
+    pub fn from_fields(given: &Dict<Value>) -> Result<Self, NovaException> {
         let mut read = Self::default();
         for (name, kind) in fields::FIELDS {
             let Some(value) = given.get(name) else {
                 continue;
             };
-            let of_list = |one: fn(&Value) -> Result<Value, Fault>| match value {
+            let of_list = |one: fn(&Value) -> Result<Value, NovaException>| match value {
                 Value::List(items) => items.iter().map(one).collect(),
                 other => Err(coerce::refused(other)),
             };
@@ -182,7 +194,7 @@ impl ImageProps {
         Ok(read)
     }
 
-    fn set(&mut self, name: &str, value: &Value) -> Result<(), Fault> {
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), NovaException> {
         if let Some((_, kind)) = fields::FIELDS.iter().find(|(field, _)| *field == name) {
             self.0.insert(name, coerce::coerce(*kind, value)?);
         }
@@ -194,8 +206,8 @@ impl ImageProps {
         &mut self,
         name: &str,
         given: &Dict<Value>,
-        read: impl Fn(&Value) -> Result<Value, Fault>,
-    ) -> Result<(), Fault> {
+        read: impl Fn(&Value) -> Result<Value, NovaException>,
+    ) -> Result<(), NovaException> {
         let mut cells = Vec::new();
         while cells.len() < 128 {
             let Some(value) = given.get(&format!("{name}.{}", cells.len())) else {

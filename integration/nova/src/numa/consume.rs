@@ -1,9 +1,9 @@
 //! What a placed instance takes of a host's NUMA cells and PCI devices
 //! (`HostState._locked_consume_from_request`).
 
-use super::fit::{Limits, PciNeeds, fit};
+use super::fit::{NumaFitLimits, PciNeeds, fit};
 use super::usage::usage_with;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, InstanceNumaTopology, RequestSpec};
 use crate::options::Options;
 use crate::pci::{PciStats, ProviderMapping, apply};
@@ -21,7 +21,7 @@ pub fn consume(
     host: &mut HostState,
     spec: &mut RequestSpec,
     options: &Options,
-) -> Result<(), Fault> {
+) -> Result<(), NovaException> {
     let requests = match (&spec.pci_requests, &host.pci_pools) {
         (Some(requests), Some(_)) => requests.as_slice(),
         _ => &[],
@@ -36,7 +36,7 @@ pub fn consume(
             .as_mut()
             .filter(|guest| !guest.cells.is_empty())
     {
-        let limits = host.numa_limits.map(|(cpu, ram)| Limits {
+        let limits = host.numa_limits.map(|(cpu, ram)| NumaFitLimits {
             cpu_allocation_ratio: cpu,
             ram_allocation_ratio: ram,
             network_metadata: spec.network_metadata.as_ref(),

@@ -5,7 +5,7 @@ use super::network::networks_fit;
 use super::order::tried_order;
 use super::pages::NOT_SUPPORTED;
 use super::permutations::Permutations;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PciRequest};
 use crate::pci::{PciStats, ProviderMapping};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// `NUMATopologyLimits`: how far floating CPUs and small pages may be over-committed, and the
 /// networks that must be near.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
+pub struct NumaFitLimits<'a> {
     /// Floating CPUs for each CPU.
     pub cpu_allocation_ratio: f64,
     /// Memory for each MiB of memory.
@@ -43,10 +43,10 @@ pub struct PciNeeds<'a> {
 pub fn fit(
     host: &NumaTopology,
     guest: &mut InstanceNumaTopology,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&NumaFitLimits<'_>>,
     pci: &PciNeeds<'_>,
     packing: bool,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     let wanted = guest.cells.len();
     if wanted == 0 || host.cells.len() < wanted {
         return Ok(false);
@@ -91,10 +91,10 @@ struct Known {
 fn cells_fit(
     chosen: &[&NumaCell],
     guest: &mut InstanceNumaTopology,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&NumaFitLimits<'_>>,
     isolate_emulator: bool,
     known: &mut Known,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     for (place, (host, cell)) in chosen.iter().zip(&mut guest.cells).enumerate() {
         let pair = (host.id, cell.id);
         if known.misfit.contains(&pair) {

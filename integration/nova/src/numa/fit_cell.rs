@@ -1,8 +1,8 @@
 //! Whether one guest cell fits on one host cell (`_numa_fit_instance_cell`).
 
-use super::fit::Limits;
+use super::fit::NumaFitLimits;
 use super::pack::pack;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{InstanceNumaCell, NumaCell};
 
 const KIB_PER_MIB: i64 = 1024;
@@ -16,9 +16,9 @@ const KIB_PER_MIB: i64 = 1024;
 pub(super) fn fit_cell(
     host: &NumaCell,
     guest: &mut InstanceNumaCell,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&NumaFitLimits<'_>>,
     reserved: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     if !memory_fits(host, guest)? {
         return Ok(false);
     }
@@ -55,7 +55,7 @@ pub(super) fn fit_cell(
     Ok(true)
 }
 
-fn memory_fits(host: &NumaCell, guest: &mut InstanceNumaCell) -> Result<bool, Fault> {
+fn memory_fits(host: &NumaCell, guest: &mut InstanceNumaCell) -> Result<bool, NovaException> {
     if let Some(wanted) = guest.pagesize.filter(|size| *size != 0) {
         let Some(size) = host.pagesize_for(wanted, guest)?.filter(|size| *size != 0) else {
             return Ok(false);

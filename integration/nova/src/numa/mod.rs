@@ -22,5 +22,5 @@ mod permutations;
 mod usage;
 
 pub use consume::consume;
-pub use fit::{Limits, PciNeeds, fit};
+pub use fit::{NumaFitLimits, PciNeeds, fit};
 pub use usage::usage_with;

@@ -4,7 +4,7 @@
 //! thread of each wholly free core, `require` takes only threads that share a core, `prefer` (also
 //! the default) falls back to any free threads.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{InstanceNumaCell, NumaCell};
 use std::collections::BTreeSet;
 
@@ -20,9 +20,9 @@ pub(super) fn pack(
     host: &NumaCell,
     guest: &mut InstanceNumaCell,
     reserved: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, NovaException> {
     let Some(most_threads) = host.siblings.iter().map(|core| core.len()).max() else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "ValueError",
             "the host cell names no thread siblings",
         ));

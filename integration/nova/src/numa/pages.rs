@@ -1,7 +1,7 @@
 //! Page sizes (`NUMACell.can_fit_pagesize`, `_numa_cell_supports_pagesize_request`,
 //! `_numa_pagesize_usage_from_cell`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{InstanceNumaCell, NumaCell, PagesTopology};
 
 /// The class that [`super::fit`] catches: the cell has no pages of that size.
@@ -30,9 +30,9 @@ impl NumaCell {
         pagesize: i64,
         memory_kb: i64,
         use_free: bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let Some(pages) = self.mempages.iter().find(|pages| pages.size_kb == pagesize) else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 NOT_SUPPORTED,
                 format!("no pages of {pagesize} KiB"),
             ));
@@ -50,7 +50,10 @@ impl NumaCell {
         }
         match memory_kb.checked_rem(pages.size_kb) {
             Some(rest) => Ok(rest == 0),
-            None => Err(Fault::new("ZeroDivisionError", "a page size of 0 KiB")),
+            None => Err(NovaException::new(
+                "ZeroDivisionError",
+                "a page size of 0 KiB",
+            )),
         }
     }
 
@@ -63,7 +66,7 @@ impl NumaCell {
         &self,
         wanted: i64,
         guest: &InstanceNumaCell,
-    ) -> Result<Option<i64>, Fault> {
+    ) -> Result<Option<i64>, NovaException> {
         let mut sizes: Vec<i64> = self.mempages.iter().map(|pages| pages.size_kb).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let last = sizes.len().saturating_sub(1);
@@ -92,12 +95,15 @@ impl NumaCell {
     /// # Errors
     /// `IndexError` if neither the guest nor the host names a page size, `ZeroDivisionError` for
     /// pages of no size. Nova only logs these, see [`super::consume`].
-    pub(super) fn pages_with(&self, guest: &InstanceNumaCell) -> Result<Vec<PagesTopology>, Fault> {
+    pub(super) fn pages_with(
+        &self,
+        guest: &InstanceNumaCell,
+    ) -> Result<Vec<PagesTopology>, NovaException> {
         let size = match guest.pagesize {
             Some(size) if size != 0 => size,
-            _ => self
-                .smallest_pagesize()
-                .ok_or_else(|| Fault::new("IndexError", "the host cell reports no pages"))?,
+            _ => self.smallest_pagesize().ok_or_else(|| {
+                NovaException::new("IndexError", "the host cell reports no pages")
+            })?,
         };
         self.mempages
             .iter()
@@ -106,7 +112,10 @@ impl NumaCell {
                     return Ok(pages.clone());
                 }
                 if pages.size_kb == 0 {
-                    return Err(Fault::new("ZeroDivisionError", "a page size of 0 KiB"));
+                    return Err(NovaException::new(
+                        "ZeroDivisionError",
+                        "a page size of 0 KiB",
+                    ));
                 }
                 // Nova divides as floating point and cuts off what is left when it stores the
                 // number.

@@ -1,6 +1,6 @@
 //! What a host's cells look like with a guest on them (`numa_usage_from_instance_numa`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{InstanceNumaCell, InstanceNumaTopology, NumaCell, NumaTopology};
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 pub fn usage_with(
     host: &NumaTopology,
     guest: &InstanceNumaTopology,
-) -> Result<NumaTopology, Fault> {
+) -> Result<NumaTopology, NovaException> {
     let cells = host.cells.iter().map(|cell| cell_with(cell, guest));
     Ok(NumaTopology {
         cells: cells.collect::<Result<_, _>>()?,
     })
 }
 
-fn cell_with(host: &NumaCell, guest: &InstanceNumaTopology) -> Result<NumaCell, Fault> {
+fn cell_with(host: &NumaCell, guest: &InstanceNumaTopology) -> Result<NumaCell, NovaException> {
     let mut cell = host.clone();
     // Nova builds a new object, and building one walks the sets once more.
     cell.pcpuset = host.pcpuset.assigned();
@@ -52,14 +52,14 @@ fn pinned_by(part: &InstanceNumaCell) -> BTreeSet<i64> {
 }
 
 impl NumaCell {
-    fn pin(&mut self, cpus: &BTreeSet<i64>) -> Result<(), Fault> {
+    fn pin(&mut self, cpus: &BTreeSet<i64>) -> Result<(), NovaException> {
         if let Some(cpu) = cpus.iter().find(|cpu| !self.pcpuset.contains(**cpu)) {
             let text = format!("CPU {cpu} of cell {} is no dedicated one", self.id);
-            return Err(Fault::new("CPUPinningUnknown", text));
+            return Err(NovaException::new("CPUPinningUnknown", text));
         }
         if let Some(cpu) = cpus.intersection(&self.pinned_cpus).next() {
             let text = format!("CPU {cpu} of cell {} is pinned", self.id);
-            return Err(Fault::new("CPUPinningInvalid", text));
+            return Err(NovaException::new("CPUPinningInvalid", text));
         }
         self.pinned_cpus.extend(cpus);
         Ok(())

@@ -1,12 +1,12 @@
 //! How oslo.config turns a given value into an option's value (`oslo_config/types.py`), and what it
 //! raises.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::{Value, number, text};
 
 /// An option as Nova declares it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Declared<'a> {
+pub(super) struct OptionDeclaration<'a> {
     kind: &'a str,
     least: Option<f64>,
     most: Option<f64>,
@@ -21,7 +21,10 @@ const DECLARED: &str = include_str!("declared.tsv");
 ///
 /// # Errors
 /// NoSuchGroupError, NoSuchOptError.
-pub(super) fn declared(group: &str, name: &str) -> Result<Declared<'static>, Fault> {
+pub(super) fn declared(
+    group: &str,
+    name: &str,
+) -> Result<OptionDeclaration<'static>, NovaException> {
     let mut group_known = false;
     for line in DECLARED.lines() {
         let mut columns = line.split('\t');
@@ -31,7 +34,7 @@ pub(super) fn declared(group: &str, name: &str) -> Result<Declared<'static>, Fau
         }
         group_known = true;
         if column() == name {
-            return Ok(Declared {
+            return Ok(OptionDeclaration {
                 kind: column(),
                 least: column().parse().ok(),
                 most: column().parse().ok(),
@@ -40,12 +43,12 @@ pub(super) fn declared(group: &str, name: &str) -> Result<Declared<'static>, Fau
         }
     }
     if group_known {
-        Err(Fault::new(
+        Err(NovaException::new(
             "NoSuchOptError",
             format!("no such option {name} in group [{group}]"),
         ))
     } else {
-        Err(Fault::new(
+        Err(NovaException::new(
             "NoSuchGroupError",
             format!("no such group [{group}]"),
         ))
@@ -72,7 +75,7 @@ pub fn check(group: &str, name: &str, given: &Value) -> Result<(), String> {
         .map_err(|_| option.allowed())
 }
 
-impl Declared<'_> {
+impl OptionDeclaration<'_> {
     fn allowed(&self) -> String {
         let what = match self.kind {
             "bool" => "true, yes, on, 1, false, no, off, 0",
@@ -97,7 +100,7 @@ impl Declared<'_> {
     ///
     /// # Errors
     /// ValueError, TypeError, AttributeError, OverflowError, as the type raises.
-    pub(super) fn convert(&self, given: &Value) -> Result<Value, Fault> {
+    pub(super) fn convert(&self, given: &Value) -> Result<Value, NovaException> {
         if matches!(given, Value::None) {
             return Ok(Value::None);
         }
@@ -113,7 +116,7 @@ impl Declared<'_> {
         }
     }
 
-    fn string(&self, given: &Value) -> Result<Value, Fault> {
+    fn string(&self, given: &Value) -> Result<Value, NovaException> {
         let text = given.text();
         if self.choices.is_empty() || self.choices.split('|').any(|choice| choice == text) {
             Ok(Value::Str(text))
@@ -122,7 +125,7 @@ impl Declared<'_> {
         }
     }
 
-    fn integer(&self, given: &Value) -> Result<Value, Fault> {
+    fn integer(&self, given: &Value) -> Result<Value, NovaException> {
         if text::strip(&given.text()).is_empty() {
             return Ok(Value::None);
         }
@@ -130,7 +133,7 @@ impl Declared<'_> {
         self.bounded(Value::Int(value), given)
     }
 
-    fn float(&self, given: &Value) -> Result<Value, Fault> {
+    fn float(&self, given: &Value) -> Result<Value, NovaException> {
         if text::strip(&given.text()).is_empty() {
             return Ok(Value::None);
         }
@@ -138,7 +141,7 @@ impl Declared<'_> {
         self.bounded(Value::Float(value), given)
     }
 
-    fn bounded(&self, value: Value, given: &Value) -> Result<Value, Fault> {
+    fn bounded(&self, value: Value, given: &Value) -> Result<Value, NovaException> {
         use std::cmp::Ordering::{Greater, Less};
         let beyond = |bound: Option<f64>, side| {
             bound.is_some_and(|bound| {
@@ -157,11 +160,11 @@ impl Declared<'_> {
     }
 }
 
-fn bad_value(given: &Value) -> Fault {
-    Fault::new("ValueError", format!("{} is not allowed", given.repr()))
+fn bad_value(given: &Value) -> NovaException {
+    NovaException::new("ValueError", format!("{} is not allowed", given.repr()))
 }
 
-pub(super) fn boolean(given: &Value) -> Result<Value, Fault> {
+pub(super) fn boolean(given: &Value) -> Result<Value, NovaException> {
     match given {
         Value::Bool(_) => Ok(given.clone()),
         Value::Str(text) => match text.to_lowercase().as_str() {
@@ -169,7 +172,7 @@ pub(super) fn boolean(given: &Value) -> Result<Value, Fault> {
             "false" | "0" | "off" | "no" => Ok(Value::Bool(false)),
             _ => Err(bad_value(given)),
         },
-        _ => Err(Fault::new(
+        _ => Err(NovaException::new(
             "AttributeError",
             "a boolean is not a number or a list",
         )),
@@ -180,12 +183,12 @@ pub(super) fn boolean(given: &Value) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// ValueError, TypeError, OverflowError.
-pub fn int_of(given: &Value) -> Result<i128, Fault> {
+pub fn int_of(given: &Value) -> Result<i128, NovaException> {
     match given {
         Value::Bool(value) => Ok(i128::from(*value)),
         Value::Int(value) => Ok(*value),
         Value::Float(value) if value.is_nan() => Err(bad_value(given)),
-        Value::Float(value) if value.is_infinite() => Err(Fault::new(
+        Value::Float(value) if value.is_infinite() => Err(NovaException::new(
             "OverflowError",
             "infinity is not a whole number",
         )),
@@ -195,7 +198,7 @@ pub fn int_of(given: &Value) -> Result<i128, Fault> {
         )]
         Value::Float(value) => Ok(value.trunc() as i128),
         Value::Str(text) => number::int(text).ok_or_else(|| bad_value(given)),
-        _ => Err(Fault::new(
+        _ => Err(NovaException::new(
             "TypeError",
             format!("{} is no number", given.repr()),
         )),
@@ -206,7 +209,7 @@ pub fn int_of(given: &Value) -> Result<i128, Fault> {
 ///
 /// # Errors
 /// ValueError, TypeError.
-pub fn float_of(given: &Value) -> Result<f64, Fault> {
+pub fn float_of(given: &Value) -> Result<f64, NovaException> {
     match given {
         Value::Bool(value) => Ok(f64::from(u8::from(*value))),
         #[allow(
@@ -216,7 +219,7 @@ pub fn float_of(given: &Value) -> Result<f64, Fault> {
         Value::Int(value) => Ok(*value as f64),
         Value::Float(value) => Ok(*value),
         Value::Str(text) => number::float(text).ok_or_else(|| bad_value(given)),
-        _ => Err(Fault::new(
+        _ => Err(NovaException::new(
             "TypeError",
             format!("{} is no number", given.repr()),
         )),
@@ -225,7 +228,10 @@ pub fn float_of(given: &Value) -> Result<f64, Fault> {
 
 /// A list, or text with commas. Where an item of the text is bad, oslo.config tries it again
 /// together with the next one.
-fn list(given: &Value, item: impl Fn(&Value) -> Result<Value, Fault>) -> Result<Value, Fault> {
+fn list(
+    given: &Value,
+    item: impl Fn(&Value) -> Result<Value, NovaException>,
+) -> Result<Value, NovaException> {
     let whole = match given {
         Value::List(values) => {
             return values
@@ -236,7 +242,7 @@ fn list(given: &Value, item: impl Fn(&Value) -> Result<Value, Fault>) -> Result<
         }
         Value::Str(text) => text,
         _ => {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "AttributeError",
                 "a list is not a number or a dict",
             ));
@@ -267,7 +273,7 @@ fn list(given: &Value, item: impl Fn(&Value) -> Result<Value, Fault>) -> Result<
 
 /// A multi-valued option: whatever can be walked, each as text. Text is walked by characters, a
 /// dict by its keys.
-fn names(given: &Value) -> Result<Value, Fault> {
+fn names(given: &Value) -> Result<Value, NovaException> {
     let values = match given {
         Value::List(values) => values
             .iter()
@@ -276,7 +282,7 @@ fn names(given: &Value) -> Result<Value, Fault> {
         Value::Str(text) => text.chars().map(|c| Value::Str(c.to_string())).collect(),
         Value::Dict(entries) => entries.keys().map(|key| Value::Str(key.clone())).collect(),
         _ => {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "TypeError",
                 format!("{} cannot be walked", given.repr()),
             ));

@@ -2,7 +2,7 @@
 //! for, and what Nova raises at start for names that stand for none (`nova/loadables.py`,
 //! `HostManager._choose_host_filters`).
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 
 /// Filters by module under `nova.scheduler.filters`.
 const FILTERS: [(&str, &[&str]); 16] = [
@@ -118,22 +118,22 @@ impl Kind {
     }
 
     /// The classes that a dotted name stands for.
-    fn matching(&self, name: &str) -> Result<Vec<&'static str>, Fault> {
+    fn matching(&self, name: &str) -> Result<Vec<&'static str>, NovaException> {
         let (module, class) = name.rsplit_once('.').unwrap_or(("", name));
         if module.is_empty() {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "ValueError",
                 format!("empty module name in {name:?}"),
             ));
         }
         let wrong = || {
-            Fault::new(
+            NovaException::new(
                 "ClassNotFound",
                 format!("{name} is not a class of the right type"),
             )
         };
         let unknown = || {
-            Fault::new(
+            NovaException::new(
                 "ImportError",
                 format!("class {class} cannot be found in {module}"),
             )
@@ -171,7 +171,7 @@ impl Kind {
         }
         match module {
             "nova.weights" | "nova.filters" | "nova" | "nova.scheduler" => Err(wrong()),
-            _ => Err(Fault::new(
+            _ => Err(NovaException::new(
                 "ModuleNotFoundError",
                 format!("no module named {module:?}"),
             )),
@@ -201,8 +201,8 @@ pub(super) fn filters(
     available: &[String],
     enabled: &[String],
     zone_filter: bool,
-    start: impl Fn(&str) -> Result<(), Fault>,
-) -> Result<Vec<String>, Fault> {
+    start: impl Fn(&str) -> Result<(), NovaException>,
+) -> Result<Vec<String>, NovaException> {
     let mut known = Vec::new();
     for name in available {
         known.extend(FILTER.matching(name)?);
@@ -221,7 +221,10 @@ pub(super) fn filters(
     if bad.is_empty() {
         Ok(enabled.to_vec())
     } else {
-        Err(Fault::new("SchedulerHostFilterNotFound", bad.join(", ")))
+        Err(NovaException::new(
+            "SchedulerHostFilterNotFound",
+            bad.join(", "),
+        ))
     }
 }
 
@@ -229,13 +232,16 @@ pub(super) fn filters(
 ///
 /// # Errors
 /// ValueError, ModuleNotFoundError, ImportError, ClassNotFound, TypeError (an abstract class).
-pub(super) fn weighers(classes: &[String]) -> Result<Vec<String>, Fault> {
+pub(super) fn weighers(classes: &[String]) -> Result<Vec<String>, NovaException> {
     let mut names = Vec::new();
     for class in classes {
         names.extend(WEIGHER.matching(class)?);
     }
     if names.contains(&WEIGHER.abstract_class) {
-        return Err(Fault::new("TypeError", "BaseHostWeigher is abstract"));
+        return Err(NovaException::new(
+            "TypeError",
+            "BaseHostWeigher is abstract",
+        ));
     }
     Ok(names.into_iter().map(str::to_owned).collect())
 }

@@ -2,15 +2,15 @@
 //! checks an override.
 
 mod convert;
-mod given;
 mod loaded;
+mod values;
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::{Value, number};
 use crate::release::Release;
 use crate::weighing::Plugins;
-use given::{Given, clamp};
 use std::collections::BTreeMap;
+use values::{OptionValues, clamp};
 
 pub use convert::{check, declared_names, float_of, int_of};
 pub use loaded::{names_filters, names_weighers};
@@ -251,7 +251,7 @@ impl Options {
     /// what does not load.
     pub fn read<'a, V: Into<Value>>(
         config: impl IntoIterator<Item = (&'a String, V)>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, NovaException> {
         Self::read_for(Release::NEWEST, config)
     }
 
@@ -263,8 +263,8 @@ impl Options {
     pub fn read_for<'a, V: Into<Value>>(
         release: Release,
         config: impl IntoIterator<Item = (&'a String, V)>,
-    ) -> Result<Self, Fault> {
-        let mut given = Given(BTreeMap::new());
+    ) -> Result<Self, NovaException> {
+        let mut given = OptionValues(BTreeMap::new());
         let mut options = Self {
             release,
             ..Self::default()
@@ -272,7 +272,7 @@ impl Options {
         for (key, value) in config {
             let (group, name) = key
                 .split_once('.')
-                .ok_or_else(|| Fault::new("ValueError", format!("{key:?} has no group")))?;
+                .ok_or_else(|| NovaException::new("ValueError", format!("{key:?} has no group")))?;
             if release.has_zone_filter() && key == ZONE_OPTION {
                 // Null is as good as false.
                 options.query_placement_for_availability_zone = match value.into() {
@@ -293,7 +293,7 @@ impl Options {
     }
 
     /// What HostManager loads, in its order.
-    fn take_lists(&mut self, given: &Given) -> Result<(), Fault> {
+    fn take_lists(&mut self, given: &OptionValues) -> Result<(), NovaException> {
         let mut available = vec!["nova.scheduler.filters.all_filters".to_owned()];
         given.words("filter_scheduler.available_filters", &mut available)?;
         given.words(
@@ -340,7 +340,7 @@ impl Options {
         Ok(())
     }
 
-    fn take_general(&mut self, given: &Given) {
+    fn take_general(&mut self, given: &OptionValues) {
         given.optional_int("DEFAULT.service_down_time", &mut self.service_down_time);
         let mut report_interval = Some(10);
         given.optional_int("DEFAULT.report_interval", &mut report_interval);
@@ -396,7 +396,7 @@ impl Options {
         );
     }
 
-    fn take_filtering(&mut self, given: &Given) {
+    fn take_filtering(&mut self, given: &OptionValues) {
         given.int(
             "filter_scheduler.host_subset_size",
             &mut self.host_subset_size,
@@ -442,7 +442,7 @@ impl Options {
         );
     }
 
-    fn take_weighing(&mut self, given: &Given) {
+    fn take_weighing(&mut self, given: &OptionValues) {
         let multipliers: [(&str, &mut Option<f64>); 12] = [
             ("ram_weight_multiplier", &mut self.ram_weight_multiplier),
             ("cpu_weight_multiplier", &mut self.cpu_weight_multiplier),
@@ -495,7 +495,7 @@ impl Options {
         );
     }
 
-    fn take_scheduling(&mut self, given: &Given) {
+    fn take_scheduling(&mut self, given: &OptionValues) {
         given.int("scheduler.max_attempts", &mut self.max_attempts);
         given.optional_int(
             "scheduler.max_placement_results",

@@ -2,7 +2,7 @@
 //! `_filter_pools_for_socket_affinity`).
 
 use super::stats::{Free, total};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{NumaTopology, PciRequest};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) fn near<'a>(
     request: &PciRequest,
     cells: Option<&[i64]>,
     host: Option<&NumaTopology>,
-) -> Result<Vec<Free<'a>>, Fault> {
+) -> Result<Vec<Free<'a>>, NovaException> {
     let Some(cells) = cells.filter(|cells| !cells.is_empty()) else {
         return Ok(pools);
     };
@@ -56,9 +56,9 @@ fn on_sockets<'a>(
     pools: Vec<Free<'a>>,
     cells: &[i64],
     host: Option<&NumaTopology>,
-) -> Result<Vec<Free<'a>>, Fault> {
+) -> Result<Vec<Free<'a>>, NovaException> {
     let Some(host) = host else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "AttributeError",
             "the host reports no NUMA topology",
         ));

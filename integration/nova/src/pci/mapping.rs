@@ -2,7 +2,7 @@
 //! (`PciDeviceStats._get_rp_uuids_for_request`).
 
 use super::spec::text;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{PciRequest, RequestGroup};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl ProviderMapping<'_> {
     /// # Errors
     /// What Nova stumbles over: `TypeError` for a request without id, `IndexError` for one without
     /// spec or a group without provider, `AttributeError` for a group without id.
-    pub(super) fn providers(self, request: &PciRequest) -> Result<Vec<String>, Fault> {
+    pub(super) fn providers(self, request: &PciRequest) -> Result<Vec<String>, NovaException> {
         if request.alias_name.is_none() {
             return Ok(Vec::new());
         }
@@ -32,7 +32,10 @@ impl ProviderMapping<'_> {
             Self::Candidate(mappings) if is_empty(mappings) => from_spec(request),
             Self::Candidate(mappings) => {
                 let Some(groups) = mappings.as_object() else {
-                    return Err(Fault::new("AttributeError", "mappings are no object"));
+                    return Err(NovaException::new(
+                        "AttributeError",
+                        "mappings are no object",
+                    ));
                 };
                 let mut providers = Vec::new();
                 for (group, found) in groups {
@@ -48,7 +51,10 @@ impl ProviderMapping<'_> {
     }
 }
 
-fn from_groups(groups: &[RequestGroup], request: &PciRequest) -> Result<Vec<String>, Fault> {
+fn from_groups(
+    groups: &[RequestGroup],
+    request: &PciRequest,
+) -> Result<Vec<String>, NovaException> {
     let mut providers = Vec::new();
     for (at, group) in groups.iter().enumerate() {
         // A dictionary by requester: the first place, the last value.
@@ -62,7 +68,7 @@ fn from_groups(groups: &[RequestGroup], request: &PciRequest) -> Result<Vec<Stri
             .iter()
             .rfind(|later| later.requester_id == group.requester_id);
         let Some(requester) = group.requester_id.as_deref() else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "AttributeError",
                 "a request group without requester",
             ));
@@ -83,13 +89,14 @@ fn is_empty(mappings: &Value) -> bool {
     }
 }
 
-fn serves(group: &str, request: &PciRequest) -> Result<bool, Fault> {
+fn serves(group: &str, request: &PciRequest) -> Result<bool, NovaException> {
     let id = request.request_id.as_deref();
-    let id = id.ok_or_else(|| Fault::new("TypeError", "a request for devices without an id"))?;
+    let id =
+        id.ok_or_else(|| NovaException::new("TypeError", "a request for devices without an id"))?;
     Ok(group.starts_with(id))
 }
 
-fn first(found: &Value) -> Result<String, Fault> {
+fn first(found: &Value) -> Result<String, NovaException> {
     match found {
         Value::Array(providers) => match providers.first() {
             Some(Value::String(provider)) => Ok(provider.clone()),
@@ -101,19 +108,25 @@ fn first(found: &Value) -> Result<String, Fault> {
             .next()
             .map(String::from)
             .ok_or_else(no_provider),
-        Value::Object(_) => Err(Fault::new("KeyError", "providers of a group are no list")),
-        _ => Err(Fault::new("TypeError", "providers of a group are no list")),
+        Value::Object(_) => Err(NovaException::new(
+            "KeyError",
+            "providers of a group are no list",
+        )),
+        _ => Err(NovaException::new(
+            "TypeError",
+            "providers of a group are no list",
+        )),
     }
 }
 
-fn no_provider() -> Fault {
-    Fault::new("IndexError", "a request group without a provider")
+fn no_provider() -> NovaException {
+    NovaException::new("IndexError", "a request group without a provider")
 }
 
 /// A spec carries the providers as one comma-separated string.
-fn from_spec(request: &PciRequest) -> Result<Vec<String>, Fault> {
+fn from_spec(request: &PciRequest) -> Result<Vec<String>, NovaException> {
     let Some(spec) = request.spec.first() else {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "IndexError",
             "a request for devices without a spec",
         ));

@@ -3,13 +3,13 @@
 use super::affinity::near;
 use super::spec::{every, means_yes};
 use super::stats::{Free, total};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{NumaTopology, PciRequest};
 use std::collections::BTreeMap;
 
 /// What besides the request decides about pools.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct PoolConstraints<'a> {
     /// The host's cells.
     pub(super) host: Option<&'a NumaTopology>,
     /// Numbers of the host cells that the guest is on, if it has a topology.
@@ -24,9 +24,9 @@ pub(super) struct Around<'a> {
 pub(super) fn select<'a>(
     pools: &[Free<'a>],
     request: &PciRequest,
-    around: Around<'_>,
+    around: PoolConstraints<'_>,
     providers: &[String],
-) -> Result<Vec<Free<'a>>, Fault> {
+) -> Result<Vec<Free<'a>>, NovaException> {
     let enough = |pools: &[Free<'a>]| total(pools) >= request.count;
     let mut left: Vec<Free<'a>> = pools.to_vec();
     left.retain(|free| free.pool.matches_spec(request));

@@ -1,8 +1,8 @@
 //! Free devices of a host, and taking some (`PciDeviceStats.support_requests`, `apply_requests`).
 
 use super::mapping::ProviderMapping;
-use super::select::{Around, per_provider, select};
-use crate::fault::Fault;
+use super::select::{PoolConstraints, per_provider, select};
+use crate::fault::NovaException;
 use crate::model::{HostState, NumaTopology, PciPool, PciRequest};
 use std::collections::BTreeMap;
 
@@ -53,13 +53,13 @@ impl<'a> PciStats<'a> {
         requests: &[PciRequest],
         mapping: ProviderMapping<'_>,
         cells: Option<&[i64]>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, NovaException> {
         let host = self.topology;
         take_all(
             &mut all_free(self.pools),
             requests,
             mapping,
-            Around { host, cells },
+            PoolConstraints { host, cells },
         )
     }
 }
@@ -75,9 +75,9 @@ pub fn apply(
     requests: &[PciRequest],
     mapping: ProviderMapping<'_>,
     cells: Option<&[i64]>,
-) -> Result<(), Fault> {
+) -> Result<(), NovaException> {
     let mut free = all_free(pools);
-    let around = Around {
+    let around = PoolConstraints {
         host: topology,
         cells,
     };
@@ -95,7 +95,7 @@ pub fn apply(
     if done? {
         Ok(())
     } else {
-        Err(Fault::new(
+        Err(NovaException::new(
             "PciDeviceRequestFailed",
             "the pools cannot serve all requests",
         ))
@@ -115,8 +115,8 @@ fn take_all(
     free: &mut Vec<Free<'_>>,
     requests: &[PciRequest],
     mapping: ProviderMapping<'_>,
-    around: Around<'_>,
-) -> Result<bool, Fault> {
+    around: PoolConstraints<'_>,
+) -> Result<bool, NovaException> {
     for request in requests {
         let providers = mapping.providers(request)?;
         if !take(free, request, &providers, around)? {
@@ -130,8 +130,8 @@ fn take(
     free: &mut Vec<Free<'_>>,
     request: &PciRequest,
     providers: &[String],
-    around: Around<'_>,
-) -> Result<bool, Fault> {
+    around: PoolConstraints<'_>,
+) -> Result<bool, NovaException> {
     let selected = select(free, request, around, providers)?;
     if selected.is_empty() {
         return Ok(false);

@@ -2,13 +2,13 @@
 //! error where the two disagree.
 
 use super::Request;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::image::{MOST_CPUS, cpu_spec};
 use crate::python::{Value, text};
 use std::collections::BTreeSet;
 
-fn fault(class: &'static str, key: &str) -> Fault {
-    Fault::new(
+fn fault(class: &'static str, key: &str) -> NovaException {
+    NovaException::new(
         class,
         format!("flavor and image ask for {key} in a way that Nova refuses"),
     )
@@ -51,7 +51,7 @@ impl Request<'_> {
 
     /// An image and a flavor that disagree. Nova's own message needs the image's name, and where
     /// that is not set, the message fails and not the request (NotImplementedError).
-    fn conflict(&self, key: &str) -> Fault {
+    fn conflict(&self, key: &str) -> NovaException {
         match self.image.name {
             Some(_) => fault("FlavorImageConflict", key),
             None => fault("NotImplementedError", key),
@@ -59,7 +59,7 @@ impl Request<'_> {
     }
 
     /// `_get_unique_flavor_image_meta`: what flavor or image says; both only if they say the same.
-    fn unique(&self, prefix: &str, key: &str) -> Result<Option<&str>, Fault> {
+    fn unique(&self, prefix: &str, key: &str) -> Result<Option<&str>, NovaException> {
         let flavor = self
             .extra_spec(&format!("{prefix}:{key}"))
             .filter(|value| !value.is_empty());
@@ -73,7 +73,12 @@ impl Request<'_> {
     }
 
     /// A unique word out of some.
-    fn one_of(&self, prefix: &str, key: &str, words: &[&str]) -> Result<Option<&str>, Fault> {
+    fn one_of(
+        &self,
+        prefix: &str,
+        key: &str,
+        words: &[&str],
+    ) -> Result<Option<&str>, NovaException> {
         match self.unique(prefix, key)? {
             Some(word) if !words.contains(&word) => Err(fault("Invalid", key)),
             word => Ok(word),
@@ -81,7 +86,7 @@ impl Request<'_> {
     }
 
     /// `get_packed_virtqueue_constraint`.
-    pub(super) fn packed_virtqueue(&self) -> Result<bool, Fault> {
+    pub(super) fn packed_virtqueue(&self) -> Result<bool, NovaException> {
         let flavor = self.extra_spec("hw:virtio_packed_ring").map(boolean);
         let image = self.property_bool("hw_virtio_packed_ring");
         match (flavor, image) {
@@ -93,7 +98,7 @@ impl Request<'_> {
     }
 
     /// `get_ephemeral_encryption_constraint`.
-    pub(super) fn ephemeral_encryption(&self) -> Result<bool, Fault> {
+    pub(super) fn ephemeral_encryption(&self) -> Result<bool, NovaException> {
         let flavor = self.extra_spec("hw:ephemeral_encryption").map(boolean);
         let image = self.property_bool("hw_ephemeral_encryption");
         match (flavor, image) {
@@ -105,7 +110,7 @@ impl Request<'_> {
     }
 
     /// `get_ephemeral_encryption_format`.
-    pub(super) fn ephemeral_encryption_format(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn ephemeral_encryption_format(&self) -> Result<Option<&str>, NovaException> {
         self.one_of(
             "hw",
             "ephemeral_encryption_format",
@@ -114,7 +119,7 @@ impl Request<'_> {
     }
 
     /// `get_sound_model`.
-    pub(super) fn sound_model(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn sound_model(&self) -> Result<Option<&str>, NovaException> {
         let models = [
             "sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio",
         ];
@@ -122,7 +127,7 @@ impl Request<'_> {
     }
 
     /// `get_vtpm_constraint`: version and model.
-    pub(super) fn vtpm(&self) -> Result<Option<(&str, &str)>, Fault> {
+    pub(super) fn vtpm(&self) -> Result<Option<(&str, &str)>, NovaException> {
         let Some(version) = self.one_of("hw", "tpm_version", &["1.2", "2.0"])? else {
             return Ok(None);
         };
@@ -143,12 +148,12 @@ impl Request<'_> {
     }
 
     /// `get_secure_boot_constraint`.
-    pub(super) fn secure_boot(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn secure_boot(&self) -> Result<Option<&str>, NovaException> {
         self.one_of("os", "secure_boot", &["required", "disabled", "optional"])
     }
 
     /// `get_maxphysaddr_mode`.
-    pub(super) fn maxphysaddr_mode(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn maxphysaddr_mode(&self) -> Result<Option<&str>, NovaException> {
         self.one_of("hw", "maxphysaddr_mode", &["passthrough", "emulate"])
     }
 
@@ -168,7 +173,7 @@ impl Request<'_> {
     }
 
     /// `get_cpu_policy_constraint`.
-    pub(super) fn cpu_policy(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn cpu_policy(&self) -> Result<Option<&str>, NovaException> {
         let flavor = self
             .extra_spec("hw:cpu_policy")
             .filter(|policy| !policy.is_empty());
@@ -184,7 +189,7 @@ impl Request<'_> {
     }
 
     /// `get_cpu_thread_policy_constraint`.
-    pub(super) fn cpu_thread_policy(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn cpu_thread_policy(&self) -> Result<Option<&str>, NovaException> {
         let flavor = self.extra_spec("hw:cpu_thread_policy");
         let image = self.property_text("hw_cpu_thread_policy");
         match flavor {
@@ -202,7 +207,7 @@ impl Request<'_> {
     }
 
     /// `get_emulator_thread_policy_constraint`.
-    pub(super) fn emulator_threads(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn emulator_threads(&self) -> Result<Option<&str>, NovaException> {
         match self.extra_spec("hw:emulator_threads_policy") {
             None | Some("") => Ok(None),
             policy @ Some("share" | "isolate") => Ok(policy),
@@ -214,10 +219,10 @@ impl Request<'_> {
     }
 
     /// The guest's CPUs.
-    fn cpus(&self) -> Result<BTreeSet<i128>, Fault> {
+    fn cpus(&self) -> Result<BTreeSet<i128>, NovaException> {
         let vcpus = i128::from(self.spec.flavor.vcpus);
         if vcpus > MOST_CPUS {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "MemoryError",
                 format!("{vcpus} CPUs are more than can be held"),
             ));
@@ -226,7 +231,7 @@ impl Request<'_> {
     }
 
     /// CPUs of a mask; one that begins with an exclusion excludes from all.
-    fn masked(&self, mask: &str) -> Result<BTreeSet<i128>, Fault> {
+    fn masked(&self, mask: &str) -> Result<BTreeSet<i128>, NovaException> {
         if text::strip(mask).starts_with('^') {
             cpu_spec(&format!(
                 "0-{},{mask}",
@@ -238,7 +243,7 @@ impl Request<'_> {
     }
 
     /// `get_dedicated_cpu_constraint`: how many CPUs of a mixed instance are pinned.
-    pub(super) fn dedicated_cpus(&self) -> Result<Option<usize>, Fault> {
+    pub(super) fn dedicated_cpus(&self) -> Result<Option<usize>, NovaException> {
         let Some(mask) = self
             .extra_spec("hw:cpu_dedicated_mask")
             .filter(|mask| !mask.is_empty())
@@ -257,7 +262,7 @@ impl Request<'_> {
     }
 
     /// `get_realtime_cpu_constraint`: how many CPUs are realtime.
-    pub(super) fn realtime_cpus(&self) -> Result<Option<usize>, Fault> {
+    pub(super) fn realtime_cpus(&self) -> Result<Option<usize>, NovaException> {
         if !self.extra_spec("hw:cpu_realtime").is_some_and(boolean) {
             return Ok(None);
         }
@@ -284,7 +289,7 @@ impl Request<'_> {
     }
 
     /// `get_pci_numa_policy_constraint`.
-    pub(super) fn pci_numa_policy(&self) -> Result<Option<&str>, Fault> {
+    pub(super) fn pci_numa_policy(&self) -> Result<Option<&str>, NovaException> {
         let flavor = self
             .extra_spec("hw:pci_numa_affinity_policy")
             .filter(|policy| !policy.is_empty());
@@ -302,7 +307,7 @@ impl Request<'_> {
     }
 
     /// `get_mem_encryption_constraint`: the trait that hosts must have.
-    pub(super) fn mem_encryption(&self) -> Result<Option<&'static str>, Fault> {
+    pub(super) fn mem_encryption(&self) -> Result<Option<&'static str>, NovaException> {
         let flavor = self.extra_spec("hw:mem_encryption").map(boolean);
         let image = self.property_bool("hw_mem_encryption");
         if flavor != Some(true) && image != Some(true) {

@@ -1,7 +1,7 @@
 //! A request group and the query that groups make (`RequestGroup`,
 //! `ResourceRequest.to_querystring`).
 
-use super::asked::QueryGroup;
+use super::query_parts::QueryGroup;
 use crate::python::number;
 use ebbtide_model::resource::STANDARD;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,16 +1,16 @@
 //! What Nova asks Placement before it filters hosts: the query of `GET /allocation_candidates`,
 //! byte for byte (`nova/scheduler/request_filter.py`, `nova/scheduler/utils.py`).
 
-mod asked;
 mod constraints;
 mod group;
 mod prefilters;
+mod query_parts;
 mod resources;
 mod traits;
 
-pub use asked::{Query, QueryGroup};
+pub use query_parts::{Query, QueryGroup};
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::image::Image;
 use crate::model::{Aggregate, Options, RequestSpec};
 use group::Group;
@@ -60,7 +60,7 @@ pub struct PlacementQuery {
     /// any aggregate.
     pub aggregates: Option<Vec<String>>,
     /// What stopped it. The first query may be there all the same.
-    pub fault: Option<Fault>,
+    pub fault: Option<NovaException>,
 }
 
 /// Traits of the root provider.
@@ -101,7 +101,11 @@ pub fn query(spec: &RequestSpec, world: &World<'_>) -> PlacementQuery {
     out
 }
 
-fn ask(spec: &RequestSpec, world: &World<'_>, out: &mut PlacementQuery) -> Result<(), Fault> {
+fn ask(
+    spec: &RequestSpec,
+    world: &World<'_>,
+    out: &mut PlacementQuery,
+) -> Result<(), NovaException> {
     let mut request = Request::of(spec, world.options);
     request.prefilter(world)?;
     let resources = request.resources(world, true)?;
@@ -162,7 +166,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// NoValidHost for an unknown host or node, TypeError for hints that are null, and the errors
     /// of [`Resources::read`].
-    fn resources(&mut self, world: &World<'_>, pinning: bool) -> Result<Resources, Fault> {
+    fn resources(&mut self, world: &World<'_>, pinning: bool) -> Result<Resources, NovaException> {
         let mut resources = Resources::read(self, pinning)?;
         let (mut host, mut node) = (None, None);
         if let Some(destination) = &self.destination {
@@ -195,7 +199,10 @@ impl<'a> Request<'a> {
             self.aim(world, &mut resources, host.as_deref(), node.as_deref())?;
         }
         let Some(hints) = &self.spec.scheduler_hints else {
-            return Err(Fault::new("TypeError", "the scheduler hints are null"));
+            return Err(NovaException::new(
+                "TypeError",
+                "the scheduler hints are null",
+            ));
         };
         if ["group", "same_host", "different_host"]
             .iter()
@@ -218,7 +225,7 @@ impl<'a> Request<'a> {
         resources: &mut Resources,
         host: Option<&str>,
         node: Option<&str>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), NovaException> {
         let found: Vec<&Node> = world
             .nodes
             .iter()
@@ -229,7 +236,7 @@ impl<'a> Request<'a> {
             .collect();
         match found.as_slice() {
             [] => {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "NoValidHost",
                     format!("no such host: {host:?}, node: {node:?}"),
                 ));

@@ -3,7 +3,7 @@
 use super::resources::Resources;
 use super::traits::{IMAGE_TYPES, OF_PROPERTIES};
 use super::{Request, World};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::release::Feature;
 use std::collections::BTreeSet;
 
@@ -21,10 +21,13 @@ impl Request<'_> {
             .push(uuids.join(","));
     }
 
-    fn needs_image(&self) -> Result<(), Fault> {
+    fn needs_image(&self) -> Result<(), NovaException> {
         match self.spec.image {
             Some(_) => Ok(()),
-            None => Err(Fault::new("AttributeError", "the request has no image")),
+            None => Err(NovaException::new(
+                "AttributeError",
+                "the request has no image",
+            )),
         }
     }
 
@@ -32,7 +35,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// RequestFilterFailed, and what reading image and flavor raises.
-    pub(super) fn prefilter(&mut self, world: &World<'_>) -> Result<(), Fault> {
+    pub(super) fn prefilter(&mut self, world: &World<'_>) -> Result<(), NovaException> {
         self.tenant_aggregate(world)?;
         if self.options.query_placement_for_availability_zone {
             self.availability_zone(world);
@@ -66,7 +69,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn tenant_aggregate(&mut self, world: &World<'_>) -> Result<(), Fault> {
+    fn tenant_aggregate(&mut self, world: &World<'_>) -> Result<(), NovaException> {
         if !self.options.limit_tenants_to_placement_aggregate {
             return Ok(());
         }
@@ -83,7 +86,7 @@ impl Request<'_> {
         if !uuids.is_empty() {
             self.require_aggregates(&uuids.into_iter().collect::<Vec<_>>());
         } else if self.options.placement_aggregate_required_for_tenants {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "RequestFilterFailed",
                 "no hosts are available for the tenant",
             ));
@@ -111,13 +114,13 @@ impl Request<'_> {
         }
     }
 
-    fn image_type(&mut self) -> Result<(), Fault> {
+    fn image_type(&mut self) -> Result<(), NovaException> {
         if !self.options.query_placement_for_image_type_support || self.spec.is_bfv {
             return Ok(());
         }
         self.needs_image()?;
         let Some(format) = &self.image.disk_format else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "NotImplementedError",
                 "the image's disk format is not set",
             ));
@@ -129,7 +132,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn isolated_aggregates(&mut self, world: &World<'_>) -> Result<(), Fault> {
+    fn isolated_aggregates(&mut self, world: &World<'_>) -> Result<(), NovaException> {
         if !self.options.enable_isolated_aggregate_filtering {
             return Ok(());
         }
@@ -155,7 +158,7 @@ impl Request<'_> {
     }
 
     /// All traits of the image's properties, or none of them if one does not exist.
-    fn image_metadata(&mut self) -> Result<(), Fault> {
+    fn image_metadata(&mut self) -> Result<(), NovaException> {
         if !self.options.image_metadata_prefilter {
             return Ok(());
         }
@@ -174,9 +177,9 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn accelerators(&mut self) -> Result<(), Fault> {
+    fn accelerators(&mut self) -> Result<(), NovaException> {
         let Some(extra_specs) = &self.spec.flavor.extra_specs else {
-            return Err(Fault::new(
+            return Err(NovaException::new(
                 "ObjectActionError",
                 "the flavor came without extra specs",
             ));
@@ -190,7 +193,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn encryption(&mut self) -> Result<(), Fault> {
+    fn encryption(&mut self) -> Result<(), NovaException> {
         if !self.ephemeral_encryption()? {
             return Ok(());
         }
@@ -201,7 +204,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn tpm_secret(&mut self) -> Result<(), Fault> {
+    fn tpm_secret(&mut self) -> Result<(), NovaException> {
         if self.vtpm()?.is_none() {
             return Ok(());
         }
@@ -210,7 +213,7 @@ impl Request<'_> {
             "host" => "COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST",
             "deployment" => "COMPUTE_SECURITY_TPM_SECRET_SECURITY_DEPLOYMENT",
             other => {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "RequestFilterFailed",
                     format!("TPM secret security {other:?} is not supported"),
                 ));

@@ -1,10 +1,10 @@
 //! What a request asks of Placement (`nova/scheduler/utils.py`,
 //! `ResourceRequest.from_request_spec`).
 
-use super::asked::Query;
 use super::group::{self, Group};
+use super::query_parts::Query;
 use super::{Request, Root};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::release::Feature;
 
 /// A request to Placement, in groups.
@@ -124,7 +124,7 @@ impl Resources {
     /// # Errors
     /// What the constraints raise; ValueError and RequestGroupSuffixConflict for the request's own
     /// groups.
-    pub(super) fn read(request: &mut Request<'_>, pinning: bool) -> Result<Self, Fault> {
+    pub(super) fn read(request: &mut Request<'_>, pinning: bool) -> Result<Self, NovaException> {
         let mut read = Self {
             groups: Vec::new(),
             policy: None,
@@ -182,7 +182,7 @@ impl Resources {
     }
 
     /// `_translate_pinning_policies`.
-    fn of_pinning(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+    fn of_pinning(&mut self, request: &Request<'_>) -> Result<(), NovaException> {
         let policy = request.cpu_policy()?;
         let threads = request.cpu_thread_policy()?;
         let emulator = request.emulator_threads()?;
@@ -217,16 +217,16 @@ impl Resources {
     }
 
     /// Groups of ports and devices.
-    fn of_requested(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+    fn of_requested(&mut self, request: &Request<'_>) -> Result<(), NovaException> {
         for group in &request.groups {
             let Some(suffix) = group.suffix.as_ref().filter(|suffix| !suffix.is_empty()) else {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "ValueError",
                     "a request group without a requester",
                 ));
             };
             if group.is_empty() {
-                return Err(Fault::new(
+                return Err(NovaException::new(
                     "ValueError",
                     format!("request group {suffix} asks for nothing"),
                 ));
@@ -236,7 +236,7 @@ impl Resources {
                 .iter()
                 .any(|(known, _)| known.as_ref() == Some(suffix))
             {
-                return Err(Fault::new("RequestGroupSuffixConflict", suffix));
+                return Err(NovaException::new("RequestGroupSuffixConflict", suffix));
             }
             self.groups.push((Some(suffix.clone()), group.clone()));
         }
@@ -273,7 +273,7 @@ impl Resources {
     }
 
     /// Features of the guest that become resources and traits, in Nova's order.
-    fn of_features(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+    fn of_features(&mut self, request: &Request<'_>) -> Result<(), NovaException> {
         let release = request.options.release;
         if let Some(name) = request.mem_encryption()? {
             self.group(None).add_resource("MEM_ENCRYPTION_CONTEXT", 1);

@@ -1,7 +1,7 @@
 //! `json.loads`: order of keys kept, whole numbers of any length, `NaN` and `Infinity` taken.
 
 use super::{Dict, Value};
-use crate::fault::Fault;
+use crate::fault::NovaException;
 
 /// How deep lists and objects may nest before CPython gives up (`RecursionError`).
 const DEPTH: usize = 990;
@@ -10,7 +10,7 @@ const DEPTH: usize = 990;
 ///
 /// # Errors
 /// JSONDecodeError (a ValueError), or RecursionError.
-pub fn loads(text: &str) -> Result<Value, Fault> {
+pub fn loads(text: &str) -> Result<Value, NovaException> {
     let mut reader = Reader {
         text,
         at: 0,
@@ -33,8 +33,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn bad(&self, what: &str) -> Fault {
-        Fault::new("JSONDecodeError", format!("{what} at byte {}", self.at))
+    fn bad(&self, what: &str) -> NovaException {
+        NovaException::new("JSONDecodeError", format!("{what} at byte {}", self.at))
     }
 
     fn rest(&self) -> &str {
@@ -59,7 +59,7 @@ impl Reader<'_> {
         found
     }
 
-    fn value(&mut self) -> Result<Value, Fault> {
+    fn value(&mut self) -> Result<Value, NovaException> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
@@ -71,10 +71,16 @@ impl Reader<'_> {
         }
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Value, Fault>) -> Result<Value, Fault> {
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<Value, NovaException>,
+    ) -> Result<Value, NovaException> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(Fault::new("RecursionError", "JSON nested too deeply"));
+            return Err(NovaException::new(
+                "RecursionError",
+                "JSON nested too deeply",
+            ));
         }
         self.at += 1;
         self.space();
@@ -83,7 +89,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn list(&mut self) -> Result<Value, Fault> {
+    fn list(&mut self) -> Result<Value, NovaException> {
         let mut values = Vec::new();
         if self.take("]") {
             return Ok(Value::List(values));
@@ -101,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    fn dict(&mut self) -> Result<Value, Fault> {
+    fn dict(&mut self) -> Result<Value, NovaException> {
         let mut entries: Vec<(String, Value)> = Vec::new();
         if self.take("}") {
             return Ok(Value::Dict(Dict::default()));
@@ -129,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    fn scalar(&mut self) -> Result<Value, Fault> {
+    fn scalar(&mut self) -> Result<Value, NovaException> {
         let names = [
             ("null", Value::None),
             ("true", Value::Bool(true)),
@@ -148,7 +154,7 @@ impl Reader<'_> {
 
     /// As much as looks like a number; what follows is the caller's business, so `01` is a zero and
     /// extra data.
-    fn number(&mut self) -> Result<Value, Fault> {
+    fn number(&mut self) -> Result<Value, NovaException> {
         let bytes = self.rest().as_bytes();
         let digits = |from: usize| {
             bytes
@@ -193,7 +199,7 @@ impl Reader<'_> {
 
     /// The rest of a string whose opening quote is taken. Lone surrogates, which Rust's text cannot
     /// hold, become U+FFFD.
-    fn string(&mut self) -> Result<String, Fault> {
+    fn string(&mut self) -> Result<String, NovaException> {
         let mut out = String::new();
         loop {
             let Some(c) = self.rest().chars().next() else {
@@ -209,7 +215,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, NovaException> {
         let Some(c) = self.rest().chars().next() else {
             return Err(self.bad("unterminated string"));
         };
@@ -239,7 +245,7 @@ impl Reader<'_> {
         })
     }
 
-    fn hex(&mut self) -> Result<u32, Fault> {
+    fn hex(&mut self) -> Result<u32, NovaException> {
         let digits = self
             .rest()
             .get(..4)

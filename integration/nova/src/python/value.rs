@@ -1,7 +1,7 @@
 //! Values as Python knows them, with its truth, equality and order.
 
 use super::Dict;
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use std::cmp::Ordering;
 
 /// Something that is neither a number nor text nor a container: a method, a versioned object.
@@ -104,7 +104,7 @@ impl Value {
     ///
     /// # Errors
     /// TypeError for kinds that have no order, or for two different kinds.
-    pub fn compare(&self, other: &Self) -> Result<Option<Ordering>, Fault> {
+    pub fn compare(&self, other: &Self) -> Result<Option<Ordering>, NovaException> {
         if let (Some(left), Some(right)) = (self.number(), other.number()) {
             return Ok(compare_numbers(left, right));
         }
@@ -119,7 +119,7 @@ impl Value {
                 }
                 Ok(Some(left.len().cmp(&right.len())))
             }
-            _ => Err(Fault::new(
+            _ => Err(NovaException::new(
                 "TypeError",
                 format!("'{}' and '{}' have no order", self.class(), other.class()),
             )),

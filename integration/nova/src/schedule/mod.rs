@@ -1,23 +1,23 @@
 //! Hosts for all instances of a request, all or nothing (`SchedulerManager._schedule`).
 //!
-//! [`Steps`] is the schedule itself; [`schedule`] drives it where claims can be made at once.
+//! [`ScheduleRun`] is the schedule itself; [`schedule`] drives it where claims can be made at once.
 //!
 //! Unless a seed is given, what Nova leaves to `random` is decided here: of the hosts that it might
 //! put first, the best is taken, and hosts with the same weight stay in the order of the input.
-//! [`Outcome::by_chance`] says whether Nova might have chosen otherwise.
+//! [`ScheduleResult::by_chance`] says whether Nova might have chosen otherwise.
 
 mod alternates;
-mod chance;
+mod random;
 mod steps;
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::filters::Context;
 use crate::model::{AllocationCandidate, HostState, RequestSpec};
 use crate::states::States;
 
 pub use alternates::{Selection, availability_zone, availability_zones};
-pub use chance::Chance;
-pub use steps::{Field, Sorted, Step, Steps, sorted};
+pub use random::SelectionRng;
+pub use steps::{Field, ScheduleRun, ScheduleStep, Sorted, sorted};
 
 /// Where allocations are claimed: Placement.
 pub trait Claims {
@@ -32,7 +32,7 @@ pub trait Claims {
         instance_uuid: &str,
         host: usize,
         candidate: &AllocationCandidate,
-    ) -> Result<bool, Fault>;
+    ) -> Result<bool, NovaException>;
 
     /// Gives back what an instance claimed.
     fn delete(&mut self, instance_uuid: &str);
@@ -40,7 +40,7 @@ pub trait Claims {
 
 /// How a request is to be scheduled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Call {
+pub struct ScheduleCall {
     /// Instances in order; `None`: a legacy caller, which gets hosts for `num_instances` and claims
     /// nothing.
     pub instance_uuids: Option<Vec<String>>,
@@ -56,9 +56,9 @@ pub struct Call {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ScheduleResult {
     /// For each instance the chosen host and its alternates, or what is raised.
-    pub selections: Result<Vec<Vec<Selection>>, Fault>,
+    pub selections: Result<Vec<Vec<Selection>>, NovaException>,
     /// True if somewhere `random` had more than one host to choose from.
     pub by_chance: bool,
     /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort
@@ -72,9 +72,9 @@ pub fn schedule(
     states: &mut [HostState],
     spec: &mut RequestSpec,
     context: &Context<'_>,
-    call: &Call,
+    call: &ScheduleCall,
     claims: &mut dyn Claims,
-) -> Outcome {
+) -> ScheduleResult {
     let request = std::mem::take(spec);
     let (outcome, _, request) = drive(Lent(states), request, context, call, claims);
     *spec = request;
@@ -86,25 +86,25 @@ pub fn drive<S: Field>(
     states: S,
     spec: RequestSpec,
     context: &Context<'_>,
-    call: &Call,
+    call: &ScheduleCall,
     claims: &mut dyn Claims,
-) -> (Outcome, S, RequestSpec) {
-    let mut steps = Steps::new(states, spec, call.clone(), None);
+) -> (ScheduleResult, S, RequestSpec) {
+    let mut steps = ScheduleRun::new(states, spec, call.clone(), None);
     let selections = loop {
         match steps.next(context) {
-            Step::Claim {
+            ScheduleStep::Claim {
                 instance_uuid,
                 host,
                 candidate,
             } => steps.claimed(claims.claim(&instance_uuid, host, &candidate), context),
-            Step::Done(selections) => break Ok(selections),
-            Step::Failed { fault, release } => {
+            ScheduleStep::Done(selections) => break Ok(selections),
+            ScheduleStep::Failed { fault, release } => {
                 release.iter().for_each(|uuid| claims.delete(uuid));
                 break Err(fault);
             }
         }
     };
-    let outcome = Outcome {
+    let outcome = ScheduleResult {
         selections,
         by_chance: steps.by_chance(),
         unordered: steps.unordered(),
@@ -140,11 +140,12 @@ struct Chosen {
 }
 
 /// Tells each request group by which providers the claim serves it.
-fn provide(spec: &mut RequestSpec, mappings: &serde_json::Value) -> Result<(), Fault> {
+fn provide(spec: &mut RequestSpec, mappings: &serde_json::Value) -> Result<(), NovaException> {
     if spec.requested_resources.is_empty() {
         return Ok(());
     }
-    let missing = |what: &str| Fault::new("KeyError", format!("the candidate has no {what}"));
+    let missing =
+        |what: &str| NovaException::new("KeyError", format!("the candidate has no {what}"));
     let mappings = mappings.as_object().ok_or_else(|| missing("mappings"))?;
     for group in &mut spec.requested_resources {
         let name = group.requester_id.as_deref();
@@ -161,12 +162,12 @@ fn provide(spec: &mut RequestSpec, mappings: &serde_json::Value) -> Result<(), F
                 .collect(),
             // The field takes its default for null. Only a reader that needs a provider then fails.
             serde_json::Value::Null => Vec::new(),
-            _ => return Err(Fault::new("ValueError", "a mapping is no list")),
+            _ => return Err(NovaException::new("ValueError", "a mapping is no list")),
         };
     }
     Ok(())
 }
 
-fn not_enough() -> Fault {
-    Fault::new("NoValidHost", "There are not enough hosts available.")
+fn not_enough() -> NovaException {
+    NovaException::new("NoValidHost", "There are not enough hosts available.")
 }

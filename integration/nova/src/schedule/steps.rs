@@ -2,9 +2,9 @@
 //! for Placement between two steps without holding anything.
 
 use super::alternates;
-use super::chance::Chance;
-use super::{Call, Chosen, Selection};
-use crate::fault::Fault;
+use super::random::SelectionRng;
+use super::{Chosen, ScheduleCall, Selection};
+use crate::fault::NovaException;
 use crate::filtering::{self, FilterFault};
 use crate::filters::Context;
 use crate::hosts;
@@ -53,7 +53,7 @@ pub trait Field: States {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, Fault> {
+    ) -> Result<Sorted, NovaException> {
         sorted(self, hosts, spec, context, index)
     }
 
@@ -74,7 +74,7 @@ pub fn sorted<S: States + ?Sized>(
     spec: &RequestSpec,
     context: &Context<'_>,
     index: usize,
-) -> Result<Sorted, Fault> {
+) -> Result<Sorted, NovaException> {
     let mut trace = Vec::new();
     let passed = filtering::filter(states, hosts, spec, context, index, &mut trace)
         .map_err(|FilterFault { fault, .. }| fault)?;
@@ -96,7 +96,7 @@ pub fn sorted<S: States + ?Sized>(
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ScheduleStep {
     /// Claim a candidate on a host for an instance, and say how it went.
     Claim {
         /// The instance.
@@ -111,7 +111,7 @@ pub enum Step {
     /// What is raised, after the claims of these instances were given back.
     Failed {
         /// What.
-        fault: Fault,
+        fault: NovaException,
         /// Whose claims are given back.
         release: Vec<String>,
     },
@@ -126,16 +126,16 @@ enum Stage {
     Host(usize),
     /// A claim is out.
     Asked(usize, AllocationCandidate),
-    Over(Step),
+    Over(ScheduleStep),
 }
 
 /// The schedule of one request.
 #[derive(Debug)]
-pub struct Steps<S> {
+pub struct ScheduleRun<S> {
     states: S,
     spec: RequestSpec,
-    call: Call,
-    chance: Chance,
+    call: ScheduleCall,
+    chance: SelectionRng,
     wanted: i64,
     claiming: bool,
     hosts: Vec<usize>,
@@ -153,9 +153,9 @@ pub struct Steps<S> {
     passing: Option<usize>,
 }
 
-impl<S: Field> Steps<S> {
-    /// A request that begins. `seed`: see [`Chance`].
-    pub fn new(states: S, spec: RequestSpec, call: Call, seed: Option<u64>) -> Self {
+impl<S: Field> ScheduleRun<S> {
+    /// A request that begins. `seed`: see [`SelectionRng`].
+    pub fn new(states: S, spec: RequestSpec, call: ScheduleCall, seed: Option<u64>) -> Self {
         // An empty list of instances counts as none here, but not for the question whether to
         // claim.
         let uuids = call.instance_uuids.as_deref();
@@ -169,7 +169,7 @@ impl<S: Field> Steps<S> {
             states,
             spec,
             call,
-            chance: Chance::new(seed),
+            chance: SelectionRng::new(seed),
             wanted,
             claiming,
             behind: 0,
@@ -186,12 +186,12 @@ impl<S: Field> Steps<S> {
 
     /// Continues until the caller has to claim, or to the end. A second call without
     /// [`Self::claimed`] returns the same step.
-    pub fn next(&mut self, context: &Context<'_>) -> Step {
+    pub fn next(&mut self, context: &Context<'_>) -> ScheduleStep {
         loop {
             let step = match &self.stage {
                 Stage::Over(step) => return step.clone(),
                 Stage::Asked(host, candidate) => {
-                    return Step::Claim {
+                    return ScheduleStep::Claim {
                         instance_uuid: self.spec.instance_uuid.clone(),
                         host: *host,
                         candidate: candidate.clone(),
@@ -205,7 +205,7 @@ impl<S: Field> Steps<S> {
                 }
             };
             self.stage = step.unwrap_or_else(|fault| {
-                Stage::Over(Step::Failed {
+                Stage::Over(ScheduleStep::Failed {
                     fault,
                     release: Vec::new(),
                 })
@@ -216,7 +216,7 @@ impl<S: Field> Steps<S> {
     /// How the claim went that is out: taken or not, or what fails the whole request
     /// (AllocationUpdateFailed; what earlier instances claimed is left behind, as Nova leaves it).
     /// Without a claim it does nothing.
-    pub fn claimed(&mut self, outcome: Result<bool, Fault>, context: &Context<'_>) {
+    pub fn claimed(&mut self, outcome: Result<bool, NovaException>, context: &Context<'_>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Instance);
         let Stage::Asked(host, candidate) = stage else {
             self.stage = stage;
@@ -231,7 +231,7 @@ impl<S: Field> Steps<S> {
             Err(fault) => Err(fault),
         };
         self.stage = taken.unwrap_or_else(|fault| {
-            Stage::Over(Step::Failed {
+            Stage::Over(ScheduleStep::Failed {
                 fault,
                 release: Vec::new(),
             })
@@ -273,7 +273,7 @@ impl<S: Field> Steps<S> {
         self.call.instance_uuids.as_deref().unwrap_or_default()
     }
 
-    fn begin(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+    fn begin(&mut self, context: &Context<'_>) -> Result<Stage, NovaException> {
         let Some(uuid) = self.uuids().get(self.index).cloned() else {
             return self.finish(context);
         };
@@ -285,7 +285,7 @@ impl<S: Field> Steps<S> {
 
     /// The first host, best first, that has a candidate left. Only a host's first candidate is
     /// tried.
-    fn offer(&mut self, from: usize, context: &Context<'_>) -> Result<Stage, Fault> {
+    fn offer(&mut self, from: usize, context: &Context<'_>) -> Result<Stage, NovaException> {
         let mut next = self.claimable(from);
         if next.is_none() && self.behind > 0 {
             let seen = self.hosts.len();
@@ -323,7 +323,7 @@ impl<S: Field> Steps<S> {
         host: usize,
         candidate: AllocationCandidate,
         context: &Context<'_>,
-    ) -> Result<Stage, Fault> {
+    ) -> Result<Stage, NovaException> {
         let mappings = candidate.mappings.clone();
         self.chosen.push(Chosen {
             host,
@@ -337,7 +337,7 @@ impl<S: Field> Steps<S> {
     }
 
     /// Without claims, one instance a step.
-    fn legacy(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+    fn legacy(&mut self, context: &Context<'_>) -> Result<Stage, NovaException> {
         if self.index >= usize::try_from(self.wanted).unwrap_or(0) {
             return self.finish(context);
         }
@@ -362,7 +362,7 @@ impl<S: Field> Steps<S> {
 
     /// Filters and weighs (`_get_sorted_hosts`). The result replaces the hosts: a host that fails
     /// for one instance is not available for later ones.
-    fn sort(&mut self, index: usize, context: &Context<'_>) -> Result<(), Fault> {
+    fn sort(&mut self, index: usize, context: &Context<'_>) -> Result<(), NovaException> {
         self.complete();
         let hosts = std::mem::take(&mut self.hosts);
         let sorted = self.states.sorted(hosts, &self.spec, context, index)?;
@@ -406,17 +406,17 @@ impl<S: Field> Steps<S> {
         }
     }
 
-    fn finish(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+    fn finish(&mut self, context: &Context<'_>) -> Result<Stage, NovaException> {
         if self.chosen.len() as i64 != self.wanted {
             let claimed = if self.claiming { self.chosen.len() } else { 0 };
-            return Ok(Stage::Over(Step::Failed {
+            return Ok(Stage::Over(ScheduleStep::Failed {
                 fault: super::not_enough(),
                 release: self.uuids().iter().take(claimed).cloned().collect(),
             }));
         }
         // Nova's loop variable, which does not exist if there was nothing to place.
         let last = self.last.ok_or_else(|| {
-            Fault::new(
+            NovaException::new(
                 "UnboundLocalError",
                 "there was no instance to find a host for",
             )
@@ -435,7 +435,7 @@ impl<S: Field> Steps<S> {
             self.complete();
             selections = self.select(alternates, context);
         }
-        Ok(Stage::Over(Step::Done(selections)))
+        Ok(Stage::Over(ScheduleStep::Done(selections)))
     }
 
     fn select(&self, alternates: i64, context: &Context<'_>) -> Vec<Vec<Selection>> {

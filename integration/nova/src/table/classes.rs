@@ -11,7 +11,7 @@ const NO_CLASS: u32 = u32::MAX;
 
 /// What a filter says of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ClassVerdict {
     Pass,
     Fail,
     /// It raises.
@@ -20,7 +20,7 @@ pub(super) enum Verdict {
 
 /// Some host of a class raises and is still in question: the reference has to tell the error.
 #[derive(Debug)]
-pub(super) struct Raises;
+pub(super) struct ReferenceNeeded;
 
 /// A class of hosts.
 #[derive(Debug, Clone)]
@@ -134,44 +134,51 @@ impl<K: Hash + Eq + Clone> Classes<K> {
     }
 
     /// The verdict on each class, by asking about one of its hosts.
-    pub(super) fn judge(&self, mut judge: impl FnMut(usize) -> Verdict) -> Vec<Verdict> {
+    pub(super) fn judge(&self, mut judge: impl FnMut(usize) -> ClassVerdict) -> Vec<ClassVerdict> {
         let classes = self.classes.iter();
         classes
             .map(|class| {
                 class
                     .as_ref()
-                    .map_or(Verdict::Pass, |class| judge(class.example as usize))
+                    .map_or(ClassVerdict::Pass, |class| judge(class.example as usize))
             })
             .collect()
     }
 
     /// Takes out the hosts whose class fails.
-    pub(super) fn apply(&self, alive: &mut HostSet, verdicts: &[Verdict]) -> Result<(), Raises> {
-        if verdicts.iter().all(|verdict| *verdict == Verdict::Pass) {
+    pub(super) fn apply(
+        &self,
+        alive: &mut HostSet,
+        verdicts: &[ClassVerdict],
+    ) -> Result<(), ReferenceNeeded> {
+        if verdicts
+            .iter()
+            .all(|verdict| *verdict == ClassVerdict::Pass)
+        {
             return Ok(());
         }
         if !self.few {
             let mut gone = Vec::new();
             for at in alive.iter() {
                 match verdicts[self.of[at] as usize] {
-                    Verdict::Pass => {}
-                    Verdict::Fail => gone.push(at),
-                    Verdict::Fault => return Err(Raises),
+                    ClassVerdict::Pass => {}
+                    ClassVerdict::Fail => gone.push(at),
+                    ClassVerdict::Fault => return Err(ReferenceNeeded),
                 }
             }
             gone.into_iter().for_each(|at| alive.clear(at));
             return Ok(());
         }
-        let of = |kind: Verdict| {
+        let of = |kind: ClassVerdict| {
             let pairs = self.classes.iter().zip(verdicts);
             pairs
                 .filter(move |(_, verdict)| **verdict == kind)
                 .filter_map(|(class, _)| class.as_ref().map(|class| &class.members))
         };
-        if of(Verdict::Fault).any(|members| alive.meets(members)) {
-            return Err(Raises);
+        if of(ClassVerdict::Fault).any(|members| alive.meets(members)) {
+            return Err(ReferenceNeeded);
         }
-        of(Verdict::Fail).for_each(|members| alive.remove(members));
+        of(ClassVerdict::Fail).for_each(|members| alive.remove(members));
         Ok(())
     }
 }
@@ -195,9 +202,9 @@ mod tests {
         let verdicts = classes.judge(|at| {
             let key = keys[at].expect("an example is a host");
             if fails(key) {
-                Verdict::Fail
+                ClassVerdict::Fail
             } else {
-                Verdict::Pass
+                ClassVerdict::Pass
             }
         });
         assert!(classes.apply(&mut alive, &verdicts).is_ok());

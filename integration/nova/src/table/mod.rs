@@ -21,15 +21,15 @@ mod weights;
 
 pub use bits::HostSet;
 
-use crate::filtering::{self, FilterFault, Narrowed};
+use crate::filtering::{self, FilterFault, InitialHosts};
 use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
-use crate::schedule::{Call, Sorted};
+use crate::schedule::{ScheduleCall, Sorted};
 use crate::states::{HostStates, States};
 use crate::weighing::{self, Plugins, WeighFault};
-use classes::Raises;
-use plan::Plan;
+use classes::ReferenceNeeded;
+use plan::FilterPlan;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weights::Weights;
@@ -48,7 +48,7 @@ const WHOLE: usize = 16;
 /// All of them where more than one instance is to be placed, because the next ones look at the
 /// hosts in this order, and where the options shuffle equals.
 #[must_use]
-pub fn first_of(spec: &RequestSpec, call: &Call, options: &Options) -> usize {
+pub fn first_of(spec: &RequestSpec, call: &ScheduleCall, options: &Options) -> usize {
     let uuids = call.instance_uuids.as_deref().unwrap_or_default();
     let several = if uuids.is_empty() {
         spec.num_instances > 1
@@ -83,7 +83,7 @@ pub enum DecideFault {
 
 /// Which hosts pass, and how good they are.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Survey {
+pub struct HostSurvey {
     /// Those that pass all filters.
     pub passing: HostSet,
     /// Totals by place; empty unless two hosts pass. Those of hosts that do not pass mean nothing.
@@ -92,7 +92,7 @@ pub struct Survey {
     pub trace: Vec<(&'static str, usize, usize)>,
 }
 
-impl Survey {
+impl HostSurvey {
     /// The total of a host.
     #[must_use]
     pub fn total(&self, at: usize) -> f64 {
@@ -211,18 +211,18 @@ impl Instances {
 /// Hosts, ready to answer requests. They may come, change and go; a host keeps its place while it
 /// is there.
 #[derive(Debug)]
-pub struct Cloud {
+pub struct CloudTable {
     options: Arc<Options>,
     now: i64,
     states: HostStates,
     known: HostSet,
     free: Vec<usize>,
-    plans: Vec<Plan>,
+    plans: Vec<FilterPlan>,
     weights: Weights,
     instances: Instances,
 }
 
-impl Cloud {
+impl CloudTable {
     /// Takes hosts in. `now` is in microseconds since 1970, UTC.
     #[must_use]
     pub fn new(states: Vec<HostState>, options: Options, now: i64) -> Self {
@@ -231,7 +231,7 @@ impl Cloud {
             states: HostStates::default(),
             known: HostSet::default(),
             free: Vec::new(),
-            plans: Plan::all(&options),
+            plans: FilterPlan::all(&options),
             weights: Weights::new(&options),
             instances: Instances::default(),
             options: Arc::new(options),
@@ -323,7 +323,7 @@ impl Cloud {
     /// cloud turns out to be of another release. The operator's own weighers stay.
     pub fn set_options(&mut self, options: Options) {
         let options = options.with_plugins(self.options.plugins.clone());
-        self.plans = Plan::all(&options);
+        self.plans = FilterPlan::all(&options);
         for at in self.known.iter().collect::<Vec<_>>() {
             let state = self.states.shared(at);
             for plan in &mut self.plans {
@@ -409,7 +409,7 @@ impl Cloud {
         among: HostSet,
         now: i64,
         states: &mut HostStates,
-    ) -> Option<Survey> {
+    ) -> Option<HostSurvey> {
         self.quick(spec, among, now, states).ok()
     }
 
@@ -419,7 +419,7 @@ impl Cloud {
         mut alive: HostSet,
         now: i64,
         states: &mut HostStates,
-    ) -> Result<Survey, Raises> {
+    ) -> Result<HostSurvey, ReferenceNeeded> {
         let mut trace = Vec::new();
         if !self.narrow(spec, &mut alive)? {
             let context = Context {
@@ -443,7 +443,7 @@ impl Cloud {
             self.weights
                 .add_up(states, &self.instances, &self.options, spec, &alive)?
         };
-        Ok(Survey {
+        Ok(HostSurvey {
             passing: alive,
             totals,
             trace,
@@ -451,24 +451,24 @@ impl Cloud {
     }
 
     /// What comes before the filters. True if they are not asked.
-    fn narrow(&self, spec: &RequestSpec, alive: &mut HostSet) -> Result<bool, Raises> {
+    fn narrow(&self, spec: &RequestSpec, alive: &mut HostSet) -> Result<bool, ReferenceNeeded> {
         let empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
         let anywhere = |host: &crate::model::Destination| host.host.is_none();
         let ordinary = spec.requested_destination.as_ref().is_none_or(anywhere)
             && empty(&spec.ignore_hosts)
             && empty(&spec.force_hosts)
             && empty(&spec.force_nodes);
-        if filtering::is_rebuild(spec).map_err(|_| Raises)? {
-            return Err(Raises);
+        if filtering::is_rebuild(spec).map_err(|_| ReferenceNeeded)? {
+            return Err(ReferenceNeeded);
         }
         if ordinary {
             return Ok(false);
         }
         let hosts = alive.iter().collect();
-        let narrowed = filtering::narrow(&self.states, hosts, spec).map_err(|_| Raises)?;
+        let narrowed = filtering::narrow(&self.states, hosts, spec).map_err(|_| ReferenceNeeded)?;
         let (hosts, decided) = match narrowed {
-            Narrowed::Decided(hosts) => (hosts, true),
-            Narrowed::Open(hosts) => (hosts, false),
+            InitialHosts::Decided(hosts) => (hosts, true),
+            InitialHosts::Open(hosts) => (hosts, false),
         };
         *alive = HostSet::none(self.states.len());
         hosts.into_iter().for_each(|at| alive.set(at));

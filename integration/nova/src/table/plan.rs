@@ -2,7 +2,7 @@
 
 use super::Instances;
 use super::bits::HostSet;
-use super::classes::{Classes, Raises, Verdict};
+use super::classes::{ClassVerdict, Classes, ReferenceNeeded};
 use super::up::Up;
 use crate::filtering;
 use crate::filters::{self, Context, Filter, attributes, compute_capabilities};
@@ -17,7 +17,7 @@ use std::sync::RwLock;
 const DIVISIONS: usize = 32;
 
 /// One filter of the pipeline, and how it is run.
-pub(super) struct Plan {
+pub(super) struct FilterPlan {
     pub(super) filter: &'static dyn Filter,
     how: How,
 }
@@ -56,7 +56,7 @@ enum Key {
 /// All that an extra spec can see of a host under a name.
 type Attribute = (Option<String>, Option<Option<String>>, bool);
 
-impl std::fmt::Debug for Plan {
+impl std::fmt::Debug for FilterPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.filter.name())
     }
@@ -73,7 +73,7 @@ fn without_threads(state: &HostState) -> bool {
     topology.is_some_and(|host| !host.cells.is_empty() && !host.has_threads())
 }
 
-impl Plan {
+impl FilterPlan {
     /// The pipeline of the options.
     pub(super) fn all(options: &Options) -> Vec<Self> {
         let known = options
@@ -148,7 +148,7 @@ impl Plan {
         spec: &RequestSpec,
         context: &Context<'_>,
         alive: &mut HostSet,
-    ) -> Result<(), Raises> {
+    ) -> Result<(), ReferenceNeeded> {
         let ask = |at: usize| verdict(filtering::looks(self.filter, states.get(at), spec, context));
         match &self.how {
             How::Nothing => Ok(()),
@@ -169,7 +169,7 @@ impl Plan {
                 let mut gone = Vec::new();
                 for at in alive.iter() {
                     let passed = filtering::passes(self.filter, states.edit(at), spec, context);
-                    if !passed.map_err(|_| Raises)? {
+                    if !passed.map_err(|_| ReferenceNeeded)? {
                         gone.push(at);
                     }
                 }
@@ -191,11 +191,11 @@ impl Plan {
         spec: &RequestSpec,
         context: &Context<'_>,
         alive: &mut HostSet,
-    ) -> Result<(), Raises> {
+    ) -> Result<(), ReferenceNeeded> {
         let mut gone = Vec::new();
         for at in alive.iter() {
             let passed = filtering::looks(self.filter, states.get(at), spec, context);
-            if !passed.map_err(|_| Raises)? {
+            if !passed.map_err(|_| ReferenceNeeded)? {
                 gone.push(at);
             }
         }
@@ -210,7 +210,7 @@ impl Plan {
         spec: &RequestSpec,
         context: &Context<'_>,
         alive: &mut HostSet,
-    ) -> Result<(), Raises> {
+    ) -> Result<(), ReferenceNeeded> {
         let group = spec.instance_group.as_ref();
         let Some(group) = group.filter(|group| group.policy == "anti-affinity") else {
             return Ok(());
@@ -230,10 +230,10 @@ impl Plan {
                 continue;
             }
             let passed = filtering::looks(self.filter, states.get(at), spec, context);
-            if !passed.map_err(|_| Raises)? {
+            if !passed.map_err(|_| ReferenceNeeded)? {
                 if other(at) {
                     // All hosts without members fail with it: the limit is 0 or less.
-                    return Err(Raises);
+                    return Err(ReferenceNeeded);
                 }
                 alive.clear(at);
             }
@@ -250,7 +250,7 @@ impl Plan {
         spec: &RequestSpec,
         context: &Context<'_>,
         alive: &mut HostSet,
-    ) -> Result<(), Raises> {
+    ) -> Result<(), ReferenceNeeded> {
         let Some(specs) = &spec.flavor.extra_specs else {
             return Ok(());
         };
@@ -264,20 +264,24 @@ impl Plan {
                 Some(("capabilities", rest)) => rest.split(':').next().unwrap_or_default(),
                 Some(_) => continue,
             };
-            if !known.read().map_err(|_| Raises)?.contains_key(name) {
+            if !known
+                .read()
+                .map_err(|_| ReferenceNeeded)?
+                .contains_key(name)
+            {
                 let mut classes = Classes::new();
                 for at in alive_or_not(states) {
                     classes.put(at, Some(attribute_key(states.get(at), name)));
                 }
-                let mut known = known.write().map_err(|_| Raises)?;
+                let mut known = known.write().map_err(|_| ReferenceNeeded)?;
                 if known.len() >= DIVISIONS {
                     known.clear();
                 }
                 known.insert(name.to_owned(), classes);
             }
-            let known = known.read().map_err(|_| Raises)?;
+            let known = known.read().map_err(|_| ReferenceNeeded)?;
             // Another request may have cleared them in between.
-            let classes = known.get(name).ok_or(Raises)?;
+            let classes = known.get(name).ok_or(ReferenceNeeded)?;
             let verdicts = classes.judge(|at| {
                 verdict(compute_capabilities::meets(
                     states.get(at),
@@ -296,11 +300,11 @@ fn alive_or_not(states: &HostStates) -> std::ops::Range<usize> {
     0..states.len()
 }
 
-fn verdict(passed: Result<bool, crate::fault::Fault>) -> Verdict {
+fn verdict(passed: Result<bool, crate::fault::NovaException>) -> ClassVerdict {
     match passed {
-        Ok(true) => Verdict::Pass,
-        Ok(false) => Verdict::Fail,
-        Err(_) => Verdict::Fault,
+        Ok(true) => ClassVerdict::Pass,
+        Ok(false) => ClassVerdict::Fail,
+        Err(_) => ClassVerdict::Fault,
     }
 }
 

@@ -2,7 +2,7 @@
 //! beside it, so that a block in which all are up is one comparison.
 
 use super::bits::{HostSet, WORD, ones};
-use super::classes::Raises;
+use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options};
 
 /// Enabled hosts and their heartbeats.
@@ -51,10 +51,10 @@ impl Up {
         alive: &mut HostSet,
         options: &Options,
         now: i64,
-    ) -> Result<(), Raises> {
+    ) -> Result<(), ReferenceNeeded> {
         alive.keep(&self.enabled);
         if alive.meets(&self.unseen) || (options.servicegroup_memcached && !alive.is_empty()) {
-            return Err(Raises);
+            return Err(ReferenceNeeded);
         }
         let window = i128::from(options.service_down_time.unwrap_or(0)) * 1_000_000;
         let up = |heartbeat: i64| (i128::from(now) - i128::from(heartbeat)).abs() <= window;

@@ -2,7 +2,7 @@
 
 use super::Instances;
 use super::bits::HostSet;
-use super::classes::Raises;
+use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::states::{HostStates, States};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
@@ -92,7 +92,7 @@ impl Weights {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Vec<f64>, Raises> {
+    ) -> Result<Vec<f64>, ReferenceNeeded> {
         let mut totals = vec![0.0; states.len()];
         let mut terms = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
@@ -241,9 +241,9 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'a>>, Raises> {
+    ) -> Result<Option<Term<'a>>, ReferenceNeeded> {
         if alive.meets(&self.wild) {
-            return Err(Raises);
+            return Err(ReferenceNeeded);
         }
         if self.asked {
             return self.asked(states, instances, options, spec, alive);
@@ -289,7 +289,7 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'static>>, Raises> {
+    ) -> Result<Option<Term<'static>>, ReferenceNeeded> {
         if weighing::says_nothing(self.nova.class, spec, options) {
             return Ok(None);
         }
@@ -299,9 +299,10 @@ impl Part {
             return self.of_members(states.len(), instances, spec, alive);
         }
         let hosts: Vec<&HostState> = alive.iter().map(|at| states.get(at)).collect();
-        let part = weighing::part(&self.nova, &hosts, spec, options).map_err(|_| Raises)?;
+        let part =
+            weighing::part(&self.nova, &hosts, spec, options).map_err(|_| ReferenceNeeded)?;
         if !part.raw.iter().all(|raw| tame(*raw)) {
-            return Err(Raises);
+            return Err(ReferenceNeeded);
         }
         let mut weighted = vec![0.0; states.len()];
         for (at, own) in alive.iter().zip(part.weighted) {
@@ -319,7 +320,7 @@ impl Part {
         instances: &Instances,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'static>>, Raises> {
+    ) -> Result<Option<Term<'static>>, ReferenceNeeded> {
         let group = spec.instance_group.iter();
         let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
         let mut counts = vec![0.0; len];
@@ -327,7 +328,7 @@ impl Part {
             counts[at] += 1.0;
         }
         let weigher = self.nova.weigher.as_ref();
-        let raw = weighing::of_members(weigher, counts, spec).map_err(|_| Raises)?;
+        let raw = weighing::of_members(weigher, counts, spec).map_err(|_| ReferenceNeeded)?;
         let ends = (f64::INFINITY, f64::NEG_INFINITY);
         let (lo, hi) = alive
             .iter()

@@ -1,6 +1,6 @@
 //! What weighers read of Nova's host states.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, Image, ImageProps, InstanceFacts, Options, RequestSpec};
 use crate::python::{Dict, Value};
 use ebbtide_model::GroupPolicy;
@@ -15,7 +15,7 @@ pub(super) fn fill(
     needs: &[Column],
     hosts: &[&HostState],
     spec: &RequestSpec,
-) -> Result<[Vec<f64>; Column::COUNT], Fault> {
+) -> Result<[Vec<f64>; Column::COUNT], NovaException> {
     let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
     for column in needs {
         columns[column.index()] = one(*column, hosts, spec)?;
@@ -23,7 +23,11 @@ pub(super) fn fill(
     Ok(columns)
 }
 
-fn one(column: Column, hosts: &[&HostState], spec: &RequestSpec) -> Result<Vec<f64>, Fault> {
+fn one(
+    column: Column,
+    hosts: &[&HostState],
+    spec: &RequestSpec,
+) -> Result<Vec<f64>, NovaException> {
     if column == Column::GroupMembers {
         return Ok(group_members(hosts, spec));
     }
@@ -33,7 +37,7 @@ fn one(column: Column, hosts: &[&HostState], spec: &RequestSpec) -> Result<Vec<f
         .collect()
 }
 
-fn of_host(column: Column, host: &HostState, spec: &RequestSpec) -> Result<f64, Fault> {
+fn of_host(column: Column, host: &HostState, spec: &RequestSpec) -> Result<f64, NovaException> {
     Ok(match column {
         Column::FreeRamMb => free_ram_mb(host)?,
         Column::FreeVcpus => free_vcpus(host)?,
@@ -56,17 +60,17 @@ fn of_host(column: Column, host: &HostState, spec: &RequestSpec) -> Result<f64, 
 
 /// # Errors
 /// TypeError: `max(None, 0)`.
-pub(crate) fn free_ram_mb(host: &HostState) -> Result<f64, Fault> {
-    host.free_ram_mb
-        .map(|free| free as f64)
-        .ok_or_else(|| Fault::new("TypeError", format!("free_ram_mb of {} is NULL", host.host)))
+pub(crate) fn free_ram_mb(host: &HostState) -> Result<f64, NovaException> {
+    host.free_ram_mb.map(|free| free as f64).ok_or_else(|| {
+        NovaException::new("TypeError", format!("free_ram_mb of {} is NULL", host.host))
+    })
 }
 
 /// # Errors
 /// TypeError: `int * None`. A node that was never updated has no ratio.
-pub(crate) fn free_vcpus(host: &HostState) -> Result<f64, Fault> {
+pub(crate) fn free_vcpus(host: &HostState) -> Result<f64, NovaException> {
     let ratio = host.cpu_allocation_ratio.ok_or_else(|| {
-        Fault::new(
+        NovaException::new(
             "TypeError",
             format!("{} has no CPU allocation ratio", host.host),
         )
@@ -161,7 +165,7 @@ pub(super) fn image_properties(
     hosts: &[&HostState],
     spec: &RequestSpec,
     options: &Options,
-) -> Result<Vec<PropertyColumn>, Fault> {
+) -> Result<Vec<PropertyColumn>, NovaException> {
     // Nova does not look at instances at all while the configured multiplier is 0, whatever
     // aggregates say.
     if options.image_props_weight_multiplier == Some(0.0) {
@@ -208,9 +212,9 @@ const SKIPPED: [&str; 3] = [
 ];
 
 /// The image of which an instance was made (`ImageMeta.from_instance`).
-fn instance_image(instance: &InstanceFacts) -> Result<Image, Fault> {
+fn instance_image(instance: &InstanceFacts) -> Result<Image, NovaException> {
     if instance.orphan {
-        return Err(Fault::new(
+        return Err(NovaException::new(
             "OrphanedObjectError",
             "the metadata of an instance that was just placed cannot be loaded",
         ));

@@ -9,7 +9,7 @@ mod multiplier;
 mod plugins;
 mod registry;
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::model::{HostState, Options, RequestSpec};
 use ebbtide_weigher_api::{
     Column, Details, HostBatch, MetricColumn, MetricValue, PreemptibleRows, RequestDetails,
@@ -22,7 +22,7 @@ pub use registry::{NovaWeigher, by_class, classes};
 
 /// What one weigher gave to all hosts, parallel to the hosts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct WeigherResult {
     /// Nova's class name.
     pub class: &'static str,
     /// After clamping.
@@ -37,13 +37,13 @@ pub struct Part {
 
 /// Hosts with their weights.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Weighed {
+pub struct WeighedHosts {
     /// Parallel to the hosts.
     pub totals: Vec<f64>,
     /// Places in the list of hosts, best first.
     pub order: Vec<usize>,
     /// What each weigher gave, in the order in which they add up; empty for a single host.
-    pub parts: Vec<Part>,
+    pub parts: Vec<WeigherResult>,
 }
 
 /// What makes weighing fail the whole request.
@@ -53,7 +53,7 @@ pub struct WeighFault {
     /// multiplier that is null.
     pub weigher: Option<&'static str>,
     /// What it raised.
-    pub fault: Fault,
+    pub fault: NovaException,
 }
 
 /// Weighs hosts against each other. A single host is not weighed: no weigher runs, so none can
@@ -66,7 +66,7 @@ pub fn weigh(
     hosts: &[&HostState],
     spec: &RequestSpec,
     options: &Options,
-) -> Result<Weighed, WeighFault> {
+) -> Result<WeighedHosts, WeighFault> {
     let mut totals = vec![0.0; hosts.len()];
     let mut parts = Vec::new();
     if hosts.len() > 1 {
@@ -75,13 +75,13 @@ pub fn weigh(
                 continue;
             };
             let part = part(&weigher, hosts, spec, options).map_err(|raised| match raised {
-                Raised::Weigher(fault) => WeighFault {
+                WeighingFailure::Weigher(fault) => WeighFault {
                     weigher: Some(weigher.class),
                     fault,
                 },
-                Raised::Multiplication => WeighFault {
+                WeighingFailure::Multiplication => WeighFault {
                     weigher: None,
-                    fault: Fault::new("TypeError", "a multiplier is null"),
+                    fault: NovaException::new("TypeError", "a multiplier is null"),
                 },
             })?;
             for (total, weighted) in totals.iter_mut().zip(&part.weighted) {
@@ -90,7 +90,7 @@ pub fn weigh(
             parts.push(part);
         }
     }
-    Ok(Weighed {
+    Ok(WeighedHosts {
         order: best_first(&totals),
         totals,
         parts,
@@ -98,15 +98,15 @@ pub fn weigh(
 }
 
 /// How weighing fails.
-pub(crate) enum Raised {
+pub(crate) enum WeighingFailure {
     /// In the weigher.
-    Weigher(Fault),
+    Weigher(NovaException),
     /// Behind it, where its number is multiplied with null.
     Multiplication,
 }
 
-impl From<Fault> for Raised {
-    fn from(fault: Fault) -> Self {
+impl From<NovaException> for WeighingFailure {
+    fn from(fault: NovaException) -> Self {
         Self::Weigher(fault)
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn part(
     hosts: &[&HostState],
     spec: &RequestSpec,
     options: &Options,
-) -> Result<Part, Raised> {
+) -> Result<WeigherResult, WeighingFailure> {
     let weigher = nova.weigher.as_ref();
     let columns = columns::fill(weigher.needs(), hosts, spec)?;
     let source = MultiplierSource::new(weigher, nova.configured);
@@ -185,7 +185,7 @@ pub(crate) fn part(
     let mut norm = raw.clone();
     arithmetic::normalise(&mut norm, weigher.bounds());
     let weighted = mult.iter().zip(&norm).map(|(m, n)| m * n).collect();
-    Ok(Part {
+    Ok(WeigherResult {
         class: nova.class,
         raw,
         norm,
@@ -235,7 +235,7 @@ pub fn first_to_raise(
         .filter_map(|class| by_class(class, options));
     known.into_iter().find_map(|weigher| {
         let part = part(&weigher, hosts, spec, options);
-        matches!(part, Err(Raised::Weigher(_))).then_some(weigher.class)
+        matches!(part, Err(WeighingFailure::Weigher(_))).then_some(weigher.class)
     })
 }
 
@@ -246,7 +246,7 @@ fn nothing_times(
     own: &[Option<f64>],
     metrics: &[MetricColumn],
     options: &Options,
-) -> Raised {
+) -> WeighingFailure {
     let lacks = |at: usize| {
         let missing = |column: &MetricColumn| column.values.get(at) == Some(&MetricValue::Missing);
         !options.metrics_required && metrics.iter().any(missing)
@@ -260,9 +260,9 @@ fn nothing_times(
         _ => false,
     };
     if noticed {
-        Raised::Weigher(Fault::new("TypeError", "the multiplier is null"))
+        WeighingFailure::Weigher(NovaException::new("TypeError", "the multiplier is null"))
     } else {
-        Raised::Multiplication
+        WeighingFailure::Multiplication
     }
 }
 
@@ -322,13 +322,13 @@ pub(crate) fn says_nothing(class: &str, spec: &RequestSpec, options: &Options) -
 }
 
 /// Under which class Nova raises what one of our weighers reports.
-fn raised(error: &WeigherError) -> Fault {
+fn raised(error: &WeigherError) -> NovaException {
     let class = match error {
         WeigherError::MetricNotFound { .. } => "ComputeHostMetricNotFound",
         WeigherError::MetricUnset { .. } => "NotImplementedError",
         _ => "TypeError",
     };
-    Fault::new(class, error.to_string())
+    NovaException::new(class, error.to_string())
 }
 
 /// Places by falling totals; equal ones keep their order. Where a total is NaN Nova's order is
@@ -349,7 +349,7 @@ pub fn best_first(totals: &[f64]) -> Vec<usize> {
 /// `host_subset_size`, after those with the best weight were shuffled if
 /// `shuffle_best_same_weighed_hosts` says so. Ascending places.
 #[must_use]
-pub fn choosable(weighed: &Weighed, options: &Options) -> Vec<usize> {
+pub fn choosable(weighed: &WeighedHosts, options: &Options) -> Vec<usize> {
     let order = &weighed.order;
     let Some(first) = order.first() else {
         return Vec::new();

@@ -2,7 +2,7 @@ use crate::build::{cell, floating, guest, host, pages, pinned, threaded, threads
 use ebbtide_nova::model::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PciRequest,
 };
-use ebbtide_nova::numa::{Limits, PciNeeds, fit, usage_with};
+use ebbtide_nova::numa::{NumaFitLimits, PciNeeds, fit, usage_with};
 use ebbtide_nova::pci::ProviderMapping;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ fn no_devices() -> PciNeeds<'static> {
     }
 }
 
-fn limits(cpu: f64, ram: f64) -> Limits<'static> {
-    Limits {
+fn limits(cpu: f64, ram: f64) -> NumaFitLimits<'static> {
+    NumaFitLimits {
         cpu_allocation_ratio: cpu,
         ram_allocation_ratio: ram,
         network_metadata: None,
@@ -214,7 +214,7 @@ fn a_network_near_another_cell_is_out_of_reach_and_one_near_none_is_no_constrain
     let host = host([first, second]);
     for (network, expected) in [("left", 0), ("right", 1), ("elsewhere", 0)] {
         let needed = near(network);
-        let limits = Limits {
+        let limits = NumaFitLimits {
             network_metadata: Some(&needed),
             ..limits(1.0, 1.0)
         };

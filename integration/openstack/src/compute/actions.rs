@@ -1,7 +1,7 @@
 //! What can be done with a server, and what was done.
 
 use super::Compute;
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
 use reqwest::Method;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// Nova has taken something on; it is done when the server shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedAction {
     /// Nova's own id of the request: that of the instance action which the tenant sees.
     pub request_id: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn force_delete(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn force_delete(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"forceDelete": null})).await
     }
 
@@ -82,7 +82,7 @@ impl Compute {
     /// # Errors
     /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] if its state does not allow it,
     /// [`OpenStackError::Unavailable`] and the like.
-    pub async fn stop(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn stop(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"os-stop": null})).await
     }
 
@@ -90,7 +90,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn start(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn start(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"os-start": null})).await
     }
 
@@ -99,7 +99,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn shelve(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn shelve(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"shelve": null})).await
     }
 
@@ -107,7 +107,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn shelve_offload(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn shelve_offload(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"shelveOffload": null})).await
     }
 
@@ -115,7 +115,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn unshelve(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn unshelve(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         self.act(server, json!({"unshelve": null})).await
     }
 
@@ -127,7 +127,7 @@ impl Compute {
         &self,
         server: Uuid,
         host: Option<&str>,
-    ) -> Result<Accepted, OpenStackError> {
+    ) -> Result<AcceptedAction, OpenStackError> {
         let mut wanted = json!({"host": host, "block_migration": "auto"});
         // From 2.30 on a host that is named is checked by the scheduler unless `force` is given, up
         // to 2.67.
@@ -137,11 +137,12 @@ impl Compute {
         self.act(server, json!({"os-migrateLive": wanted})).await
     }
 
-    async fn act(&self, server: Uuid, action: Value) -> Result<Accepted, OpenStackError> {
+    async fn act(&self, server: Uuid, action: Value) -> Result<AcceptedAction, OpenStackError> {
         let version = self.negotiated().await?;
-        let ask = Ask::new(Method::POST, format!("/servers/{server}/action")).at(version);
+        let ask =
+            AdapterRequest::new(Method::POST, format!("/servers/{server}/action")).at(version);
         let (answer, _) = self.adapter.call(&ask.with(&action)).await?;
-        Ok(Accepted {
+        Ok(AcceptedAction {
             request_id: answer.request_id,
         })
     }
@@ -155,7 +156,7 @@ impl Compute {
         server: Uuid,
     ) -> Result<Vec<InstanceAction>, OpenStackError> {
         let version = self.negotiated().await?;
-        let ask = Ask::get(format!("/servers/{server}/os-instance-actions")).at(version);
+        let ask = AdapterRequest::get(format!("/servers/{server}/os-instance-actions")).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Actions = answer.json(&call)?;
         Ok(found.actions)
@@ -168,7 +169,7 @@ impl Compute {
     pub async fn migrations(&self, server: Uuid) -> Result<Vec<Migration>, OpenStackError> {
         // From 2.59 on a migration has a UUID; the newest comes first.
         let version = self.negotiated().await?;
-        let ask = Ask::get(format!("/os-migrations?instance_uuid={server}")).at(version);
+        let ask = AdapterRequest::get(format!("/os-migrations?instance_uuid={server}")).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Migrations = answer.json(&call)?;
         Ok(found.migrations)

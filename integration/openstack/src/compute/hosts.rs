@@ -1,7 +1,7 @@
 //! Services and hypervisors.
 
 use super::{Compute, encoded};
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
 use serde::Deserialize;
 use serde_json::Value;
@@ -94,7 +94,7 @@ impl Compute {
         let query = binary
             .map(|binary| format!("?binary={}", encoded(binary)))
             .unwrap_or_default();
-        let ask = Ask::get(format!("/os-services{query}")).at(version);
+        let ask = AdapterRequest::get(format!("/os-services{query}")).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Services = answer.json(&call)?;
         Ok(found.services)
@@ -112,7 +112,8 @@ impl Compute {
             let behind = marker
                 .map(|marker| format!("&marker={marker}"))
                 .unwrap_or_default();
-            let ask = Ask::get(format!("/os-hypervisors/detail?limit={PAGE}{behind}")).at(version);
+            let ask = AdapterRequest::get(format!("/os-hypervisors/detail?limit={PAGE}{behind}"))
+                .at(version);
             let (answer, call) = self.adapter.call(&ask).await?;
             let page: Hypervisors = answer.json(&call)?;
             let last = page.hypervisors.last().map(|hypervisor| hypervisor.id);

@@ -4,11 +4,11 @@ mod actions;
 mod hosts;
 mod servers;
 
-pub use actions::{Accepted, InstanceAction, Migration};
+pub use actions::{AcceptedAction, InstanceAction, Migration};
 pub use hosts::{ComputeService, Hypervisor};
 pub use servers::{Server, ServerFault, ServerFilter, ServerFlavor};
 
-use crate::adapter::{Adapter, Ask};
+use crate::adapter::{Adapter, AdapterRequest};
 use crate::error::OpenStackError;
 use crate::options::AdapterOptions;
 use crate::session::Session;
@@ -53,7 +53,7 @@ impl Compute {
 
     /// The same client; what it sends carries this request id, which is in the logs of all services
     /// that it reaches (the global request id). The id that an instance action names is Nova's own;
-    /// see [`Accepted`].
+    /// see [`AcceptedAction`].
     #[must_use]
     pub fn for_request(&self, request_id: &str) -> Self {
         let version = Arc::clone(&self.version);
@@ -69,7 +69,7 @@ impl Compute {
     /// [`OpenStackError::Unavailable`], [`OpenStackError::BadAnswer`] if the endpoint is not that
     /// of `/v2.1`.
     pub async fn versions(&self) -> Result<VersionRange, OpenStackError> {
-        let ask = Ask::get("/");
+        let ask = AdapterRequest::get("/");
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Discovery = answer.json(&call)?;
         let parsed = found

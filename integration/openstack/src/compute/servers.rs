@@ -1,8 +1,8 @@
 //! Servers: read, delete, and their metadata.
 
-use super::{Accepted, Compute, encoded};
-use crate::adapter::Ask;
-use crate::error::{Effect, OpenStackError};
+use super::{AcceptedAction, Compute, encoded};
+use crate::adapter::AdapterRequest;
+use crate::error::{OpenStackError, RequestEffect};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ impl Compute {
     /// only a part of it can be seen) and the like.
     pub async fn server(&self, server: Uuid) -> Result<Server, OpenStackError> {
         let version = self.negotiated().await?;
-        let ask = Ask::get(format!("/servers/{server}")).at(version);
+        let ask = AdapterRequest::get(format!("/servers/{server}")).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: OneServer = answer.json(&call)?;
         if found.server.is_partial() {
@@ -192,7 +192,7 @@ impl Compute {
                 service: call.service.to_owned(),
                 what: call.what(),
                 problem: "the server's cell does not answer Nova's API".to_owned(),
-                effect: Effect::None,
+                effect: RequestEffect::None,
             });
         }
         Ok(found.server)
@@ -208,7 +208,8 @@ impl Compute {
         let mut servers: Vec<Server> = Vec::new();
         let mut marker = None;
         for _ in 0..MAX_PAGES {
-            let ask = Ask::get(format!("/servers/detail?{}", filter.query(marker))).at(version);
+            let ask = AdapterRequest::get(format!("/servers/detail?{}", filter.query(marker)))
+                .at(version);
             let (answer, call) = self.adapter.call(&ask).await?;
             let page: Servers = answer.json(&call)?;
             let last = page.servers.last().map(|server| server.id);
@@ -227,11 +228,11 @@ impl Compute {
     /// # Errors
     /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] (it is locked or in a state that
     /// forbids it), [`OpenStackError::Unavailable`] and the like.
-    pub async fn delete(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
+    pub async fn delete(&self, server: Uuid) -> Result<AcceptedAction, OpenStackError> {
         let version = self.negotiated().await?;
-        let ask = Ask::new(Method::DELETE, format!("/servers/{server}")).at(version);
+        let ask = AdapterRequest::new(Method::DELETE, format!("/servers/{server}")).at(version);
         let (answer, _) = self.adapter.call(&ask).await?;
-        Ok(Accepted {
+        Ok(AcceptedAction {
             request_id: answer.request_id,
         })
     }
@@ -248,7 +249,8 @@ impl Compute {
     ) -> Result<(), OpenStackError> {
         let version = self.negotiated().await?;
         let body = json!({"metadata": pairs});
-        let ask = Ask::new(Method::POST, format!("/servers/{server}/metadata")).at(version);
+        let ask =
+            AdapterRequest::new(Method::POST, format!("/servers/{server}/metadata")).at(version);
         self.adapter.call(&ask.with(&body)).await.map(drop)
     }
 
@@ -259,7 +261,7 @@ impl Compute {
     pub async fn delete_metadata(&self, server: Uuid, key: &str) -> Result<bool, OpenStackError> {
         let version = self.negotiated().await?;
         let path = format!("/servers/{server}/metadata/{}", encoded(key));
-        let ask = Ask::new(Method::DELETE, path).at(version);
+        let ask = AdapterRequest::new(Method::DELETE, path).at(version);
         match self.adapter.call(&ask).await {
             Ok(_) => Ok(true),
             Err(OpenStackError::NotFound { .. }) => Ok(false),

@@ -2,7 +2,8 @@
 //! environment.
 
 use super::{
-    AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, Named, Scope, TlsOptions,
+    AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, IdOrName, TlsOptions,
+    TokenScope,
 };
 use crate::error::OpenStackError;
 use crate::secret::Secret;
@@ -70,9 +71,9 @@ impl<F: Fn(&str) -> Option<String>> Reader<'_, F> {
         id.or_else(name).or_else(default_id).or_else(default_name)
     }
 
-    fn user(&self) -> Result<Named, OpenStackError> {
+    fn user(&self) -> Result<IdOrName, OpenStackError> {
         if let Some(id) = self.get(&["user_id"]) {
-            return Ok(Named::Id(id));
+            return Ok(IdOrName::Id(id));
         }
         let name = self.need(&["username", "user_name"], "this auth_type")?;
         let missing = || {
@@ -82,29 +83,29 @@ impl<F: Fn(&str) -> Option<String>> Reader<'_, F> {
             )
         };
         let domain = self.domain("user").ok_or_else(missing)?;
-        Ok(Named::Name { name, domain })
+        Ok(IdOrName::Name { name, domain })
     }
 
-    fn scope(&self) -> Result<Scope, OpenStackError> {
+    fn scope(&self) -> Result<TokenScope, OpenStackError> {
         if let Some(system) = self.get(&["system_scope"]) {
             let all = system.trim().eq_ignore_ascii_case("all");
             return all
-                .then_some(Scope::System)
+                .then_some(TokenScope::System)
                 .ok_or_else(|| self.bad("system_scope", "the only possible value is all"));
         }
         if let Some(id) = self.get(&["project_id", "tenant_id"]) {
-            return Ok(Scope::Project(Named::Id(id)));
+            return Ok(TokenScope::Project(IdOrName::Id(id)));
         }
         if let Some(name) = self.get(&["project_name", "tenant_name"]) {
             let missing = || {
                 self.bad("project_domain_name", "it is missing: the project is given by name, and names are unique within a domain")
             };
             let domain = self.domain("project").ok_or_else(missing)?;
-            return Ok(Scope::Project(Named::Name { name, domain }));
+            return Ok(TokenScope::Project(IdOrName::Name { name, domain }));
         }
         let id = self.get(&["domain_id"]).map(Ok);
         let domain = id.or_else(|| self.get(&["domain_name"]).map(Err));
-        Ok(domain.map_or(Scope::Unscoped, Scope::Domain))
+        Ok(domain.map_or(TokenScope::Unscoped, TokenScope::Domain))
     }
 
     fn credential(&self) -> Result<ApplicationCredential, OpenStackError> {

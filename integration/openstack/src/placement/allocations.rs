@@ -2,7 +2,7 @@
 
 use super::claim::is_left_behind;
 use super::{CLAIM_VERSION, CONSUMER_GENERATION_VERSION, Generation, Placement, Resources};
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
 use reqwest::Method;
 use serde::Deserialize;
@@ -54,7 +54,7 @@ pub struct NewClaim {
 /// A consumer that releases all its allocations. The generation is the one that Placement returned.
 /// Without a generation Placement would create an unknown consumer that cannot be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Victim {
+pub struct ReleasedConsumer {
     /// The server.
     pub consumer: Uuid,
     /// As it was read.
@@ -75,7 +75,7 @@ impl NewClaim {
     }
 }
 
-impl Victim {
+impl ReleasedConsumer {
     fn payload(&self) -> Value {
         let Self {
             generation,
@@ -93,7 +93,8 @@ impl Placement {
     /// # Errors
     /// [`OpenStackError::Unavailable`] and the like.
     pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, OpenStackError> {
-        let ask = Ask::get(format!("/allocations/{consumer}")).at(CONSUMER_GENERATION_VERSION);
+        let ask =
+            AdapterRequest::get(format!("/allocations/{consumer}")).at(CONSUMER_GENERATION_VERSION);
         let (answer, call) = self.adapter.call(&ask).await?;
         answer.json(&call)
     }
@@ -105,8 +106,8 @@ impl Placement {
     /// does not fit. Nothing is changed then.
     pub async fn put_allocations(&self, claim: &NewClaim) -> Result<(), OpenStackError> {
         let payload = claim.payload();
-        let ask =
-            Ask::new(Method::PUT, format!("/allocations/{}", claim.consumer)).at(CLAIM_VERSION);
+        let ask = AdapterRequest::new(Method::PUT, format!("/allocations/{}", claim.consumer))
+            .at(CLAIM_VERSION);
         self.adapter.call(&ask.with(&payload)).await.map(drop)
     }
 
@@ -114,14 +115,14 @@ impl Placement {
     /// what they ask for, or nothing changes at all.
     ///
     /// A conflict of either code means: look again. If the answer is lost
-    /// ([`Effect::Unknown`](crate::Effect::Unknown)), read the newcomers' allocations.
+    /// ([`Effect::Unknown`](crate::RequestEffect::Unknown)), read the newcomers' allocations.
     ///
     /// # Errors
     /// [`OpenStackError::Conflict`], [`OpenStackError::Config`] if the lists name one consumer
     /// twice or no consumer at all, [`OpenStackError::Unavailable`] and the like.
     pub async fn post_allocations(
         &self,
-        victims: &[Victim],
+        victims: &[ReleasedConsumer],
         claims: &[NewClaim],
     ) -> Result<(), OpenStackError> {
         let mut tried = self.post(victims, claims).await;
@@ -142,7 +143,11 @@ impl Placement {
         tried
     }
 
-    async fn post(&self, victims: &[Victim], claims: &[NewClaim]) -> Result<(), OpenStackError> {
+    async fn post(
+        &self,
+        victims: &[ReleasedConsumer],
+        claims: &[NewClaim],
+    ) -> Result<(), OpenStackError> {
         let mut payload = Map::new();
         let emptied = victims
             .iter()
@@ -162,7 +167,7 @@ impl Placement {
             ));
         }
         let payload = Value::Object(payload);
-        let ask = Ask::new(Method::POST, "/allocations").at(CLAIM_VERSION);
+        let ask = AdapterRequest::new(Method::POST, "/allocations").at(CLAIM_VERSION);
         self.adapter.call(&ask.with(&payload)).await.map(drop)
     }
 
@@ -172,7 +177,7 @@ impl Placement {
     /// [`OpenStackError::Conflict`] if it was changed at this very moment;
     /// [`OpenStackError::Unavailable`] and the like.
     pub async fn delete_allocations(&self, consumer: Uuid) -> Result<bool, OpenStackError> {
-        let ask = Ask::new(Method::DELETE, format!("/allocations/{consumer}"));
+        let ask = AdapterRequest::new(Method::DELETE, format!("/allocations/{consumer}"));
         match self.adapter.call(&ask).await {
             Ok(_) => Ok(true),
             Err(OpenStackError::NotFound { .. }) => Ok(false),

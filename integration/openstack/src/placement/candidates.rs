@@ -1,7 +1,7 @@
 //! `GET /allocation_candidates`.
 
 use super::{CLAIM_VERSION, Placement, Resources};
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// Where a request would fit, in the order in which Placement said it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Candidates {
+pub struct AllocationCandidates {
     /// What could be claimed, each as a whole.
     pub allocation_requests: Vec<Resources>,
     /// What the providers of these requests, and of their trees, have and are.
@@ -88,8 +88,11 @@ impl Placement {
     /// # Errors
     /// [`OpenStackError::Refused`] for a query that Placement does not understand (Nova then finds
     /// no valid host), [`OpenStackError::Unavailable`] and the like.
-    pub async fn allocation_candidates(&self, query: &str) -> Result<Candidates, OpenStackError> {
-        let ask = Ask::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
+    pub async fn allocation_candidates(
+        &self,
+        query: &str,
+    ) -> Result<AllocationCandidates, OpenStackError> {
+        let ask = AdapterRequest::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Answer = answer.json(&call)?;
         let requests = found.allocation_requests.into_iter();
@@ -98,7 +101,7 @@ impl Placement {
             .collect();
         let allocation_requests = requests
             .map_err(|problem| answer.bad(&call, format!("an allocation request: {problem}")))?;
-        Ok(Candidates {
+        Ok(AllocationCandidates {
             allocation_requests,
             provider_summaries: found.provider_summaries.0,
         })
@@ -112,7 +115,7 @@ impl Placement {
         &self,
         query: &str,
     ) -> Result<serde_json::Value, OpenStackError> {
-        let ask = Ask::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
+        let ask = AdapterRequest::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
         let (answer, call) = self.adapter.call(&ask).await?;
         answer.json(&call)
     }

@@ -4,7 +4,7 @@ use super::{
     CLAIM_VERSION, CONSUMER_GENERATION_VERSION, ConsumerAllocations, Generation, NewClaim,
     Placement,
 };
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::{ConflictCode, OpenStackError};
 use ebbtide_runtime::ids;
 use reqwest::Method;
@@ -27,7 +27,7 @@ pub(super) fn is_left_behind(text: &str) -> bool {
 
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
+pub enum AllocationResult {
     /// The server holds it.
     Yes,
     /// It does not; nothing was changed. Nova goes on with the next host.
@@ -42,7 +42,7 @@ pub enum Claimed {
 }
 
 enum Put {
-    Done(Claimed),
+    Done(AllocationResult),
     ConsumerConflict(String),
 }
 
@@ -56,7 +56,7 @@ impl Placement {
     /// [`OpenStackError::ConsumerChanged`] if the consumer was changed between reading and writing
     /// (Nova's `AllocationUpdateFailed`); [`OpenStackError::Unavailable`] and the like, with the
     /// effect unknown.
-    pub async fn claim(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
+    pub async fn claim(&self, claim: &NewClaim) -> Result<AllocationResult, OpenStackError> {
         self.try_claim(claim, true).await
     }
 
@@ -65,7 +65,7 @@ impl Placement {
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
-    pub async fn claim_new(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
+    pub async fn claim_new(&self, claim: &NewClaim) -> Result<AllocationResult, OpenStackError> {
         match self.try_claim(claim, false).await {
             Err(OpenStackError::ConsumerChanged { text, .. })
                 if claim.generation.is_none() && is_left_behind(&text) =>
@@ -85,7 +85,7 @@ impl Placement {
         &self,
         claim: &NewClaim,
         read_first: bool,
-    ) -> Result<Claimed, OpenStackError> {
+    ) -> Result<AllocationResult, OpenStackError> {
         let mut last = None;
         for attempt in 0..TRIES {
             // Without a wait nothing needs a timer: in a simulated world there is none.
@@ -99,13 +99,13 @@ impl Placement {
                 Cow::Borrowed(claim)
             };
             match self.put_claim(&claim).await? {
-                Put::Done(Claimed::No {
+                Put::Done(AllocationResult::No {
                     status,
                     code: ConflictCode::ConcurrentUpdate,
                     text,
                 }) => {
                     tracing::debug!(consumer = %claim.consumer, attempt, "Placement met another writer, claiming again");
-                    last = Some(Claimed::No {
+                    last = Some(AllocationResult::No {
                         status,
                         code: ConflictCode::ConcurrentUpdate,
                         text,
@@ -119,7 +119,7 @@ impl Placement {
             }
         }
         // Another writer was faster four times. Nova treats that as a failed claim.
-        Ok(last.unwrap_or(Claimed::No {
+        Ok(last.unwrap_or(AllocationResult::No {
             status: 409,
             code: ConflictCode::ConcurrentUpdate,
             text: String::new(),
@@ -131,8 +131,8 @@ impl Placement {
         &self,
         claim: &'a NewClaim,
     ) -> Result<Cow<'a, NewClaim>, OpenStackError> {
-        let ask =
-            Ask::get(format!("/allocations/{}", claim.consumer)).at(CONSUMER_GENERATION_VERSION);
+        let ask = AdapterRequest::get(format!("/allocations/{}", claim.consumer))
+            .at(CONSUMER_GENERATION_VERSION);
         let (answer, call) = self.adapter.exchange(&ask).await?;
         // As Nova: whatever else it answers is as if there were nothing. The write will show.
         if answer.status != 200 {
@@ -153,19 +153,19 @@ impl Placement {
 
     async fn put_claim(&self, claim: &NewClaim) -> Result<Put, OpenStackError> {
         let payload = claim.payload();
-        let ask =
-            Ask::new(Method::PUT, format!("/allocations/{}", claim.consumer)).at(CLAIM_VERSION);
+        let ask = AdapterRequest::new(Method::PUT, format!("/allocations/{}", claim.consumer))
+            .at(CLAIM_VERSION);
         let ask = ask.with(&payload);
         let (answer, _) = self.adapter.exchange(&ask).await?;
         if answer.status == 204 {
-            return Ok(Put::Done(Claimed::Yes));
+            return Ok(Put::Done(AllocationResult::Yes));
         }
         let (code, text) = answer.explanation();
         let code = ConflictCode::from_code(code.as_deref());
         if code == ConflictCode::ConcurrentUpdate && text.contains(CONSUMER_CONFLICT) {
             return Ok(Put::ConsumerConflict(text));
         }
-        Ok(Put::Done(Claimed::No {
+        Ok(Put::Done(AllocationResult::No {
             status: answer.status,
             code,
             text,

@@ -6,15 +6,15 @@ mod claim;
 mod providers;
 mod resources;
 
-pub use allocations::{ConsumerAllocations, NewClaim, ProviderAllocation, Victim};
-pub use candidates::{Candidates, ProviderSummary, ResourceSummary};
-pub use claim::Claimed;
+pub use allocations::{ConsumerAllocations, NewClaim, ProviderAllocation, ReleasedConsumer};
+pub use candidates::{AllocationCandidates, ProviderSummary, ResourceSummary};
+pub use claim::AllocationResult;
 pub use providers::{
-    Aggregates, Consumer, Consumers, Inventories, Inventory, Provider, Traits, Usages,
+    Aggregates, Consumers, Inventories, Inventory, Provider, ProviderConsumer, Traits, Usages,
 };
 pub use resources::{Generation, Resources};
 
-use crate::adapter::{Adapter, Ask};
+use crate::adapter::{Adapter, AdapterRequest};
 use crate::error::OpenStackError;
 use crate::options::AdapterOptions;
 use crate::session::Session;
@@ -86,7 +86,7 @@ impl Placement {
     /// # Errors
     /// [`OpenStackError::Unavailable`], [`OpenStackError::BadAnswer`] and the like.
     pub async fn versions(&self) -> Result<VersionRange, OpenStackError> {
-        let ask = Ask::get("/");
+        let ask = AdapterRequest::get("/");
         let (answer, call) = self.adapter.discover(&ask).await?;
         let found: Discovery = answer.json(&call)?;
         let ranges = found.versions.iter().filter_map(|version| {

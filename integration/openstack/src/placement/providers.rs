@@ -4,7 +4,7 @@ use super::{
     AGGREGATE_VERSION, CLAIM_VERSION, CONSUMER_GENERATION_VERSION, Generation, NESTED_VERSION,
     Placement, TRAIT_VERSION,
 };
-use crate::adapter::Ask;
+use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
 use crate::version::Microversion;
 use serde::Deserialize;
@@ -108,7 +108,7 @@ pub struct Aggregates {
 pub struct Consumers {
     /// By consumer.
     #[serde(rename = "allocations")]
-    pub consumers: BTreeMap<Uuid, Consumer>,
+    pub consumers: BTreeMap<Uuid, ProviderConsumer>,
     /// The provider's.
     #[serde(rename = "resource_provider_generation")]
     pub generation: Generation,
@@ -116,10 +116,10 @@ pub struct Consumers {
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Consumer {
+pub struct ProviderConsumer {
     /// What it holds of this provider, by resource class.
     pub resources: BTreeMap<String, u64>,
-    /// Its own generation: what a [`Victim`](super::Victim) needs.
+    /// Its own generation: what a [`Victim`](super::ReleasedConsumer) needs.
     pub consumer_generation: Generation,
 }
 
@@ -216,7 +216,7 @@ impl Placement {
         path: String,
         version: Microversion,
     ) -> Result<T, OpenStackError> {
-        let ask = Ask::get(path).at(version);
+        let ask = AdapterRequest::get(path).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         answer.json(&call)
     }

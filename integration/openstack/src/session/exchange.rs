@@ -1,10 +1,10 @@
 //! One request and its answer.
 
 use super::{Session, Way};
-use crate::error::{ConflictCode, Effect, OpenStackError};
+use crate::error::{ConflictCode, OpenStackError, RequestEffect};
 use crate::keystone::Token;
 use crate::secret::Secret;
-use crate::transport::{Received, Sent};
+use crate::transport::{TransportRequest, TransportResponse};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 500;
 
 /// What is asked of a service.
 #[derive(Debug, Clone)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ServiceCall<'a> {
     pub(crate) service: &'a str,
     pub(crate) method: Method,
     /// Behind the endpoint, with its query.
@@ -26,7 +26,7 @@ pub(crate) struct Call<'a> {
     pub(crate) timeout: Duration,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ServiceCall<'a> {
     pub(crate) fn new(service: &'a str, method: Method, path: impl Into<String>) -> Self {
         let (headers, body) = (Vec::new(), None);
         let timeout = Duration::from_secs(120);
@@ -47,13 +47,13 @@ impl<'a> Call<'a> {
     }
 
     /// The same as a transport in the process gets it.
-    fn sent(&self) -> Sent<'_> {
+    fn sent(&self) -> TransportRequest<'_> {
         let version = self
             .headers
             .iter()
             .find(|(name, _)| *name == "openstack-api-version")
             .and_then(|(_, value)| value.rsplit(' ').next());
-        Sent {
+        TransportRequest {
             service: self.service,
             method: self.method.as_str(),
             path: &self.path,
@@ -62,7 +62,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn unavailable(&self, problem: impl Into<String>, effect: Effect) -> OpenStackError {
+    fn unavailable(&self, problem: impl Into<String>, effect: RequestEffect) -> OpenStackError {
         let (service, what) = (self.service.to_owned(), self.what());
         OpenStackError::Unavailable {
             service,
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
 
 /// What the service answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ServiceResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     pub(crate) subject_token: Option<Secret>,
@@ -83,8 +83,8 @@ pub(crate) struct Answer {
     pub(crate) request_id: Option<String>,
 }
 
-impl From<Received> for Answer {
-    fn from(received: Received) -> Self {
+impl From<TransportResponse> for ServiceResponse {
+    fn from(received: TransportResponse) -> Self {
         let header = |wanted: &str| {
             let found = received.headers.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
@@ -101,13 +101,16 @@ impl From<Received> for Answer {
     }
 }
 
-impl Answer {
+impl ServiceResponse {
     /// Reads the body.
-    pub(crate) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T, OpenStackError> {
+    pub(crate) fn json<T: DeserializeOwned>(
+        &self,
+        call: &ServiceCall<'_>,
+    ) -> Result<T, OpenStackError> {
         serde_json::from_slice(&self.body).map_err(|error| self.bad(call, error.to_string()))
     }
 
-    pub(crate) fn bad(&self, call: &Call<'_>, problem: impl Into<String>) -> OpenStackError {
+    pub(crate) fn bad(&self, call: &ServiceCall<'_>, problem: impl Into<String>) -> OpenStackError {
         let (service, what) = (call.service.to_owned(), call.what());
         OpenStackError::BadAnswer {
             service,
@@ -140,7 +143,7 @@ impl Answer {
     }
 
     /// The error of a status that is no success.
-    pub(crate) fn into_error(self, call: &Call<'_>) -> OpenStackError {
+    pub(crate) fn into_error(self, call: &ServiceCall<'_>) -> OpenStackError {
         let (service, what) = (call.service.to_owned(), call.what());
         let (code, text) = self.explanation();
         match self.status {
@@ -166,7 +169,7 @@ impl Answer {
             },
             // A proxy in front says 502 to 504 also when the service has done its work.
             status @ 500..=599 => {
-                call.unavailable(format!("status {status}: {text}"), Effect::Unknown)
+                call.unavailable(format!("status {status}: {text}"), RequestEffect::Unknown)
             }
             status => OpenStackError::Refused {
                 service,
@@ -193,16 +196,16 @@ impl Session {
     pub(crate) async fn exchange(
         &self,
         url: &str,
-        call: &Call<'_>,
+        call: &ServiceCall<'_>,
         token: Option<&Token>,
-    ) -> Result<Answer, OpenStackError> {
+    ) -> Result<ServiceResponse, OpenStackError> {
         let http = match &self.inner.way {
             Way::Http(http) => http,
             Way::InProcess(transport) => {
                 let _lane = self.lane().await;
                 let carried = transport.exchange(call.sent()).await;
                 return carried
-                    .map(Answer::from)
+                    .map(ServiceResponse::from)
                     .map_err(|silence| call.unavailable(silence.problem, silence.effect));
             }
         };
@@ -262,7 +265,7 @@ impl Session {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer {
+        Ok(ServiceResponse {
             status,
             body,
             subject_token,
@@ -271,12 +274,12 @@ impl Session {
     }
 }
 
-fn failure(call: &Call<'_>, error: reqwest::Error) -> OpenStackError {
+fn failure(call: &ServiceCall<'_>, error: reqwest::Error) -> OpenStackError {
     // Nothing was sent while there was no connection.
     let effect = if error.is_connect() || error.is_builder() {
-        Effect::None
+        RequestEffect::None
     } else {
-        Effect::Unknown
+        RequestEffect::Unknown
     };
     let kind = if error.is_timeout() {
         "no answer in time"

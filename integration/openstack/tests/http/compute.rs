@@ -1,7 +1,7 @@
 //! Nova's API: the calls, the pages, and what its answers mean.
 
 use crate::server::{Reply, Seen, Server, compute};
-use ebbtide_openstack::compute::{Accepted, ServerFilter};
+use ebbtide_openstack::compute::{AcceptedAction, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ async fn nova(
     (server, compute)
 }
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<Accepted, OpenStackError>> + 'a>>;
+type Called<'a> = Pin<Box<dyn Future<Output = Result<AcceptedAction, OpenStackError>> + 'a>>;
 
 #[tokio::test]
 async fn each_action_is_sent_as_nova_wants_it() {

@@ -3,7 +3,8 @@
 use crate::server::{Reply, Server, compute, placement, token_session};
 use ebbtide_openstack::placement::Generation;
 use ebbtide_openstack::{
-    AdapterOptions, AuthOptions, Effect, OpenStackError, Placement, Session, SessionOptions, Victim,
+    AdapterOptions, AuthOptions, OpenStackError, Placement, ReleasedConsumer, RequestEffect,
+    Session, SessionOptions,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-fn victim() -> Victim {
-    Victim {
+fn victim() -> ReleasedConsumer {
+    ReleasedConsumer {
         consumer: Uuid::from_u128(1),
         generation: Generation(1),
         project_id: "p".to_owned(),
@@ -52,7 +53,7 @@ async fn a_service_that_takes_no_connection_has_done_nothing() {
         matches!(
             error,
             OpenStackError::Unavailable {
-                effect: Effect::None,
+                effect: RequestEffect::None,
                 ..
             }
         ),
@@ -72,7 +73,7 @@ async fn a_write_whose_answer_is_lost_may_have_been_done_and_is_not_repeated() {
         .post_allocations(&[victim()], &[])
         .await
         .unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown, "{error}");
+    assert_eq!(error.effect(), RequestEffect::Unknown, "{error}");
     assert_eq!(times.load(Ordering::SeqCst), 1);
     let error = placement.providers("").await.unwrap_err();
     assert!(error.is_passing());
@@ -90,21 +91,21 @@ async fn a_service_that_hangs_is_given_up_after_the_timeout() {
         .post_allocations(&[victim()], &[])
         .await
         .unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown);
+    assert_eq!(error.effect(), RequestEffect::Unknown);
     assert!(error.to_string().contains("no answer in time"), "{error}");
 }
 
 #[tokio::test]
 async fn each_status_is_told_apart() {
-    let cases: [(u16, &str, Effect); 8] = [
-        (400, "EB-HTTP-006", Effect::None),
-        (401, "EB-HTTP-002", Effect::None),
-        (403, "EB-HTTP-003", Effect::None),
-        (404, "EB-HTTP-004", Effect::None),
-        (409, "EB-HTTP-005", Effect::None),
-        (302, "EB-HTTP-006", Effect::None),
-        (500, "EB-HTTP-007", Effect::Unknown),
-        (503, "EB-HTTP-007", Effect::Unknown),
+    let cases: [(u16, &str, RequestEffect); 8] = [
+        (400, "EB-HTTP-006", RequestEffect::None),
+        (401, "EB-HTTP-002", RequestEffect::None),
+        (403, "EB-HTTP-003", RequestEffect::None),
+        (404, "EB-HTTP-004", RequestEffect::None),
+        (409, "EB-HTTP-005", RequestEffect::None),
+        (302, "EB-HTTP-006", RequestEffect::None),
+        (500, "EB-HTTP-007", RequestEffect::Unknown),
+        (503, "EB-HTTP-007", RequestEffect::Unknown),
     ];
     for (status, code, effect) in cases {
         let answer = Reply::json(

@@ -1,8 +1,10 @@
 //! What nova-scheduler sent to Placement and Keystone, and what we send instead: the same.
 
 use crate::server::{Reply, Seen, Server, options, placement};
-use ebbtide_openstack::placement::Candidates;
-use ebbtide_openstack::{AdapterOptions, Claimed, NewClaim, Session, SessionOptions, VersionRange};
+use ebbtide_openstack::placement::AllocationCandidates;
+use ebbtide_openstack::{
+    AdapterOptions, AllocationResult, NewClaim, Session, SessionOptions, VersionRange,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +75,7 @@ fn uuid_at_end(path: &str) -> Uuid {
 
 /// The claim that made Nova send this: its candidate for a provider that the consumer did not hold
 /// before.
-fn claim_behind(put: &Value, got: &Value, candidates: &Candidates) -> NewClaim {
+fn claim_behind(put: &Value, got: &Value, candidates: &AllocationCandidates) -> NewClaim {
     let body = &put["request"]["body"];
     let had = got["response"]["body"]["allocations"].as_object().unwrap();
     let is_new = |provider: Uuid| {
@@ -105,7 +107,7 @@ async fn every_recorded_conversation_with_placement_is_the_same_with_us() {
         let recorded = Arc::new(exchanges(&file));
         let script = Arc::clone(&recorded);
         let server = Server::start(move |number, _| reply(&script[number])).await;
-        let mut candidates = Candidates::default();
+        let mut candidates = AllocationCandidates::default();
         let mut position = 0;
         while let Some(exchange) = recorded.get(position) {
             let request = &exchange["request"];
@@ -133,7 +135,7 @@ async fn every_recorded_conversation_with_placement_is_the_same_with_us() {
                         .unwrap();
                     let expected = put["response"]["status"] == 204;
                     assert_eq!(
-                        claimed == Claimed::Yes,
+                        claimed == AllocationResult::Yes,
                         expected,
                         "{}: {claimed:?}",
                         file.display()
@@ -162,7 +164,7 @@ async fn every_recorded_conversation_with_placement_is_the_same_with_us() {
 }
 
 /// All of the answer has arrived, in its order.
-fn check_candidates(candidates: &Candidates, body: &Value) {
+fn check_candidates(candidates: &AllocationCandidates, body: &Value) {
     let requests: Vec<_> = candidates
         .allocation_requests
         .iter()

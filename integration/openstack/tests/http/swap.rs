@@ -2,7 +2,9 @@
 
 use crate::server::{Reply, Seen, Server, placement};
 use ebbtide_openstack::placement::Generation;
-use ebbtide_openstack::{Claimed, ConflictCode, NewClaim, OpenStackError, Resources, Victim};
+use ebbtide_openstack::{
+    AllocationResult, ConflictCode, NewClaim, OpenStackError, ReleasedConsumer, Resources,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -20,8 +22,8 @@ pub(crate) fn newcomer(generation: Option<u64>) -> NewClaim {
     }
 }
 
-fn victim(number: u128) -> Victim {
-    Victim {
+fn victim(number: u128) -> ReleasedConsumer {
+    ReleasedConsumer {
         consumer: Uuid::from_u128(number),
         generation: Generation(3),
         project_id: "vp".to_owned(),
@@ -155,7 +157,7 @@ async fn a_claim_that_meets_another_writer_is_tried_four_times_and_reads_anew_ea
     assert!(
         matches!(
             claimed,
-            Claimed::No {
+            AllocationResult::No {
                 status: 409,
                 code: ConflictCode::ConcurrentUpdate,
                 ..
@@ -184,7 +186,7 @@ async fn a_claim_that_meets_another_writer_once_is_had_at_the_second_try() {
             .claim_new(&newcomer(None))
             .await
             .unwrap(),
-        Claimed::Yes
+        AllocationResult::Yes
     );
     assert_eq!(methods(&server), ["PUT", "PUT"]);
 }
@@ -227,7 +229,7 @@ async fn the_quick_claim_goes_the_exact_way_when_the_consumer_is_known() {
             .claim_new(&newcomer(None))
             .await
             .unwrap(),
-        Claimed::Yes
+        AllocationResult::Yes
     );
     assert_eq!(methods(&server), ["PUT", "GET", "PUT"]);
     // What it has on a provider of both stays as it was; there are no mappings.
@@ -250,11 +252,11 @@ async fn a_full_host_is_no_claim_and_no_error() {
     })
     .await;
     match placement(&server.url).claim(&newcomer(None)).await.unwrap() {
-        Claimed::No { status, code, text } => {
+        AllocationResult::No { status, code, text } => {
             assert_eq!((status, code), (409, ConflictCode::Undefined));
             assert!(text.contains("exceed the capacity"));
         }
-        Claimed::Yes => panic!("it was not claimed"),
+        AllocationResult::Yes => panic!("it was not claimed"),
     }
     assert_eq!(
         methods(&server),
@@ -309,7 +311,7 @@ async fn with_one_left_behind() -> Server {
 async fn a_consumer_that_a_dying_placement_left_behind_gets_its_claim() {
     let server = with_one_left_behind().await;
     let claimed = placement(&server.url).claim_new(&newcomer(None)).await;
-    assert_eq!(claimed.unwrap(), Claimed::Yes);
+    assert_eq!(claimed.unwrap(), AllocationResult::Yes);
     assert_eq!(methods(&server), ["PUT", "PUT"]);
 }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::link::{Publication, Published};
-use crate::names::Exchange;
-use crate::transport::Shared;
+use crate::names::ExchangeDeclaration;
+use crate::transport::TransportState;
 use crate::wire::{RequestFields, encode_request};
 use crate::{Map, MessagingError, RpcVersion, Target, Transport};
 use replies::Replies;
@@ -49,7 +49,7 @@ impl Default for CallOptions {
 /// call.
 #[derive(Clone)]
 pub struct RpcClient {
-    shared: Arc<Shared>,
+    shared: Arc<TransportState>,
     replies: Arc<OnceCell<Replies>>,
 }
 
@@ -171,7 +171,10 @@ impl RpcClient {
         })?;
         let publication = if target.fanout {
             Publication {
-                exchange: Some(Exchange::fanout(&target.topic, self.shared.options())),
+                exchange: Some(ExchangeDeclaration::fanout(
+                    &target.topic,
+                    self.shared.options(),
+                )),
                 queue: None,
                 routing_key: String::new(),
                 mandatory: false,
@@ -188,7 +191,7 @@ impl RpcClient {
     fn to_topic(&self, target: &Target, body: Vec<u8>) -> Publication {
         let exchange = target.exchange.as_deref().unwrap_or(&self.shared.exchange);
         Publication {
-            exchange: Some(Exchange::topic(exchange, self.shared.options())),
+            exchange: Some(ExchangeDeclaration::topic(exchange, self.shared.options())),
             queue: None,
             routing_key: match &target.server {
                 Some(server) => format!("{}.{server}", target.topic),

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 use crate::MessagingError;
 use crate::link::{StepError, Subscribed, subscribe};
 use crate::names::Queue;
-use crate::transport::Shared;
-use crate::wire::{Properties, Reply, decode_reply};
+use crate::transport::TransportState;
+use crate::wire::{Properties, RpcReply, decode_reply};
 
 /// Larger replies are thrown away; RabbitMQ 4 does not even take them by default. Its callers time
 /// out.
@@ -24,7 +24,7 @@ const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// Limit for declaring and subscribing, so that a mute broker is noticed.
 const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(30);
 
-type Waiters = Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Reply>>>>;
+type Waiters = Arc<Mutex<HashMap<String, mpsc::UnboundedSender<RpcReply>>>>;
 
 /// The reader of the reply queue.
 pub(super) struct Replies {
@@ -43,14 +43,14 @@ enum Reading {
 }
 
 /// A call that waits for its replies. Dropping it ends the wait.
-pub(super) struct Waiting {
+pub(super) struct PendingCall {
     message_id: String,
     waiters: Waiters,
-    replies: mpsc::UnboundedReceiver<Reply>,
+    replies: mpsc::UnboundedReceiver<RpcReply>,
 }
 
 impl Replies {
-    pub(super) fn start(shared: Arc<Shared>) -> Self {
+    pub(super) fn start(shared: Arc<TransportState>) -> Self {
         let queue = Queue::reply(shared.options());
         let waiters = Waiters::default();
         let (sender, reading) = watch::channel(Reading::NotYet(None));
@@ -83,13 +83,13 @@ impl Replies {
     }
 
     /// Registers a call, and waits until its replies can come.
-    pub(super) async fn expect(&self, message_id: &str) -> Result<Waiting, MessagingError> {
+    pub(super) async fn expect(&self, message_id: &str) -> Result<PendingCall, MessagingError> {
         let (sender, replies) = mpsc::unbounded_channel();
         self.waiters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(message_id.to_owned(), sender);
-        let waiting = Waiting {
+        let waiting = PendingCall {
             message_id: message_id.to_owned(),
             waiters: Arc::clone(&self.waiters),
             replies,
@@ -108,14 +108,14 @@ impl Replies {
     }
 }
 
-impl Waiting {
+impl PendingCall {
     /// The next message to this call.
-    pub(super) async fn next(&mut self) -> Result<Reply, MessagingError> {
+    pub(super) async fn next(&mut self) -> Result<RpcReply, MessagingError> {
         self.replies.recv().await.ok_or(MessagingError::Closed)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         self.waiters
             .lock()
@@ -124,7 +124,12 @@ impl Drop for Waiting {
     }
 }
 
-async fn run(shared: Arc<Shared>, queue: Queue, waiters: Waiters, reading: watch::Sender<Reading>) {
+async fn run(
+    shared: Arc<TransportState>,
+    queue: Queue,
+    waiters: Waiters,
+    reading: watch::Sender<Reading>,
+) {
     let mut durable_elsewhere = false;
     let pause = shared
         .options()

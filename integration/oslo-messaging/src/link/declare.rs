@@ -9,14 +9,14 @@ use lapin::options::{
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 
-use super::dial::Session;
+use super::dial::BrokerSession;
 use super::step::{StepError, while_alive};
 use crate::MessagingError;
-use crate::names::{Exchange, ExchangeKind, Queue};
+use crate::names::{ExchangeDeclaration, ExchangeKind, Queue};
 
 /// Consumers of some queues on one channel.
 pub(crate) struct Subscribed {
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<BrokerSession>,
     pub(crate) channel: Channel,
     /// In the order of the queues.
     pub(crate) consumers: Vec<Consumer>,
@@ -29,7 +29,7 @@ pub(crate) struct Subscribed {
 /// `durable_elsewhere` is set when another program has declared the exchange or a queue without
 /// durability. They are then used as they are, as in Python (`_declare_fallback_nondurable`).
 pub(crate) async fn subscribe(
-    session: &Arc<Session>,
+    session: &Arc<BrokerSession>,
     queues: &[Queue],
     prefetch: u16,
     durable_elsewhere: &mut bool,
@@ -55,7 +55,7 @@ pub(crate) async fn subscribe(
 }
 
 async fn try_subscribe(
-    session: &Arc<Session>,
+    session: &Arc<BrokerSession>,
     queues: &[Queue],
     prefetch: u16,
 ) -> Result<Subscribed, StepError> {
@@ -130,7 +130,7 @@ pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<()
 /// Declares an exchange. A failure closes the channel.
 pub(crate) async fn declare_exchange(
     channel: &Channel,
-    exchange: &Exchange,
+    exchange: &ExchangeDeclaration,
 ) -> Result<(), StepError> {
     let options = ExchangeDeclareOptions {
         durable: exchange.durable,

@@ -8,7 +8,7 @@
 //! peer that accepted the TCP connection says nothing. We therefore open the socket ourselves, keep
 //! a second handle on it, and shut it down when we give up. And when a connection dies in the
 //! middle of an operation, lapin 4.12 does not always complete that operation: everything that
-//! waits for lapin therefore also waits for [`Session::gone`].
+//! waits for lapin therefore also waits for [`BrokerSession::gone`].
 
 use std::io;
 use std::net::Shutdown;
@@ -25,7 +25,7 @@ use lapin::uri::{
 use lapin::{Connection, ConnectionProperties, Event};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::Fault;
+use super::fault::BrokerFault;
 use super::tls;
 use crate::{LoginMethod, MessagingError, RabbitOptions, TransportHost, TransportUrl};
 
@@ -45,12 +45,12 @@ const LIVENESS_CHECK: Duration = Duration::from_secs(1);
 /// What a connection is for. Reading and writing are apart: a broker that is short of memory blocks
 /// those that publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ConnectionPurpose {
     Publish,
     Consume,
 }
 
-impl Purpose {
+impl ConnectionPurpose {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Publish => "publish",
@@ -68,7 +68,7 @@ pub(crate) struct Dialer {
 }
 
 /// A living connection, used by many tasks at once.
-pub(crate) struct Session {
+pub(crate) struct BrokerSession {
     /// Grows with every connection of the same link.
     pub(crate) id: u64,
     /// The broker, as it may be shown.
@@ -86,7 +86,7 @@ pub(crate) enum SessionEvent {
     Lost(String),
 }
 
-impl Session {
+impl BrokerSession {
     /// Opens a channel; it closes itself when its last clone is dropped.
     pub(crate) async fn channel(&self) -> lapin::Result<lapin::Channel> {
         self.connection.create_channel().await
@@ -101,7 +101,8 @@ impl Session {
         &self.gone
     }
 
-    /// The stream from which [`Session::wait`] reads. To be made once, right after connecting.
+    /// The stream from which [`BrokerSession::wait`] reads. To be made once, right after
+    /// connecting.
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
         self.connection.events_listener().boxed()
     }
@@ -138,13 +139,13 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for BrokerSession {
     fn drop(&mut self) {
         self.discard();
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for BrokerSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Session({} on {})", self.id, self.broker)
     }
@@ -152,7 +153,7 @@ impl std::fmt::Debug for Session {
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct DialFailure {
     pub(crate) error: MessagingError,
     /// Something accepted the TCP connection.
     pub(crate) reached: bool,
@@ -207,12 +208,12 @@ impl Dialer {
     pub(crate) async fn dial(
         &self,
         host: &TransportHost,
-        purpose: Purpose,
+        purpose: ConnectionPurpose,
         id: u64,
-    ) -> Result<Session, Failure> {
+    ) -> Result<BrokerSession, DialFailure> {
         let socket = SocketHandle::default();
         let session = self.dial_through(host, purpose, id, &socket).await;
-        session.map_err(|error| Failure {
+        session.map_err(|error| DialFailure {
             error,
             reached: socket.shut_down(),
         })
@@ -221,10 +222,10 @@ impl Dialer {
     async fn dial_through(
         &self,
         host: &TransportHost,
-        purpose: Purpose,
+        purpose: ConnectionPurpose,
         id: u64,
         socket: &SocketHandle,
-    ) -> Result<Session, MessagingError> {
+    ) -> Result<BrokerSession, MessagingError> {
         let broker = host.to_string();
         let unavailable = |last_problem: String| MessagingError::Unavailable {
             operation: "connect".to_owned(),
@@ -271,26 +272,26 @@ impl Dialer {
             properties,
         ));
         match tokio::time::timeout(CONNECT_TIMEOUT, attempt).await {
-            Ok(Ok(connection)) => Ok(Session {
+            Ok(Ok(connection)) => Ok(BrokerSession {
                 id,
                 broker,
                 connection,
                 socket: socket.clone(),
                 gone: CancellationToken::new(),
             }),
-            Ok(Err(error)) => Err(match Fault::of(&error) {
-                Fault::AccessRefused(detail) => MessagingError::LoginRefused {
+            Ok(Err(error)) => Err(match BrokerFault::of(&error) {
+                BrokerFault::AccessRefused(detail) => MessagingError::LoginRefused {
                     broker,
                     user: host.user().to_owned(),
                     detail,
                 },
-                Fault::Refused(detail) | Fault::Precondition(detail) | Fault::NotFound(detail) => {
-                    MessagingError::Refused {
-                        operation: format!("open a connection to {broker}"),
-                        detail,
-                    }
-                }
-                Fault::Transient(problem) => unavailable(problem),
+                BrokerFault::Refused(detail)
+                | BrokerFault::Precondition(detail)
+                | BrokerFault::NotFound(detail) => MessagingError::Refused {
+                    operation: format!("open a connection to {broker}"),
+                    detail,
+                },
+                BrokerFault::Transient(problem) => unavailable(problem),
             }),
             Err(_) => Err(unavailable(
                 "the broker accepted the connection but did not answer in time".to_owned(),

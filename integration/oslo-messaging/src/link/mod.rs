@@ -9,7 +9,7 @@ mod supervise;
 mod tls;
 
 pub(crate) use declare::{Subscribed, subscribe};
-pub(crate) use dial::{Dialer, Purpose, Session};
+pub(crate) use dial::{BrokerSession, ConnectionPurpose, Dialer};
 pub(crate) use publish::{Publication, Published, Publisher};
 pub(crate) use step::StepError;
 pub(crate) use supervise::{Link, LinkState};

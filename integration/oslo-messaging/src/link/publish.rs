@@ -16,12 +16,12 @@ use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
 use super::declare::{declare_exchange, declare_queue};
-use super::dial::Session;
-use super::fault::Fault;
+use super::dial::BrokerSession;
+use super::fault::BrokerFault;
 use super::step::{StepError, while_alive};
 use super::supervise::Link;
 use crate::MessagingError;
-use crate::names::{Exchange, Queue};
+use crate::names::{ExchangeDeclaration, Queue};
 
 /// AMQP's code for "write it to disk" (basic.delivery-mode); kombu's default.
 const PERSISTENT: u8 = 2;
@@ -39,7 +39,7 @@ const MAX_IN_FLIGHT: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct Publication {
     /// `None` for the default exchange, which routes by queue name.
-    pub(crate) exchange: Option<Exchange>,
+    pub(crate) exchange: Option<ExchangeDeclaration>,
     /// A queue that is made if it is not there, so that a notification waits for its first reader.
     pub(crate) queue: Option<Queue>,
     pub(crate) routing_key: String,
@@ -148,8 +148,8 @@ impl Publisher {
                 .await
             {
                 Ok(found) => Some(Some(found.consumer_count())),
-                Err(error) => match Fault::of(&error) {
-                    Fault::NotFound(_) => Some(None),
+                Err(error) => match BrokerFault::of(&error) {
+                    BrokerFault::NotFound(_) => Some(None),
                     _ => None,
                 },
             }
@@ -161,7 +161,7 @@ impl Publisher {
     }
 
     /// The same session after a pause if it is alive, else the next one.
-    async fn another_session(&self, session: Arc<Session>) -> Option<Arc<Session>> {
+    async fn another_session(&self, session: Arc<BrokerSession>) -> Option<Arc<BrokerSession>> {
         if session.is_alive() {
             tokio::time::sleep(PAUSE).await;
         }
@@ -174,7 +174,7 @@ impl Publisher {
 
     async fn attempt(
         &self,
-        session: &Session,
+        session: &BrokerSession,
         message: &Publication,
     ) -> Result<Published, StepError> {
         // If this future is dropped before the confirm, the lane is dropped with it and its channel
@@ -252,7 +252,7 @@ impl Publisher {
             Some(queue) if durable => declare_queue(&lane.channel, queue).await?,
             Some(queue) => declare_queue(&lane.channel, &queue.not_durable()).await?,
             None => {
-                let exchange = Exchange {
+                let exchange = ExchangeDeclaration {
                     durable,
                     ..exchange.clone()
                 };
@@ -286,7 +286,7 @@ impl Publisher {
         }
     }
 
-    async fn lane(&self, session: &Session) -> Result<Lane, StepError> {
+    async fn lane(&self, session: &BrokerSession) -> Result<Lane, StepError> {
         if let Some(lane) = self.idle_lane(session.id) {
             return Ok(lane);
         }

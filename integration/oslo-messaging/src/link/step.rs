@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
-use super::dial::Session;
-use super::fault::Fault;
+use super::dial::BrokerSession;
+use super::fault::BrokerFault;
 use crate::MessagingError;
 
 /// Why a step on a channel failed: for good, or in a way that a new channel may heal.
@@ -19,22 +19,22 @@ pub(crate) enum StepError {
 
 impl StepError {
     pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
-        match Fault::of(error) {
-            Fault::Transient(problem) => Self::Again(problem),
-            Fault::AccessRefused(detail) | Fault::Refused(detail) => {
+        match BrokerFault::of(error) {
+            BrokerFault::Transient(problem) => Self::Again(problem),
+            BrokerFault::AccessRefused(detail) | BrokerFault::Refused(detail) => {
                 Self::Final(MessagingError::Refused {
                     operation: operation(),
                     detail,
                 })
             }
-            Fault::Precondition(detail) if detail.contains("inequivalent arg 'durable'") => {
+            BrokerFault::Precondition(detail) if detail.contains("inequivalent arg 'durable'") => {
                 Self::Durability(detail)
             }
-            Fault::Precondition(detail) => Self::Final(MessagingError::Mismatch {
+            BrokerFault::Precondition(detail) => Self::Final(MessagingError::Mismatch {
                 name: operation(),
                 detail,
             }),
-            Fault::NotFound(_) => Self::NoExchange,
+            BrokerFault::NotFound(_) => Self::NoExchange,
         }
     }
 
@@ -53,7 +53,7 @@ impl StepError {
 
 /// Waits for `step`, but no longer than the session lives.
 pub(crate) async fn while_alive<T>(
-    session: &Session,
+    session: &BrokerSession,
     step: impl Future<Output = Result<T, StepError>>,
 ) -> Result<T, StepError> {
     tokio::select! {

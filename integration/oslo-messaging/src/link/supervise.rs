@@ -1,8 +1,8 @@
 //! A link: one connection that is kept alive for ever by a supervisor task.
 //!
 //! The supervisor tries the brokers one after the other, waits after each full round, publishes the
-//! living [`Session`] through a watch channel, and begins again when it dies. A task that needs the
-//! broker takes the current session and, when that fails, waits for the next one.
+//! living [`BrokerSession`] through a watch channel, and begins again when it dies. A task that
+//! needs the broker takes the current session and, when that fails, waits for the next one.
 //!
 //! A pause between two rounds ends early when a port that refused connections begins to accept
 //! them. After a restart of the broker the queues of a server exist only when the server has
@@ -17,7 +17,9 @@ use ebbtide_runtime::task::{self, Task};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::dial::{Dialer, Failure, Purpose, Session, SessionEvent, accepts_connections};
+use super::dial::{
+    BrokerSession, ConnectionPurpose, DialFailure, Dialer, SessionEvent, accepts_connections,
+};
 use crate::{FailoverStrategy, MessagingError};
 
 /// A connection that lived this long was a good one: the next failure starts with short pauses
@@ -36,14 +38,14 @@ pub(crate) enum LinkState {
     Down {
         problem: Option<MessagingError>,
     },
-    Up(Arc<Session>),
+    Up(Arc<BrokerSession>),
     /// Connected, but the broker takes no messages for now.
-    Blocked(Arc<Session>, String),
+    Blocked(Arc<BrokerSession>, String),
     Closed,
 }
 
 impl LinkState {
-    fn session(&self) -> Option<&Arc<Session>> {
+    fn session(&self) -> Option<&Arc<BrokerSession>> {
         match self {
             Self::Up(session) | Self::Blocked(session, _) => Some(session),
             Self::Down { .. } | Self::Closed => None,
@@ -60,7 +62,11 @@ pub(crate) struct Link {
 
 impl Link {
     /// Starts the supervisor. It ends when `stop` is cancelled.
-    pub(crate) fn start(dialer: Arc<Dialer>, purpose: Purpose, stop: CancellationToken) -> Self {
+    pub(crate) fn start(
+        dialer: Arc<Dialer>,
+        purpose: ConnectionPurpose,
+        stop: CancellationToken,
+    ) -> Self {
         let (sender, state) = watch::channel(LinkState::Down { problem: None });
         let supervisor = Supervisor {
             order: (0..dialer.url.hosts().len()).collect(),
@@ -79,13 +85,13 @@ impl Link {
     }
 
     /// Waits for a living session. `None` when the link is closed.
-    pub(crate) async fn session(&self) -> Option<Arc<Session>> {
+    pub(crate) async fn session(&self) -> Option<Arc<BrokerSession>> {
         self.session_after(0).await
     }
 
     /// Waits for a session that is younger than the one with this id. `None` when the link is
     /// closed.
-    pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<Session>> {
+    pub(crate) async fn session_after(&self, id: u64) -> Option<Arc<BrokerSession>> {
         let mut state = self.state.clone();
         let found = state
             .wait_for(|state| match state {
@@ -97,7 +103,7 @@ impl Link {
     }
 
     /// The session that lives now, if one does.
-    pub(crate) fn current(&self) -> Option<Arc<Session>> {
+    pub(crate) fn current(&self) -> Option<Arc<BrokerSession>> {
         self.state.borrow().session().cloned()
     }
 
@@ -121,7 +127,7 @@ impl Link {
 
 struct Supervisor {
     dialer: Arc<Dialer>,
-    purpose: Purpose,
+    purpose: ConnectionPurpose,
     stop: CancellationToken,
     state: watch::Sender<LinkState>,
     next_id: u64,
@@ -171,7 +177,7 @@ impl Supervisor {
     }
 
     /// Tries all brokers, round after round, until one accepts us.
-    async fn connect(&mut self) -> Arc<Session> {
+    async fn connect(&mut self) -> Arc<BrokerSession> {
         loop {
             if self.dialer.options.failover == FailoverStrategy::Shuffle {
                 shuffle(&mut self.order);
@@ -188,7 +194,7 @@ impl Supervisor {
                         );
                         return Arc::new(session);
                     }
-                    Err(Failure { error, reached }) => {
+                    Err(DialFailure { error, reached }) => {
                         tracing::warn!(
                             broker = %host, purpose = self.purpose.as_str(), code = error.code(), %error,
                             "cannot connect to the broker"
@@ -233,7 +239,7 @@ impl Supervisor {
     }
 
     /// Shows the session to its users until it is lost, and says why it was.
-    async fn watch_over(&mut self, session: &Arc<Session>) -> String {
+    async fn watch_over(&mut self, session: &Arc<BrokerSession>) -> String {
         let mut events = session.events();
         self.state.send_replace(LinkState::Up(Arc::clone(session)));
         let mut proven = std::pin::pin!(tokio::time::sleep(PROVEN));

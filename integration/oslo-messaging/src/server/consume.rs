@@ -12,11 +12,15 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::receipt::Receipt;
 use super::{Inner, work};
-use crate::link::{Session, StepError, Subscribed, subscribe};
-use crate::{MessagingError, Source};
+use crate::link::{BrokerSession, StepError, Subscribed, subscribe};
+use crate::{ArrivalQueue, MessagingError};
 
 /// The queues of a server, in the order in which they are declared.
-const SOURCES: [Source; 3] = [Source::Topic, Source::Server, Source::Fanout];
+const SOURCES: [ArrivalQueue; 3] = [
+    ArrivalQueue::Topic,
+    ArrivalQueue::Server,
+    ArrivalQueue::Fanout,
+];
 
 /// Limit for declaring and subscribing, so that a mute broker is noticed.
 const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(30);
@@ -165,10 +169,10 @@ async fn read_all(inner: &Arc<Inner>, subscribed: Subscribed, permits: &[Arc<Sem
 /// Reads from one queue until its consumer ends.
 async fn read(
     inner: &Arc<Inner>,
-    session: &Arc<Session>,
+    session: &Arc<BrokerSession>,
     channel: &Channel,
     mut consumer: Consumer,
-    source: Source,
+    source: ArrivalQueue,
     permits: &Arc<Semaphore>,
 ) {
     while let Some(item) = consumer.next().await {
@@ -193,10 +197,10 @@ async fn read(
 /// Begins with a delivery as soon as there is room for it.
 async fn accept(
     inner: &Arc<Inner>,
-    session: &Arc<Session>,
+    session: &Arc<BrokerSession>,
     channel: &Channel,
     delivery: Delivery,
-    source: Source,
+    source: ArrivalQueue,
     permits: &Arc<Semaphore>,
 ) {
     let receipt = Receipt::new(delivery.acker.clone(), Arc::clone(session), channel.clone());

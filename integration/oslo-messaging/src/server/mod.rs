@@ -16,11 +16,11 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::dedup::MessageMemory;
 use crate::dispatch::Dispatcher;
 use crate::names::Queue;
-use crate::seen::Seen;
 use crate::target::check_name;
-use crate::transport::Shared;
+use crate::transport::TransportState;
 use crate::{Endpoint, MessagingError, Target, Transport};
 use receipt::Receipt;
 use reply::GoneQueues;
@@ -97,12 +97,12 @@ pub struct RpcServer {
 
 /// What the reader and all work share.
 struct Inner {
-    transport: Arc<Shared>,
+    transport: Arc<TransportState>,
     dispatcher: Dispatcher,
     options: ServerOptions,
     /// Topic, server, fanout.
     queues: [Queue; 3],
-    seen: Mutex<Seen<Receipt>>,
+    seen: Mutex<MessageMemory<Receipt>>,
     gone_queues: Mutex<GoneQueues>,
     tracker: TaskTracker,
     /// No new requests; those being worked on are told to hurry.
@@ -156,7 +156,7 @@ impl RpcServer {
         let inner = Arc::new(Inner {
             dispatcher: Dispatcher::new(endpoints, options.ping),
             queues,
-            seen: Mutex::new(Seen::new(options.remembered)),
+            seen: Mutex::new(MessageMemory::new(options.remembered)),
             gone_queues: Mutex::new(GoneQueues::default()),
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -262,7 +262,7 @@ impl fmt::Debug for RpcServer {
 }
 
 impl Inner {
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen<Receipt>> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, MessageMemory<Receipt>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

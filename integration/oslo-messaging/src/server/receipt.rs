@@ -6,21 +6,21 @@ use futures::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicRejectOptions};
 
-use crate::link::Session;
+use crate::link::BrokerSession;
 
 /// A delivery that is not acknowledged yet. On a dead channel all of this does nothing: the broker
 /// redelivers.
 #[derive(Debug)]
 pub(crate) struct Receipt {
     acker: Acker,
-    session: Arc<Session>,
+    session: Arc<BrokerSession>,
     /// Keeps the channel open: closing it would give the message to another server while it is
     /// worked on.
     _channel: lapin::Channel,
 }
 
 impl Receipt {
-    pub(crate) fn new(acker: Acker, session: Arc<Session>, channel: lapin::Channel) -> Self {
+    pub(crate) fn new(acker: Acker, session: Arc<BrokerSession>, channel: lapin::Channel) -> Self {
         Self {
             acker,
             session,

@@ -16,10 +16,10 @@ use super::heartbeat;
 use super::receipt::Receipt;
 use super::reply::{self, Unanswered};
 use super::{AckMode, Inner};
+use crate::dedup::Arrival;
 use crate::endpoint::ReplyPath;
-use crate::seen::Arrival;
-use crate::wire::{BadRequest, Properties, ReplyTo, Request, decode_request};
-use crate::{CallState, Ending, IncomingCall, RemoteError, Source};
+use crate::wire::{BadRequest, Properties, ReplyTo, RpcRequest, decode_request};
+use crate::{ArrivalQueue, CallEnd, CallState, IncomingCall, RemoteError};
 
 /// Takes a delivery: begins with the work as soon as there is room, or settles it.
 ///
@@ -28,7 +28,7 @@ pub(super) async fn accept(
     inner: &Arc<Inner>,
     delivery: Delivery,
     receipt: Receipt,
-    source: Source,
+    source: ArrivalQueue,
     permits: &Arc<Semaphore>,
 ) {
     let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
@@ -70,7 +70,7 @@ fn refuse(
     inner: &Arc<Inner>,
     bad: BadRequest,
     receipt: Receipt,
-    source: Source,
+    source: ArrivalQueue,
     permit: OwnedSemaphorePermit,
 ) {
     let BadRequest { error, reply_to } = bad;
@@ -93,9 +93,9 @@ fn refuse(
 
 fn begin(
     inner: &Arc<Inner>,
-    request: Request,
+    request: RpcRequest,
     facts: Facts,
-    source: Source,
+    source: ArrivalQueue,
     id: String,
     permit: OwnedSemaphorePermit,
 ) {
@@ -118,7 +118,7 @@ fn begin(
     });
 }
 
-async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
+async fn run(guard: Guard, request: RpcRequest, facts: Facts, source: ArrivalQueue) {
     let inner = Arc::clone(&guard.inner);
     if inner.options.ack == AckMode::Early {
         guard.ack_early().await;
@@ -134,8 +134,8 @@ async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
     let work = async {
         let outcome = perform(&inner, request, facts, source, &state).await;
         match state.ending() {
-            Some(Ending::GivenBack) => return Ok(false),
-            Some(Ending::Unanswered) => return Ok(true),
+            Some(CallEnd::GivenBack) => return Ok(false),
+            Some(CallEnd::Unanswered) => return Ok(true),
             None => note(&outcome),
         }
         match &reply_to {
@@ -164,9 +164,9 @@ async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
 /// Finds the endpoint and lets it work, with heartbeats to the caller meanwhile.
 async fn perform(
     inner: &Arc<Inner>,
-    request: Request,
+    request: RpcRequest,
     facts: Facts,
-    source: Source,
+    source: ArrivalQueue,
     state: &CallState,
 ) -> Result<Value, RemoteError> {
     let found = inner.dispatcher.find(

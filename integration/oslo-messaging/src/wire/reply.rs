@@ -10,7 +10,7 @@ use crate::{MessagingError, RemoteError};
 
 /// What a caller gets, possibly after some heartbeats.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
+pub struct RpcReply {
     /// `_msg_id` of the call.
     pub message_id: String,
     /// `_unique_id` of this reply.
@@ -124,7 +124,7 @@ pub fn decode_reply(
     body: &[u8],
     properties: Properties<'_>,
     max_bytes: usize,
-) -> Result<Reply, MessagingError> {
+) -> Result<RpcReply, MessagingError> {
     let mut message = open(body, properties, max_bytes)?;
     let Some(Value::String(message_id)) = message.remove("_msg_id") else {
         return Err(MessagingError::bad("a reply without _msg_id"));
@@ -141,7 +141,7 @@ pub fn decode_reply(
         }
         Some(_) => return Err(MessagingError::bad("its failure is no string")),
     };
-    Ok(Reply {
+    Ok(RpcReply {
         message_id,
         unique_id: match message.remove("_unique_id") {
             Some(Value::String(id)) => Some(id),
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn decode(body: &[u8]) -> Reply {
+    fn decode(body: &[u8]) -> RpcReply {
         decode_reply(body, Properties::default(), 10_000).unwrap()
     }
 

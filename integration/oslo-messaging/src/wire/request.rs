@@ -22,7 +22,7 @@ pub struct ReplyTo {
 
 /// A decoded request. `Debug` shows neither context nor arguments.
 #[derive(Clone, PartialEq)]
-pub struct Request {
+pub struct RpcRequest {
     /// The method.
     pub method: String,
     /// The named arguments.
@@ -68,7 +68,7 @@ pub fn decode_request(
     body: &[u8],
     properties: Properties<'_>,
     max_bytes: usize,
-) -> Result<Request, BadRequest> {
+) -> Result<RpcRequest, BadRequest> {
     let mut message = open(body, properties, max_bytes)?;
     let reply_to = take_reply_to(&mut message)?;
     let bad = |reason: &str| BadRequest {
@@ -97,7 +97,7 @@ pub fn decode_request(
         .into_iter()
         .filter_map(|(key, value)| Some((key.strip_prefix(CONTEXT)?.to_owned(), value)))
         .collect();
-    Ok(Request {
+    Ok(RpcRequest {
         method,
         args,
         namespace,
@@ -137,7 +137,7 @@ fn monitor_timeout(value: &Value) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for RpcRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.method)
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn decode(message: &Value) -> Result<Request, BadRequest> {
+    fn decode(message: &Value) -> Result<RpcRequest, BadRequest> {
         decode_request(
             message.to_string().as_bytes(),
             Properties::default(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oslo_messaging::{
-    AckMode, CallOptions, CallerState, Map, MessagingError, RpcClient, ServerOptions, Source,
+    AckMode, ArrivalQueue, CallOptions, CallerState, Map, MessagingError, RpcClient, ServerOptions,
     Target,
 };
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn calls_casts_and_fanouts_reach_whom_they_name() {
     )
     .await
     .unwrap();
-    assert_eq!(two.entries().last().unwrap().source, Source::Server);
+    assert_eq!(two.entries().last().unwrap().source, ArrivalQueue::Server);
 
     let before = (one.entries().len(), two.entries().len());
     soon(
@@ -59,7 +59,7 @@ async fn calls_casts_and_fanouts_reach_whom_they_name() {
     for entry in seen.map(|mut entries| entries.pop().unwrap()) {
         assert_eq!(
             (entry.source, entry.user.as_deref(), entry.expiration),
-            (Source::Fanout, Some("ann"), None)
+            (ArrivalQueue::Fanout, Some("ann"), None)
         );
     }
     soon("a cast", client.cast(&to_second, &context, "note", &sent))

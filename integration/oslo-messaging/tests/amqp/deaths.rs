@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ebbtide_harness::{Command, Process};
+use ebbtide_harness::{Process, ProcessCommand};
 use oslo_messaging::wire::{Properties, decode_reply};
 use oslo_messaging::{CallOptions, Map, MessagingError, RpcClient, ServerOptions, Target};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn example(folder: &std::path::Path, place: &Place, host: &str) -> Process {
         "{} is missing; build it: cargo build -p oslo-messaging --examples",
         path.display()
     );
-    Command::new(host, path)
+    ProcessCommand::new(host, path)
         .args([place.url.as_str(), place.topic.as_str(), host])
         .spawn(folder.join(format!("{host}.log")))
         .unwrap()

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ebbtide_harness::{Command, Process};
+use ebbtide_harness::{Process, ProcessCommand};
 use oslo_messaging::{
-    CallOptions, Map, MessagingError, Notification, Notifier, NotifierFormat, NotifierOptions,
-    Priority, RpcClient, ServerOptions, Source, Target,
+    ArrivalQueue, CallOptions, Map, MessagingError, Notification, Notifier, NotifierFormat,
+    NotifierOptions, Priority, RpcClient, ServerOptions, Target,
 };
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl Peer {
             std::env::var("EBBTIDE_OSLO_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
         let folder = tempfile::tempdir().unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/peer.py");
-        let process = Command::new("python", python)
+        let process = ProcessCommand::new("python", python)
             .args(["-W", "ignore", script])
             .args(arguments)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -163,9 +163,9 @@ async fn pythons_client_is_served_as_by_pythons_server() {
     assert_eq!(
         sources,
         [
-            (Some(1), Source::Topic),
-            (Some(2), Source::Server),
-            (Some(3), Source::Fanout)
+            (Some(1), ArrivalQueue::Topic),
+            (Some(2), ArrivalQueue::Server),
+            (Some(3), ArrivalQueue::Fanout)
         ]
     );
     server.stop(Duration::from_secs(10)).await;
@@ -392,7 +392,7 @@ async fn we_share_queues_with_pythons_server_under_every_queue_option() {
         while book
             .entries()
             .iter()
-            .all(|entry| entry.source != Source::Topic)
+            .all(|entry| entry.source != ArrivalQueue::Topic)
             || calls < 4
         {
             let answer = client

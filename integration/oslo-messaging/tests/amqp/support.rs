@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ebbtide_harness::{RabbitMq, Shared, SharedBroker};
+use ebbtide_harness::{RabbitMq, SharedBroker, SharedServers};
 use oslo_messaging::{
-    CallState, CallerState, Ending, Endpoint, EndpointTarget, IncomingCall, Map, RabbitOptions,
-    RemoteError, RpcServer, ServerOptions, Source, Target, Transport, TransportUrl,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, IncomingCall, Map,
+    RabbitOptions, RemoteError, RpcServer, ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -35,7 +35,9 @@ pub struct Place {
 
 impl Place {
     pub async fn shared() -> Self {
-        let broker = Shared::rabbitmq().await.expect("a RabbitMQ to test with");
+        let broker = SharedServers::rabbitmq()
+            .await
+            .expect("a RabbitMQ to test with");
         let prefix = broker.prefix().to_owned();
         Self {
             url: rabbit(broker.url()),
@@ -129,7 +131,7 @@ pub struct Entry {
     pub method: String,
     pub args: Map,
     pub user: Option<String>,
-    pub source: Source,
+    pub source: ArrivalQueue,
     pub redelivered: bool,
     pub delivery_count: Option<u64>,
     pub expiration: Option<Duration>,
@@ -243,11 +245,11 @@ impl Endpoint for Recorder {
             // Ends the call without an answer if the argument says so. Otherwise gives the first
             // delivery back to the broker, for another server.
             "leave" if call.args["to"] == "somebody" => {
-                state.end(Ending::Unanswered);
+                state.end(CallEnd::Unanswered);
                 json!("nobody reads this")
             }
             "leave" if !call.redelivered => {
-                state.end(Ending::GivenBack);
+                state.end(CallEnd::GivenBack);
                 json!("nobody reads this")
             }
             "leave" => json!("done"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ebbtide_harness::{Command, Process};
+use ebbtide_harness::{Process, ProcessCommand};
 use oslo_messaging::{
     CallOptions, Map, MessagingError, RabbitOptions, RpcClient, ServerOptions, Transport,
     TransportStatus, TransportUrl,
@@ -25,7 +25,7 @@ impl TlsBroker {
         let address = place.address();
         let broker_port = address.rsplit_once(':').unwrap().1;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/tls_proxy.py");
-        let process = Command::new("tls", "/usr/bin/python3")
+        let process = ProcessCommand::new("tls", "/usr/bin/python3")
             .args([script, FOLDER, broker_port])
             .args(more.iter().copied())
             .spawn(folder.path().join("tls.log"))

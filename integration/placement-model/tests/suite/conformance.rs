@@ -2,7 +2,7 @@
 
 use crate::generator::{Asked, sequence};
 use crate::oracle::Oracle;
-use ebbtide_placement_model::{Model, Request};
+use ebbtide_placement_model::{Model, ModelRequest};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ fn the_model_answers_as_a_real_placement_was_recorded_to() {
         }
         let asked = &recorded["asked"];
         let (major, minor) = asked["version"].as_str().unwrap().split_once('.').unwrap();
-        let ours = model.ask(Request {
+        let ours = model.ask(ModelRequest {
             method: asked["method"].as_str().unwrap(),
             path: asked["path"].as_str().unwrap(),
             version: (major.parse().unwrap(), minor.parse().unwrap()),

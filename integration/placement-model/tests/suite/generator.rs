@@ -1,6 +1,6 @@
 //! Random requests, most of which make sense: they follow a model of their own.
 
-use ebbtide_placement_model::{Model, Request};
+use ebbtide_placement_model::{Model, ModelRequest};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -19,8 +19,8 @@ impl Asked {
         json!({"method": self.method, "path": self.path, "version": format!("{major}.{minor}"), "body": self.body})
     }
 
-    pub(crate) fn request(&self) -> Request<'_> {
-        Request {
+    pub(crate) fn request(&self) -> ModelRequest<'_> {
+        ModelRequest {
             method: self.method,
             path: &self.path,
             version: self.version,

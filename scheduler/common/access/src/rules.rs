@@ -5,7 +5,7 @@ use crate::error::AccessError;
 
 /// What a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum AccessRequirement {
     /// Nothing, not even a name: for load balancers.
     Nothing,
     /// Any role. A tenant gets what is its own.
@@ -20,11 +20,11 @@ pub enum Need {
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct AccessRule {
     /// `/package.Service/Method`, as on the wire.
     pub method: &'static str,
     /// What it needs.
-    pub need: Need,
+    pub need: AccessRequirement,
     /// True if the answer may take as long as a grace period, or is a stream without end. The
     /// request timeout does not apply to such a call.
     pub waits: bool,
@@ -33,9 +33,9 @@ pub struct Rule {
 macro_rules! rules {
     ($($method:literal $need:ident $($waits:ident)?;)+) => {
         /// Every call.
-        pub const RULES: &[Rule] = &[$(Rule {
+        pub const RULES: &[AccessRule] = &[$(AccessRule {
             method: $method,
-            need: Need::$need,
+            need: AccessRequirement::$need,
             waits: rules!(@ $($waits)?),
         }),+];
     };
@@ -104,11 +104,11 @@ rules! {
 
 /// The rule of a call; `None` if there is none, and the call is to be refused.
 #[must_use]
-pub fn rule_of(method: &str) -> Option<&'static Rule> {
+pub fn rule_of(method: &str) -> Option<&'static AccessRule> {
     RULES.iter().find(|rule| rule.method == method)
 }
 
-impl Rule {
+impl AccessRule {
     /// Whether the role allows the call. Whose things it touches is looked at where the request has
     /// been read.
     ///
@@ -117,12 +117,16 @@ impl Rule {
     pub fn permit(&self, caller: &Caller) -> Result<(), AccessError> {
         let why = match (self.need, caller.role) {
             (_, Role::Operator)
-            | (Need::Nothing | Need::AnyRole, _)
-            | (Need::SeeAll, Role::Reader)
-            | (Need::Change, Role::Tenant) => return Ok(()),
-            (Need::SeeAll, Role::Tenant) => "it shows the whole region, for readers and operators",
-            (Need::Change, Role::Reader) => "it changes something, and readers change nothing",
-            (Need::Operate, _) => "it is for operators",
+            | (AccessRequirement::Nothing | AccessRequirement::AnyRole, _)
+            | (AccessRequirement::SeeAll, Role::Reader)
+            | (AccessRequirement::Change, Role::Tenant) => return Ok(()),
+            (AccessRequirement::SeeAll, Role::Tenant) => {
+                "it shows the whole region, for readers and operators"
+            }
+            (AccessRequirement::Change, Role::Reader) => {
+                "it changes something, and readers change nothing"
+            }
+            (AccessRequirement::Operate, _) => "it is for operators",
         };
         Err(AccessError::Forbidden {
             caller: caller.to_string(),
@@ -198,7 +202,10 @@ mod tests {
                 "{}",
                 rule.method
             );
-            if matches!(rule.need, Need::Operate | Need::SeeAll) {
+            if matches!(
+                rule.need,
+                AccessRequirement::Operate | AccessRequirement::SeeAll
+            ) {
                 let error = rule.permit(&caller(Role::Tenant)).unwrap_err();
                 assert_eq!(error.code(), "EB-ACCESS-004");
             }

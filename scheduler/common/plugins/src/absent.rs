@@ -8,14 +8,14 @@ use std::sync::Arc;
 /// Stands for a plugin that is not there. Every call fails, so the operator's policy for failures
 /// decides and the failure is visible. The kind of the plugin is unknown, so it can stand for a
 /// weigher or a cost module.
-pub(crate) struct Absent {
+pub(crate) struct AbsentPlugin {
     pub(crate) name: String,
     pub(crate) multiplier_key: String,
     pub(crate) problem: String,
     pub(crate) health: Arc<Health>,
 }
 
-impl Absent {
+impl AbsentPlugin {
     pub(crate) fn of(plugin: &Plugin, problem: &str, health: &Arc<Health>) -> Self {
         let name = &plugin.config.name;
         Self {
@@ -33,7 +33,7 @@ impl Absent {
     }
 }
 
-impl Weigher for Absent {
+impl Weigher for AbsentPlugin {
     fn name(&self) -> &str {
         &self.name
     }
@@ -61,7 +61,7 @@ impl Weigher for Absent {
     }
 }
 
-impl CostModule for Absent {
+impl CostModule for AbsentPlugin {
     fn name(&self) -> &str {
         &self.name
     }

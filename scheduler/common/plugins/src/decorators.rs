@@ -3,9 +3,9 @@
 //! forgets; these tests find one that is passed on wrongly.
 
 use crate::Health;
-use crate::absent::Absent;
-use crate::late::Late;
-use crate::standalone::Forgiven;
+use crate::absent::AbsentPlugin;
+use crate::late_plugin::LatePlugin;
+use crate::standalone::LenientWeigher;
 use crate::watched::{WatchedCostModule, WatchedWeigher};
 use ebbtide_cost_api::{CostError, CostForm, CostModule, SetCost, VictimBatch};
 use ebbtide_model::Resources;
@@ -154,8 +154,8 @@ fn said(weigher: &dyn Weigher, form: bool) -> String {
 fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
     let odd = || -> Arc<dyn Weigher> { Arc::new(Odd::new()) };
     let health = || Arc::new(Health::default());
-    let late = Late {
-        absent: Absent {
+    let late = LatePlugin {
+        absent: AbsentPlugin {
             name: "odd".to_owned(),
             multiplier_key: "odd_weight_multiplier".to_owned(),
             problem: String::new(),
@@ -167,7 +167,7 @@ fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
         inner: odd(),
         health: health(),
     };
-    assert_eq!(said(&Forgiven(odd()), true), said(&Odd::new(), true));
+    assert_eq!(said(&LenientWeigher(odd()), true), said(&Odd::new(), true));
     assert_eq!(said(&late, true), said(&Odd::new(), true));
     // A watched weigher is always called, so that its failures are counted: it has no form.
     assert_eq!(said(&watched, false), said(&Odd::new(), false));

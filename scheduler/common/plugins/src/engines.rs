@@ -1,7 +1,7 @@
 //! From a set of plugins to the engines that use them.
 
-use crate::absent::Absent;
-use crate::load::Loaded;
+use crate::absent::AbsentPlugin;
+use crate::load::LoadedPlugin;
 use crate::watched::{WatchedCostModule, WatchedWeigher};
 use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What an engine is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum EnginePurpose {
     /// It decides.
     Deciding,
     /// It says what it would have decided.
@@ -42,7 +42,7 @@ impl PluginSet {
         &self,
         config: &EngineConfig,
         multipliers: &Multipliers,
-        purpose: Purpose,
+        purpose: EnginePurpose,
     ) -> Result<Engine, EngineError> {
         let mut parts = Parts {
             config: config.clone(),
@@ -51,7 +51,7 @@ impl PluginSet {
         };
         for plugin in &self.plugins {
             let own = &plugin.config;
-            let used = own.enabled && (purpose == Purpose::Shadow || !own.shadow);
+            let used = own.enabled && (purpose == EnginePurpose::Shadow || !own.shadow);
             let named = |weigher: &WeigherConfig| weigher.name == own.name;
             match used {
                 true => parts.add(plugin, purpose),
@@ -69,26 +69,26 @@ impl PluginSet {
 }
 
 impl Parts {
-    fn add(&mut self, plugin: &Plugin, purpose: Purpose) {
+    fn add(&mut self, plugin: &Plugin, purpose: EnginePurpose) {
         let own = &plugin.config;
         let health = Arc::clone(match purpose {
-            Purpose::Deciding => &plugin.health,
-            Purpose::Shadow => &plugin.shadow_health,
+            EnginePurpose::Deciding => &plugin.health,
+            EnginePurpose::Shadow => &plugin.shadow_health,
         });
         match &plugin.loaded {
-            Loaded::Weigher(weigher) => {
+            LoadedPlugin::Weigher(weigher) => {
                 let inner = Arc::clone(weigher);
                 self.weigher(plugin, Arc::new(WatchedWeigher { inner, health }));
             }
-            Loaded::CostModule(module) => {
+            LoadedPlugin::CostModule(module) => {
                 let inner = Arc::clone(module);
                 if own.shadow {
                     self.config.cost_module.clone_from(&own.name);
                 }
                 self.cost_module(plugin, Arc::new(WatchedCostModule { inner, health }));
             }
-            Loaded::Absent(problem) => {
-                let absent = || Absent::of(plugin, problem, &health);
+            LoadedPlugin::Absent(problem) => {
+                let absent = || AbsentPlugin::of(plugin, problem, &health);
                 match self.config.cost_module == own.name {
                     true => self.cost_module(plugin, Arc::new(absent())),
                     false => self.weigher(plugin, Arc::new(absent())),

@@ -3,7 +3,7 @@
 use crate::regular::{LARGEST_PEM, read_regular};
 use crate::{PluginConfig, PluginError, Sources};
 use ebbtide_cost_api::CostModule;
-use ebbtide_remote::{Limits, RemoteError, RemotePlugin, Service, Tls};
+use ebbtide_remote::{RemoteError, RemotePlugin, Service, ServiceLimits, Tls};
 use ebbtide_weigher_api::Weigher;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Carrier {
     not(feature = "wasm"),
     allow(dead_code, reason = "without a carrier nothing is ever loaded")
 )]
-pub(crate) enum Loaded {
+pub(crate) enum LoadedPlugin {
     Weigher(Arc<dyn Weigher>),
     CostModule(Arc<dyn CostModule>),
     /// A service that does not answer, and what happened.
@@ -66,7 +66,7 @@ pub(crate) enum Loaded {
 }
 
 /// Asks a service.
-pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<Loaded, PluginError> {
+pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<LoadedPlugin, PluginError> {
     let name = &config.name;
     let refused = |error: RemoteError| match error.may_pass() {
         true => PluginError::Away {
@@ -93,7 +93,7 @@ pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<Loaded, Plug
         ca: read(&config.ca_file)?,
         identity: read(&config.certificate_file)?.zip(read(&config.key_file)?),
     };
-    let limits = Limits {
+    let limits = ServiceLimits {
         deadline: Duration::from_millis(config.deadline_ms.into()),
         in_flight: usize::try_from(config.in_flight).unwrap_or(usize::MAX),
     };
@@ -101,8 +101,8 @@ pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<Loaded, Plug
     let reached = Service::at(address, &tls)
         .and_then(|service| service.plugin(plugin, name, &config.settings, limits));
     Ok(match reached.map_err(refused)? {
-        RemotePlugin::Weigher(weigher) => Loaded::Weigher(Arc::new(weigher)),
-        RemotePlugin::CostModule(module) => Loaded::CostModule(Arc::new(module)),
+        RemotePlugin::Weigher(weigher) => LoadedPlugin::Weigher(Arc::new(weigher)),
+        RemotePlugin::CostModule(module) => LoadedPlugin::CostModule(Arc::new(module)),
     })
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn load(
     config: &PluginConfig,
     bytes: &[u8],
     sources: &Sources,
-) -> Result<Loaded, PluginError> {
+) -> Result<LoadedPlugin, PluginError> {
     let _ = (bytes, sources);
     Err(PluginError::NoWasm {
         name: config.name.clone(),
@@ -123,14 +123,14 @@ pub(crate) fn load(
     config: &PluginConfig,
     bytes: &[u8],
     sources: &Sources,
-) -> Result<Loaded, PluginError> {
+) -> Result<LoadedPlugin, PluginError> {
     use ebbtide_wasm::{Grants, Kind, Sandbox};
     let refused = |problem: ebbtide_wasm::WasmError| PluginError::Refused {
         name: config.name.clone(),
         from: config.source(),
         problem: problem.to_string(),
     };
-    let limits = ebbtide_wasm::Limits {
+    let limits = ebbtide_wasm::SandboxLimits {
         memory_bytes: usize::try_from(config.memory_mb)
             .unwrap_or(usize::MAX)
             .saturating_mul(1 << 20),
@@ -150,11 +150,11 @@ pub(crate) fn load(
     Ok(match compiled.kind() {
         Kind::Weigher => {
             let weigher = compiled.weigher(&config.name, &config.settings, limits, grants);
-            Loaded::Weigher(Arc::new(weigher.map_err(refused)?))
+            LoadedPlugin::Weigher(Arc::new(weigher.map_err(refused)?))
         }
         Kind::CostModule => {
             let module = compiled.cost_module(&config.name, &config.settings, limits, grants);
-            Loaded::CostModule(Arc::new(module.map_err(refused)?))
+            LoadedPlugin::CostModule(Arc::new(module.map_err(refused)?))
         }
     })
 }

@@ -1,7 +1,7 @@
 //! What operators change while schedulers run. It is kept beside the configuration files, and
 //! counts more.
 
-use crate::{Component, Entry, Multipliers, PluginConfig, PluginError};
+use crate::{Component, Multipliers, PluginConfig, PluginEntry, PluginError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,9 +47,9 @@ pub type PluginOverrides = BTreeMap<String, PluginOverride>;
 
 /// What a configuration file and what is kept are together.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedPlugins {
     /// All plugins.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PluginEntry>,
     /// How much weighers count that operators have changed.
     pub multipliers: Multipliers,
     /// The cost module that they have chosen.
@@ -61,8 +61,8 @@ pub struct Merged {
 ///
 /// # Errors
 /// [`PluginError::Exists`] if one was added that is in the file, too.
-pub fn merge(file: &[PluginConfig], kept: &PluginOverrides) -> Result<Merged, PluginError> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub fn merge(file: &[PluginConfig], kept: &PluginOverrides) -> Result<MergedPlugins, PluginError> {
+    let mut entries: Vec<PluginEntry> = Vec::new();
     for config in file {
         let mut config = config.clone();
         if let Some(kept) = kept.get(&config.name) {
@@ -77,7 +77,7 @@ pub fn merge(file: &[PluginConfig], kept: &PluginOverrides) -> Result<Merged, Pl
         let Some(config) = &kept.config else { continue };
         let mut config = config.clone();
         change(&mut config, kept);
-        entries.push(Entry {
+        entries.push(PluginEntry {
             config,
             component: kept.component.clone(),
             may_be_missing: true,
@@ -86,7 +86,7 @@ pub fn merge(file: &[PluginConfig], kept: &PluginOverrides) -> Result<Merged, Pl
     let multipliers = kept
         .iter()
         .filter_map(|(name, kept)| Some((name.clone(), kept.multiplier?)));
-    Ok(Merged {
+    Ok(MergedPlugins {
         entries,
         multipliers: multipliers.collect(),
         cost_module: kept.get(ENGINE).and_then(|kept| kept.cost_module.clone()),

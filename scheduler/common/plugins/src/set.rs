@@ -1,6 +1,6 @@
 //! All plugins of a scheduler.
 
-use crate::load::{self, Loaded};
+use crate::load::{self, LoadedPlugin};
 use crate::regular::{LARGEST_COMPONENT, read_regular};
 use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
@@ -30,7 +30,7 @@ impl fmt::Debug for Sources {
 
 /// A plugin that is to be loaded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct PluginEntry {
     /// As the operator has it.
     pub config: PluginConfig,
     /// The component itself, if it is not read from the file. The file then only names it.
@@ -40,7 +40,7 @@ pub struct Entry {
     pub may_be_missing: bool,
 }
 
-impl From<PluginConfig> for Entry {
+impl From<PluginConfig> for PluginEntry {
     fn from(config: PluginConfig) -> Self {
         Self {
             config,
@@ -75,7 +75,7 @@ pub struct Plugin {
     pub health: Arc<Health>,
     /// How it behaves in shadow.
     pub shadow_health: Arc<Health>,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedPlugin,
 }
 
 impl fmt::Debug for Plugin {
@@ -92,8 +92,8 @@ impl Plugin {
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         match &self.loaded {
-            Loaded::Absent(problem) => Some(problem),
-            Loaded::Weigher(_) | Loaded::CostModule(_) => None,
+            LoadedPlugin::Absent(problem) => Some(problem),
+            LoadedPlugin::Weigher(_) | LoadedPlugin::CostModule(_) => None,
         }
     }
 }
@@ -111,7 +111,7 @@ impl PluginSet {
     /// # Errors
     /// The first one that cannot be used. Nothing has changed then.
     pub fn load(
-        entries: &[Entry],
+        entries: &[PluginEntry],
         before: &Self,
         sources: &Sources,
         services: Services,
@@ -143,7 +143,7 @@ impl PluginSet {
 }
 
 fn one(
-    entry: &Entry,
+    entry: &PluginEntry,
     before: &PluginSet,
     sources: &Sources,
     services: Services,
@@ -180,15 +180,15 @@ fn one(
     let may_be_away =
         services == Services::MayBeAway && config.on_failure != Some(PluginFailure::Refuse);
     let loaded = match loaded {
-        Err(PluginError::Away { problem, .. }) if may_be_away => Loaded::Absent(problem),
-        Err(error) if forgiven => Loaded::Absent(error.to_string()),
+        Err(PluginError::Away { problem, .. }) if may_be_away => LoadedPlugin::Absent(problem),
+        Err(error) if forgiven => LoadedPlugin::Absent(error.to_string()),
         other => other?,
     };
     Ok(plugin(config, carrier, digest, loaded))
 }
 
 /// The component; `None` for a service.
-fn read(entry: &Entry) -> Result<Option<Component>, PluginError> {
+fn read(entry: &PluginEntry) -> Result<Option<Component>, PluginError> {
     let config = &entry.config;
     let Some(file) = config.file.as_ref().filter(|_| entry.component.is_none()) else {
         return Ok(entry.component.clone());
@@ -220,15 +220,15 @@ fn missing(config: &PluginConfig, problem: String) -> Plugin {
         config,
         carrier(config),
         String::new(),
-        Loaded::Absent(problem),
+        LoadedPlugin::Absent(problem),
     )
 }
 
-fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: Loaded) -> Plugin {
+fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: LoadedPlugin) -> Plugin {
     let kind = match &loaded {
-        Loaded::Weigher(_) => PluginKind::Weigher,
-        Loaded::CostModule(_) => PluginKind::CostModule,
-        Loaded::Absent(_) => PluginKind::Unknown,
+        LoadedPlugin::Weigher(_) => PluginKind::Weigher,
+        LoadedPlugin::CostModule(_) => PluginKind::CostModule,
+        LoadedPlugin::Absent(_) => PluginKind::Unknown,
     };
     let health = || match carrier {
         Carrier::Wasm => Arc::default(),

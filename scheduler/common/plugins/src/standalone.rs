@@ -1,8 +1,8 @@
 //! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
-use crate::absent::Absent;
-use crate::late::Late;
-use crate::load::{self, Loaded};
+use crate::absent::AbsentPlugin;
+use crate::late_plugin::LatePlugin;
+use crate::load::{self, LoadedPlugin};
 use crate::watched::{WatchedCostModule, WatchedWeigher};
 use crate::{Health, PluginConfig, PluginSet};
 use ebbtide_cost_api::CostModule;
@@ -16,7 +16,7 @@ pub struct StandaloneWeighers {
     pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
     /// Cost modules, whether or not one is used.
     pub cost_modules: Vec<Arc<dyn CostModule>>,
-    late: Vec<(PluginConfig, Arc<Health>, Arc<Late>)>,
+    late: Vec<(PluginConfig, Arc<Health>, Arc<LatePlugin>)>,
 }
 
 impl StandaloneWeighers {
@@ -37,14 +37,14 @@ impl StandaloneWeighers {
                 continue;
             }
             match load::reach(config, address) {
-                Ok(Loaded::Weigher(inner)) => {
+                Ok(LoadedPlugin::Weigher(inner)) => {
                     let health = Arc::clone(health);
                     let weigher: Arc<dyn Weigher> = Arc::new(WatchedWeigher { inner, health });
                     // Only this function sets it, and it is called by one.
                     let _ = late.reached.set(weigher);
                     tracing::info!(plugin = config.name, "is there now");
                 }
-                Ok(Loaded::CostModule(_) | Loaded::Absent(_)) => tracing::error!(
+                Ok(LoadedPlugin::CostModule(_) | LoadedPlugin::Absent(_)) => tracing::error!(
                     plugin = config.name,
                     "is no weigher: restart the scheduler to use it"
                 ),
@@ -68,19 +68,19 @@ impl PluginSet {
         for plugin in plugins.filter(|p| p.config.enabled && !p.config.shadow) {
             let health = Arc::clone(&plugin.health);
             let weigher: Arc<dyn Weigher> = match &plugin.loaded {
-                Loaded::Weigher(inner) => {
+                LoadedPlugin::Weigher(inner) => {
                     let inner = Arc::clone(inner);
                     Arc::new(WatchedWeigher { inner, health })
                 }
-                Loaded::CostModule(inner) => {
+                LoadedPlugin::CostModule(inner) => {
                     let inner = Arc::clone(inner);
                     let module = WatchedCostModule { inner, health };
                     standalone.cost_modules.push(Arc::new(module));
                     continue;
                 }
-                Loaded::Absent(problem) => {
-                    let late = Arc::new(Late {
-                        absent: Absent::of(plugin, problem, &health),
+                LoadedPlugin::Absent(problem) => {
+                    let late = Arc::new(LatePlugin {
+                        absent: AbsentPlugin::of(plugin, problem, &health),
                         reached: OnceLock::new(),
                     });
                     let config = plugin.config.clone();
@@ -92,7 +92,7 @@ impl PluginSet {
             let multiplier = multiplier.unwrap_or_else(|| weigher.default_multiplier());
             let weigher = match plugin.config.on_failure.unwrap_or(on_failure) {
                 PluginFailure::Refuse => weigher,
-                PluginFailure::Ignore => Arc::new(Forgiven(weigher)),
+                PluginFailure::Ignore => Arc::new(LenientWeigher(weigher)),
             };
             standalone.weighers.push((weigher, multiplier));
         }
@@ -101,9 +101,9 @@ impl PluginSet {
 }
 
 /// A weigher whose failures count as silence. They are counted and logged.
-pub(crate) struct Forgiven(pub(crate) Arc<dyn Weigher>);
+pub(crate) struct LenientWeigher(pub(crate) Arc<dyn Weigher>);
 
-impl WeigherDecorator for Forgiven {
+impl WeigherDecorator for LenientWeigher {
     fn inner(&self) -> &dyn Weigher {
         self.0.as_ref()
     }

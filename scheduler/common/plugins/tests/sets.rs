@@ -4,7 +4,7 @@
 
 use ebbtide_engine::{EngineConfig, PluginFailure, WeigherConfig};
 use ebbtide_plugins::{
-    Entry, Multipliers, PluginConfig, PluginKind, PluginSet, Purpose, Services, Sources,
+    EnginePurpose, Multipliers, PluginConfig, PluginEntry, PluginKind, PluginSet, Services, Sources,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn file(dir: &Path, name: &str) -> PathBuf {
 }
 
 fn load(configs: &[PluginConfig], before: &PluginSet) -> Result<PluginSet, String> {
-    let entries: Vec<Entry> = configs.iter().cloned().map(Entry::from).collect();
+    let entries: Vec<PluginEntry> = configs.iter().cloned().map(PluginEntry::from).collect();
     PluginSet::load(&entries, before, &Sources::default(), Services::MustAnswer)
         .map_err(|error| format!("{}: {error}", error.code()))
 }
@@ -37,7 +37,7 @@ fn a_weigher_that_nobody_has_named_comes_last_with_the_operators_multiplier() {
         .engine(
             &EngineConfig::default(),
             &Multipliers::new(),
-            Purpose::Deciding,
+            EnginePurpose::Deciding,
         )
         .unwrap();
     let last = engine.config().weighers.last().unwrap();
@@ -63,7 +63,7 @@ fn a_weigher_that_is_named_stays_in_its_place_with_its_multiplier() {
     };
     let engine = load(&[config], &PluginSet::default())
         .unwrap()
-        .engine(&engine, &Multipliers::new(), Purpose::Deciding)
+        .engine(&engine, &Multipliers::new(), EnginePurpose::Deciding)
         .unwrap();
     let names: Vec<&str> = engine
         .config()
@@ -85,7 +85,7 @@ fn what_is_not_enabled_is_not_used() {
         .engine(
             &EngineConfig::default(),
             &Multipliers::new(),
-            Purpose::Deciding,
+            EnginePurpose::Deciding,
         )
         .unwrap();
     assert_eq!(engine.multiplier("spread"), None);

@@ -155,7 +155,7 @@ fn placement(n: u64, preempting: bool) -> Vec<Change> {
             force_hosts: Vec::new(),
             alternates: 2,
         },
-        outcome: Outcome::Placed(vec![Placement {
+        outcome: DecisionOutcome::Placed(vec![Placement {
             server_id: id(1, n),
             host: format!("compute-{}", n % 1000),
             victims: Vec::new(),

@@ -5,7 +5,7 @@
 
 use crate::batch::Batch;
 use crate::lease::check_lease;
-use crate::store::{Store, Work};
+use crate::store::{Store, TransactionFuture};
 use crate::{Lease, StoreError, sql};
 use ebbtide_model::record::Change;
 use sea_orm::{ConnectionTrait, Statement, Value};
@@ -26,27 +26,33 @@ impl Store {
         let batch = Batch::new(changes, &self.inner.encoder)?;
         let statements: Arc<[Statement]> = self.statements(batch).into();
         let lease = lease.clone();
-        self.write("a commit", move |transaction| -> Work<'_, ()> {
-            let statements = Arc::clone(&statements);
-            let lease = lease.clone();
-            Box::pin(async move {
-                check_lease(transaction, &lease).await?;
-                for statement in statements.iter() {
-                    transaction.execute_raw(statement.clone()).await?;
-                }
-                Ok(())
-            })
-        })
+        self.write(
+            "a commit",
+            move |transaction| -> TransactionFuture<'_, ()> {
+                let statements = Arc::clone(&statements);
+                let lease = lease.clone();
+                Box::pin(async move {
+                    check_lease(transaction, &lease).await?;
+                    for statement in statements.iter() {
+                        transaction.execute_raw(statement.clone()).await?;
+                    }
+                    Ok(())
+                })
+            },
+        )
         .await
     }
 
     /// Refuses a lease that is not the present one, as a commit would that has something to write.
     pub(crate) async fn confirm_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let lease = lease.clone();
-        self.write("a look at the lease", move |transaction| -> Work<'_, ()> {
-            let lease = lease.clone();
-            Box::pin(async move { check_lease(transaction, &lease).await })
-        })
+        self.write(
+            "a look at the lease",
+            move |transaction| -> TransactionFuture<'_, ()> {
+                let lease = lease.clone();
+                Box::pin(async move { check_lease(transaction, &lease).await })
+            },
+        )
         .await
     }
 

@@ -11,7 +11,7 @@
 use crate::classify::{classify, unavailable};
 use crate::config::{Durability, StoreConfig};
 use crate::private;
-use crate::url::{DatabaseUrl, Target};
+use crate::url::{DatabaseTarget, DatabaseUrl};
 use crate::{StoreError, sql};
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
@@ -79,7 +79,7 @@ impl Connections {
         let silent = Arc::new(AtomicBool::new(false));
         let readers = config.max_connections.saturating_sub(1).max(1);
         let (writer, reader) = match url.target() {
-            Target::SqliteMemory => {
+            DatabaseTarget::SqliteMemory => {
                 // Every connection to memory would be a database of its own.
                 let options = sqlite_options(config).in_memory(true).filename(":memory:");
                 let pool = SqlitePoolOptions::new()
@@ -94,7 +94,7 @@ impl Connections {
                 let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
                 (pool.clone(), pool)
             }
-            Target::SqliteFile(path) => {
+            DatabaseTarget::SqliteFile(path) => {
                 make_directory(&url, path)?;
                 private::keep(path).map_err(|error| StoreError::Refused {
                     url: url.to_string(),
@@ -136,7 +136,7 @@ impl Connections {
                     ),
                 )
             }
-            Target::MySql(text) => {
+            DatabaseTarget::MySql(text) => {
                 let options: MySqlConnectOptions = text.parse().map_err(refused)?;
                 let options = options
                     .statement_cache_capacity(sql::STATEMENT_CACHE)
@@ -185,7 +185,7 @@ impl Connections {
                     ),
                 )
             }
-            Target::Postgres(text) => {
+            DatabaseTarget::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().map_err(refused)?;
                 let options = options
                     .application_name("ebbtide")
@@ -231,7 +231,7 @@ impl Connections {
             max_record_bytes: crate::schema::MAX_RECORD_BYTES,
             silent,
         };
-        if matches!(config.url.target(), Target::MySql(_)) {
+        if matches!(config.url.target(), DatabaseTarget::MySql(_)) {
             connections.respect_packet_size().await?;
         }
         Ok(connections)

@@ -19,28 +19,28 @@ const CONFLICT_TRIES: u32 = 6;
 const CONFLICT_PAUSE: Duration = Duration::from_millis(4);
 
 /// Why a transaction did not come to its end.
-pub(crate) enum Failure<E = StoreError> {
+pub(crate) enum TransactionFailure<E = StoreError> {
     /// The database, or the way to it.
     Database(DbErr),
     /// We did not want to go on.
     Refused(E),
 }
 
-impl<E> From<DbErr> for Failure<E> {
+impl<E> From<DbErr> for TransactionFailure<E> {
     fn from(error: DbErr) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreError> for Failure<StoreError> {
+impl From<StoreError> for TransactionFailure<StoreError> {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
 /// What is done in a transaction; may be called again if the transaction has to be repeated.
-pub(crate) type Work<'t, T, E = StoreError> =
-    Pin<Box<dyn Future<Output = Result<T, Failure<E>>> + Send + 't>>;
+pub(crate) type TransactionFuture<'t, T, E = StoreError> =
+    Pin<Box<dyn Future<Output = Result<T, TransactionFailure<E>>> + Send + 't>>;
 
 /// An open database.
 pub(crate) struct Database {
@@ -89,7 +89,7 @@ impl Database {
     pub(crate) async fn write<T: Send, E: From<StoreError> + Send>(
         &self,
         operation: &'static str,
-        work: impl for<'t> Fn(&'t DatabaseTransaction) -> Work<'t, T, E> + Send + Sync,
+        work: impl for<'t> Fn(&'t DatabaseTransaction) -> TransactionFuture<'t, T, E> + Send + Sync,
     ) -> Result<T, E> {
         let tries = async {
             let mut pause = CONFLICT_PAUSE;
@@ -98,8 +98,8 @@ impl Database {
             loop {
                 let error = match self.write_once(&work).await {
                     Ok(done) => return Ok(done),
-                    Err(Failure::Refused(error)) => return Err(error),
-                    Err(Failure::Database(error)) => error,
+                    Err(TransactionFailure::Refused(error)) => return Err(error),
+                    Err(TransactionFailure::Database(error)) => error,
                 };
                 if is_conflict(&error) && tries < CONFLICT_TRIES {
                     tries += 1;
@@ -122,8 +122,8 @@ impl Database {
 
     async fn write_once<T: Send, E>(
         &self,
-        work: &(impl for<'t> Fn(&'t DatabaseTransaction) -> Work<'t, T, E> + Send + Sync),
-    ) -> Result<T, Failure<E>> {
+        work: &(impl for<'t> Fn(&'t DatabaseTransaction) -> TransactionFuture<'t, T, E> + Send + Sync),
+    ) -> Result<T, TransactionFailure<E>> {
         let writer = self.connections.writer();
         let transaction = writer.begin_with_options(write_options()).await?;
         match work(&transaction).await {

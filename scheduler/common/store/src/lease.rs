@@ -7,7 +7,7 @@
 //! dead holder after it has watched for a whole lease duration that the holder did not renew it.
 
 use crate::schema::Table;
-use crate::store::{Failure, Store, Work, statement};
+use crate::store::{Store, TransactionFailure, TransactionFuture, statement};
 use crate::{StoreError, row};
 use ebbtide_model::{Seconds, Timestamp};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend};
@@ -56,7 +56,7 @@ struct Current {
 }
 
 /// Reads the row and locks it until the transaction ends. SQLite locks the whole database.
-async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Failure> {
+async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, TransactionFailure> {
     let backend = transaction.get_database_backend();
     let sql = match backend {
         DbBackend::Sqlite => "SELECT holder, epoch, expires_at FROM lease WHERE id = 1",
@@ -85,7 +85,7 @@ async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Failure>
 pub(crate) async fn check_lease(
     transaction: &DatabaseTransaction,
     lease: &Lease,
-) -> Result<(), Failure> {
+) -> Result<(), TransactionFailure> {
     let current = lock_row(transaction).await?;
     if current.epoch == lease.epoch && current.holder == lease.holder {
         return Ok(());
@@ -151,30 +151,35 @@ impl Store {
         let expires_at = now.plus(ttl);
         let url = self.url();
         let holder = holder.to_owned();
-        self.write("the lease", move |transaction| -> Work<'_, Lease> {
-            let (holder, url, abandoned) = (holder.clone(), url.clone(), abandoned.clone());
-            Box::pin(async move {
-                let current = lock_row(transaction).await?;
-                let is_abandoned = abandoned
-                    .is_some_and(|(by, until)| by == current.holder && until == current.expires_at);
-                let free = current.holder.is_empty() || current.expires_at <= now || is_abandoned;
-                if !free && current.holder != holder {
-                    return Err(StoreError::LeaseHeld {
-                        url,
-                        holder: current.holder,
-                        until: current.expires_at,
+        self.write(
+            "the lease",
+            move |transaction| -> TransactionFuture<'_, Lease> {
+                let (holder, url, abandoned) = (holder.clone(), url.clone(), abandoned.clone());
+                Box::pin(async move {
+                    let current = lock_row(transaction).await?;
+                    let is_abandoned = abandoned.is_some_and(|(by, until)| {
+                        by == current.holder && until == current.expires_at
+                    });
+                    let free =
+                        current.holder.is_empty() || current.expires_at <= now || is_abandoned;
+                    if !free && current.holder != holder {
+                        return Err(StoreError::LeaseHeld {
+                            url,
+                            holder: current.holder,
+                            until: current.expires_at,
+                        }
+                        .into());
                     }
-                    .into());
-                }
-                let lease = Lease {
-                    holder,
-                    epoch: current.epoch + 1,
-                    expires_at,
-                };
-                write_row(transaction, &lease).await?;
-                Ok(lease)
-            })
-        })
+                    let lease = Lease {
+                        holder,
+                        epoch: current.epoch + 1,
+                        expires_at,
+                    };
+                    write_row(transaction, &lease).await?;
+                    Ok(lease)
+                })
+            },
+        )
         .await
     }
 
@@ -193,14 +198,17 @@ impl Store {
             expires_at: now.plus(ttl),
             ..lease.clone()
         };
-        self.write("the lease", move |transaction| -> Work<'_, Lease> {
-            let renewed = renewed.clone();
-            Box::pin(async move {
-                check_lease(transaction, &renewed).await?;
-                write_row(transaction, &renewed).await?;
-                Ok(renewed)
-            })
-        })
+        self.write(
+            "the lease",
+            move |transaction| -> TransactionFuture<'_, Lease> {
+                let renewed = renewed.clone();
+                Box::pin(async move {
+                    check_lease(transaction, &renewed).await?;
+                    write_row(transaction, &renewed).await?;
+                    Ok(renewed)
+                })
+            },
+        )
         .await
     }
 
@@ -225,26 +233,34 @@ impl Store {
     /// Only those of the database.
     pub async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let lease = lease.clone();
-        self.write("the lease", move |transaction| -> Work<'_, ()> {
-            let lease = lease.clone();
-            Box::pin(async move {
-                match check_lease(transaction, &lease).await {
-                    Err(Failure::Refused(StoreError::Fenced { .. })) => return Ok(()),
-                    checked => checked?,
-                }
-                let nobody = Lease {
-                    holder: String::new(),
-                    epoch: lease.epoch + 1,
-                    expires_at: Timestamp::from_millis(0),
-                };
-                write_row(transaction, &nobody).await
-            })
-        })
+        self.write(
+            "the lease",
+            move |transaction| -> TransactionFuture<'_, ()> {
+                let lease = lease.clone();
+                Box::pin(async move {
+                    match check_lease(transaction, &lease).await {
+                        Err(TransactionFailure::Refused(StoreError::Fenced { .. })) => {
+                            return Ok(());
+                        }
+                        checked => checked?,
+                    }
+                    let nobody = Lease {
+                        holder: String::new(),
+                        epoch: lease.epoch + 1,
+                        expires_at: Timestamp::from_millis(0),
+                    };
+                    write_row(transaction, &nobody).await
+                })
+            },
+        )
         .await
     }
 }
 
-async fn write_row(transaction: &DatabaseTransaction, lease: &Lease) -> Result<(), Failure> {
+async fn write_row(
+    transaction: &DatabaseTransaction,
+    lease: &Lease,
+) -> Result<(), TransactionFailure> {
     let update = "UPDATE lease SET holder = ?, epoch = ?, expires_at = ? WHERE id = 1";
     let values = [
         lease.holder.clone().into(),

@@ -25,7 +25,7 @@ const PART_BYTES: usize = 1 << 20;
 
 /// What a commit has changed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct News {
+pub struct CommitChanges {
     /// The commit's number.
     pub number: i64,
     /// What it wrote, except for decisions.
@@ -35,7 +35,7 @@ pub struct News {
 }
 
 /// The same on its way into the log.
-pub(crate) struct Entry<'c> {
+pub(crate) struct LogEntry<'c> {
     changes: Vec<&'c Change>,
     decisions: Vec<DecisionId>,
 }
@@ -46,7 +46,7 @@ struct ReadPart {
     decisions: Vec<DecisionId>,
 }
 
-impl<'c> Entry<'c> {
+impl<'c> LogEntry<'c> {
     /// Decisions can be large, and only people read them: the log names them.
     pub(crate) fn of(changes: &'c [Change]) -> Self {
         let (mut kept, mut decisions) = (Vec::with_capacity(changes.len()), Vec::new());
@@ -126,8 +126,8 @@ fn encode<T: serde::Serialize>(number: i64, what: &T) -> Result<String, StoreErr
 }
 
 /// Reads rows of the log (number, part, record), in their order.
-pub(crate) fn decode(rows: &[QueryResult]) -> Result<Vec<News>, StoreError> {
-    let mut all: Vec<News> = Vec::new();
+pub(crate) fn decode(rows: &[QueryResult]) -> Result<Vec<CommitChanges>, StoreError> {
+    let mut all: Vec<CommitChanges> = Vec::new();
     for row in rows {
         let corrupt = |reason: String| StoreError::Corrupt {
             table: TABLE.to_owned(),
@@ -149,7 +149,7 @@ pub(crate) fn decode(rows: &[QueryResult]) -> Result<Vec<News>, StoreError> {
                 last.changes.extend(part.changes);
                 last.decisions.extend(part.decisions);
             }
-            None => all.push(News {
+            None => all.push(CommitChanges {
                 number,
                 changes: part.changes,
                 decisions: part.decisions,

@@ -4,7 +4,7 @@
 use crate::StoreError;
 use crate::row;
 use crate::schema::Table;
-use crate::store::{Store, Work, statement};
+use crate::store::{Store, TransactionFuture, statement};
 use sea_orm::{ConnectionTrait, Value};
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Store {
         let component: Option<Arc<[u8]>> = component.map(Arc::from);
         self.write("writing a plugin", move |transaction| {
             let (plugin, component) = (Arc::clone(&plugin), component.clone());
-            let work: Work<'_, ()> = Box::pin(async move {
+            let work: TransactionFuture<'_, ()> = Box::pin(async move {
                 let backend = transaction.get_database_backend();
                 let delete = "DELETE FROM plugins WHERE name = ?";
                 let name: Value = plugin.name.as_str().into();
@@ -114,7 +114,7 @@ impl Store {
         let name: Arc<str> = name.into();
         self.write("deleting a plugin", move |transaction| {
             let name = Arc::clone(&name);
-            let work: Work<'_, ()> = Box::pin(async move {
+            let work: TransactionFuture<'_, ()> = Box::pin(async move {
                 let backend = transaction.get_database_backend();
                 let sql = "DELETE FROM plugins WHERE name = ?";
                 transaction

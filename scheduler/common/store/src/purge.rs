@@ -1,7 +1,7 @@
 //! Forgetting what is long over.
 
 use crate::StoreError;
-use crate::store::{Failure, Store, Work, statement};
+use crate::store::{Store, TransactionFailure, TransactionFuture, statement};
 use ebbtide_model::Timestamp;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, Value};
 use std::fmt;
@@ -35,7 +35,7 @@ impl Purged {
 
 /// What can be over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PurgeKind {
     /// Servers that are gone.
     Servers,
     /// Evacuations that have ended.
@@ -48,7 +48,7 @@ pub enum Kind {
     Prices,
 }
 
-impl Kind {
+impl PurgeKind {
     /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::Servers,
@@ -95,7 +95,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PurgeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.table())
     }
@@ -120,12 +120,14 @@ impl Store {
     /// Those of the database. Records that were deleted before the error stay deleted.
     pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<Purged, StoreError> {
         Ok(Purged {
-            servers: self.purge_some(Kind::Servers, before, limit).await?,
-            evacuations: self.purge_some(Kind::Evacuations, before, limit).await?,
+            servers: self.purge_some(PurgeKind::Servers, before, limit).await?,
+            evacuations: self
+                .purge_some(PurgeKind::Evacuations, before, limit)
+                .await?,
             // Which servers they were about goes with them (foreign key).
-            decisions: self.purge_some(Kind::Decisions, before, limit).await?,
-            lives: self.purge_some(Kind::Lives, before, limit).await?,
-            prices: self.purge_some(Kind::Prices, before, limit).await?,
+            decisions: self.purge_some(PurgeKind::Decisions, before, limit).await?,
+            lives: self.purge_some(PurgeKind::Lives, before, limit).await?,
+            prices: self.purge_some(PurgeKind::Prices, before, limit).await?,
         })
     }
 
@@ -135,7 +137,7 @@ impl Store {
     /// Those of the database; what was deleted until then stays deleted.
     pub async fn purge_some(
         &self,
-        kind: Kind,
+        kind: PurgeKind,
         before: Timestamp,
         limit: u64,
     ) -> Result<u64, StoreError> {
@@ -143,9 +145,12 @@ impl Store {
         while deleted < limit {
             let batch = BATCH.min(limit - deleted);
             let rows = self
-                .write("the purge", move |transaction| -> Work<'_, u64> {
-                    Box::pin(delete_some(transaction, kind, before, batch))
-                })
+                .write(
+                    "the purge",
+                    move |transaction| -> TransactionFuture<'_, u64> {
+                        Box::pin(delete_some(transaction, kind, before, batch))
+                    },
+                )
                 .await?;
             deleted += rows;
             if rows < batch {
@@ -161,7 +166,7 @@ impl Store {
     /// Those of the database.
     pub async fn old(
         &self,
-        kind: Kind,
+        kind: PurgeKind,
         before: Timestamp,
         limit: u64,
     ) -> Result<Vec<OldRecord>, StoreError> {
@@ -190,25 +195,28 @@ impl Store {
     /// Those of the database; then none is deleted.
     pub async fn forget(
         &self,
-        kind: Kind,
+        kind: PurgeKind,
         ids: &[String],
         before: Timestamp,
     ) -> Result<u64, StoreError> {
         let ids: Arc<[String]> = ids.into();
-        self.write("the purge", move |transaction| -> Work<'_, u64> {
-            let ids = Arc::clone(&ids);
-            Box::pin(async move { delete(transaction, kind, &ids, before).await })
-        })
+        self.write(
+            "the purge",
+            move |transaction| -> TransactionFuture<'_, u64> {
+                let ids = Arc::clone(&ids);
+                Box::pin(async move { delete(transaction, kind, &ids, before).await })
+            },
+        )
         .await
     }
 }
 
 async fn delete_some(
     transaction: &DatabaseTransaction,
-    kind: Kind,
+    kind: PurgeKind,
     before: Timestamp,
     batch: u64,
-) -> Result<u64, Failure> {
+) -> Result<u64, TransactionFailure> {
     let (table, column, also) = (kind.table(), kind.column(), kind.also(before));
     let select =
         format!("SELECT id FROM {table} WHERE {column} < ? {also} ORDER BY {column} LIMIT {batch}");
@@ -224,10 +232,10 @@ async fn delete_some(
 /// A row may have changed since it was selected.
 async fn delete(
     transaction: &DatabaseTransaction,
-    kind: Kind,
+    kind: PurgeKind,
     ids: &[String],
     before: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, TransactionFailure> {
     if ids.is_empty() {
         return Ok(0);
     }

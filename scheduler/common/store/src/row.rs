@@ -7,7 +7,7 @@ use crate::schema::{
 };
 use ebbtide_model::record::OutboxMessage;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome,
+    Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Flavor, Host,
     PastLife, PricePoint, Server, ServerGroup, Timestamp, Victim,
 };
 use sea_orm::Value;
@@ -117,8 +117,8 @@ impl Encoder {
             text(&id),
             key(&DECISIONS, &id, &decision.request.project_id)?,
             text(match decision.outcome {
-                Outcome::Placed(_) => PLACED,
-                Outcome::NoValidHost(_) => NO_VALID_HOST,
+                DecisionOutcome::Placed(_) => PLACED,
+                DecisionOutcome::NoValidHost(_) => NO_VALID_HOST,
             }),
             millis(decision.at),
         ];
@@ -132,8 +132,8 @@ impl Encoder {
         let id = decision.id.to_string();
         let at = decision.at;
         let links = match decision.outcome {
-            Outcome::Placed(_) => usize::MAX,
-            Outcome::NoValidHost(_) => LINKS_OF_REFUSED,
+            DecisionOutcome::Placed(_) => usize::MAX,
+            DecisionOutcome::NoValidHost(_) => LINKS_OF_REFUSED,
         };
         let servers = decision.request.server_ids.iter().take(links);
         servers.map(move |server| {

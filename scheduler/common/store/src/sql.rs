@@ -21,14 +21,14 @@ pub(crate) const MAX_STATEMENT_BYTES: usize = 4 << 20;
 pub(crate) const STATEMENT_CACHE: usize = 256;
 
 /// The texts for one kind of database.
-pub(crate) struct Texts {
+pub(crate) struct StatementTexts {
     /// `upserts[table][log2(rows)]`.
     upserts: Vec<Vec<String>>,
     /// `deletes[table][log2(rows)]`.
     deletes: Vec<Vec<String>>,
 }
 
-impl Texts {
+impl StatementTexts {
     pub(crate) fn new(backend: DbBackend) -> Self {
         let for_all = |make: fn(&Table, usize, DbBackend) -> String| {
             TABLES
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_delete_names_as_many_keys_as_it_deletes() {
-        let texts = Texts::new(DbBackend::Sqlite);
+        let texts = StatementTexts::new(DbBackend::Sqlite);
         assert_eq!(
             texts.delete(&HOSTS, 2),
             r#"DELETE FROM "hosts" WHERE "name" IN (?, ?)"#

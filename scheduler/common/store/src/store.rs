@@ -3,10 +3,10 @@
 use crate::config::StoreConfig;
 use crate::connect::Connections;
 use crate::database::Database;
-pub(crate) use crate::database::{Failure, Work, statement};
+pub(crate) use crate::database::{TransactionFailure, TransactionFuture, statement};
 use crate::migration::{Migrator, migrate};
 use crate::row::Encoder;
-use crate::sql::Texts;
+use crate::sql::StatementTexts;
 use crate::{Backend, StoreError};
 use sea_orm::{DatabaseTransaction, DbBackend, DbErr, QueryResult, Value};
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct Store {
 
 pub(crate) struct Inner {
     pub(crate) database: Database,
-    pub(crate) texts: Texts,
+    pub(crate) texts: StatementTexts,
     pub(crate) encoder: Encoder,
 }
 
@@ -49,7 +49,7 @@ impl Store {
         tracing::info!(database = %connections.url(), "the database is open");
         Ok(Self {
             inner: Arc::new(Inner {
-                texts: Texts::new(backend),
+                texts: StatementTexts::new(backend),
                 encoder: Encoder {
                     max_record_bytes: connections.max_record_bytes(),
                 },
@@ -105,7 +105,7 @@ impl Store {
     pub(crate) async fn write<T: Send>(
         &self,
         operation: &'static str,
-        work: impl for<'t> Fn(&'t DatabaseTransaction) -> Work<'t, T> + Send + Sync,
+        work: impl for<'t> Fn(&'t DatabaseTransaction) -> TransactionFuture<'t, T> + Send + Sync,
     ) -> Result<T, StoreError> {
         self.inner.database.write(operation, work).await
     }

@@ -16,10 +16,10 @@
 use crate::batch::Batch;
 use crate::classify::is_conflict;
 use crate::connect::write_options;
-use crate::log::{self, Entry, News};
+use crate::log::{self, CommitChanges, LogEntry};
 use crate::store::{Store, statement};
 use crate::{Backend, Lease, StoreError};
-use ebbtide_fail_points::{Point, reach_if};
+use ebbtide_fail_points::{FailPoint, reach_if};
 use ebbtide_model::record::{Change, Snapshot};
 use ebbtide_model::{EvacuationState, Seconds, Timestamp};
 use sea_orm::{
@@ -36,7 +36,7 @@ pub struct WriteTurn {
     /// `None` on SQLite.
     transaction: Option<DatabaseTransaction>,
     /// What the others have written, the earliest first.
-    news: Vec<News>,
+    news: Vec<CommitChanges>,
     /// The number of the commit before this one.
     head: i64,
     duty: Option<Lease>,
@@ -102,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::turn`].
-    pub async fn news(&self, seen: i64) -> Result<Vec<News>, StoreError> {
+    pub async fn news(&self, seen: i64) -> Result<Vec<CommitChanges>, StoreError> {
         if !self.is_shared() {
             return Ok(Vec::new());
         }
@@ -165,7 +165,7 @@ impl Store {
         transaction: &DatabaseTransaction,
         seen: i64,
         upto: i64,
-    ) -> Result<Vec<News>, StoreError> {
+    ) -> Result<Vec<CommitChanges>, StoreError> {
         let backend = transaction.get_database_backend();
         // MariaDB gives a lock away a moment before what was written under it is seen by plain
         // reads; a locking read sees it.
@@ -221,7 +221,7 @@ async fn lock_head(transaction: &DatabaseTransaction) -> Result<Head, DbErr> {
 impl WriteTurn {
     /// What the others have written, the earliest first.
     #[must_use]
-    pub fn news(&self) -> &[News] {
+    pub fn news(&self) -> &[CommitChanges] {
         &self.news
     }
 
@@ -291,7 +291,7 @@ impl WriteTurn {
         let store = self.store.clone();
         let number = self.head + 1;
         let mut statements = store.statements(Batch::new(changes, &store.inner.encoder)?);
-        let entry = Entry::of(changes);
+        let entry = LogEntry::of(changes);
         statements.extend(entry.statements(store.database(), number, at, token)?);
         let error = match store
             .in_time(write(transaction, &statements, changes))
@@ -329,7 +329,7 @@ async fn write(
             return Err(error);
         }
     }
-    reach_if(Point::ClaimWritten, || changes.iter().any(is_claim));
+    reach_if(FailPoint::ClaimWritten, || changes.iter().any(is_claim));
     transaction.commit().await
 }
 

@@ -37,13 +37,13 @@ impl fmt::Display for Backend {
 /// A database URL that was understood. `Debug` and `Display` show `***` for the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
-    target: Target,
+    target: DatabaseTarget,
     shown: String,
 }
 
 /// What the URL points at.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum DatabaseTarget {
     SqliteFile(PathBuf),
     SqliteMemory,
     /// With the scheme that the driver knows, and the password.
@@ -56,7 +56,7 @@ impl DatabaseUrl {
     #[must_use]
     pub fn sqlite_file(path: &Path) -> Self {
         Self {
-            target: Target::SqliteFile(path.to_owned()),
+            target: DatabaseTarget::SqliteFile(path.to_owned()),
             shown: format!("sqlite:{}", path.display()),
         }
     }
@@ -65,13 +65,13 @@ impl DatabaseUrl {
     #[must_use]
     pub fn backend(&self) -> Backend {
         match self.target {
-            Target::SqliteFile(_) | Target::SqliteMemory => Backend::Sqlite,
-            Target::MySql(_) => Backend::MySql,
-            Target::Postgres(_) => Backend::Postgres,
+            DatabaseTarget::SqliteFile(_) | DatabaseTarget::SqliteMemory => Backend::Sqlite,
+            DatabaseTarget::MySql(_) => Backend::MySql,
+            DatabaseTarget::Postgres(_) => Backend::Postgres,
         }
     }
 
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &DatabaseTarget {
         &self.target
     }
 }
@@ -106,17 +106,19 @@ impl FromStr for DatabaseUrl {
             "sqlite" => {
                 let path = rest.strip_prefix("//").unwrap_or(rest);
                 match path {
-                    ":memory:" => Target::SqliteMemory,
+                    ":memory:" => DatabaseTarget::SqliteMemory,
                     "" | "/" => return Err(bad("it names no file")),
                     _ if path.contains('?') => {
                         return Err(bad("an SQLite URL takes no parameters after '?'"));
                     }
-                    _ => Target::SqliteFile(PathBuf::from(path)),
+                    _ => DatabaseTarget::SqliteFile(PathBuf::from(path)),
                 }
             }
-            "mysql" | "mariadb" => Target::MySql(format!("mysql:{}", server_part(rest, &bad)?)),
+            "mysql" | "mariadb" => {
+                DatabaseTarget::MySql(format!("mysql:{}", server_part(rest, &bad)?))
+            }
             "postgres" | "postgresql" => {
-                Target::Postgres(format!("postgres:{}", server_part(rest, &bad)?))
+                DatabaseTarget::Postgres(format!("postgres:{}", server_part(rest, &bad)?))
             }
             _ => return Err(bad("the scheme is unknown")),
         };

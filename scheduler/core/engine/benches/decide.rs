@@ -8,7 +8,9 @@
 #![allow(clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase, WeigherConfig};
+use ebbtide_engine::{
+    Budgets, Engine, EngineConfig, HostTable, Instance, InstancePhase, WeigherConfig,
+};
 use ebbtide_model::{
     DecisionId, Flavor, FlavorId, Host, Inventory, LifeTable, LifeTables, Money, PlacementRequest,
     ResourceClass, Resources, ServerId, Timestamp,
@@ -73,7 +75,7 @@ fn instance(number: u64, host: u64, preemptible: bool) -> Instance {
         flavor: String::new(),
         ends_at: None,
         priority: 0,
-        phase: Phase::Running,
+        phase: InstancePhase::Running,
     }
 }
 

@@ -15,10 +15,10 @@
     reason = "a measuring program: it prints, and what is missing shall fail loudly"
 )]
 
-use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase};
+use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
-    DecisionId, Flavor, FlavorId, Host, Inventory, Money, Outcome, PlacementRequest, ResourceClass,
-    Resources, ServerId, Timestamp,
+    DecisionId, DecisionOutcome, Flavor, FlavorId, Host, Inventory, Money, PlacementRequest,
+    ResourceClass, Resources, ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ fn instance(number: u64, host: u64, vcpus: u64, preemptible: bool) -> Instance {
         flavor: String::new(),
         ends_at: None,
         priority: 0,
-        phase: Phase::Running,
+        phase: InstancePhase::Running,
     }
 }
 
@@ -205,7 +205,10 @@ fn several(
         let (_, decision) = decide();
         let shortest = (0..5).map(|_| decide().0).min();
         times.extend(shortest.filter(|_| n >= 3));
-        assert!(matches!(decision.outcome, Outcome::Placed(_)), "no host");
+        assert!(
+            matches!(decision.outcome, DecisionOutcome::Placed(_)),
+            "no host"
+        );
         victims += decision.victims().count();
         optimal &= decision.explanation.optimal;
     }

@@ -1,6 +1,6 @@
 //! Which instances can leave, and what a request needs to know about them.
 
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{InstanceRow, Slot};
 use ebbtide_model::{GroupPolicy, ServerId};
 use ebbtide_solver::Cost;
@@ -26,7 +26,7 @@ pub(crate) struct ShapeFacts {
 }
 
 /// True if an instance may be a victim of this request at all.
-pub(crate) fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
+pub(crate) fn may_leave(state: &DecisionState<'_>, row: &InstanceRow) -> bool {
     let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
         && row.group.is_some()
         && row.group == state.ask.request.group_id;
@@ -40,7 +40,7 @@ pub(crate) fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
 }
 
 /// True for a preemptible instance within its protected time.
-pub(crate) fn is_protected(state: &State<'_>, row: &InstanceRow) -> bool {
+pub(crate) fn is_protected(state: &DecisionState<'_>, row: &InstanceRow) -> bool {
     row.is_staying_preemptible()
         && row
             .protected_until
@@ -49,7 +49,7 @@ pub(crate) fn is_protected(state: &State<'_>, row: &InstanceRow) -> bool {
 }
 
 /// Works the facts out at first sight.
-pub(crate) fn learn(facts: &mut ShapeFacts, state: &State<'_>, shape: u32) {
+pub(crate) fn learn(facts: &mut ShapeFacts, state: &DecisionState<'_>, shape: u32) {
     if facts.known {
         return;
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// How hosts that passed the filters are ordered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum RankingPolicy {
     /// Hosts with room first, then those whose room is becoming free, then by the cost of the
     /// cheapest sufficient victim set, then by the number of victims; among equals by Nova's
     /// weights. The minimum over all hosts is exact.
@@ -25,7 +25,7 @@ pub enum Policy {
     FirstFit,
 }
 
-impl Policy {
+impl RankingPolicy {
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -81,7 +81,7 @@ impl WeigherConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
     /// How hosts are ordered. Default: `tiered`.
-    pub policy: Policy,
+    pub policy: RankingPolicy,
     /// The weighers, in the order in which their weights are added up. Default: Nova's that speak
     /// about what Ebbtide knows (see [`default_weighers`]).
     pub weighers: Vec<WeigherConfig>,
@@ -140,7 +140,7 @@ pub struct EngineConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
+            policy: RankingPolicy::default(),
             weighers: default_weighers(),
             cost_module: ebbtide_cost_modules::DEFAULT.to_owned(),
             period_seconds: WeigherOptions::default().period_seconds,

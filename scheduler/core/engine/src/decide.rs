@@ -1,19 +1,19 @@
 //! One attempt to decide: filters, ranking, victims, for one instance after another.
 
-use crate::ask::Ask;
+use crate::checked_request::CheckedRequest;
 use crate::explain;
 use crate::fast;
 use crate::filters::{Pipeline, count};
-use crate::joint::{self, Joined, JointShare};
-use crate::plugins::{Broken, Failure};
-use crate::ranking::{Chance, Ranking, Tier, Tools};
+use crate::joint::{self, JointPlacement, JointShare};
+use crate::plugins::{DecideFailure, FailedPlugins};
+use crate::ranking::{DecisionRng, Ranking, Tier, Tools};
 use crate::share::share_out;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
-use crate::victims::{Search, Verdict};
+use crate::victims::{VictimSearch, VictimSearchResult};
 use crate::{Budgets, Engine, HostTable};
 use ebbtide_model::decision::{FilterCount, FilterStep, InstanceExplanation, RankedHost};
-use ebbtide_model::{Explanation, NoValidHost, Outcome, Placement, Timestamp};
+use ebbtide_model::{DecisionOutcome, Explanation, NoValidHost, Placement, Timestamp};
 use ebbtide_solver::Cost;
 use std::collections::BTreeMap;
 
@@ -31,22 +31,22 @@ struct Taken {
 /// Tries to decide, without the plugins that are broken.
 pub(crate) fn attempt<'a>(
     engine: &Engine,
-    broken: &Broken,
+    broken: &FailedPlugins,
     table: &'a HostTable,
     budgets: &Budgets,
-    ask: &'a Ask<'a>,
+    ask: &'a CheckedRequest<'a>,
     now: Timestamp,
     seed: u64,
-) -> Result<(Outcome, Explanation), Failure> {
+) -> Result<(DecisionOutcome, Explanation), DecideFailure> {
     let config = engine.config();
     let mut tools = Tools {
         engine,
         broken,
-        search: Search::new(config.max_solver_nodes),
-        chance: Chance::new(seed),
+        search: VictimSearch::new(config.max_solver_nodes),
+        chance: DecisionRng::new(seed),
         fast: engine.fast,
     };
-    let mut state = State::new(table, ask, budgets, now);
+    let mut state = DecisionState::new(table, ask, budgets, now);
     let sample = config.explain_dropped as usize;
     let pipeline = if engine.fast {
         Pipeline::new(&state, sample)
@@ -82,7 +82,7 @@ pub(crate) fn attempt<'a>(
         let left = ask.steps() - step;
         if least.is_none() && tier.is_some_and(|tier| joint::applies(&tools, &state, left, tier)) {
             match joint::place_together(&mut tools, &state, &pipeline, left)? {
-                Joined::Placed {
+                JointPlacement::Placed {
                     shares,
                     optimal,
                     lower_bound,
@@ -101,16 +101,16 @@ pub(crate) fn attempt<'a>(
                     }
                     break;
                 }
-                Joined::Open(lower_bound) => least = Some(lower_bound),
+                JointPlacement::Open(lower_bound) => least = Some(lower_bound),
                 // One after another says which one has no place.
-                Joined::Impossible => least = Some(Cost::ZERO),
+                JointPlacement::Impossible => least = Some(Cost::ZERO),
             }
         }
         let Some(chosen) = chosen.map(|ranked| &ranked.place) else {
             let answer = refusal(ask, table, step, &told);
             explanation.instances.push(told);
             explanation.gap = 0.0;
-            return Ok((Outcome::NoValidHost(answer), explanation));
+            return Ok((DecisionOutcome::NoValidHost(answer), explanation));
         };
         explanation.instances.push(told);
         let victims = chosen
@@ -142,14 +142,14 @@ pub(crate) fn attempt<'a>(
     explanation.gap = gap.to_units();
     let alternates = alternates(&mut tools, &state, &pipeline, &taken)?;
     let placements = placements(&state, &taken, &alternates);
-    Ok((Outcome::Placed(placements), explanation))
+    Ok((DecisionOutcome::Placed(placements), explanation))
 }
 
 /// Records what the joint search has chosen for one host. Each instance gets a copy of `first`, the
 /// explanation of the first instance that found no free capacity, with its own host at the top of
 /// the ranking.
 fn take_share(
-    state: &mut State<'_>,
+    state: &mut DecisionState<'_>,
     taken: &mut Vec<Taken>,
     instances: &mut Vec<InstanceExplanation>,
     first: &InstanceExplanation,
@@ -206,7 +206,7 @@ fn take_share(
 /// filter step.
 fn explain_step(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     mut filters: Vec<FilterStep>,
     passed: u32,
     ranking: &Ranking,
@@ -236,7 +236,7 @@ fn explain_step(
 }
 
 fn refusal(
-    ask: &Ask<'_>,
+    ask: &CheckedRequest<'_>,
     table: &HostTable,
     placed_before: usize,
     told: &InstanceExplanation,
@@ -262,9 +262,9 @@ fn refusal(
 /// can make an earlier one superfluous. The second solution spares each instance that can stay.
 fn join_victims(
     tools: &mut Tools<'_>,
-    state: &mut State<'_>,
+    state: &mut DecisionState<'_>,
     taken: &mut [Taken],
-) -> Result<(), Failure> {
+) -> Result<(), DecideFailure> {
     let mut of_host: BTreeMap<HostIndex, Vec<usize>> = BTreeMap::new();
     for (step, taken) in taken.iter().enumerate() {
         of_host.entry(taken.host).or_default().push(step);
@@ -285,7 +285,11 @@ fn join_victims(
         let surcharge = tools.search.surcharge_of(state, &slots)?.micros();
         let cost = before.iter().map(|(_, cost)| cost.micros()).sum::<u64>() + surcharge;
         let joint = match verdict {
-            Verdict::Found(e) if (e.cost.micros(), e.victims.len()) < (cost, before.len()) => e,
+            VictimSearchResult::Found(e)
+                if (e.cost.micros(), e.victims.len()) < (cost, before.len()) =>
+            {
+                e
+            }
             _ => {
                 let slots: Vec<Slot> = before.iter().map(|(slot, _)| *slot).collect();
                 state.replace_victims(host, &slots);
@@ -305,10 +309,10 @@ fn join_victims(
 /// instances.
 fn alternates(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
     taken: &[Taken],
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, DecideFailure> {
     let wanted = state.ask.request.alternates as usize;
     if wanted == 0 {
         return Ok(Vec::new());
@@ -320,7 +324,7 @@ fn alternates(
 }
 
 /// One placement for each instance, in the order of the request.
-fn placements(state: &State<'_>, taken: &[Taken], alternates: &[String]) -> Vec<Placement> {
+fn placements(state: &DecisionState<'_>, taken: &[Taken], alternates: &[String]) -> Vec<Placement> {
     let ids = state.ask.request.server_ids.iter().copied();
     let placement = |server_id, host, victims: &[(Slot, Cost)], waits| Placement {
         server_id,

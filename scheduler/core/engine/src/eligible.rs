@@ -1,8 +1,8 @@
 //! Which hosts may have instances of a flavor at all, however full they are.
 
-use crate::ask::Ask;
+use crate::checked_request::CheckedRequest;
 use crate::filters::Pipeline;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::{Budgets, EngineError, HostTable};
 use ebbtide_model::{Flavor, PlacementRequest, ServerId, Timestamp};
 use uuid::Uuid;
@@ -26,9 +26,9 @@ impl HostTable {
             alternates: 0,
         };
         let properties = flavor.properties()?;
-        let ask = Ask::new(self, &request, &properties, None)?;
+        let ask = CheckedRequest::new(self, &request, &properties, None)?;
         // The filters that run once a request look neither at time nor at budgets.
-        let state = State::new(self, &ask, &Budgets::default(), Timestamp::default());
+        let state = DecisionState::new(self, &ask, &Budgets::default(), Timestamp::default());
         let hosts = Pipeline::new(&state, 0).admitted(self);
         Ok(hosts.into_iter().map(|host| self.host_name(host)).collect())
     }

@@ -1,8 +1,8 @@
 //! The engine: a configuration with its plugins, ready to decide.
 
-use crate::ask::Ask;
+use crate::checked_request::CheckedRequest;
 use crate::decide::attempt;
-use crate::plugins::{Broken, UsedWeigher};
+use crate::plugins::{FailedPlugins, UsedWeigher};
 use crate::table::HostIndex;
 use crate::{Budgets, EligibleHosts, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
@@ -232,9 +232,9 @@ impl Engine {
     ) -> Result<Decision, EngineError> {
         request.check()?;
         let properties = request.flavor.properties()?;
-        let mut ask = Ask::new(table, request, &properties, eligible)?;
+        let mut ask = CheckedRequest::new(table, request, &properties, eligible)?;
         ask.only = only;
-        let mut broken = Broken::default();
+        let mut broken = FailedPlugins::default();
         loop {
             match attempt(self, &broken, table, budgets, &ask, now, seed) {
                 Ok((outcome, explanation)) => {

@@ -1,5 +1,5 @@
 //! What the engine refuses. That no host is valid is not an error but an answer: see
-//! [`Outcome::NoValidHost`](ebbtide_model::Outcome::NoValidHost).
+//! [`DecisionOutcome::NoValidHost`](ebbtide_model::DecisionOutcome::NoValidHost).
 
 use ebbtide_model::{GroupId, ModelError, ServerId};
 use thiserror::Error;

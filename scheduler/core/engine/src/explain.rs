@@ -1,8 +1,8 @@
 //! The words and rows of an explanation.
 
-use crate::ask::Ask;
+use crate::checked_request::CheckedRequest;
 use crate::ranking::{RankedPlace, Tier};
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
 use ebbtide_model::Victim;
 use ebbtide_model::decision::{DroppedHost, FilterStep, RankedHost};
@@ -13,7 +13,7 @@ use ebbtide_solver::Cost;
 pub(crate) const VICTIMS: &str = "victims";
 
 /// A victim as others see it.
-pub(crate) fn victim(state: &State<'_>, slot: Slot, cost: Cost) -> Victim {
+pub(crate) fn victim(state: &DecisionState<'_>, slot: Slot, cost: Cost) -> Victim {
     let row = state.table.row(slot);
     let view = state.table.view_of(slot);
     Victim {
@@ -27,7 +27,11 @@ pub(crate) fn victim(state: &State<'_>, slot: Slot, cost: Cost) -> Victim {
 }
 
 /// A ranked host as others see it.
-pub(crate) fn ranked_host(state: &State<'_>, ranked: &RankedPlace, chosen: bool) -> RankedHost {
+pub(crate) fn ranked_host(
+    state: &DecisionState<'_>,
+    ranked: &RankedPlace,
+    chosen: bool,
+) -> RankedHost {
     let place = &ranked.place;
     let (eviction_cost, victims) = match (&place.eviction, place.tier) {
         (Some(eviction), _) => {
@@ -52,7 +56,7 @@ pub(crate) fn ranked_host(state: &State<'_>, ranked: &RankedPlace, chosen: bool)
 
 /// Explains the hosts without a sufficient victim set in the form of a filter step.
 pub(crate) fn victims_step(
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     before: u32,
     lost: u32,
     dropped: Vec<(HostIndex, String)>,
@@ -70,7 +74,11 @@ pub(crate) fn victims_step(
 }
 
 /// Why there is no host, in a sentence that names no tenant.
-pub(crate) fn no_valid_host(ask: &Ask<'_>, placed_before: usize, filters: &[FilterStep]) -> String {
+pub(crate) fn no_valid_host(
+    ask: &CheckedRequest<'_>,
+    placed_before: usize,
+    filters: &[FilterStep],
+) -> String {
     let all = ask.request.server_ids.len();
     let which = match (all, ask.bundle) {
         (1, _) => String::new(),

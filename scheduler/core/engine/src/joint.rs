@@ -12,15 +12,15 @@
 
 use crate::fast;
 use crate::filters::{Pipeline, most_members};
-use crate::plugins::Failure;
-use crate::ranking::{Place, Tier, Tools, Weighed, weigh};
-use crate::state::State;
+use crate::plugins::DecideFailure;
+use crate::ranking::{HostWeights, RankedCandidate, Tier, Tools, weigh};
+use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
-use crate::victims::Search;
-use crate::{EngineError, Policy};
+use crate::victims::VictimSearch;
+use crate::{EngineError, RankingPolicy};
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::{
-    Cost, HostProblem, Hosts, JointOutcome, JointProblem, Limits, MAX_JOINT, solve_joint,
+    Cost, HostProblem, Hosts, JointOutcome, JointProblem, MAX_JOINT, SearchLimits, solve_joint,
 };
 
 /// What one host gives.
@@ -35,7 +35,7 @@ pub(crate) struct JointShare {
 }
 
 /// The answer.
-pub(crate) enum Joined {
+pub(crate) enum JointPlacement {
     /// Everything has a place.
     Placed {
         /// By preference.
@@ -53,20 +53,25 @@ pub(crate) enum Joined {
 
 /// Whether what is left of a request is placed together: with the policy that promises the least
 /// cost, and where there is something to join.
-pub(crate) fn applies(tools: &Tools<'_>, state: &State<'_>, left: usize, tier: Tier) -> bool {
-    let tiered = tools.engine.config().policy == Policy::Tiered;
+pub(crate) fn applies(
+    tools: &Tools<'_>,
+    state: &DecisionState<'_>,
+    left: usize,
+    tier: Tier,
+) -> bool {
+    let tiered = tools.engine.config().policy == RankingPolicy::Tiered;
     tiered && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts
 }
 
 /// Places `count` more instances on the hosts that pass the filters, none of which has room.
 pub(crate) fn place_together(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
     count: usize,
-) -> Result<Joined, Failure> {
+) -> Result<JointPlacement, DecideFailure> {
     let Some(count) = u32::try_from(count).ok().filter(|c| *c <= MAX_JOINT) else {
-        return Ok(Joined::Open(Cost::ZERO));
+        return Ok(JointPlacement::Open(Cost::ZERO));
     };
     let (engine, broken) = (tools.engine, tools.broken);
     let known = fast::lower_bounds(tools, state, pipeline);
@@ -78,9 +83,9 @@ pub(crate) fn place_together(
         let all = hosts.iter().copied();
         tools.search.prepare(engine, broken, state, all)?;
     }
-    let places: Vec<Place> = hosts
+    let places: Vec<RankedCandidate> = hosts
         .into_iter()
-        .map(|host| Place {
+        .map(|host| RankedCandidate {
             host,
             tier: Tier::Evicts,
             eviction: None,
@@ -89,9 +94,9 @@ pub(crate) fn place_together(
     let weighed = weigh(engine, broken, state, &places)?;
     tools.search.learn_surcharge(engine, broken)?;
     let steps = tools.search.steps().to_vec();
-    let limits = Limits {
+    let limits = SearchLimits {
         max_nodes: tools.search.nodes_left(),
-        ..Limits::DEFAULT
+        ..SearchLimits::DEFAULT
     };
     let problem = JointProblem {
         count,
@@ -114,11 +119,11 @@ pub(crate) fn place_together(
     let solution = match outcome {
         JointOutcome::Solved(solution) => solution,
         JointOutcome::Undecided { lower_bound } if !truncated => {
-            return Ok(Joined::Open(lower_bound));
+            return Ok(JointPlacement::Open(lower_bound));
         }
-        JointOutcome::Infeasible if !truncated => return Ok(Joined::Impossible),
+        JointOutcome::Infeasible if !truncated => return Ok(JointPlacement::Impossible),
         JointOutcome::Undecided { .. } | JointOutcome::Infeasible => {
-            return Ok(Joined::Open(Cost::ZERO));
+            return Ok(JointPlacement::Open(Cost::ZERO));
         }
     };
     let shares = solution.shares.iter().map(|share| {
@@ -135,7 +140,7 @@ pub(crate) fn place_together(
             weights: weighed.weights(position),
         }
     });
-    Ok(Joined::Placed {
+    Ok(JointPlacement::Placed {
         shares: shares.collect(),
         optimal: solution.optimal && !truncated,
         lower_bound: if truncated {
@@ -148,10 +153,10 @@ pub(crate) fn place_together(
 
 /// The hosts as the solver asks for them: by preference.
 struct Asked<'r, 's> {
-    search: &'r mut Search,
-    state: &'r State<'s>,
-    places: &'r [Place],
-    weighed: &'r Weighed,
+    search: &'r mut VictimSearch,
+    state: &'r DecisionState<'s>,
+    places: &'r [RankedCandidate],
+    weighed: &'r HostWeights,
     /// Bounds by place, if they are known without its instances.
     known: Option<&'r [(HostIndex, Cost)]>,
     /// A host had more candidates than the solver takes.

@@ -11,9 +11,9 @@
 //! table, request, budgets, configuration, time and seed give the same decision, bit for bit, in
 //! whatever order the instances were put.
 
-mod ask;
 mod budgets;
 mod candidates;
+mod checked_request;
 mod config;
 mod decide;
 mod eligible;
@@ -36,7 +36,7 @@ mod table;
 mod victims;
 
 pub use budgets::Budgets;
-pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};
+pub use config::{EngineConfig, PluginFailure, RankingPolicy, WeigherConfig, default_weighers};
 pub use eligible_hosts::{EligibleHosts, HostNumber};
 pub use engine::Engine;
 pub use error::EngineError;
@@ -44,5 +44,5 @@ pub use error::EngineError;
 mod tests;
 
 pub use table::{
-    ClassTotals, ClassUsage, HostTable, HostUsage, HostView, Instance, InstanceView, Phase,
+    ClassTotals, ClassUsage, HostTable, HostUsage, HostView, Instance, InstancePhase, InstanceView,
 };

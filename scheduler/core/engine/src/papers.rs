@@ -8,11 +8,12 @@
 //! `partial_hour_sum` is kept to show that.
 
 use crate::{
-    Budgets, Engine, EngineConfig, EngineError, HostTable, Instance, Phase, Policy, WeigherConfig,
+    Budgets, Engine, EngineConfig, EngineError, HostTable, Instance, InstancePhase, RankingPolicy,
+    WeigherConfig,
 };
 use ebbtide_model::{
-    Decision, DecisionId, Flavor, FlavorId, Host, Inventory, Money, Outcome, PlacementRequest,
-    ResourceClass, ServerId, Timestamp,
+    Decision, DecisionId, DecisionOutcome, Flavor, FlavorId, Host, Inventory, Money,
+    PlacementRequest, ResourceClass, ServerId, Timestamp,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -162,7 +163,7 @@ pub fn run(table: &PaperTable) -> Result<PaperResult, EngineError> {
 #[must_use]
 pub fn ranked_by(weighers: &[&str]) -> EngineConfig {
     EngineConfig {
-        policy: Policy::Nova,
+        policy: RankingPolicy::Nova,
         weighers: weighers
             .iter()
             .map(|name| WeigherConfig::named(name))
@@ -183,15 +184,17 @@ pub fn run_with(table: &PaperTable, config: EngineConfig) -> Result<PaperResult,
     let now = Timestamp::from_millis(NOW_MILLIS);
     let decision = engine.decide(&hosts, &Budgets::unlimited(), &request, now, 0, id)?;
     let (host, mut victims, cost) = match &decision.outcome {
-        Outcome::Placed(placements) => placements.first().map_or_else(Default::default, |p| {
-            let names = p.victims.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
-            (
-                p.host.clone(),
-                names,
-                p.victims.iter().map(|v| v.cost).sum::<f64>(),
-            )
-        }),
-        Outcome::NoValidHost(_) => Default::default(),
+        DecisionOutcome::Placed(placements) => {
+            placements.first().map_or_else(Default::default, |p| {
+                let names = p.victims.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
+                (
+                    p.host.clone(),
+                    names,
+                    p.victims.iter().map(|v| v.cost).sum::<f64>(),
+                )
+            })
+        }
+        DecisionOutcome::NoValidHost(_) => Default::default(),
     };
     victims.sort();
     let mut expected = table.expected_victims.clone();
@@ -283,7 +286,7 @@ fn cloud(
                 flavor: String::new(),
                 ends_at: None,
                 priority: 0,
-                phase: Phase::Running,
+                phase: InstancePhase::Running,
             })?;
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct UsedWeigher {
 
 /// Why an attempt to decide has ended without an answer.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum DecideFailure {
     /// The weigher at this place of the configuration misbehaved.
     Weigher(usize, String),
     /// The cost module misbehaved.
@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     Engine(EngineError),
 }
 
-impl From<EngineError> for Failure {
+impl From<EngineError> for DecideFailure {
     fn from(error: EngineError) -> Self {
         Self::Engine(error)
     }
@@ -39,12 +39,12 @@ impl From<EngineError> for Failure {
 
 /// The plugins that are left out of this request, with what they did.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Broken {
+pub(crate) struct FailedPlugins {
     weighers: BTreeMap<usize, String>,
     cost_module: Option<String>,
 }
 
-impl Broken {
+impl FailedPlugins {
     /// True if the weigher at this place is left out.
     pub(crate) fn has_weigher(&self, place: usize) -> bool {
         self.weighers.contains_key(&place)
@@ -61,14 +61,14 @@ impl Broken {
     /// The failure as the caller of the engine sees it, if it is not to be ignored.
     pub(crate) fn note(
         &mut self,
-        failure: Failure,
+        failure: DecideFailure,
         config: &EngineConfig,
         weighers: &[UsedWeigher],
         cost_module: &dyn CostModule,
     ) -> Result<(), EngineError> {
         match failure {
-            Failure::Engine(error) => Err(error),
-            Failure::Weigher(place, problem) => {
+            DecideFailure::Engine(error) => Err(error),
+            DecideFailure::Weigher(place, problem) => {
                 let used = weighers.get(place);
                 let name = used.map_or("?", |w| w.weigher.name());
                 let policy = used.and_then(|w| w.on_failure);
@@ -85,7 +85,7 @@ impl Broken {
                     Some(_) => Err(twice(name)),
                 }
             }
-            Failure::CostModule(problem) => {
+            DecideFailure::CostModule(problem) => {
                 let name = cost_module.name();
                 let policy = config.cost_module_failure.unwrap_or(config.plugin_failure);
                 if policy == PluginFailure::Refuse {

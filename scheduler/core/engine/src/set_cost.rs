@@ -4,9 +4,9 @@
 //! and once more for all victims of a decision together.
 
 use crate::candidates::ShapeFacts;
-use crate::plugins::{Broken, Failure};
+use crate::plugins::{DecideFailure, FailedPlugins};
 use crate::ranking::facts;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{InstanceRow, Slot};
 use crate::{Engine, HostTable};
 use ebbtide_cost_api::{
@@ -45,7 +45,7 @@ impl Surcharge {
     ///
     /// # Errors
     /// Steps that are no costs, or that fall.
-    pub(crate) fn of(engine: &Engine, broken: &Broken) -> Result<Self, Failure> {
+    pub(crate) fn of(engine: &Engine, broken: &FailedPlugins) -> Result<Self, DecideFailure> {
         if broken.has_cost_module() {
             return Ok(Self::None);
         }
@@ -59,7 +59,7 @@ impl Surcharge {
                 for n in 1..=most {
                     let step = cost_of(module.nth_of_a_project(n))?;
                     if steps.last().is_some_and(|before| step < *before) {
-                        return Err(Failure::CostModule(format!(
+                        return Err(DecideFailure::CostModule(format!(
                             "charges less for victim number {n} of a project than for the one before it"
                         )));
                     }
@@ -84,10 +84,10 @@ impl Surcharge {
     /// What the module failed with.
     pub(crate) fn of_all(
         &self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         shapes: &[ShapeFacts],
         victims: &[Slot],
-    ) -> Result<Cost, Failure> {
+    ) -> Result<Cost, DecideFailure> {
         match self {
             Self::None => Ok(Cost::ZERO),
             Self::PerProject(steps) => {
@@ -119,17 +119,17 @@ pub(crate) fn surcharge(
     module: &dyn CostModule,
     batch: &VictimBatch<'_>,
     set: &[usize],
-) -> Result<Cost, Failure> {
+) -> Result<Cost, DecideFailure> {
     let units = module
         .surcharge(batch, set)
-        .map_err(|error| Failure::CostModule(format!("failed at a set: {error}")))?;
+        .map_err(|error| DecideFailure::CostModule(format!("failed at a set: {error}")))?;
     cost_of(units)
 }
 
-fn cost_of(units: f64) -> Result<Cost, Failure> {
+fn cost_of(units: f64) -> Result<Cost, DecideFailure> {
     match Cost::from_units(units) {
         Ok(cost) if units <= MAX_COST => Ok(cost),
-        _ => Err(Failure::CostModule(format!(
+        _ => Err(DecideFailure::CostModule(format!(
             "gave {units} as a surcharge; a cost is finite, not negative and at most {MAX_COST}"
         ))),
     }
@@ -172,7 +172,7 @@ pub(crate) struct BatchColumns {
 impl BatchColumns {
     /// What this module reads of candidates whose shapes are known.
     pub(crate) fn of(
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         module: &dyn CostModule,
         shapes: &[ShapeFacts],
         slots: impl Iterator<Item = Slot>,

@@ -4,7 +4,7 @@
 //! the order of the request: the first waits for as few victims as it needs, the next for those
 //! that are still missing, and so on. Each victim belongs to exactly one instance.
 
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
 use ebbtide_solver::Cost;
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// The victims of each of `count` instances that were placed on a host. The state already counts
 /// these instances as placed. Their victims come from `victims` and not from the state.
 pub(crate) fn share_out(
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     host: HostIndex,
     count: usize,
     victims: &[(Slot, Cost)],
@@ -53,9 +53,11 @@ pub(crate) fn share_out(
 
 /// True if the first `count` instances of the request that were placed on a host fit into h_f as
 /// the table has it.
-pub(crate) fn fits_now(state: &State<'_>, host: HostIndex, count: usize) -> bool {
+pub(crate) fn fits_now(state: &DecisionState<'_>, host: HostIndex, count: usize) -> bool {
     let wanted = i64::try_from(count).unwrap_or(i64::MAX);
-    let full = |need: &crate::ask::Need<'_>| need.columns.map_or(0, |c| c.free_full(host));
+    let full = |need: &crate::checked_request::ResourceDemand<'_>| {
+        need.columns.map_or(0, |c| c.free_full(host))
+    };
     state
         .ask
         .needs

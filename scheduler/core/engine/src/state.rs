@@ -5,7 +5,7 @@
 //! decision. Before the first instance is placed they are empty, and reading the table through them
 //! costs one comparison.
 
-use crate::ask::{Ask, Need};
+use crate::checked_request::{CheckedRequest, ResourceDemand};
 use crate::table::{HostIndex, InstanceRow, MemberCount, Slot};
 use crate::{Budgets, HostTable};
 use ebbtide_model::{GroupId, Timestamp};
@@ -26,9 +26,9 @@ pub(crate) struct Pending {
 
 /// Table, request, and what was done so far.
 #[derive(Debug)]
-pub(crate) struct State<'a> {
+pub(crate) struct DecisionState<'a> {
     pub(crate) table: &'a HostTable,
-    pub(crate) ask: &'a Ask<'a>,
+    pub(crate) ask: &'a CheckedRequest<'a>,
     pub(crate) now: Timestamp,
     pending: BTreeMap<HostIndex, Pending>,
     taken: BTreeSet<Slot>,
@@ -75,10 +75,10 @@ impl Limits {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> DecisionState<'a> {
     pub(crate) fn new(
         table: &'a HostTable,
-        ask: &'a Ask<'a>,
+        ask: &'a CheckedRequest<'a>,
         budgets: &Budgets,
         now: Timestamp,
     ) -> Self {
@@ -159,7 +159,7 @@ impl<'a> State<'a> {
     }
 
     /// Free in h_n.
-    pub(crate) fn free_normal(&self, host: HostIndex, need: &Need<'_>) -> i64 {
+    pub(crate) fn free_normal(&self, host: HostIndex, need: &ResourceDemand<'_>) -> i64 {
         let placed = if self.ask.preemptible() {
             0
         } else {
@@ -169,12 +169,17 @@ impl<'a> State<'a> {
     }
 
     /// Free in h_f. A victim still takes its room.
-    pub(crate) fn free_full(&self, host: HostIndex, need: &Need<'_>) -> i64 {
+    pub(crate) fn free_full(&self, host: HostIndex, need: &ResourceDemand<'_>) -> i64 {
         need.columns.map_or(0, |c| c.free_full(host)) - self.placed(host) * need.amount
     }
 
     /// Free capacity once all instances that are leaving are gone. `position` is that of the need.
-    pub(crate) fn free_future(&self, host: HostIndex, position: usize, need: &Need<'_>) -> i64 {
+    pub(crate) fn free_future(
+        &self,
+        host: HostIndex,
+        position: usize,
+        need: &ResourceDemand<'_>,
+    ) -> i64 {
         let free = need.columns.map_or(0, |c| c.free_future(host));
         match self.pending(host) {
             None => free,
@@ -185,7 +190,7 @@ impl<'a> State<'a> {
     /// What is missing for `count` more instances once all instances that are leaving are gone, by
     /// position of the need. Zero or below: nothing is missing.
     pub(crate) fn deficit(&self, host: HostIndex, count: i64) -> SmallVec<[i64; 4]> {
-        let missing = |(position, need): (usize, &Need<'_>)| {
+        let missing = |(position, need): (usize, &ResourceDemand<'_>)| {
             count * need.amount - self.free_future(host, position, need)
         };
         self.ask.needs.iter().enumerate().map(missing).collect()

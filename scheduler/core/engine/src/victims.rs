@@ -13,15 +13,15 @@
 //! for the hosts that it solves.
 
 use crate::candidates::{Candidate, ShapeFacts, is_protected, learn, may_leave};
-use crate::plugins::{Broken, Failure};
+use crate::plugins::{DecideFailure, FailedPlugins};
 use crate::set_cost::{BatchColumns, Surcharge, surcharge};
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{HostIndex, InstanceRow, Slot};
 use crate::{Engine, EngineError};
 use ebbtide_cost_api::{CostModule, MAX_COST};
 use ebbtide_solver::{
-    Budgets, Cost, Groups, HostProblem, Infeasible, Limits, MAX_CANDIDATES, Outcome, Problem,
-    Scratch, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
+    Budgets, Cost, CoverResult, Groups, HostProblem, Infeasible, MAX_CANDIDATES, Problem, Scratch,
+    SearchLimits, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
 };
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -49,7 +49,7 @@ impl Eviction {
 
 /// Why a host cannot give enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Impossible {
+pub(crate) enum ShortageReason {
     /// All candidates together are not enough.
     NotEnough,
     /// Only beyond a disruption budget.
@@ -60,13 +60,13 @@ pub(crate) enum Impossible {
 
 /// What a search found out about one host.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum VictimSearchResult {
     /// The cheapest sufficient set.
     Found(Eviction),
     /// Every sufficient set costs more than the cutoff.
     NotBetter,
     /// There is no sufficient set.
-    Impossible(Impossible),
+    Impossible(ShortageReason),
     /// The search was cut; nothing costs less than this.
     Undecided(Cost),
 }
@@ -88,7 +88,7 @@ struct Columns {
 
 /// The victim search of one attempt to decide.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct VictimSearch {
     /// By host index: where its candidates are in `candidates`. Empty until the costs are known.
     ranges: Vec<(u32, u32)>,
     /// Where costs are worked out host by host: the period, of which they are the used part.
@@ -103,7 +103,7 @@ pub(crate) struct Search {
     nodes_left: u64,
 }
 
-impl Search {
+impl VictimSearch {
     /// A search that spends at most so many nodes on all hosts together. What is left when a host's
     /// turn comes depends on nothing but the hosts before it, so the answer is the same every time.
     pub(crate) fn new(nodes: u64) -> Self {
@@ -118,10 +118,10 @@ impl Search {
     pub(crate) fn prepare(
         &mut self,
         engine: &Engine,
-        broken: &Broken,
-        state: &State<'_>,
+        broken: &FailedPlugins,
+        state: &DecisionState<'_>,
         hosts: impl Iterator<Item = HostIndex>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DecideFailure> {
         if !self.ranges.is_empty() {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Search {
 
     /// Prices candidates where a host is looked at, by what the cost module's form says: the part
     /// of the period that they have used. The module has no surcharge.
-    pub(crate) fn price_by_period(&mut self, state: &State<'_>, period_ms: u64) {
+    pub(crate) fn price_by_period(&mut self, state: &DecisionState<'_>, period_ms: u64) {
         self.period_ms = Some(period_ms);
         self.shapes
             .resize(state.table.shape_slots(), ShapeFacts::default());
@@ -151,8 +151,8 @@ impl Search {
     pub(crate) fn learn_surcharge(
         &mut self,
         engine: &Engine,
-        broken: &Broken,
-    ) -> Result<(), Failure> {
+        broken: &FailedPlugins,
+    ) -> Result<(), DecideFailure> {
         if self.surcharge.is_none() {
             self.surcharge = Some(Surcharge::of(engine, broken)?);
         }
@@ -165,9 +165,9 @@ impl Search {
     /// What the cost module failed with.
     pub(crate) fn surcharge_of(
         &self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         victims: &[Slot],
-    ) -> Result<Cost, Failure> {
+    ) -> Result<Cost, DecideFailure> {
         let surcharge = self.surcharge.as_ref();
         surcharge.map_or(Ok(Cost::ZERO), |s| s.of_all(state, &self.shapes, victims))
     }
@@ -192,7 +192,7 @@ impl Search {
     /// solver takes.
     pub(crate) fn host_problem<'a>(
         &'a mut self,
-        state: &'a State<'_>,
+        state: &'a DecisionState<'_>,
         host: HostIndex,
         count: i64,
     ) -> (HostProblem<'a>, bool) {
@@ -208,7 +208,7 @@ impl Search {
     /// The candidates at these positions of that problem, with what each costs.
     pub(crate) fn named(
         &mut self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         host: HostIndex,
         count: i64,
         positions: &[u32],
@@ -223,7 +223,7 @@ impl Search {
     }
 
     /// Appends the candidates of a host.
-    fn gather(&mut self, state: &State<'_>, host: HostIndex) -> (u32, u32) {
+    fn gather(&mut self, state: &DecisionState<'_>, host: HostIndex) -> (u32, u32) {
         let start = self.candidates.len();
         for &slot in state.table.candidates_on(host) {
             let row = state.table.row(slot);
@@ -252,9 +252,9 @@ impl Search {
     fn price(
         &mut self,
         engine: &Engine,
-        broken: &Broken,
-        state: &State<'_>,
-    ) -> Result<(), Failure> {
+        broken: &FailedPlugins,
+        state: &DecisionState<'_>,
+    ) -> Result<(), DecideFailure> {
         let costs = if broken.has_cost_module() {
             vec![1.0; self.candidates.len()]
         } else {
@@ -265,7 +265,7 @@ impl Search {
             candidate.cost = match Cost::from_units(units) {
                 Ok(cost) if good => cost,
                 _ => {
-                    return Err(Failure::CostModule(format!(
+                    return Err(DecideFailure::CostModule(format!(
                         "gave {units} for candidate number {index}; a cost is finite, not negative and at most {MAX_COST}"
                     )));
                 }
@@ -275,7 +275,7 @@ impl Search {
     }
 
     /// The solver adds up what all candidates of a host cost.
-    fn check_sum(&self, (start, end): (u32, u32)) -> Result<(), Failure> {
+    fn check_sum(&self, (start, end): (u32, u32)) -> Result<(), DecideFailure> {
         let here = &self.candidates[start as usize..end as usize];
         let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
         // Half of it is for the surcharge, where there is any.
@@ -284,14 +284,18 @@ impl Search {
             Some(_) => Cost::from_micros(Cost::TOTAL_LIMIT.micros() / 2),
         };
         if sum > u128::from(limit.micros()) {
-            return Err(Failure::CostModule(format!(
+            return Err(DecideFailure::CostModule(format!(
                 "gave costs that add up to more than {limit} on one host"
             )));
         }
         Ok(())
     }
 
-    fn ask_module(&self, module: &dyn CostModule, state: &State<'_>) -> Result<Vec<f64>, Failure> {
+    fn ask_module(
+        &self,
+        module: &dyn CostModule,
+        state: &DecisionState<'_>,
+    ) -> Result<Vec<f64>, DecideFailure> {
         let slots = self.candidates.iter().map(|c| c.slot);
         let columns = BatchColumns::of(state, module, &self.shapes, slots);
         let batch = columns.batch();
@@ -299,12 +303,12 @@ impl Search {
         let mut costs = vec![f64::NAN; batch.len];
         module
             .cost(&batch, &mut costs)
-            .map_err(|error| Failure::CostModule(format!("failed: {error}")))?;
+            .map_err(|error| DecideFailure::CostModule(format!("failed: {error}")))?;
         Ok(costs)
     }
 
     /// A cost that no victim set of this host can undercut; [`Cost::MAX`] if it has none.
-    pub(crate) fn bound(&mut self, state: &State<'_>, host: HostIndex) -> Cost {
+    pub(crate) fn bound(&mut self, state: &DecisionState<'_>, host: HostIndex) -> Cost {
         self.load(state, host, state.ask.bundle);
         lower_bound(&self.columns.problem(state, None))
     }
@@ -312,16 +316,16 @@ impl Search {
     /// The cheapest sufficient victim set for `count` more instances on a host.
     pub(crate) fn solve(
         &mut self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         host: HostIndex,
         count: i64,
         cutoff: Option<Cost>,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<VictimSearchResult, DecideFailure> {
         self.load(state, host, count);
         // With nothing left the solver still does its first node, which gives a set and a bound.
-        let limits = Limits {
+        let limits = SearchLimits {
             max_nodes: self.nodes_left,
-            ..Limits::DEFAULT
+            ..SearchLimits::DEFAULT
         };
         let problem = self.columns.problem(state, cutoff);
         let internal = |error| {
@@ -368,15 +372,20 @@ impl Search {
     }
 
     /// Why a host cannot give enough, in words.
-    pub(crate) fn reason(&mut self, state: &State<'_>, host: HostIndex, why: Impossible) -> String {
+    pub(crate) fn reason(
+        &mut self,
+        state: &DecisionState<'_>,
+        host: HostIndex,
+        why: ShortageReason,
+    ) -> String {
         match why {
-            Impossible::Budgets => {
+            ShortageReason::Budgets => {
                 return "what is missing can only be had beyond a disruption budget".to_owned();
             }
-            Impossible::Unknown => {
+            ShortageReason::Unknown => {
                 return "max_solver_nodes was reached before any victim set was found".to_owned();
             }
-            Impossible::NotEnough => {}
+            ShortageReason::NotEnough => {}
         }
         self.load(state, host, state.ask.bundle);
         let width = state.ask.needs.len();
@@ -405,7 +414,7 @@ impl Search {
     }
 
     /// Fills the columns with the problem of `count` more instances on a host.
-    fn load(&mut self, state: &State<'_>, host: HostIndex, count: i64) {
+    fn load(&mut self, state: &DecisionState<'_>, host: HostIndex, count: i64) {
         self.columns.clear();
         self.columns.deficit = state.deficit(host, count);
         if let Some(period_ms) = self.period_ms.filter(|_| self.ranges.is_empty()) {
@@ -423,7 +432,7 @@ impl Search {
     }
 
     /// The same without having gathered the candidates before.
-    fn load_by_period(&mut self, state: &State<'_>, host: HostIndex, period_ms: u64) {
+    fn load_by_period(&mut self, state: &DecisionState<'_>, host: HostIndex, period_ms: u64) {
         let mut slots = Cow::Borrowed(state.table.candidates_on(host));
         if slots.len() > MAX_CANDIDATES {
             // The solver gets the first by id, whatever the order in the table.
@@ -471,7 +480,7 @@ impl Columns {
     /// One more, if it helps.
     fn add(
         &mut self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         candidate: &Candidate,
         row: &InstanceRow,
         amounts: &[i64],
@@ -505,12 +514,12 @@ impl Columns {
     }
 
     /// What the solver's answer means for the table's instances.
-    fn verdict(&self, outcome: Outcome<'_>) -> Verdict {
+    fn verdict(&self, outcome: CoverResult<'_>) -> VictimSearchResult {
         let whole = !self.truncated;
         match outcome {
-            Outcome::Solved(solution) => {
+            CoverResult::Solved(solution) => {
                 let victim = |&at: &u32| (self.slots[at as usize], self.costs[at as usize]);
-                Verdict::Found(Eviction {
+                VictimSearchResult::Found(Eviction {
                     victims: solution.victims.iter().map(victim).collect(),
                     cost: solution.cost,
                     optimal: solution.optimal && whole,
@@ -521,23 +530,25 @@ impl Columns {
                     },
                 })
             }
-            Outcome::NotNeeded => Verdict::Found(Eviction {
+            CoverResult::NotNeeded => VictimSearchResult::Found(Eviction {
                 victims: Vec::new(),
                 cost: Cost::ZERO,
                 optimal: true,
                 lower_bound: Cost::ZERO,
             }),
-            _ if !whole => Verdict::Undecided(Cost::ZERO),
-            Outcome::NotBetter => Verdict::NotBetter,
-            Outcome::Infeasible(Infeasible::NotEnough) => {
-                Verdict::Impossible(Impossible::NotEnough)
+            _ if !whole => VictimSearchResult::Undecided(Cost::ZERO),
+            CoverResult::NotBetter => VictimSearchResult::NotBetter,
+            CoverResult::Infeasible(Infeasible::NotEnough) => {
+                VictimSearchResult::Impossible(ShortageReason::NotEnough)
             }
-            Outcome::Infeasible(Infeasible::Budgets) => Verdict::Impossible(Impossible::Budgets),
-            Outcome::Undecided { lower_bound } => Verdict::Undecided(lower_bound),
+            CoverResult::Infeasible(Infeasible::Budgets) => {
+                VictimSearchResult::Impossible(ShortageReason::Budgets)
+            }
+            CoverResult::Undecided { lower_bound } => VictimSearchResult::Undecided(lower_bound),
         }
     }
 
-    fn problem<'a>(&'a self, state: &'a State<'_>, cutoff: Option<Cost>) -> Problem<'a> {
+    fn problem<'a>(&'a self, state: &'a DecisionState<'_>, cutoff: Option<Cost>) -> Problem<'a> {
         let budgets = if state.unlimited() {
             Budgets::NONE
         } else {

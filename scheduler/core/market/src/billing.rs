@@ -12,7 +12,7 @@ const MOST_HOURS: u32 = 876_600;
 
 /// A life, with what a bill needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Billed {
+pub struct BillableLife {
     /// When the instance was launched.
     pub launched_at: Timestamp,
     /// When and how it ended; `None` if it runs.
@@ -71,7 +71,7 @@ pub struct BilledHour {
 /// hours: the charge of the last one depends on who ends it. `prices` is the market's price line of
 /// the flavor, if there is a market.
 pub fn hours<'l>(
-    life: &'l Billed,
+    life: &'l BillableLife,
     prices: Option<&'l PriceLine>,
     now: Timestamp,
 ) -> impl Iterator<Item = BilledHour> + 'l {
@@ -87,7 +87,7 @@ pub fn hours<'l>(
 }
 
 fn hour(
-    life: &Billed,
+    life: &BillableLife,
     prices: Option<&PriceLine>,
     number: u32,
     from: Timestamp,
@@ -154,8 +154,8 @@ mod tests {
         Timestamp::from_millis(1_800_000_000_000).plus(Seconds(seconds))
     }
 
-    fn life(seconds: u32, end: LifeEnd) -> Billed {
-        Billed {
+    fn life(seconds: u32, end: LifeEnd) -> BillableLife {
+        BillableLife {
             launched_at: at(0),
             ended: Some((at(seconds), end)),
             preemptible: true,
@@ -178,7 +178,7 @@ mod tests {
         PriceLine::new(&points)
     }
 
-    fn charged(life: &Billed, prices: Option<&PriceLine>) -> Vec<(String, Charge)> {
+    fn charged(life: &BillableLife, prices: Option<&PriceLine>) -> Vec<(String, Charge)> {
         let all = hours(life, prices, at(1_000_000));
         all.map(|h| (h.charged.to_string(), h.charge)).collect()
     }
@@ -237,7 +237,7 @@ mod tests {
         fn hours_follow_on_one_another_and_cover_the_life_exactly(
             seconds in 0_u32..2_000_000, end in 0_usize..4, preemptible: bool,
         ) {
-            let life = Billed { preemptible, ..life(seconds, LifeEnd::ALL[end]) };
+            let life = BillableLife { preemptible, ..life(seconds, LifeEnd::ALL[end]) };
             let mut from = at(0);
             let mut sum = Sum::default();
             let mut full = 0_u128;

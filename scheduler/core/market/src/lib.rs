@@ -1,5 +1,5 @@
-//! The market for preemptible capacity: a price for each flavor from supply and demand ([`Rule`]),
-//! and what each instance-hour is charged ([`billing`]).
+//! The market for preemptible capacity: a price for each flavor from supply and demand
+//! ([`PriceRule`]), and what each instance-hour is charged ([`billing`]).
 //!
 //! Integers only, so that the same events give the same prices and bills on every machine. No
 //! clock, no I/O.
@@ -14,4 +14,4 @@ mod line;
 mod rule;
 
 pub use line::PriceLine;
-pub use rule::{MarketConfig, MarketError, Rule};
+pub use rule::{MarketConfig, MarketError, PriceRule};

@@ -86,11 +86,11 @@ impl MarketConfig {
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct PriceRule {
     config: MarketConfig,
 }
 
-impl Rule {
+impl PriceRule {
     /// The rule of a configuration.
     ///
     /// # Errors
@@ -174,10 +174,10 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn rule(change: impl FnOnce(&mut MarketConfig)) -> Rule {
+    fn rule(change: impl FnOnce(&mut MarketConfig)) -> PriceRule {
         let mut config = MarketConfig::default();
         change(&mut config);
-        Rule::new(config).unwrap()
+        PriceRule::new(config).unwrap()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Adoption of a record from another scheduler or from an earlier process of this one.
 
-use super::{Preemption, State};
+use super::{Preemption, PreemptionState};
 
 /// How long a scheduler may be silent before another one adopts its rows. A request's caller waits
 /// for 60 s (`rpc_response_timeout`) without a heartbeat; the adopter needs most of that time.
@@ -8,7 +8,7 @@ pub const SILENCE_MILLIS: i64 = 10_000;
 
 /// The owner of a row, from the view of a scheduler that looks for orphans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RowOwnership {
     /// This process.
     Mine {
         /// A task of this process has begun the row.
@@ -23,7 +23,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl RowOwnership {
     /// Whether no task or scheduler drives the row.
     #[must_use]
     pub fn is_orphan(self) -> bool {
@@ -40,7 +40,7 @@ impl Standing {
 
 /// What to do with a redelivered request that already has a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ComesAgain {
+pub enum RedeliveryAction {
     /// Repeat the answer: it was decided, but it is unknown whether the caller received it.
     Answer,
     /// Continue as if there were no record: it came to nothing.
@@ -56,19 +56,21 @@ impl Preemption {
     /// it may take the record from a scheduler that also has the message, because that one received
     /// it earlier.
     #[must_use]
-    pub fn comes_again(&self, name: &str, from_another: bool) -> ComesAgain {
+    pub fn comes_again(&self, name: &str, from_another: bool) -> RedeliveryAction {
         match self.state {
-            State::Refused | State::Withdrawn if self.answered => ComesAgain::Nothing,
-            _ if self.answered => ComesAgain::Answer,
-            _ if self.answerer.as_deref() == Some(name) || from_another => ComesAgain::GoOn,
-            _ => ComesAgain::LeaveIt,
+            PreemptionState::Refused | PreemptionState::Withdrawn if self.answered => {
+                RedeliveryAction::Nothing
+            }
+            _ if self.answered => RedeliveryAction::Answer,
+            _ if self.answerer.as_deref() == Some(name) || from_another => RedeliveryAction::GoOn,
+            _ => RedeliveryAction::LeaveIt,
         }
     }
 
     /// Records the adoption by another scheduler, and the scheduler that answers the caller if that
     /// changes.
     pub fn adopted(&mut self, answerer: Option<&str>) {
-        if self.state == State::Planned {
+        if self.state == PreemptionState::Planned {
             // It is unknown whether the swap was sent.
             self.in_doubt = true;
         }
@@ -84,14 +86,14 @@ mod tests {
 
     #[test]
     fn the_row_of_one_that_lives_and_says_so_is_left_to_it() {
-        let of = |lives, silent_millis| Standing::Of {
+        let of = |lives, silent_millis| RowOwnership::Of {
             lives,
             silent_millis,
         };
         assert!(!of(true, SILENCE_MILLIS).is_orphan());
         assert!(of(true, SILENCE_MILLIS + 1).is_orphan());
         assert!(of(false, 0).is_orphan(), "another life has begun");
-        assert!(!Standing::Mine { begun: true }.is_orphan());
-        assert!(Standing::Mine { begun: false }.is_orphan());
+        assert!(!RowOwnership::Mine { begun: true }.is_orphan());
+        assert!(RowOwnership::Mine { begun: false }.is_orphan());
     }
 }

@@ -1,6 +1,6 @@
 //! The actions that are due.
 
-use super::{Policy, Preemption, ReplyWhen, State, VictimState};
+use super::{Preemption, PreemptionPolicy, PreemptionState, ReplyWhen, VictimState};
 use ebbtide_model::Timestamp;
 
 /// A notice that is due.
@@ -16,7 +16,7 @@ pub struct NoticeOrder {
 
 /// An action that is due now. The shell executes it and feeds the outcome back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum PreemptionAction {
     /// Send the swap: one `POST /allocations` that empties the victims and writes the newcomers'
     /// claims.
     Swap,
@@ -44,18 +44,20 @@ impl Preemption {
     /// What has to be done in the state as it is. Empty: wait for reports or for time to pass, at
     /// most until [`Self::wake_at`].
     #[must_use]
-    pub fn due(&self, now: Timestamp, policy: &Policy) -> Vec<Action> {
+    pub fn due(&self, now: Timestamp, policy: &PreemptionPolicy) -> Vec<PreemptionAction> {
         match self.state {
-            State::Planned if self.in_doubt => vec![Action::ReadSwap],
-            State::Planned => vec![Action::Swap],
-            State::Claimed => vec![Action::AskCaller],
-            State::Evacuating => self.evacuating(now, policy),
-            State::Withdrawing => self.withdrawing(now),
-            State::Done | State::Withdrawn | State::Refused => self.records(),
+            PreemptionState::Planned if self.in_doubt => vec![PreemptionAction::ReadSwap],
+            PreemptionState::Planned => vec![PreemptionAction::Swap],
+            PreemptionState::Claimed => vec![PreemptionAction::AskCaller],
+            PreemptionState::Evacuating => self.evacuating(now, policy),
+            PreemptionState::Withdrawing => self.withdrawing(now),
+            PreemptionState::Done | PreemptionState::Withdrawn | PreemptionState::Refused => {
+                self.records()
+            }
         }
     }
 
-    fn evacuating(&self, now: Timestamp, policy: &Policy) -> Vec<Action> {
+    fn evacuating(&self, now: Timestamp, policy: &PreemptionPolicy) -> Vec<PreemptionAction> {
         let mut actions = self.records();
         for (place, victim) in self.victims.iter().enumerate() {
             let (attempt, begin_before) = match victim.state {
@@ -68,7 +70,7 @@ impl Preemption {
                 } => (attempt, begin_before),
                 _ => continue,
             };
-            actions.push(Action::Notify(NoticeOrder {
+            actions.push(PreemptionAction::Notify(NoticeOrder {
                 victim: place,
                 attempt,
                 begin_before,
@@ -77,25 +79,27 @@ impl Preemption {
         if self.answered {
             return actions;
         }
-        let told = actions.iter().all(|a| !matches!(a, Action::Notify(_)));
+        let told = actions
+            .iter()
+            .all(|a| !matches!(a, PreemptionAction::Notify(_)));
         if self.room_is_free() || (self.reply_when == ReplyWhen::AtOnce && told) {
-            actions.push(Action::Answer);
+            actions.push(PreemptionAction::Answer);
         } else if self
             .caller_seen
             .is_none_or(|seen| seen.plus(policy.caller_every) <= now)
         {
-            actions.push(Action::AskCaller);
+            actions.push(PreemptionAction::AskCaller);
         }
         actions
     }
 
-    fn withdrawing(&self, now: Timestamp) -> Vec<Action> {
+    fn withdrawing(&self, now: Timestamp) -> Vec<PreemptionAction> {
         let rested = self.give_back_at.is_none_or(|at| at <= now);
         let mut actions = Vec::new();
         // Give back before the spares: otherwise Placement would fill the host, and the running
         // victim would be overcommitted.
         if !self.returned && rested {
-            actions.push(Action::GiveBack);
+            actions.push(PreemptionAction::GiveBack);
         }
         actions.extend(self.records());
         for (place, victim) in self.victims.iter().enumerate() {
@@ -106,17 +110,17 @@ impl Preemption {
                     ..
                 }
             ) {
-                actions.push(Action::Spare(place));
+                actions.push(PreemptionAction::Spare(place));
             }
         }
         if self.returned && self.is_settled() && rested {
-            actions.push(Action::GiveBack);
+            actions.push(PreemptionAction::GiveBack);
         }
         actions
     }
 
     /// Usage records and answers that are owed in any state.
-    fn records(&self) -> Vec<Action> {
+    fn records(&self) -> Vec<PreemptionAction> {
         let unrecorded = |state: &VictimState| {
             matches!(
                 state,
@@ -126,20 +130,20 @@ impl Preemption {
                 }
             )
         };
-        let mut actions: Vec<Action> = (0..self.victims.len())
+        let mut actions: Vec<PreemptionAction> = (0..self.victims.len())
             .filter(|place| unrecorded(&self.victims[*place].state))
-            .map(Action::Record)
+            .map(PreemptionAction::Record)
             .collect();
-        if self.state == State::Withdrawn && !self.answered {
-            actions.push(Action::AnswerNoRoom);
+        if self.state == PreemptionState::Withdrawn && !self.answered {
+            actions.push(PreemptionAction::AnswerNoRoom);
         }
         actions
     }
 
-    /// When [`super::Input::Tick`] changes something or [`Self::due`] has something new, if nothing
-    /// else happens before. `None`: never.
+    /// When [`super::PreemptionInput::Tick`] changes something or [`Self::due`] has something new,
+    /// if nothing else happens before. `None`: never.
     #[must_use]
-    pub fn wake_at(&self, policy: &Policy) -> Option<Timestamp> {
+    pub fn wake_at(&self, policy: &PreemptionPolicy) -> Option<Timestamp> {
         let victims = self.victims.iter().filter_map(|victim| match victim.state {
             VictimState::Noticed { until, .. } | VictimState::Sparing { until, .. } => Some(until),
             VictimState::Draining { deadline } => Some(deadline.plus(policy.act_timeout)),
@@ -147,7 +151,7 @@ impl Preemption {
             _ => None,
         });
         match self.state {
-            State::Evacuating => {
+            PreemptionState::Evacuating => {
                 let waited_for = (!self.answered).then_some([
                     self.caller_seen.map(|at| at.plus(policy.caller_every)),
                     Some(self.planned_at.plus(policy.room_timeout)),
@@ -156,10 +160,10 @@ impl Preemption {
                     .chain(waited_for.into_iter().flatten().flatten())
                     .min()
             }
-            State::Withdrawing if !self.returned || self.is_settled() => {
+            PreemptionState::Withdrawing if !self.returned || self.is_settled() => {
                 victims.chain(self.give_back_at).min()
             }
-            State::Withdrawing => victims.min(),
+            PreemptionState::Withdrawing => victims.min(),
             _ => None,
         }
     }

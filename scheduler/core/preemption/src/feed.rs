@@ -1,12 +1,12 @@
 //! Inputs of the state machine: outcomes of actions, agents' reports, the passing of time.
 
-use super::{CalledOff, Policy, Preemption, State, VictimState};
+use super::{Preemption, PreemptionPolicy, PreemptionState, VictimState, WithdrawalReason};
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input<'a> {
+pub enum PreemptionInput<'a> {
     /// Placement has taken the swap.
     Swapped,
     /// Placement has refused the swap: nothing was changed.
@@ -64,7 +64,7 @@ pub enum Input<'a> {
     /// The preemption must be withdrawn.
     Withdraw {
         /// Why.
-        why: CalledOff,
+        why: WithdrawalReason,
         /// The same, in words.
         reason: &'a str,
     },
@@ -75,51 +75,60 @@ pub enum Input<'a> {
 impl Preemption {
     /// Processes an event. True if the record has changed and must be written. An event that does
     /// not fit the state (late, repeated, about another evacuation) changes nothing.
-    pub fn feed(&mut self, input: &Input<'_>, now: Timestamp, policy: &Policy) -> bool {
+    pub fn feed(
+        &mut self,
+        input: &PreemptionInput<'_>,
+        now: Timestamp,
+        policy: &PreemptionPolicy,
+    ) -> bool {
         let before = self.clone();
         match *input {
-            Input::Swapped if self.state == State::Planned => self.claimed(),
-            Input::SwapRefused { reason } if self.state == State::Planned => {
-                self.state = State::Refused;
+            PreemptionInput::Swapped if self.state == PreemptionState::Planned => self.claimed(),
+            PreemptionInput::SwapRefused { reason } if self.state == PreemptionState::Planned => {
+                self.state = PreemptionState::Refused;
                 self.reason = Some(reason.to_owned());
                 // No caller waits for this record any more: the request continues with another
                 // plan.
                 self.answered = true;
             }
-            Input::SwapUnknown if self.state == State::Planned => self.in_doubt = true,
-            Input::SwapRead { held: true } if self.state == State::Planned => self.claimed(),
-            Input::SwapRead { held: false } if self.state == State::Planned => {
+            PreemptionInput::SwapUnknown if self.state == PreemptionState::Planned => {
+                self.in_doubt = true
+            }
+            PreemptionInput::SwapRead { held: true } if self.state == PreemptionState::Planned => {
+                self.claimed()
+            }
+            PreemptionInput::SwapRead { held: false } if self.state == PreemptionState::Planned => {
                 self.in_doubt = false;
             }
-            Input::SwapAbandoned if self.state == State::Planned => {
+            PreemptionInput::SwapAbandoned if self.state == PreemptionState::Planned => {
                 self.claimed();
                 let reason = "what it made room for was deleted";
-                self.withdraw(CalledOff::NewcomersGone, reason, now, policy);
+                self.withdraw(WithdrawalReason::NewcomersGone, reason, now, policy);
             }
-            Input::Caller { waits: true } => {
+            PreemptionInput::Caller { waits: true } => {
                 self.caller_seen = Some(now);
-                if self.state == State::Claimed {
-                    self.state = State::Evacuating;
+                if self.state == PreemptionState::Claimed {
+                    self.state = PreemptionState::Evacuating;
                 }
             }
-            Input::Caller { waits: false } if !self.answered => {
+            PreemptionInput::Caller { waits: false } if !self.answered => {
                 let reason = "the caller does not wait any more";
-                self.withdraw(CalledOff::CallerLeft, reason, now, policy);
+                self.withdraw(WithdrawalReason::CallerLeft, reason, now, policy);
             }
             // Also after the answer: the victims would leave for a newcomer that does not exist.
-            Input::NewcomersGone if !self.room_is_free() => {
+            PreemptionInput::NewcomersGone if !self.room_is_free() => {
                 let reason = "what it made room for was deleted";
-                self.withdraw(CalledOff::NewcomersGone, reason, now, policy);
+                self.withdraw(WithdrawalReason::NewcomersGone, reason, now, policy);
             }
-            Input::Withdraw { why, reason } if !self.answered => {
+            PreemptionInput::Withdraw { why, reason } if !self.answered => {
                 self.withdraw(why, reason, now, policy);
             }
-            Input::NoticePublished {
+            PreemptionInput::NoticePublished {
                 victim,
                 attempt,
                 begin_before,
             } => self.noticed(victim, attempt, begin_before, now, policy),
-            Input::SparePublished { victim } => {
+            PreemptionInput::SparePublished { victim } => {
                 if let Some(victim) = self.victims.get_mut(victim)
                     && let VictimState::Sparing { published, until } = &mut victim.state
                     && !*published
@@ -128,41 +137,43 @@ impl Preemption {
                     *until = now.plus(policy.patience()).plus(policy.act_timeout);
                 }
             }
-            Input::Report(body) => self.report(body, now, policy),
-            Input::Recorded { victim } => {
+            PreemptionInput::Report(body) => self.report(body, now, policy),
+            PreemptionInput::Recorded { victim } => {
                 if let Some(victim) = self.victims.get_mut(victim)
                     && let VictimState::Gone { recorded, .. } = &mut victim.state
                 {
                     *recorded = true;
                 }
             }
-            Input::Answered => self.answered = true,
-            Input::GivenBack if self.state == State::Withdrawing => {
+            PreemptionInput::Answered => self.answered = true,
+            PreemptionInput::GivenBack if self.state == PreemptionState::Withdrawing => {
                 if self.is_settled() {
-                    self.state = State::Withdrawn;
+                    self.state = PreemptionState::Withdrawn;
                 }
                 self.returned = true;
                 self.give_back_at = None;
                 self.give_back_refusals = 0;
             }
-            Input::GiveBackFailed { reason } if self.state == State::Withdrawing => {
+            PreemptionInput::GiveBackFailed { reason }
+                if self.state == PreemptionState::Withdrawing =>
+            {
                 self.reason = Some(reason.to_owned());
                 let rest = policy.give_back_rest_millis(self.give_back_refusals);
                 let at = now.as_millis().saturating_add(rest);
                 self.give_back_at = Some(Timestamp::from_millis(at));
                 self.give_back_refusals = self.give_back_refusals.saturating_add(1);
             }
-            Input::Tick => self.tick(now, policy),
+            PreemptionInput::Tick => self.tick(now, policy),
             _ => {}
         }
-        if self.state == State::Evacuating && self.answered && self.room_is_free() {
-            self.state = State::Done;
+        if self.state == PreemptionState::Evacuating && self.answered && self.room_is_free() {
+            self.state = PreemptionState::Done;
         }
         *self != before
     }
 
     fn claimed(&mut self) {
-        self.state = State::Claimed;
+        self.state = PreemptionState::Claimed;
         self.in_doubt = false;
     }
 
@@ -172,9 +183,9 @@ impl Preemption {
         attempt: u32,
         begin_before: Timestamp,
         now: Timestamp,
-        policy: &Policy,
+        policy: &PreemptionPolicy,
     ) {
-        if self.state != State::Evacuating {
+        if self.state != PreemptionState::Evacuating {
             return;
         }
         let Some(victim) = self.victims.get_mut(place) else {
@@ -200,7 +211,7 @@ impl Preemption {
         }
     }
 
-    fn report(&mut self, body: &Body, now: Timestamp, policy: &Policy) {
+    fn report(&mut self, body: &Body, now: Timestamp, policy: &PreemptionPolicy) {
         let (evacuation, host) = match body {
             Body::Draining(report) => (report.evacuation_id, &report.host),
             Body::Evacuated(report) => (report.evacuation_id, &report.host),
@@ -237,9 +248,9 @@ impl Preemption {
             }
             Body::Spared(_) if victim.state.is_open() => {
                 victim.state = VictimState::Spared;
-                if self.state == State::Evacuating && !self.answered {
+                if self.state == PreemptionState::Evacuating && !self.answered {
                     let reason = "an agent has let a victim live";
-                    self.withdraw(CalledOff::VictimsStay, reason, now, policy);
+                    self.withdraw(WithdrawalReason::VictimsStay, reason, now, policy);
                 }
             }
             // This may answer an earlier attempt while a later one is on its way. Only "spared"
@@ -248,7 +259,7 @@ impl Preemption {
                 if report.still_running && matches!(victim.state, VictimState::Sparing { .. }) => {}
             Body::EvacuationFailed(report) if victim.state.is_open() => {
                 let reason = report.reason.clone();
-                let waits = self.state == State::Evacuating && !self.answered;
+                let waits = self.state == PreemptionState::Evacuating && !self.answered;
                 victim.state = if waits && report.still_running {
                     VictimState::Sparing {
                         published: false,
@@ -261,7 +272,7 @@ impl Preemption {
                     }
                 };
                 if waits {
-                    self.withdraw(CalledOff::VictimsStay, &reason, now, policy);
+                    self.withdraw(WithdrawalReason::VictimsStay, &reason, now, policy);
                 }
             }
             _ => {}
@@ -270,22 +281,31 @@ impl Preemption {
 
     /// Withdraws the preemption: the scheduler spares victims that may have a notice; the others
     /// simply stay.
-    fn withdraw(&mut self, why: CalledOff, reason: &str, now: Timestamp, policy: &Policy) {
-        if self.state == State::Withdrawing && !why.room_is_wanted() {
+    fn withdraw(
+        &mut self,
+        why: WithdrawalReason,
+        reason: &str,
+        now: Timestamp,
+        policy: &PreemptionPolicy,
+    ) {
+        if self.state == PreemptionState::Withdrawing && !why.room_is_wanted() {
             self.called_off = Some(why);
         }
-        if !matches!(self.state, State::Claimed | State::Evacuating) {
+        if !matches!(
+            self.state,
+            PreemptionState::Claimed | PreemptionState::Evacuating
+        ) {
             return;
         }
         // The scheduler that wrote the record last may have died between sending a notice and
         // recording that. Once notices may be sent, every agent may have received one.
-        let unheard = self.state == State::Claimed;
-        self.state = State::Withdrawing;
+        let unheard = self.state == PreemptionState::Claimed;
+        self.state = PreemptionState::Withdrawing;
         self.reason = Some(reason.to_owned());
         self.called_off = Some(why);
         // After an early answer an agent that had failed was due for further notices and was never
         // asked to spare its victim. It may recover and act on a notice that it has.
-        let given_up = why == CalledOff::NewcomersGone;
+        let given_up = why == WithdrawalReason::NewcomersGone;
         for victim in &mut self.victims {
             match victim.state {
                 VictimState::Waiting if unheard => victim.state = VictimState::Spared,
@@ -304,7 +324,7 @@ impl Preemption {
         }
     }
 
-    fn tick(&mut self, now: Timestamp, policy: &Policy) {
+    fn tick(&mut self, now: Timestamp, policy: &PreemptionPolicy) {
         let mut silent = None;
         let answered = self.answered;
         for victim in &mut self.victims {
@@ -364,11 +384,11 @@ impl Preemption {
                 // The newcomer has been placed already, so the victim must leave, however long it
                 // takes.
                 VictimState::Failed { again, .. }
-                    if answered && self.state == State::Evacuating && *again <= now =>
+                    if answered && self.state == PreemptionState::Evacuating && *again <= now =>
                 {
                     victim.begin_anew();
                 }
-                VictimState::Spared if answered && self.state == State::Evacuating => {
+                VictimState::Spared if answered && self.state == PreemptionState::Evacuating => {
                     victim.begin_anew();
                 }
                 _ => {}
@@ -384,11 +404,11 @@ impl Preemption {
             })
         });
         if let Some(reason) = reason
-            && self.state == State::Evacuating
+            && self.state == PreemptionState::Evacuating
             && !self.answered
             && !self.room_is_free()
         {
-            self.withdraw(CalledOff::VictimsStay, &reason, now, policy);
+            self.withdraw(WithdrawalReason::VictimsStay, &reason, now, policy);
         }
     }
 }

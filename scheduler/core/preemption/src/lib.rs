@@ -30,11 +30,14 @@ mod feed;
 mod policy;
 mod record;
 
-pub use adoption::{ComesAgain, SILENCE_MILLIS, Standing};
-pub use due::{Action, NoticeOrder};
-pub use feed::Input;
-pub use policy::Policy;
-pub use record::{CalledOff, Holding, Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
+pub use adoption::{RedeliveryAction, RowOwnership, SILENCE_MILLIS};
+pub use due::{NoticeOrder, PreemptionAction};
+pub use feed::PreemptionInput;
+pub use policy::PreemptionPolicy;
+pub use record::{
+    Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, VictimState,
+    WithdrawalReason,
+};
 
 #[cfg(test)]
 mod tests;

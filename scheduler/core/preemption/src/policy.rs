@@ -5,7 +5,7 @@ use ebbtide_model::Seconds;
 /// Time limits of a preemption. The defaults are those of the region
 /// (`docs/operate/evacuation.md`), so that agents see the same in both modes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct PreemptionPolicy {
     /// From a notice that the broker has to the agent's answer.
     pub notice_timeout: Seconds,
     /// How often a notice is sent before its agent counts as silent.
@@ -25,7 +25,7 @@ pub struct Policy {
     pub failed_rest: Seconds,
 }
 
-impl Default for Policy {
+impl Default for PreemptionPolicy {
     fn default() -> Self {
         Self {
             notice_timeout: Seconds(10),
@@ -43,7 +43,7 @@ impl Default for Policy {
 /// concurrent write, which is over by then.
 const FIRST_GIVE_BACK_MILLIS: i64 = 100;
 
-impl Policy {
+impl PreemptionPolicy {
     /// The pause after so many refusals of a return of allocations.
     pub(crate) fn give_back_rest_millis(&self, refusals: u32) -> i64 {
         let doubled = FIRST_GIVE_BACK_MILLIS.saturating_mul(1 << refusals.min(16));

@@ -1,6 +1,6 @@
 //! The record of a preemption, as the ledger keeps it.
 
-use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// The state of a preemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum PreemptionState {
     /// The record is written. Placement may or may not have taken the swap.
     Planned,
     /// Placement has taken the swap; no notice has been sent.
@@ -26,7 +26,7 @@ pub enum State {
     Refused,
 }
 
-impl State {
+impl PreemptionState {
     /// The word for it, as the ledger's column has it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -51,7 +51,7 @@ impl State {
 /// Why a preemption was withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CalledOff {
+pub enum WithdrawalReason {
     /// The caller does not wait any more.
     CallerLeft,
     /// Every newcomer was deleted.
@@ -62,7 +62,7 @@ pub enum CalledOff {
     HostOverfull,
 }
 
-impl CalledOff {
+impl WithdrawalReason {
     /// True if the request still needs capacity, so that another plan makes sense.
     #[must_use]
     pub fn room_is_wanted(self) -> bool {
@@ -139,7 +139,7 @@ pub enum VictimState {
     /// The victim is gone, and its capacity is free.
     Gone {
         /// How it ended.
-        how: EvacuatedHow,
+        how: EvacuationEnd,
         /// When.
         at: Timestamp,
         /// The last, partial hour of its running time, as reported by its agent.
@@ -229,7 +229,7 @@ pub struct Preemption {
     /// When it was written down.
     pub planned_at: Timestamp,
     /// How far it is.
-    pub state: State,
+    pub state: PreemptionState,
     /// The scheduler that has the caller's message, by its name in the ledger. Only this scheduler
     /// can answer, so it drives the record. A scheduler that adopts the record without the message
     /// leaves this field as it is, and loses the record when the named scheduler asks for it.
@@ -254,7 +254,7 @@ pub struct Preemption {
     /// The same, for programs; `None` if it was not withdrawn, or by a scheduler version that did
     /// not write it.
     #[serde(default)]
-    pub called_off: Option<CalledOff>,
+    pub called_off: Option<WithdrawalReason>,
     /// Allocations were given back after the withdrawal. The scheduler checks them once more when
     /// the fate of every victim is known.
     #[serde(default)]

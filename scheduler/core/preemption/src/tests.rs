@@ -5,10 +5,10 @@ mod deleted;
 mod forged;
 
 use super::{
-    Action, CalledOff, Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim,
-    VictimState,
+    Holding, Newcomer, Preemption, PreemptionAction, PreemptionInput, PreemptionPolicy,
+    PreemptionState, ReplyWhen, Victim, VictimState, WithdrawalReason,
 };
-use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,7 +43,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         request_id: "req-1".to_owned(),
         unique_id: "u".to_owned(),
         planned_at: Timestamp::from_millis(1_000_000),
-        state: State::Planned,
+        state: PreemptionState::Planned,
         answerer: None,
         reply_when,
         answered: false,
@@ -123,7 +123,7 @@ struct World {
 }
 
 fn run(plan: &Plan) -> (Preemption, World) {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let reply = if plan.at_once {
         ReplyWhen::AtOnce
     } else {
@@ -143,14 +143,19 @@ fn run(plan: &Plan) -> (Preemption, World) {
         let waits = plan.patience.is_none_or(|patience| step < patience);
         let deleted = plan.deleted.is_some_and(|at| step >= at);
         world.claimed &= !deleted;
-        if deleted && matches!(doc.state, State::Claimed | State::Evacuating) {
-            doc.feed(&Input::NewcomersGone, now, &policy);
+        if deleted
+            && matches!(
+                doc.state,
+                PreemptionState::Claimed | PreemptionState::Evacuating
+            )
+        {
+            doc.feed(&PreemptionInput::NewcomersGone, now, &policy);
         }
         let waits = waits && !deleted;
         let report = world.inbox.pop_front();
         match &report {
-            Some(body) => doc.feed(&Input::Report(body), now, &policy),
-            None => doc.feed(&Input::Tick, now, &policy),
+            Some(body) => doc.feed(&PreemptionInput::Report(body), now, &policy),
+            None => doc.feed(&PreemptionInput::Tick, now, &policy),
         };
         if let Some(action) = doc.due(now, &policy).first().cloned() {
             perform(
@@ -176,16 +181,16 @@ fn run(plan: &Plan) -> (Preemption, World) {
 }
 
 fn perform(
-    action: &Action,
+    action: &PreemptionAction,
     doc: &mut Preemption,
     world: &mut World,
     swaps: &mut VecDeque<Swap>,
     waits: bool,
     now: Timestamp,
-    policy: &Policy,
+    policy: &PreemptionPolicy,
 ) {
     match action {
-        Action::Swap => {
+        PreemptionAction::Swap => {
             let answer = if world.swapped {
                 // The same swap a second time: the victims' generations are gone.
                 Swap::Refuses
@@ -198,33 +203,34 @@ fn perform(
                 world.bare = (0..doc.victims.len()).collect();
             }
             let input = match answer {
-                Swap::Takes => Input::Swapped,
+                Swap::Takes => PreemptionInput::Swapped,
                 // The shell reads before it believes a refusal of a swap that may have been sent
                 // before.
-                Swap::Refuses if world.swapped => Input::SwapUnknown,
-                Swap::Refuses => Input::SwapRefused { reason: "409" },
-                Swap::TakesSilently | Swap::Lost => Input::SwapUnknown,
+                Swap::Refuses if world.swapped => PreemptionInput::SwapUnknown,
+                Swap::Refuses => PreemptionInput::SwapRefused { reason: "409" },
+                Swap::TakesSilently | Swap::Lost => PreemptionInput::SwapUnknown,
             };
             doc.feed(&input, now, policy);
         }
-        Action::ReadSwap => {
+        PreemptionAction::ReadSwap => {
             let held = world.swapped;
-            doc.feed(&Input::SwapRead { held }, now, policy);
+            doc.feed(&PreemptionInput::SwapRead { held }, now, policy);
         }
-        Action::AskCaller => {
-            doc.feed(&Input::Caller { waits }, now, policy);
+        PreemptionAction::AskCaller => {
+            doc.feed(&PreemptionInput::Caller { waits }, now, policy);
         }
-        Action::Notify(order) => {
-            world.told_while_unclaimed |= !world.swapped || doc.state != State::Evacuating;
+        PreemptionAction::Notify(order) => {
+            world.told_while_unclaimed |=
+                !world.swapped || doc.state != PreemptionState::Evacuating;
             world.notices.entry(order.victim).or_insert(now);
-            let input = Input::NoticePublished {
+            let input = PreemptionInput::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
                 begin_before: order.begin_before,
             };
             doc.feed(&input, now, policy);
         }
-        Action::Spare(victim) => {
+        PreemptionAction::Spare(victim) => {
             if world.notices.contains_key(victim) && !world.gone.contains(victim) {
                 world.notices.remove(victim);
                 world.inbox.push_back(Body::Spared(Spared {
@@ -233,27 +239,35 @@ fn perform(
                     server_id: doc.victims[*victim].server,
                 }));
             }
-            doc.feed(&Input::SparePublished { victim: *victim }, now, policy);
+            doc.feed(
+                &PreemptionInput::SparePublished { victim: *victim },
+                now,
+                policy,
+            );
         }
-        Action::Answer | Action::AnswerNoRoom => {
-            world.said = Some(*action == Action::Answer);
-            doc.feed(&Input::Answered, now, policy);
+        PreemptionAction::Answer | PreemptionAction::AnswerNoRoom => {
+            world.said = Some(*action == PreemptionAction::Answer);
+            doc.feed(&PreemptionInput::Answered, now, policy);
         }
-        Action::Record(victim) => {
+        PreemptionAction::Record(victim) => {
             *world.usage.entry(*victim).or_default() += 1;
-            doc.feed(&Input::Recorded { victim: *victim }, now, policy);
+            doc.feed(&PreemptionInput::Recorded { victim: *victim }, now, policy);
         }
-        Action::GiveBack => {
+        PreemptionAction::GiveBack => {
             assert!(world.swapped, "nothing was taken that could go back");
             if world.refuses > 0 {
                 world.refuses -= 1;
-                doc.feed(&Input::GiveBackFailed { reason: "409" }, now, policy);
+                doc.feed(
+                    &PreemptionInput::GiveBackFailed { reason: "409" },
+                    now,
+                    policy,
+                );
                 return;
             }
             world.given_back = true;
             world.claimed = false;
             world.bare.clear();
-            doc.feed(&Input::GivenBack, now, policy);
+            doc.feed(&PreemptionInput::GivenBack, now, policy);
         }
     }
 }
@@ -289,7 +303,7 @@ fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
                         evacuation_id,
                         host,
                         server_id,
-                        how: EvacuatedHow::Terminated,
+                        how: EvacuationEnd::Terminated,
                         at: now,
                         unbilled_seconds: None,
                         storage: None,
@@ -361,16 +375,16 @@ proptest! {
     fn it_ends_with_the_room_free_or_with_everything_given_back(plan in plans()) {
         let (doc, world) = run(&plan);
         match doc.state {
-            State::Done => {
+            PreemptionState::Done => {
                 prop_assert!(world.swapped && !world.given_back);
                 prop_assert_eq!(world.gone.len(), doc.victims.len());
             }
-            State::Withdrawn => {
+            PreemptionState::Withdrawn => {
                 prop_assert!(world.given_back && !world.claimed);
                 let bare: Vec<_> = world.bare.difference(&world.gone).collect();
                 prop_assert!(bare.is_empty(), "{bare:?} run without allocations");
             }
-            State::Refused => prop_assert!(world.notices.is_empty() && !world.swapped),
+            PreemptionState::Refused => prop_assert!(world.notices.is_empty() && !world.swapped),
             other => prop_assert!(false, "ended as {:?}", other),
         }
     }
@@ -382,8 +396,8 @@ proptest! {
         let no = world.answers.iter().any(|answer| !answer);
         prop_assert!(!(yes && no), "{:?}", world.answers);
         // An early answer does not keep the newcomer from being deleted.
-        let deleted = doc.called_off == Some(CalledOff::NewcomersGone);
-        prop_assert!(yes == (doc.state == State::Done) || yes && deleted);
+        let deleted = doc.called_off == Some(WithdrawalReason::NewcomersGone);
+        prop_assert!(yes == (doc.state == PreemptionState::Done) || yes && deleted);
     }
 
     #[test]
@@ -398,29 +412,29 @@ proptest! {
 
 #[test]
 fn a_report_about_somebody_else_changes_nothing() {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let mut doc = record(1, ReplyWhen::RoomFree);
-    doc.state = State::Evacuating;
+    doc.state = PreemptionState::Evacuating;
     let now = Timestamp::from_millis(5);
     for (host, server) in [("other", 100), ("h", 7)] {
         let body = Body::Evacuated(Evacuated {
             evacuation_id: doc.victims[0].evacuation,
             host: host.to_owned(),
             server_id: ServerId(Uuid::from_u128(server)),
-            how: EvacuatedHow::Terminated,
+            how: EvacuationEnd::Terminated,
             at: now,
             unbilled_seconds: None,
             storage: None,
         });
-        assert!(!doc.feed(&Input::Report(&body), now, &policy));
+        assert!(!doc.feed(&PreemptionInput::Report(&body), now, &policy));
     }
 }
 
 #[test]
 fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let mut doc = record(1, ReplyWhen::AtOnce);
-    doc.state = State::Evacuating;
+    doc.state = PreemptionState::Evacuating;
     doc.answered = true;
     let first = doc.victims[0].evacuation;
     let now = Timestamp::from_millis(5);
@@ -429,7 +443,7 @@ fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
         again: now,
     };
     assert_eq!(doc.wake_at(&policy), Some(now));
-    assert!(doc.feed(&Input::Tick, now, &policy));
+    assert!(doc.feed(&PreemptionInput::Tick, now, &policy));
     assert_eq!(doc.victims[0].state, VictimState::Waiting);
     assert_ne!(doc.victims[0].evacuation, first, "it is another evacuation");
 }
@@ -437,7 +451,7 @@ fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
 /// A record whose only victim is in a state, with its notices out.
 fn evacuating(state: VictimState) -> Preemption {
     let mut doc = record(1, ReplyWhen::RoomFree);
-    doc.state = State::Evacuating;
+    doc.state = PreemptionState::Evacuating;
     doc.planned_at = Timestamp::from_millis(1_990_000);
     doc.victims[0].state = state;
     doc
@@ -446,7 +460,7 @@ fn evacuating(state: VictimState) -> Preemption {
 #[test]
 fn a_victim_whose_agent_is_silent_gets_its_room_back_and_the_record_ends_once_it_was_asked_to_stay()
 {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let begin_before = now.plus(Seconds(5));
     for silent in [
@@ -461,48 +475,51 @@ fn a_victim_whose_agent_is_silent_gets_its_room_back_and_the_record_ends_once_it
         },
     ] {
         let mut doc = evacuating(silent);
-        assert!(doc.feed(&Input::Tick, now, &policy));
-        assert_eq!(doc.state, State::Withdrawing);
+        assert!(doc.feed(&PreemptionInput::Tick, now, &policy));
+        assert_eq!(doc.state, PreemptionState::Withdrawing);
         assert_eq!(
             doc.due(now, &policy),
-            [Action::GiveBack, Action::Spare(0)],
+            [PreemptionAction::GiveBack, PreemptionAction::Spare(0)],
             "it may only be slow, or not be heard"
         );
-        assert!(doc.feed(&Input::GivenBack, now, &policy));
+        assert!(doc.feed(&PreemptionInput::GivenBack, now, &policy));
         // The broker is away for long: the record does not end before the agent can know.
         let later = now.plus(Seconds(100_000));
-        assert!(!doc.feed(&Input::Tick, later, &policy));
-        assert_eq!(doc.due(later, &policy), [Action::Spare(0)]);
-        doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
+        assert!(!doc.feed(&PreemptionInput::Tick, later, &policy));
+        assert_eq!(doc.due(later, &policy), [PreemptionAction::Spare(0)]);
+        doc.feed(&PreemptionInput::SparePublished { victim: 0 }, now, &policy);
         assert_eq!(doc.due(now, &policy), []);
         let late = doc.wake_at(&policy).expect("it waits for the agent");
-        doc.feed(&Input::Tick, late, &policy);
-        assert_eq!(doc.due(late, &policy), [Action::GiveBack]);
+        doc.feed(&PreemptionInput::Tick, late, &policy);
+        assert_eq!(doc.due(late, &policy), [PreemptionAction::GiveBack]);
     }
 }
 
 #[test]
 fn a_victim_of_which_nobody_knows_whether_it_was_told_is_asked_to_stay() {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let reason = "it is not needed";
     // The scheduler may have died between sending the notice and writing that.
-    let why = CalledOff::HostOverfull;
+    let why = WithdrawalReason::HostOverfull;
     let mut doc = evacuating(VictimState::Waiting);
-    assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
+    assert!(doc.feed(&PreemptionInput::Withdraw { why, reason }, now, &policy));
+    assert_eq!(
+        doc.due(now, &policy),
+        [PreemptionAction::GiveBack, PreemptionAction::Spare(0)]
+    );
     // In state Claimed no notice can have been sent.
     let mut doc = evacuating(VictimState::Waiting);
-    doc.state = State::Claimed;
-    assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
-    assert!(doc.feed(&Input::GivenBack, now, &policy));
-    assert_eq!(doc.state, State::Withdrawn);
+    doc.state = PreemptionState::Claimed;
+    assert!(doc.feed(&PreemptionInput::Withdraw { why, reason }, now, &policy));
+    assert_eq!(doc.due(now, &policy), [PreemptionAction::GiveBack]);
+    assert!(doc.feed(&PreemptionInput::GivenBack, now, &policy));
+    assert_eq!(doc.state, PreemptionState::Withdrawn);
 }
 
 #[test]
 fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_be_on_its_way() {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let mut doc = evacuating(VictimState::Noticed {
         attempt: 2,
@@ -518,18 +535,21 @@ fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_
         still_running: true,
         late_attempt: None,
     });
-    assert!(doc.feed(&Input::Report(&failed), now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
-    doc.feed(&Input::GivenBack, now, &policy);
-    doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
+    assert!(doc.feed(&PreemptionInput::Report(&failed), now, &policy));
+    assert_eq!(
+        doc.due(now, &policy),
+        [PreemptionAction::GiveBack, PreemptionAction::Spare(0)]
+    );
+    doc.feed(&PreemptionInput::GivenBack, now, &policy);
+    doc.feed(&PreemptionInput::SparePublished { victim: 0 }, now, &policy);
     // A repeated report about the first attempt says nothing about the second.
-    assert!(!doc.feed(&Input::Report(&failed), now, &policy));
+    assert!(!doc.feed(&PreemptionInput::Report(&failed), now, &policy));
     assert_eq!(doc.due(now, &policy), []);
     let spared = Body::Spared(Spared {
         evacuation_id: doc.victims[0].evacuation,
         host: "h".to_owned(),
         server_id: doc.victims[0].server,
     });
-    assert!(doc.feed(&Input::Report(&spared), now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
+    assert!(doc.feed(&PreemptionInput::Report(&spared), now, &policy));
+    assert_eq!(doc.due(now, &policy), [PreemptionAction::GiveBack]);
 }

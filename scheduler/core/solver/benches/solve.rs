@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use ebbtide_solver::{Limits, Problem, Scratch, lower_bound, solve};
+use ebbtide_solver::{Problem, Scratch, SearchLimits, lower_bound, solve};
 use rand::RngExt;
 
 #[path = "../tests/common/mod.rs"]
@@ -16,7 +16,13 @@ use common::{Columns, Host, distinct_vectors, mixed_flavors, seeded};
 /// So many hosts are solved in turn: one host alone would be learnt by the branch predictor.
 const HOSTS: u64 = 64;
 
-fn each_host(bench: &mut Criterion, group: &str, size: usize, hosts: &[Host], limits: Limits) {
+fn each_host(
+    bench: &mut Criterion,
+    group: &str,
+    size: usize,
+    hosts: &[Host],
+    limits: SearchLimits,
+) {
     let columns: Vec<Columns> = hosts.iter().map(Columns::of).collect();
     let problems: Vec<Problem<'_>> = columns
         .iter()
@@ -41,11 +47,11 @@ fn usual_hosts(bench: &mut Criterion) {
         let mut hosts: Vec<Host> = (0..HOSTS)
             .map(|seed| mixed_flavors(&mut seeded(seed), size))
             .collect();
-        each_host(bench, "mixed_flavors", size, &hosts, Limits::DEFAULT);
+        each_host(bench, "mixed_flavors", size, &hosts, SearchLimits::DEFAULT);
 
-        let search = Limits {
+        let search = SearchLimits {
             quick_nodes: 0,
-            ..Limits::DEFAULT
+            ..SearchLimits::DEFAULT
         };
         each_host(bench, "mixed_flavors_search_only", size, &hosts, search);
 
@@ -74,7 +80,7 @@ fn usual_hosts(bench: &mut Criterion) {
             "mixed_flavors_that_cannot_win",
             size,
             &hosts,
-            Limits::DEFAULT,
+            SearchLimits::DEFAULT,
         );
 
         // A large preemptor: half of what all candidates hold.
@@ -95,7 +101,7 @@ fn usual_hosts(bench: &mut Criterion) {
             "mixed_flavors_half_the_host",
             size,
             &hosts,
-            Limits::DEFAULT,
+            SearchLimits::DEFAULT,
         );
 
         for host in &mut hosts {
@@ -110,7 +116,7 @@ fn usual_hosts(bench: &mut Criterion) {
             "mixed_flavors_with_budgets",
             size,
             &hosts,
-            Limits::DEFAULT,
+            SearchLimits::DEFAULT,
         );
     }
 }
@@ -122,7 +128,7 @@ fn distinct_hosts(bench: &mut Criterion) {
             distinct_vectors(&mut seeded(seed), 40, 3, 10, cost)
         })
         .collect();
-    each_host(bench, "distinct_vectors", 40, &hosts, Limits::DEFAULT);
+    each_host(bench, "distinct_vectors", 40, &hosts, SearchLimits::DEFAULT);
 }
 
 fn all(bench: &mut Criterion) {

@@ -13,13 +13,13 @@
 
 use crate::Cost;
 use crate::error::SolverError;
-use crate::outcome::{Infeasible, Limits, Outcome, Solution};
+use crate::outcome::{CoverResult, Infeasible, SearchLimits, Solution};
 use crate::problem::Problem;
 use crate::set_cost::{Best, Rank, SetCost, SetScratch, solve_set};
 
 /// The answer, and which of the deficits its set covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct AlternativeCover {
     /// Position of the alternative; the first of equals.
     pub alternative: usize,
     /// Positions of the victims, by ascending UUID; empty if this alternative needs none.
@@ -38,7 +38,7 @@ pub struct Chosen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnyOutcome {
     /// A set for one of the alternatives; an empty one if an alternative needs no victim.
-    Solved(Chosen),
+    Solved(AlternativeCover),
     /// With a cutoff: every sufficient set costs more.
     NotBetter,
     /// No set within the budgets is sufficient for any alternative. [`Infeasible::Budgets`] if one
@@ -61,7 +61,7 @@ pub fn solve_any(
     deficits: &[&[i64]],
     set_cost: &SetCost<'_>,
     scratch: &mut SetScratch,
-    limits: Limits,
+    limits: SearchLimits,
 ) -> Result<AnyOutcome, SolverError> {
     let mut best = Best::default();
     let mut alternative = 0;
@@ -89,15 +89,15 @@ pub fn solve_any(
             cutoff,
             ..*problem
         };
-        let left = Limits {
+        let left = SearchLimits {
             max_nodes: limits.max_nodes.saturating_sub(spent).max(1),
             ..limits
         };
         let mut lower = |bound: Cost| cut = Some(cut.map_or(bound, |cut: Cost| cut.min(bound)));
         match solve_set(&one, set_cost, scratch, left)? {
             // An alternative that needs no victim is preferred to all others.
-            Outcome::NotNeeded => {
-                return Ok(AnyOutcome::Solved(Chosen {
+            CoverResult::NotNeeded => {
+                return Ok(AnyOutcome::Solved(AlternativeCover {
                     alternative: at,
                     victims: Vec::new(),
                     cost: Cost::ZERO,
@@ -106,7 +106,7 @@ pub fn solve_any(
                     lower_bound: Cost::ZERO,
                 }));
             }
-            Outcome::Solved(solution) => {
+            CoverResult::Solved(solution) => {
                 if !solution.optimal {
                     lower(solution.lower_bound);
                 }
@@ -116,10 +116,10 @@ pub fn solve_any(
                     alternative = at;
                 }
             }
-            Outcome::NotBetter => not_better = true,
-            Outcome::Infeasible(Infeasible::Budgets) => reason = Infeasible::Budgets,
-            Outcome::Infeasible(Infeasible::NotEnough) => {}
-            Outcome::Undecided { lower_bound } => lower(lower_bound),
+            CoverResult::NotBetter => not_better = true,
+            CoverResult::Infeasible(Infeasible::Budgets) => reason = Infeasible::Budgets,
+            CoverResult::Infeasible(Infeasible::NotEnough) => {}
+            CoverResult::Undecided { lower_bound } => lower(lower_bound),
         }
         spent += scratch.stats().nodes;
     }
@@ -127,7 +127,7 @@ pub fn solve_any(
         (Some(rank), _) => {
             let cost = Cost::from_micros(rank.micros);
             let cut = cut.filter(|cut| *cut <= cost);
-            AnyOutcome::Solved(Chosen {
+            AnyOutcome::Solved(AlternativeCover {
                 alternative,
                 victims: best.victims,
                 cost,

@@ -85,7 +85,7 @@ struct Work {
 
 /// What is known before any search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Survey {
+pub(crate) enum Presolve {
     NotNeeded,
     NotEnough,
     /// Enough in total, but not without candidates whose budget is used up.
@@ -120,7 +120,7 @@ impl Classes {
     }
 
     /// Looks at a well-formed problem: what is missing, is there enough, which budgets can bind.
-    pub(crate) fn survey(&mut self, problem: &Problem<'_>) -> Survey {
+    pub(crate) fn survey(&mut self, problem: &Problem<'_>) -> Presolve {
         self.rows.clear();
         self.deficit.clear();
         for (class, &deficit) in problem.deficit.iter().enumerate() {
@@ -130,20 +130,20 @@ impl Classes {
             }
         }
         if self.rows.is_empty() {
-            return Survey::NotNeeded;
+            return Presolve::NotNeeded;
         }
         if !self.enough(problem, |_| true) {
-            return Survey::NotEnough;
+            return Presolve::NotEnough;
         }
         self.limits.clear();
         if problem.budgets.limits.is_empty() || problem.budgets.keys_per_candidate == 0 {
-            return Survey::Search { budgets: false };
+            return Presolve::Search { budgets: false };
         }
         let protected = self.count_members(problem);
         if protected && !self.enough(problem, |i| !is_protected(problem, i)) {
-            return Survey::OnlyProtected;
+            return Presolve::OnlyProtected;
         }
-        Survey::Search {
+        Presolve::Search {
             budgets: !self.limits.is_empty(),
         }
     }

@@ -1,5 +1,5 @@
 //! What can be wrong with a problem. All of it is a mistake of the caller; a host that cannot give
-//! enough is not an error but an [`Outcome`](crate::Outcome).
+//! enough is not an error but an [`CoverResult`](crate::CoverResult).
 
 use thiserror::Error;
 

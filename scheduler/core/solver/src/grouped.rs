@@ -20,11 +20,11 @@ use std::collections::BinaryHeap;
 use crate::cost::Cost;
 use crate::error::SolverError;
 use crate::greedy::{drop_idle, fair_set};
-use crate::outcome::{Infeasible, Limits, Outcome};
+use crate::outcome::{CoverResult, Infeasible, SearchLimits};
 use crate::problem::{Budgets, NO_BUDGET, Problem};
 use crate::set_cost::{Best, Groups, NO_GROUP, Rank};
 use crate::solve::{Scratch, solve};
-use crate::steps::{Line, ONE, Steps, towards};
+use crate::steps::{ONE, StepCurve, SupportLine, towards};
 
 /// What one additive problem counts as in the limit of nodes, beside its own: it takes some ten
 /// microseconds.
@@ -44,7 +44,7 @@ pub(crate) struct Grouped {
     members: Vec<u32>,
     /// Local group of each candidate, or `NO_GROUP`.
     of: Vec<u32>,
-    steps: Steps,
+    steps: StepCurve,
     heap: BinaryHeap<Reverse<Node>>,
     made: u64,
     deficit: Vec<i64>,
@@ -67,7 +67,7 @@ struct Node {
     made: u64,
     low: Vec<u32>,
     high: Vec<u32>,
-    lines: Vec<Line>,
+    lines: Vec<SupportLine>,
 }
 
 /// What solving one additive problem said.
@@ -91,8 +91,8 @@ impl Grouped {
         groups: &Groups<'_>,
         inner: &mut Scratch,
         nodes: &mut u64,
-        limits: Limits,
-    ) -> Result<Result<Option<u64>, Outcome<'s>>, SolverError> {
+        limits: SearchLimits,
+    ) -> Result<Result<Option<u64>, CoverResult<'s>>, SolverError> {
         self.best.clear();
         self.heap.clear();
         self.made = 0;
@@ -177,9 +177,9 @@ impl Grouped {
         node: &mut Node,
         inner: &mut Scratch,
         nodes: &mut u64,
-        limits: Limits,
+        limits: SearchLimits,
         root: bool,
-    ) -> Result<Result<Answer, Outcome<'s>>, SolverError> {
+    ) -> Result<Result<Answer, CoverResult<'s>>, SolverError> {
         let mut best = match self.solve_node(problem, node, inner, nodes, limits)? {
             Ok(answer) => answer,
             Err(outcome) => return Ok(Err(outcome)),
@@ -201,7 +201,7 @@ impl Grouped {
             if *nodes >= limits.max_nodes || !self.move_lines(node, made) {
                 break;
             }
-            let short = Limits {
+            let short = SearchLimits {
                 max_nodes: limits.max_nodes.min(*nodes + NODES_PER_LINE),
                 ..limits
             };
@@ -270,8 +270,8 @@ impl Grouped {
         node: &Node,
         inner: &mut Scratch,
         nodes: &mut u64,
-        limits: Limits,
-    ) -> Result<Result<Answer, Outcome<'s>>, SolverError> {
+        limits: SearchLimits,
+    ) -> Result<Result<Answer, CoverResult<'s>>, SolverError> {
         let offset = self.load(problem, node);
         let interest = match (
             self.best.rank.map(|rank| rank.micros),
@@ -297,7 +297,7 @@ impl Grouped {
             },
             cutoff,
         };
-        let left = Limits {
+        let left = SearchLimits {
             max_nodes: limits.max_nodes.saturating_sub(*nodes).max(1),
             ..limits
         };
@@ -306,7 +306,7 @@ impl Grouped {
             u64::try_from((i128::from(cost.micros()) + offset).max(0)).unwrap_or(u64::MAX)
         };
         let answer = match outcome {
-            Outcome::Solved(solution) => {
+            CoverResult::Solved(solution) => {
                 self.seen.clear();
                 self.seen.extend_from_slice(solution.victims);
                 let bound = if solution.optimal {
@@ -332,18 +332,18 @@ impl Grouped {
                     })
                 }
             }
-            Outcome::Undecided { lower_bound } => Ok(Answer::Bound {
+            CoverResult::Undecided { lower_bound } => Ok(Answer::Bound {
                 micros: total(lower_bound),
                 found: false,
                 proven: false,
             }),
-            Outcome::NotNeeded => Err(Outcome::NotNeeded),
-            Outcome::NotBetter => Err(Outcome::NotBetter),
-            Outcome::Infeasible(Infeasible::NotEnough) => {
-                Err(Outcome::Infeasible(Infeasible::NotEnough))
+            CoverResult::NotNeeded => Err(CoverResult::NotNeeded),
+            CoverResult::NotBetter => Err(CoverResult::NotBetter),
+            CoverResult::Infeasible(Infeasible::NotEnough) => {
+                Err(CoverResult::Infeasible(Infeasible::NotEnough))
             }
-            Outcome::Infeasible(Infeasible::Budgets) => {
-                Err(Outcome::Infeasible(Infeasible::Budgets))
+            CoverResult::Infeasible(Infeasible::Budgets) => {
+                Err(CoverResult::Infeasible(Infeasible::Budgets))
             }
         };
         *nodes += inner.stats().nodes + NODES_PER_SOLVE;

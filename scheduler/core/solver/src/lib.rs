@@ -67,14 +67,15 @@ mod steps;
 mod tail;
 mod ties;
 
-pub use alternatives::{AnyOutcome, Chosen, solve_any};
+pub use alternatives::{AlternativeCover, AnyOutcome, solve_any};
 pub use bound::lower_bound;
 pub use cost::Cost;
 pub use error::SolverError;
 pub use joint::{
-    HostProblem, Hosts, JointOutcome, JointProblem, JointSolution, MAX_JOINT, Share, solve_joint,
+    HostProblem, HostShare, Hosts, JointOutcome, JointProblem, JointSolution, MAX_JOINT,
+    solve_joint,
 };
-pub use outcome::{Infeasible, Limits, Outcome, Solution, Stats};
+pub use outcome::{CoverResult, Infeasible, SearchLimits, Solution, Stats};
 pub use problem::{Budgets, MAX_CANDIDATES, NO_BUDGET, Problem, TOTAL_AGE_LIMIT_MS};
 pub use set_cost::{Groups, NO_GROUP, SetCost, SetScratch, solve_set};
 pub use solve::{Scratch, solve};

@@ -10,7 +10,7 @@ use crate::cost::Cost;
 use crate::error::SolverError;
 use crate::greedy::drop_idle;
 use crate::grouped::NODES_PER_SOLVE;
-use crate::outcome::{Limits, Outcome};
+use crate::outcome::{CoverResult, SearchLimits};
 use crate::problem::Problem;
 use crate::set_cost::{Best, Rank};
 use crate::solve::{Scratch, solve};
@@ -45,11 +45,11 @@ impl Monotone {
         surcharge: &dyn Fn(&[u32]) -> Cost,
         inner: &mut Scratch,
         nodes: &mut u64,
-        limits: Limits,
-    ) -> Result<Result<Option<u64>, Outcome<'s>>, SolverError> {
+        limits: SearchLimits,
+    ) -> Result<Result<Option<u64>, CoverResult<'s>>, SolverError> {
         self.best.clear();
         let outcome = solve(problem, inner, limits)?;
-        let Outcome::Solved(solution) = outcome else {
+        let CoverResult::Solved(solution) = outcome else {
             return Ok(Err(outcome.without_set()));
         };
         let floor = solution.lower_bound.micros();

@@ -1,7 +1,7 @@
 //! What is done at one node of the search: propagation, exact bound, thinning, rounding.
 
-use crate::relax::Bounds;
-use crate::search::{Goal, MAX_BUDGET_ROWS, Search, WHOLE};
+use crate::relax::ClassBounds;
+use crate::search::{MAX_BUDGET_ROWS, Search, SearchGoal, WHOLE};
 
 /// Prices are cut here: 2^104 times 2^14 members times some rows stays within 127 bits, and no
 /// useful price is larger than the weight of everything, 2^96.
@@ -216,7 +216,7 @@ impl Search {
     /// False if that is too little or breaks a budget.
     pub(crate) fn round(&mut self) -> bool {
         self.trial.clone_from(&self.low);
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &self.low,
             high: &self.high,
         };
@@ -302,7 +302,7 @@ impl Search {
         });
         let weight = self.fixed_weight + open.sum::<u128>();
         match self.goal {
-            Some(Goal::AnyAsGood) => {
+            Some(SearchGoal::AnyAsGood) => {
                 if weight <= self.best_weight {
                     self.best.clone_from(&self.trial);
                     self.hit = true;
@@ -328,7 +328,7 @@ impl Search {
         if self.model.limits.is_empty() {
             return false;
         }
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &self.low,
             high: &self.high,
         };
@@ -358,7 +358,7 @@ impl Search {
     /// branch may have forced them in.
     pub(crate) fn polish(&mut self) {
         if self.found {
-            self.goal = Some(Goal::Lightest);
+            self.goal = Some(SearchGoal::Lightest);
             self.low.fill(0);
             self.high.clone_from(&self.model.len);
             self.activate();

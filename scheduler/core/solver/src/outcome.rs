@@ -5,7 +5,7 @@ use crate::cost::Cost;
 /// How much work the search may do. The same problem under the same limits always gets the same
 /// answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SearchLimits {
     /// Nodes of the plain enumeration that is tried first. It is fastest for the usual handful of
     /// flavors and gives up early on anything else.
     pub quick_nodes: u32,
@@ -14,17 +14,17 @@ pub struct Limits {
     pub max_nodes: u64,
 }
 
-impl Limits {
+impl SearchLimits {
     /// 256 quick nodes cost about as much as setting up the relaxation. 1,000,000 nodes are some
     /// seconds; the worst of 40 candidates with all vectors distinct, costs nearly equal and five
     /// resource classes took 270,000.
-    pub const DEFAULT: Limits = Limits {
+    pub const DEFAULT: SearchLimits = SearchLimits {
         quick_nodes: 256,
         max_nodes: 1_000_000,
     };
 }
 
-impl Default for Limits {
+impl Default for SearchLimits {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -63,7 +63,7 @@ impl Solution<'_> {
 
 /// What [`solve`](crate::solve) found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'s> {
+pub enum CoverResult<'s> {
     /// Nothing is missing; no victim is needed.
     NotNeeded,
     /// A sufficient set within the budgets.
@@ -72,7 +72,7 @@ pub enum Outcome<'s> {
     /// problem's cutoff. Only with a cutoff.
     NotBetter,
     /// Proven: no set is sufficient. With a cutoff the solver may not distinguish
-    /// [`Infeasible::Budgets`] from [`Outcome::NotBetter`]; it then returns the latter.
+    /// [`Infeasible::Budgets`] from [`CoverResult::NotBetter`]; it then returns the latter.
     Infeasible(Infeasible),
     /// The limits ran out before any sufficient set within the budgets (and the cutoff) was seen.
     /// Never without budgets and cutoff.
@@ -82,16 +82,16 @@ pub enum Outcome<'s> {
     },
 }
 
-impl Outcome<'_> {
+impl CoverResult<'_> {
     /// The same answer without its set, for a caller that stores the set elsewhere. `Solved`
     /// becomes `Undecided`.
-    pub(crate) fn without_set<'b>(self) -> Outcome<'b> {
+    pub(crate) fn without_set<'b>(self) -> CoverResult<'b> {
         match self {
-            Outcome::NotNeeded => Outcome::NotNeeded,
-            Outcome::NotBetter => Outcome::NotBetter,
-            Outcome::Infeasible(reason) => Outcome::Infeasible(reason),
-            Outcome::Undecided { lower_bound } => Outcome::Undecided { lower_bound },
-            Outcome::Solved(solution) => Outcome::Undecided {
+            CoverResult::NotNeeded => CoverResult::NotNeeded,
+            CoverResult::NotBetter => CoverResult::NotBetter,
+            CoverResult::Infeasible(reason) => CoverResult::Infeasible(reason),
+            CoverResult::Undecided { lower_bound } => CoverResult::Undecided { lower_bound },
+            CoverResult::Solved(solution) => CoverResult::Undecided {
                 lower_bound: solution.lower_bound,
             },
         }

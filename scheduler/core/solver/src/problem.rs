@@ -68,7 +68,7 @@ pub struct Problem<'a> {
     pub budgets: Budgets<'a>,
     /// The total cost that another host already offers. Sets that cost more are of no interest, and
     /// as soon as it is proven that nothing else is left the answer is
-    /// [`Outcome::NotBetter`](crate::Outcome::NotBetter).
+    /// [`Outcome::NotBetter`](crate::CoverResult::NotBetter).
     pub cutoff: Option<Cost>,
 }
 

@@ -26,7 +26,7 @@ const REFACTOR_AFTER: u32 = 40;
 
 /// How a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RelaxationStatus {
     /// The multipliers are the best ones.
     Optimal,
     /// The bound has reached the limit that was given.
@@ -88,7 +88,7 @@ struct Break {
 
 /// Bounds of each class's count; indexed by the model's classes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct ClassBounds<'a> {
     pub(crate) low: &'a [u32],
     pub(crate) high: &'a [u32],
 }
@@ -178,7 +178,7 @@ impl Relaxation {
     }
 
     /// Where a class stands in the current solution.
-    pub(crate) fn fraction(&self, position: usize, bounds: Bounds<'_>) -> Fraction {
+    pub(crate) fn fraction(&self, position: usize, bounds: ClassBounds<'_>) -> Fraction {
         let class = self.classes[position] as usize;
         let (low, high) = (bounds.low[class], bounds.high[class]);
         let row = self.row_of[position];
@@ -203,29 +203,34 @@ impl Relaxation {
 
     /// Climbs until the bound is best, or above `limit` (in scaled weight, of the open classes
     /// alone).
-    pub(crate) fn solve(&mut self, model: &Model, bounds: Bounds<'_>, limit: f64) -> End {
+    pub(crate) fn solve(
+        &mut self,
+        model: &Model,
+        bounds: ClassBounds<'_>,
+        limit: f64,
+    ) -> RelaxationStatus {
         self.settle(model, bounds);
         // A sound basis is reached in few pivots; numerical trouble shows as very many.
         let patience = 50 + 20 * self.width;
         for _ in 0..patience {
             if self.objective > limit {
-                return End::Cut;
+                return RelaxationStatus::Cut;
             }
             self.compute_levels();
             let Some((row, below, excess)) = self.worst(bounds) else {
-                return End::Optimal;
+                return RelaxationStatus::Optimal;
             };
             if !self.pivot(model, bounds, row, below, excess) {
                 self.lift(limit);
-                return End::Unbounded;
+                return RelaxationStatus::Unbounded;
             }
         }
-        End::Stalled
+        RelaxationStatus::Stalled
     }
 
     /// Makes the basis dual feasible for new bounds: each open member goes where its reduced cost
     /// says.
-    fn settle(&mut self, model: &Model, bounds: Bounds<'_>) {
+    fn settle(&mut self, model: &Model, bounds: ClassBounds<'_>) {
         if self.updates >= REFACTOR_AFTER {
             self.refactor(model);
         }
@@ -281,7 +286,7 @@ impl Relaxation {
 
     /// The basic variable that is farthest outside of its bounds: its row, whether it is below, by
     /// how much.
-    fn worst(&self, bounds: Bounds<'_>) -> Option<(usize, bool, f64)> {
+    fn worst(&self, bounds: ClassBounds<'_>) -> Option<(usize, bool, f64)> {
         let mut worst = None;
         let mut most = FEASIBLE;
         for row in 0..self.width {
@@ -297,7 +302,7 @@ impl Relaxation {
         worst
     }
 
-    fn basic_bounds(&self, row: usize, bounds: Bounds<'_>) -> (f64, f64) {
+    fn basic_bounds(&self, row: usize, bounds: ClassBounds<'_>) -> (f64, f64) {
         let variable = self.basis[row] as usize;
         if variable >= self.classes.len() {
             return (0.0, f64::INFINITY);
@@ -318,7 +323,7 @@ impl Relaxation {
     fn pivot(
         &mut self,
         model: &Model,
-        bounds: Bounds<'_>,
+        bounds: ClassBounds<'_>,
         row: usize,
         below: bool,
         excess: f64,
@@ -399,7 +404,7 @@ impl Relaxation {
     fn ratio_test(
         &mut self,
         model: &Model,
-        bounds: Bounds<'_>,
+        bounds: ClassBounds<'_>,
         excess: f64,
     ) -> Option<(f64, usize)> {
         let count = self.classes.len();
@@ -466,7 +471,7 @@ impl Relaxation {
     }
 
     /// The step at which the class's next member changes sides.
-    fn next_break(&self, model: &Model, bounds: Bounds<'_>, position: usize) -> Option<f64> {
+    fn next_break(&self, model: &Model, bounds: ClassBounds<'_>, position: usize) -> Option<f64> {
         let class = self.classes[position] as usize;
         let rate = self.slope[position];
         let count = self.upper[position];

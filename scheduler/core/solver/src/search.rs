@@ -10,13 +10,13 @@
 //! prices rounded down, hence no rounding of the simplex method can cut a set that belongs to the
 //! answer.
 //!
-//! *Equals.* The search for the weight (`Goal::Lightest`) cuts whatever cannot be lighter than the
+//! *Equals.* The search for the weight (`SearchGoal::Lightest`) cuts whatever cannot be lighter than the
 //! best set, and remembers the smallest bound it has cut. If that is above the best weight, the
 //! best set is the only one of its weight; otherwise `ties` decides by UUID.
 
 use crate::classes::Classes;
 use crate::model::{Model, Objective};
-use crate::relax::{Bounds, Relaxation};
+use crate::relax::{ClassBounds, Relaxation};
 use crate::tail::Tail;
 
 /// The limit of nodes is a limit of time: a node with more open classes than this counts as
@@ -32,7 +32,7 @@ pub(crate) const WHOLE: f64 = 1e-7;
 
 /// What to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub(crate) enum SearchGoal {
     /// The lightest set.
     Lightest,
     /// Any set that weighs no more than the best one.
@@ -41,7 +41,7 @@ pub(crate) enum Goal {
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum SearchEnd {
     /// Everything was looked at (or, for `AnyAsGood`, one was found).
     Exhausted,
     /// Out of nodes. No set that was not looked at has a smaller scaled weight.
@@ -96,7 +96,7 @@ pub(crate) struct Search {
     pub(crate) best: Vec<u32>,
     pub(crate) best_weight: u128,
     pub(crate) found: bool,
-    pub(crate) goal: Option<Goal>,
+    pub(crate) goal: Option<SearchGoal>,
     /// Whether the last run of `AnyAsGood` found a set.
     pub(crate) hit: bool,
     /// Smallest scaled bound of anything that was cut.
@@ -148,13 +148,13 @@ impl Search {
             (None, None) => self.model.total + 1,
         };
         self.least_cut = i128::MAX;
-        self.goal = Some(Goal::Lightest);
+        self.goal = Some(SearchGoal::Lightest);
     }
 
     /// A lower bound for the number of victims, from the relaxation that counts them.
     fn victims_needed(&mut self) -> u32 {
         self.activate();
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &self.low,
             high: &self.high,
         };
@@ -209,7 +209,7 @@ impl Search {
     }
 
     /// Searches the ranges `low..=high`, which it narrows. What it finds is in `best`.
-    pub(crate) fn run(&mut self, goal: Goal, max_nodes: u64) -> End {
+    pub(crate) fn run(&mut self, goal: SearchGoal, max_nodes: u64) -> SearchEnd {
         self.goal = Some(goal);
         self.hit = false;
         self.stack.clear();
@@ -217,7 +217,7 @@ impl Search {
         let mut step = self.root();
         loop {
             match step {
-                Step::Found => return End::Exhausted,
+                Step::Found => return SearchEnd::Exhausted,
                 Step::Split {
                     class,
                     at,
@@ -244,12 +244,12 @@ impl Search {
                 }
                 Step::Pruned => {
                     if !self.backtrack() {
-                        return End::Exhausted;
+                        return SearchEnd::Exhausted;
                     }
                 }
             }
             if self.nodes >= max_nodes {
-                return End::OutOfNodes {
+                return SearchEnd::OutOfNodes {
                     bound: self.open_bound(),
                 };
             }
@@ -335,7 +335,7 @@ impl Search {
     /// Nothing above this scaled weight is of interest.
     pub(crate) fn ceiling(&self) -> i128 {
         match self.goal {
-            Some(Goal::AnyAsGood) => self.model.scale(self.best_weight),
+            Some(SearchGoal::AnyAsGood) => self.model.scale(self.best_weight),
             _ => self.model.scale(self.best_weight.saturating_sub(1)),
         }
     }
@@ -354,7 +354,7 @@ impl Search {
             };
         }
         let limit = (self.ceiling() - self.fixed_scaled) as f64;
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &self.low,
             high: &self.high,
         };
@@ -391,7 +391,7 @@ impl Search {
     /// Splits at the most fractional class, else at the first that is still open, beside the
     /// relaxation's solution.
     fn choose(&mut self, bound: i128) -> Step {
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &self.low,
             high: &self.high,
         };

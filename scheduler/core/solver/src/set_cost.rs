@@ -13,7 +13,7 @@ use crate::cost::Cost;
 use crate::error::SolverError;
 use crate::grouped::Grouped;
 use crate::monotone::Monotone;
-use crate::outcome::{Limits, Outcome, Solution, Stats};
+use crate::outcome::{CoverResult, SearchLimits, Solution, Stats};
 use crate::problem::Problem;
 use crate::solve::{Scratch, solve};
 
@@ -142,21 +142,21 @@ pub fn solve_set<'s>(
     problem: &Problem<'_>,
     set_cost: &SetCost<'_>,
     scratch: &'s mut SetScratch,
-    limits: Limits,
-) -> Result<Outcome<'s>, SolverError> {
+    limits: SearchLimits,
+) -> Result<CoverResult<'s>, SolverError> {
     scratch.nodes = 0;
     let (rank, cut) = match set_cost {
         SetCost::Additive => {
             let outcome = solve(problem, &mut scratch.inner, limits)?;
             // The borrow of `inner` ends with its victims copied.
             return Ok(match outcome {
-                Outcome::Solved(solution) => {
+                CoverResult::Solved(solution) => {
                     scratch.victims.clear();
                     scratch.victims.extend_from_slice(solution.victims);
                     let (cost, total_age_ms) = (solution.cost, solution.total_age_ms);
                     let (optimal, lower_bound) = (solution.optimal, solution.lower_bound);
                     scratch.nodes = scratch.inner.stats().nodes;
-                    Outcome::Solved(Solution {
+                    CoverResult::Solved(Solution {
                         victims: &scratch.victims,
                         cost,
                         total_age_ms,
@@ -200,17 +200,17 @@ pub fn solve_set<'s>(
         _ => &scratch.grouped.best,
     };
     Ok(match (rank, cut) {
-        (Some(rank), _) => Outcome::Solved(Solution {
+        (Some(rank), _) => CoverResult::Solved(Solution {
             victims: &best.victims,
             cost: Cost::from_micros(rank.micros),
             total_age_ms: rank.age_ms,
             optimal: cut.is_none(),
             lower_bound: Cost::from_micros(cut.map_or(rank.micros, |cut| cut.min(rank.micros))),
         }),
-        (None, Some(cut)) => Outcome::Undecided {
+        (None, Some(cut)) => CoverResult::Undecided {
             lower_bound: Cost::from_micros(cut),
         },
-        (None, None) => Outcome::NotBetter,
+        (None, None) => CoverResult::NotBetter,
     })
 }
 

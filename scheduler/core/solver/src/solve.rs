@@ -4,14 +4,14 @@
 //! budgets could bind is solved without them first: if the best set happens to keep them it is the
 //! answer, for every set that keeps them was among the ones it beat.
 
-use crate::classes::{COST_SHIFT, Classes, Survey, unpack};
+use crate::classes::{COST_SHIFT, Classes, Presolve, unpack};
 use crate::cost::Cost;
 use crate::dominance::Dominance;
 use crate::error::SolverError;
-use crate::outcome::{Infeasible, Limits, Outcome, Solution, Stats};
+use crate::outcome::{CoverResult, Infeasible, SearchLimits, Solution, Stats};
 use crate::problem::Problem;
 use crate::quick::Quick;
-use crate::search::{End, Goal, Search};
+use crate::search::{Search, SearchEnd, SearchGoal};
 use crate::ties::Ties;
 
 /// Memory that is kept from call to call. A call allocates only while its problem is larger than
@@ -62,15 +62,15 @@ struct Attempt {
 pub fn solve<'s>(
     problem: &Problem<'_>,
     scratch: &'s mut Scratch,
-    limits: Limits,
-) -> Result<Outcome<'s>, SolverError> {
+    limits: SearchLimits,
+) -> Result<CoverResult<'s>, SolverError> {
     problem.check()?;
     scratch.stats = Stats::default();
     let budgets = match scratch.classes.survey(problem) {
-        Survey::NotNeeded => return Ok(Outcome::NotNeeded),
-        Survey::NotEnough => return Ok(Outcome::Infeasible(Infeasible::NotEnough)),
-        Survey::OnlyProtected => return Ok(Outcome::Infeasible(Infeasible::Budgets)),
-        Survey::Search { budgets } => budgets,
+        Presolve::NotNeeded => return Ok(CoverResult::NotNeeded),
+        Presolve::NotEnough => return Ok(CoverResult::Infeasible(Infeasible::NotEnough)),
+        Presolve::OnlyProtected => return Ok(CoverResult::Infeasible(Infeasible::Budgets)),
+        Presolve::Search { budgets } => budgets,
     };
     let mut attempt = scratch.attempt(problem, false, limits);
     let mut lower_bound = attempt.lower_bound;
@@ -83,9 +83,9 @@ pub fn solve<'s>(
     }
     if !attempt.found {
         return Ok(match (attempt.optimal, problem.cutoff) {
-            (true, Some(_)) => Outcome::NotBetter,
-            (true, None) => Outcome::Infeasible(Infeasible::Budgets),
-            (false, _) => Outcome::Undecided { lower_bound },
+            (true, Some(_)) => CoverResult::NotBetter,
+            (true, None) => CoverResult::Infeasible(Infeasible::Budgets),
+            (false, _) => CoverResult::Undecided { lower_bound },
         });
     }
     scratch.list_victims(problem);
@@ -93,7 +93,7 @@ pub fn solve<'s>(
     let weight: u128 = scratch.chosen().map(|item| item.weight).sum();
     let (micros, _, total_age_ms) = unpack(weight);
     let cost = Cost::from_micros(micros);
-    Ok(Outcome::Solved(Solution {
+    Ok(CoverResult::Solved(Solution {
         victims: &scratch.victims,
         cost,
         total_age_ms,
@@ -107,7 +107,12 @@ pub fn solve<'s>(
 }
 
 impl Scratch {
-    fn attempt(&mut self, problem: &Problem<'_>, with_budgets: bool, limits: Limits) -> Attempt {
+    fn attempt(
+        &mut self,
+        problem: &Problem<'_>,
+        with_budgets: bool,
+        limits: SearchLimits,
+    ) -> Attempt {
         self.classes.build(problem, with_budgets);
         let cutoff = problem
             .cutoff
@@ -137,9 +142,9 @@ impl Scratch {
         let incumbent = known.then_some(&self.quick.best[..]);
         self.search.load(&self.classes, cutoff, incumbent);
         let max_nodes = self.search.nodes + limits.max_nodes.max(1);
-        let end = self.search.run(Goal::Lightest, max_nodes);
-        let (mut optimal, mut bound) = (end == End::Exhausted, self.search.best_weight);
-        if let End::OutOfNodes { bound: scaled } = end {
+        let end = self.search.run(SearchGoal::Lightest, max_nodes);
+        let (mut optimal, mut bound) = (end == SearchEnd::Exhausted, self.search.best_weight);
+        if let SearchEnd::OutOfNodes { bound: scaled } = end {
             self.search.polish();
             bound = self
                 .search

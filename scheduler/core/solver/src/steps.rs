@@ -7,7 +7,7 @@ pub(crate) const ONE: u64 = 1 << 10;
 
 /// What each further victim of a group costs more, and the sums of that.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
+pub(crate) struct StepCurve {
     given: Vec<u64>,
     /// `step[n]` is what victim number `n + 1` costs more; `sum[n]` what `n` victims do.
     step: Vec<u64>,
@@ -16,14 +16,14 @@ pub(crate) struct Steps {
 
 /// A line that lies nowhere above the surcharge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Line {
+pub(crate) struct SupportLine {
     /// The number of victims where it touches.
     pub(crate) touch: u32,
     /// Micro-units a victim: between the step to that number and the step behind it.
     pub(crate) slope: u64,
 }
 
-impl Steps {
+impl StepCurve {
     /// Takes over the steps, each held at `cap`, for up to `most` victims.
     pub(crate) fn load(&mut self, steps: &[Cost], cap: u64, most: u32) {
         self.given.clear();
@@ -70,7 +70,7 @@ impl Steps {
 
     /// The line that touches at a mean of so many victims and `part` of [`ONE`]; it turns gradually
     /// from one step into the next.
-    pub(crate) fn line(&self, mean: u64) -> Line {
+    pub(crate) fn line(&self, mean: u64) -> SupportLine {
         let (whole, part) = ((mean / ONE) as u32, mean % ONE);
         let touch = whole + u32::from(part >= ONE / 2);
         let behind = self.step[touch as usize];
@@ -79,7 +79,7 @@ impl Steps {
             .map_or(behind, |before| self.step[before]);
         let turn = (part + ONE / 2) % ONE;
         let more = u128::from(behind - before) * u128::from(turn) / u128::from(ONE);
-        Line {
+        SupportLine {
             touch,
             slope: before + more as u64,
         }
@@ -87,25 +87,25 @@ impl Steps {
 
     /// The line itself, or if it does not touch within the range the nearest one that does and is
     /// exact at two numbers.
-    pub(crate) fn within(&self, line: Line, low: u32, high: u32) -> Line {
+    pub(crate) fn within(&self, line: SupportLine, low: u32, high: u32) -> SupportLine {
         let touch = line.touch.clamp(low, high);
         if touch == line.touch {
             return line;
         }
         let step = if touch == low { touch } else { touch - 1 };
-        Line {
+        SupportLine {
             touch,
             slope: self.step[step as usize],
         }
     }
 
     /// Where a line begins: at or below zero.
-    pub(crate) fn start(&self, line: Line) -> i128 {
+    pub(crate) fn start(&self, line: SupportLine) -> i128 {
         i128::from(self.total(line.touch)) - i128::from(line.slope) * i128::from(line.touch)
     }
 
     /// What a line leaves out for `count` victims.
-    pub(crate) fn error(&self, line: Line, count: u32) -> u64 {
+    pub(crate) fn error(&self, line: SupportLine, count: u32) -> u64 {
         let at = self.start(line) + i128::from(count) * i128::from(line.slope);
         u64::try_from(i128::from(self.total(count)) - at).unwrap_or(0)
     }

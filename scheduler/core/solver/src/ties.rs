@@ -10,8 +10,8 @@
 //! these are only the instances that really are interchangeable.
 
 use crate::classes::Classes;
-use crate::relax::Bounds;
-use crate::search::{End, Goal, Search};
+use crate::relax::ClassBounds;
+use crate::search::{Search, SearchEnd, SearchGoal};
 
 /// Buffers for the order of equals.
 #[derive(Debug, Default)]
@@ -33,10 +33,10 @@ impl Ties {
     ) -> bool {
         search.low.fill(0);
         search.high.clone_from(&search.model.len);
-        search.goal = Some(Goal::AnyAsGood);
+        search.goal = Some(SearchGoal::AnyAsGood);
         search.activate();
         let ceiling = search.ceiling();
-        let bounds = Bounds {
+        let bounds = ClassBounds {
             low: &search.low,
             high: &search.high,
         };
@@ -71,8 +71,8 @@ impl Ties {
                 search.high.clone_from(&self.high);
                 search.low[c] = member + 1;
                 if search.model.set_weight(&search.low) <= search.best_weight {
-                    let end = search.run(Goal::AnyAsGood, max_nodes);
-                    if !search.hit && end != End::Exhausted {
+                    let end = search.run(SearchGoal::AnyAsGood, max_nodes);
+                    if !search.hit && end != SearchEnd::Exhausted {
                         return false;
                     }
                 } else {

@@ -10,7 +10,7 @@ mod common;
 
 use common::{Answer, Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    AnyOutcome, Cost, Infeasible, Limits, Outcome, Problem, Scratch, SetCost, SetScratch,
+    AnyOutcome, Cost, CoverResult, Infeasible, Problem, Scratch, SearchLimits, SetCost, SetScratch,
     SolverError, solve, solve_any,
 };
 use rand::RngExt;
@@ -75,7 +75,7 @@ fn either_cell(host: &mut Host, rng: &mut Pcg64Mcg, device: bool) -> Vec<Vec<i64
     all
 }
 
-fn any(host: &Host, deficits: &[Vec<i64>], limits: Limits) -> AnyOutcome {
+fn any(host: &Host, deficits: &[Vec<i64>], limits: SearchLimits) -> AnyOutcome {
     let columns = Columns::of(host);
     let deficits: Vec<&[i64]> = deficits.iter().map(Vec::as_slice).collect();
     solve_any(
@@ -112,7 +112,7 @@ fn brute_force(host: &Host, deficits: &[Vec<i64>]) -> Option<(u64, usize, u64, V
     answers.min()
 }
 
-fn ranked(host: &Host, chosen: &ebbtide_solver::Chosen) -> (u64, usize, u64, Vec<u128>) {
+fn ranked(host: &Host, chosen: &ebbtide_solver::AlternativeCover) -> (u64, usize, u64, Vec<u128>) {
     let uuids = chosen
         .victims
         .iter()
@@ -140,7 +140,7 @@ fn the_cheapest_set_over_all_cells_and_pools_is_found() {
                 candidate.budgets = vec![0];
             }
         }
-        let outcome = any(&host, &deficits, Limits::DEFAULT);
+        let outcome = any(&host, &deficits, SearchLimits::DEFAULT);
         let expected = brute_force(&host, &deficits);
         match &outcome {
             AnyOutcome::Solved(chosen) => {
@@ -185,7 +185,7 @@ fn eleven_classes_at_once_are_exact() {
             })
             .collect();
         assert_eq!(
-            host.solve(&mut Scratch::new(), Limits::DEFAULT),
+            host.solve(&mut Scratch::new(), SearchLimits::DEFAULT),
             host.brute_force(),
             "seed {seed}"
         );
@@ -198,7 +198,7 @@ fn where_nodes_run_out_the_gap_over_all_alternatives_is_true() {
         let mut rng = seeded(seed);
         let mut host = numa_host(&mut rng, 12);
         let deficits = either_cell(&mut host, &mut rng, true);
-        let limits = Limits {
+        let limits = SearchLimits {
             quick_nodes: 1,
             max_nodes: 1,
         };
@@ -227,10 +227,10 @@ fn the_order_of_alternatives_decides_only_between_equals() {
             AnyOutcome::Solved(chosen) => Some(ranked(&host, chosen)),
             _ => None,
         };
-        let forwards = set(&any(&host, &deficits, Limits::DEFAULT));
+        let forwards = set(&any(&host, &deficits, SearchLimits::DEFAULT));
         deficits.reverse();
         assert_eq!(
-            set(&any(&host, &deficits, Limits::DEFAULT)),
+            set(&any(&host, &deficits, SearchLimits::DEFAULT)),
             forwards,
             "seed {seed}"
         );
@@ -242,7 +242,8 @@ fn a_cell_that_has_room_needs_no_victims_and_impossible_ones_say_why() {
     let mut rng = seeded(5);
     let host = numa_host(&mut rng, 6);
     let (nothing, too_much) = (vec![0; CLASSES], vec![1 << 40; CLASSES]);
-    let AnyOutcome::Solved(chosen) = any(&host, &[too_much.clone(), nothing], Limits::DEFAULT)
+    let AnyOutcome::Solved(chosen) =
+        any(&host, &[too_much.clone(), nothing], SearchLimits::DEFAULT)
     else {
         panic!("one has room")
     };
@@ -251,11 +252,11 @@ fn a_cell_that_has_room_needs_no_victims_and_impossible_ones_say_why() {
         (1, 0, Cost::ZERO)
     );
     assert_eq!(
-        any(&host, &[too_much.clone(), too_much], Limits::DEFAULT),
+        any(&host, &[too_much.clone(), too_much], SearchLimits::DEFAULT),
         AnyOutcome::Infeasible(Infeasible::NotEnough)
     );
     assert_eq!(
-        any(&host, &[], Limits::DEFAULT),
+        any(&host, &[], SearchLimits::DEFAULT),
         AnyOutcome::Infeasible(Infeasible::NotEnough)
     );
     let columns = Columns::of(&host);
@@ -264,7 +265,7 @@ fn a_cell_that_has_room_needs_no_victims_and_impossible_ones_say_why() {
         &[&[1]],
         &SetCost::Additive,
         &mut SetScratch::new(),
-        Limits::DEFAULT,
+        SearchLimits::DEFAULT,
     );
     assert!(matches!(
         short,
@@ -297,7 +298,9 @@ fn a_victim_of_the_wrong_cell_frees_nothing_there() {
     let columns = Columns::of(&host);
     let problem: Problem<'_> = columns.problem(&host);
     let mut scratch = Scratch::new();
-    let Outcome::Solved(solution) = solve(&problem, &mut scratch, Limits::DEFAULT).unwrap() else {
+    let CoverResult::Solved(solution) =
+        solve(&problem, &mut scratch, SearchLimits::DEFAULT).unwrap()
+    else {
         panic!("there is enough")
     };
     assert_eq!(solution.victims, [1]);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY};
-use ebbtide_solver::{Limits, Scratch};
+use ebbtide_solver::{Scratch, SearchLimits};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
@@ -83,7 +83,7 @@ fn host(shape: Shape) -> impl Strategy<Value = Host> {
 
 fn check(host: &Host, scratch: &mut Scratch) -> Result<(), TestCaseError> {
     let expected = host.brute_force();
-    for limits in [Limits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
+    for limits in [SearchLimits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
         let found = host.solve(scratch, limits);
         prop_assert!(
             host.agrees(&found, &expected),

@@ -4,14 +4,14 @@
 mod common;
 
 use common::{Answer, Candidate, Host, distinct_vectors, mixed_flavors, seeded};
-use ebbtide_solver::{Limits, Scratch, Stats};
+use ebbtide_solver::{Scratch, SearchLimits, Stats};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 /// Solves to the end and answers the work.
 fn work(host: &Host) -> Stats {
     let mut scratch = Scratch::new();
-    match host.solve(&mut scratch, Limits::DEFAULT) {
+    match host.solve(&mut scratch, SearchLimits::DEFAULT) {
         Answer::Solved {
             victims, optimal, ..
         } => {
@@ -75,7 +75,7 @@ fn sixteen_thousand_identical_candidates_are_cut_by_uuid() {
     });
     host.deficit = vec![100, 1, 1];
     let mut scratch = Scratch::new();
-    let Answer::Solved { victims, .. } = host.solve(&mut scratch, Limits::DEFAULT) else {
+    let Answer::Solved { victims, .. } = host.solve(&mut scratch, SearchLimits::DEFAULT) else {
         panic!("there is enough");
     };
     let mut uuids: Vec<u128> = host.candidates.iter().map(|c| c.uuid).collect();
@@ -139,7 +139,11 @@ fn a_host_at_the_edge_of_the_numbers_is_solved_without_overflow() {
         matches!(&expected, Answer::Solved { victims, .. } if *victims == [0, 2]),
         "{expected:?}"
     );
-    for limits in [Limits::DEFAULT, common::SEARCH_ONLY, common::HAND_OVER] {
+    for limits in [
+        SearchLimits::DEFAULT,
+        common::SEARCH_ONLY,
+        common::HAND_OVER,
+    ] {
         assert_eq!(host.solve(&mut Scratch::new(), limits), expected);
     }
 }
@@ -150,7 +154,7 @@ fn twelve_missing_resource_classes_are_solved() {
     for seed in 0..20 {
         let host = distinct_vectors(&mut seeded(seed), 12, 12, 25, cost);
         assert_eq!(
-            host.solve(&mut Scratch::new(), Limits::DEFAULT),
+            host.solve(&mut Scratch::new(), SearchLimits::DEFAULT),
             host.brute_force()
         );
     }

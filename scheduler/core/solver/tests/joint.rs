@@ -11,7 +11,7 @@ mod common;
 use common::Candidate;
 use common::cloud::{Asked, Cloud, Place, saturated};
 use ebbtide_solver::{
-    Cost, Hosts, JointOutcome, JointProblem, Limits, MAX_JOINT, Scratch, SolverError, solve,
+    Cost, Hosts, JointOutcome, JointProblem, MAX_JOINT, Scratch, SearchLimits, SolverError, solve,
     solve_joint,
 };
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ const ALL: Shape = Shape {
 
 fn agrees_with_brute_force(cases: u32, seed: u64, shape: Shape) {
     check(cases, seed, shape, |cloud| {
-        let (outcome, _) = cloud.solve(Limits::DEFAULT);
+        let (outcome, _) = cloud.solve(SearchLimits::DEFAULT);
         let found = cloud.checked(&outcome).map(|(price, _)| price);
         let expected = cloud.brute_force();
         prop_assert_eq!(found, expected, "{:?}", outcome);
@@ -189,7 +189,7 @@ fn a_surcharge_counts_over_all_hosts_together_and_nothing_costs_less_with_it() {
 fn where_nodes_run_out_the_gap_is_true() {
     for (seed, max_nodes) in [(6, 1), (7, 20), (8, 100)] {
         check(300, seed, ALL, |cloud| {
-            let (outcome, _) = cloud.solve(Limits {
+            let (outcome, _) = cloud.solve(SearchLimits {
                 quick_nodes: 2,
                 max_nodes,
             });
@@ -220,9 +220,9 @@ fn the_order_of_the_candidates_does_not_matter() {
                 place.candidates.reverse();
                 place.groups.reverse();
             }
-            let limits = Limits {
+            let limits = SearchLimits {
                 max_nodes,
-                ..Limits::DEFAULT
+                ..SearchLimits::DEFAULT
             };
             let uuids = |cloud: &Cloud| {
                 let checked = cloud.checked(&cloud.solve(limits).0);
@@ -242,7 +242,8 @@ fn the_order_of_the_candidates_does_not_matter() {
 #[test]
 fn among_equals_the_preferred_host_gets_as_many_as_possible() {
     check(500, 11, FREE, |cloud| {
-        let Some((price, (counts, _))) = cloud.checked(&cloud.solve(Limits::DEFAULT).0) else {
+        let Some((price, (counts, _))) = cloud.checked(&cloud.solve(SearchLimits::DEFAULT).0)
+        else {
             return Ok(());
         };
         let mut fixed = cloud.clone();
@@ -268,9 +269,9 @@ fn forced(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
     fn curve(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
         let mut asked = Asked::new(cloud);
         let loaded = asked.load(host, count)?;
-        match solve(&loaded.problem, &mut Scratch::new(), Limits::DEFAULT).unwrap() {
-            ebbtide_solver::Outcome::NotNeeded => Some((0, 0)),
-            ebbtide_solver::Outcome::Solved(s) => Some((s.cost.micros(), s.victims.len())),
+        match solve(&loaded.problem, &mut Scratch::new(), SearchLimits::DEFAULT).unwrap() {
+            ebbtide_solver::CoverResult::NotNeeded => Some((0, 0)),
+            ebbtide_solver::CoverResult::Solved(s) => Some((s.cost.micros(), s.victims.len())),
             _ => None,
         }
     }
@@ -309,7 +310,7 @@ fn more_room_never_costs_more() {
     check(400, 12, ALL, |cloud| {
         let price = |cloud: &Cloud| {
             cloud
-                .checked(&cloud.solve(Limits::DEFAULT).0)
+                .checked(&cloud.solve(SearchLimits::DEFAULT).0)
                 .map(|(price, _)| price)
         };
         let before = price(cloud);
@@ -330,7 +331,7 @@ fn more_room_never_costs_more() {
 #[test]
 fn most_of_a_thousand_hosts_are_never_solved() {
     let cloud = saturated(1, 1000, 16, 4);
-    let (outcome, loads) = cloud.solve(Limits::DEFAULT);
+    let (outcome, loads) = cloud.solve(SearchLimits::DEFAULT);
     assert!(matches!(&outcome, JointOutcome::Solved(solution) if solution.optimal));
     assert!(loads < 600, "{loads} points were solved");
 }
@@ -339,9 +340,9 @@ fn most_of_a_thousand_hosts_are_never_solved() {
 fn fairness_over_a_hundred_hosts_is_answered_with_a_small_gap_at_worst() {
     let mut cloud = saturated(2, 100, 16, 6);
     cloud.steps = (0..10).map(|before| before * 600_000_000).collect();
-    let (outcome, _) = cloud.solve(Limits {
+    let (outcome, _) = cloud.solve(SearchLimits {
         max_nodes: 50_000,
-        ..Limits::DEFAULT
+        ..SearchLimits::DEFAULT
     });
     let JointOutcome::Solved(solution) = &outcome else {
         panic!("{outcome:?}")
@@ -362,7 +363,7 @@ fn malformed_joint_problems_are_refused() {
             limits: &[],
             steps,
         };
-        solve_joint(&problem, &mut Asked::new(&cloud), Limits::DEFAULT).map(|_| ())
+        solve_joint(&problem, &mut Asked::new(&cloud), SearchLimits::DEFAULT).map(|_| ())
     };
     assert_eq!(solve(0, &[]), Err(SolverError::JointCount { count: 0 }));
     assert_eq!(

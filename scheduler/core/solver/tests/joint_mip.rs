@@ -4,7 +4,7 @@ mod common;
 
 use common::cloud::{Cloud, saturated};
 use common::seeded;
-use ebbtide_solver::Limits;
+use ebbtide_solver::SearchLimits;
 use good_lp::{
     Expression, Solution as _, SolverModel, constraint, default_solver, variable, variables,
 };
@@ -24,7 +24,7 @@ fn the_mip_finds_nothing_cheaper() {
                     .collect();
             }
         }
-        let (outcome, _) = cloud.solve(Limits::DEFAULT);
+        let (outcome, _) = cloud.solve(SearchLimits::DEFAULT);
         let found = cloud.checked(&outcome).map(|(price, _)| price.0);
         assert_eq!(found, mip(&cloud), "seed {seed}");
     }

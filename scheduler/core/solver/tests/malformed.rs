@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, reason = "a helper of tests")]
 
 use ebbtide_solver::{
-    Budgets, Cost, Infeasible, Limits, MAX_CANDIDATES, NO_BUDGET, Outcome, Problem, Scratch,
-    TOTAL_AGE_LIMIT_MS, solve,
+    Budgets, Cost, CoverResult, Infeasible, MAX_CANDIDATES, NO_BUDGET, Problem, Scratch,
+    SearchLimits, TOTAL_AGE_LIMIT_MS, solve,
 };
 
 /// Two sound candidates in one class; each test spoils one thing.
@@ -20,7 +20,7 @@ const SOUND: Problem<'static> = Problem {
 #[track_caller]
 fn assert_refused(problem: &Problem<'_>, code: &str, names: &str) {
     let mut scratch = Scratch::new();
-    let error = solve(problem, &mut scratch, Limits::DEFAULT).expect_err("it is malformed");
+    let error = solve(problem, &mut scratch, SearchLimits::DEFAULT).expect_err("it is malformed");
     assert_eq!(error.code(), code, "{error}");
     assert!(error.to_string().contains(names), "{error}");
 }
@@ -153,12 +153,12 @@ fn a_budget_that_does_not_exist_is_named() {
 }
 
 #[track_caller]
-fn assert_outcome(problem: &Problem<'_>, expected: Outcome<'_>) {
+fn assert_outcome(problem: &Problem<'_>, expected: CoverResult<'_>) {
     for limits in [
-        Limits::DEFAULT,
-        Limits {
+        SearchLimits::DEFAULT,
+        SearchLimits {
             quick_nodes: 0,
-            ..Limits::DEFAULT
+            ..SearchLimits::DEFAULT
         },
     ] {
         let mut scratch = Scratch::new();
@@ -173,14 +173,14 @@ fn nothing_missing_needs_nobody() {
             deficit: &[0],
             ..SOUND
         },
-        Outcome::NotNeeded,
+        CoverResult::NotNeeded,
     );
     assert_outcome(
         &Problem {
             deficit: &[i64::MIN],
             ..SOUND
         },
-        Outcome::NotNeeded,
+        CoverResult::NotNeeded,
     );
     assert_outcome(
         &Problem {
@@ -188,13 +188,13 @@ fn nothing_missing_needs_nobody() {
             resources: &[],
             ..SOUND
         },
-        Outcome::NotNeeded,
+        CoverResult::NotNeeded,
     );
 }
 
 #[test]
 fn too_little_and_only_budgets_are_told_apart() {
-    let not_enough = Outcome::Infeasible(Infeasible::NotEnough);
+    let not_enough = CoverResult::Infeasible(Infeasible::NotEnough);
     assert_outcome(
         &Problem {
             deficit: &[5],
@@ -211,7 +211,7 @@ fn too_little_and_only_budgets_are_told_apart() {
     };
     assert_outcome(&nobody, not_enough);
 
-    let only_budgets = Outcome::Infeasible(Infeasible::Budgets);
+    let only_budgets = CoverResult::Infeasible(Infeasible::Budgets);
     let one = Budgets {
         limits: &[1],
         keys_per_candidate: 1,
@@ -254,6 +254,10 @@ fn a_key_named_twice_counts_once() {
         keys: &[0, 0, 0, NO_BUDGET],
     };
     let mut scratch = Scratch::new();
-    let outcome = solve(&Problem { budgets, ..SOUND }, &mut scratch, Limits::DEFAULT);
-    assert!(matches!(outcome, Ok(Outcome::Solved(solution)) if solution.victims == [0, 1]));
+    let outcome = solve(
+        &Problem { budgets, ..SOUND },
+        &mut scratch,
+        SearchLimits::DEFAULT,
+    );
+    assert!(matches!(outcome, Ok(CoverResult::Solved(solution)) if solution.victims == [0, 1]));
 }

@@ -9,7 +9,7 @@ mod common;
 use common::{
     Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY, distinct_vectors, mixed_flavors, seeded,
 };
-use ebbtide_solver::{Limits, Scratch};
+use ebbtide_solver::{Scratch, SearchLimits};
 use good_lp::{
     Expression, ResolutionError, Solution, SolverModel, constraint, microlp, variable, variables,
 };
@@ -63,7 +63,7 @@ fn least_cost(host: &Host) -> Option<u64> {
 
 fn compare(host: &Host, scratch: &mut Scratch) {
     let expected = least_cost(host);
-    for limits in [Limits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
+    for limits in [SearchLimits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
         let found = host.solve(scratch, limits);
         match (&found, expected) {
             (

@@ -5,7 +5,7 @@ mod common;
 use common::{
     Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY, distinct_vectors, mixed_flavors, seeded,
 };
-use ebbtide_solver::{Limits, Scratch};
+use ebbtide_solver::{Scratch, SearchLimits};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -41,7 +41,7 @@ fn hosts() -> Vec<Host> {
     hosts
 }
 
-fn solved(host: &Host, scratch: &mut Scratch, limits: Limits) -> Option<(Vec<usize>, u64)> {
+fn solved(host: &Host, scratch: &mut Scratch, limits: SearchLimits) -> Option<(Vec<usize>, u64)> {
     match host.solve(scratch, limits) {
         Answer::Solved {
             victims,
@@ -62,7 +62,7 @@ fn each_solved(mut check: impl FnMut(&Host, &[usize], u64, &mut Scratch)) {
     let mut scratch = Scratch::new();
     let mut count = 0;
     for host in hosts() {
-        for limits in [Limits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
+        for limits in [SearchLimits::DEFAULT, SEARCH_ONLY, HAND_OVER] {
             if let Some((victims, micros)) = solved(&host, &mut scratch, limits) {
                 check(&host, &victims, micros, &mut scratch);
                 count += 1;
@@ -125,11 +125,11 @@ fn the_answer_does_not_depend_on_the_order_of_the_candidates() {
             shuffled.candidates.swap(at, rng.random_range(0..=at));
         }
         // The cut-off search, too: which nodes it sees must not depend on the order either.
-        let few = Limits {
+        let few = SearchLimits {
             quick_nodes: 5,
             max_nodes: 3,
         };
-        for limits in [Limits::DEFAULT, SEARCH_ONLY, few] {
+        for limits in [SearchLimits::DEFAULT, SEARCH_ONLY, few] {
             let (left, right) = (
                 host.solve(&mut scratch, limits),
                 shuffled.solve(&mut Scratch::new(), limits),
@@ -149,7 +149,7 @@ fn a_smaller_deficit_never_costs_more() {
         for class in 0..host.deficit.len() {
             let mut easier = host.clone();
             easier.deficit[class] -= easier.deficit[class] / 3 + 1;
-            match easier.solve(scratch, Limits::DEFAULT) {
+            match easier.solve(scratch, SearchLimits::DEFAULT) {
                 Answer::Solved { micros: less, .. } => assert!(less <= micros),
                 Answer::NotNeeded => {}
                 other => panic!("an easier problem has no answer: {other:?}"),
@@ -166,7 +166,7 @@ fn one_more_candidate_never_makes_it_dearer() {
             uuid: 1,
             ..host.candidates[0].clone()
         });
-        match richer.solve(scratch, Limits::DEFAULT) {
+        match richer.solve(scratch, SearchLimits::DEFAULT) {
             Answer::Solved { micros: less, .. } => assert!(less <= micros),
             other => panic!("a richer host has no answer: {other:?}"),
         }
@@ -176,9 +176,9 @@ fn one_more_candidate_never_makes_it_dearer() {
 #[test]
 fn plain_enumeration_and_branch_and_bound_choose_the_same_victims() {
     let mut scratch = Scratch::new();
-    let patient = Limits {
+    let patient = SearchLimits {
         quick_nodes: 200_000,
-        ..Limits::DEFAULT
+        ..SearchLimits::DEFAULT
     };
     let mut compared = 0;
     for host in hosts() {
@@ -207,13 +207,13 @@ fn budgets_that_nobody_reaches_change_nothing() {
     for mut host in hosts() {
         host.limits.clear();
         host.candidates.iter_mut().for_each(|c| c.budgets.clear());
-        let free = host.solve(&mut scratch, Limits::DEFAULT);
+        let free = host.solve(&mut scratch, SearchLimits::DEFAULT);
         let size = host.candidates.len() as u32;
         for (at, candidate) in host.candidates.iter_mut().enumerate() {
             candidate.budgets = vec![at as u32 % 3, 3];
         }
         host.limits = vec![size; 4];
-        assert_eq!(host.solve(&mut scratch, Limits::DEFAULT), free);
+        assert_eq!(host.solve(&mut scratch, SearchLimits::DEFAULT), free);
     }
 }
 
@@ -222,11 +222,14 @@ fn a_cutoff_at_the_cost_changes_nothing_and_one_below_hides_it() {
     each_solved(|host, victims, micros, scratch| {
         let mut compared = host.clone();
         compared.cutoff = Some(micros);
-        let same = solved(&compared, scratch, Limits::DEFAULT);
+        let same = solved(&compared, scratch, SearchLimits::DEFAULT);
         assert_eq!(same, Some((victims.to_vec(), micros)));
         if micros > 0 {
             compared.cutoff = Some(micros - 1);
-            assert_eq!(compared.solve(scratch, Limits::DEFAULT), Answer::NotBetter);
+            assert_eq!(
+                compared.solve(scratch, SearchLimits::DEFAULT),
+                Answer::NotBetter
+            );
             assert_eq!(compared.solve(scratch, SEARCH_ONLY), Answer::NotBetter);
         }
     });
@@ -244,10 +247,10 @@ fn where_the_limit_cuts_the_search_the_set_is_sound_and_the_gap_is_true() {
     let mut cut = 0;
     for seed in 0..12 {
         let host = hard_host(seed);
-        let (_, least) = solved(&host, &mut scratch, Limits::DEFAULT).expect("solvable");
+        let (_, least) = solved(&host, &mut scratch, SearchLimits::DEFAULT).expect("solvable");
         for max_nodes in [0, 1, 10, 100] {
             for quick_nodes in [0, 20] {
-                let limits = Limits {
+                let limits = SearchLimits {
                     quick_nodes,
                     max_nodes,
                 };
@@ -296,7 +299,7 @@ fn a_search_without_nodes_under_budgets_says_undecided_or_gives_a_sound_set() {
         host.limits = vec![4, 4, 4, 3, 3];
         match host.solve(
             &mut scratch,
-            Limits {
+            SearchLimits {
                 quick_nodes: 0,
                 max_nodes: 0,
             },

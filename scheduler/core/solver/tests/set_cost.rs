@@ -10,7 +10,8 @@ mod common;
 
 use common::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    Cost, Groups, Limits, NO_GROUP, Outcome, SetCost, SetScratch, Solution, SolverError, solve_set,
+    Cost, CoverResult, Groups, NO_GROUP, SearchLimits, SetCost, SetScratch, Solution, SolverError,
+    solve_set,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -70,13 +71,13 @@ impl Fair {
         )
     }
 
-    fn found(&self, outcome: Outcome<'_>) -> Found {
+    fn found(&self, outcome: CoverResult<'_>) -> Found {
         match outcome {
-            Outcome::Solved(solution) => self.set(&solution),
-            Outcome::Undecided { lower_bound } => Found::Undecided(lower_bound.micros()),
-            Outcome::NotNeeded => Found::Other("not needed"),
-            Outcome::NotBetter => Found::Other("not better"),
-            Outcome::Infeasible(_) => Found::Other("infeasible"),
+            CoverResult::Solved(solution) => self.set(&solution),
+            CoverResult::Undecided { lower_bound } => Found::Undecided(lower_bound.micros()),
+            CoverResult::NotNeeded => Found::Other("not needed"),
+            CoverResult::NotBetter => Found::Other("not better"),
+            CoverResult::Infeasible(_) => Found::Other("infeasible"),
         }
     }
 
@@ -107,7 +108,7 @@ impl Fair {
         }
     }
 
-    fn by_groups(&self, scratch: &mut SetScratch, limits: Limits) -> Found {
+    fn by_groups(&self, scratch: &mut SetScratch, limits: SearchLimits) -> Found {
         let steps: Vec<Cost> = self.steps.iter().copied().map(Cost::from_micros).collect();
         let columns = Columns::of(&self.host);
         let cost = SetCost::Groups(Groups {
@@ -117,7 +118,7 @@ impl Fair {
         self.found(solve_set(&columns.problem(&self.host), &cost, scratch, limits).unwrap())
     }
 
-    fn by_function(&self, scratch: &mut SetScratch, limits: Limits) -> Found {
+    fn by_function(&self, scratch: &mut SetScratch, limits: SearchLimits) -> Found {
         let columns = Columns::of(&self.host);
         let surcharge = |set: &[u32]| Cost::from_micros(self.surcharge(set));
         let cost = SetCost::Monotone(&surcharge);
@@ -278,7 +279,7 @@ fn no_sufficient_set_costs_less_with_its_surcharge() {
     for (seed, shape) in [(1, TIES), (2, WIDE), (3, BUDGETS)] {
         check(900, seed, shape, |fair, scratch| {
             let expected = fair.brute_force();
-            let found = fair.by_groups(scratch, Limits::DEFAULT);
+            let found = fair.by_groups(scratch, SearchLimits::DEFAULT);
             prop_assert!(
                 fair.agrees(&found, &expected),
                 "found {found:?}, expected {expected:?}"
@@ -293,7 +294,7 @@ fn a_set_cost_given_as_a_function_is_exact_too() {
     for (seed, shape) in [(4, TIES), (5, WIDE), (6, BUDGETS)] {
         check(500, seed, shape, |fair, scratch| {
             let expected = fair.brute_force();
-            let found = fair.by_function(scratch, Limits::DEFAULT);
+            let found = fair.by_function(scratch, SearchLimits::DEFAULT);
             prop_assert!(
                 fair.agrees(&found, &expected),
                 "found {found:?}, expected {expected:?}"
@@ -306,7 +307,7 @@ fn a_set_cost_given_as_a_function_is_exact_too() {
 #[test]
 fn where_nodes_run_out_the_gap_is_true() {
     for max_nodes in [1, 9, 40] {
-        let limits = Limits {
+        let limits = SearchLimits {
             quick_nodes: 4,
             max_nodes,
         };
@@ -351,7 +352,7 @@ fn where_nodes_run_out_the_gap_is_true() {
 #[test]
 fn the_order_of_the_candidates_does_not_matter_even_where_nodes_run_out() {
     for max_nodes in [1, 12, 1_000_000] {
-        let limits = Limits {
+        let limits = SearchLimits {
             quick_nodes: 16,
             max_nodes,
         };
@@ -376,7 +377,7 @@ fn more_room_never_costs_more_and_a_heavier_surcharge_never_costs_less() {
         _ => None,
     };
     check(400, 11, WIDE, |fair, scratch| {
-        let before = cost(&fair.by_groups(scratch, Limits::DEFAULT));
+        let before = cost(&fair.by_groups(scratch, SearchLimits::DEFAULT));
         let mut roomier = fair.clone();
         roomier
             .host
@@ -384,11 +385,11 @@ fn more_room_never_costs_more_and_a_heavier_surcharge_never_costs_less() {
             .iter_mut()
             .for_each(|deficit| *deficit = *deficit * 3 / 4);
         prop_assert!(
-            cost(&roomier.by_groups(scratch, Limits::DEFAULT)) <= before || before.is_none()
+            cost(&roomier.by_groups(scratch, SearchLimits::DEFAULT)) <= before || before.is_none()
         );
         let mut dearer = fair.clone();
         dearer.steps.iter_mut().for_each(|step| *step *= 2);
-        prop_assert!(cost(&dearer.by_groups(scratch, Limits::DEFAULT)) >= before);
+        prop_assert!(cost(&dearer.by_groups(scratch, SearchLimits::DEFAULT)) >= before);
         Ok(())
     });
 }
@@ -423,7 +424,7 @@ fn forty_candidates_of_several_projects_are_solved_exactly() {
             for percent in [5, 15, 30] {
                 let fair = crowd(seed, n, projects, percent);
                 let mut scratch = SetScratch::new();
-                let found = fair.by_groups(&mut scratch, Limits::DEFAULT);
+                let found = fair.by_groups(&mut scratch, SearchLimits::DEFAULT);
                 assert!(
                     matches!(found, Found::Set { optimal: true, .. }),
                     "{n} of {projects}: {found:?}"
@@ -439,9 +440,9 @@ fn forty_candidates_of_several_projects_are_solved_exactly() {
 fn ten_thousand_candidates_answer_with_a_gap_at_worst() {
     let fair = crowd(1, 10_000, 50, 2);
     let mut scratch = SetScratch::new();
-    let limits = Limits {
+    let limits = SearchLimits {
         max_nodes: 30_000,
-        ..Limits::DEFAULT
+        ..SearchLimits::DEFAULT
     };
     let Found::Set {
         ranked,
@@ -469,7 +470,7 @@ fn steps_that_fall_and_groups_of_another_length_are_refused() {
             &columns.problem(&fair.host),
             &SetCost::Groups(groups),
             &mut SetScratch::new(),
-            Limits::DEFAULT,
+            SearchLimits::DEFAULT,
         )
         .map(|_| ())
     };

@@ -12,7 +12,7 @@ mod kit;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ebbtide_nova::model::Options;
-use ebbtide_nova_cloud::{Cloud, CloudSettings, Next};
+use ebbtide_nova_cloud::{Cloud, CloudSettings, SchedulingAction};
 use std::hint::black_box;
 
 /// Hosts of 8 CPUs, each with four servers of 2.
@@ -45,7 +45,10 @@ fn benches(c: &mut Criterion) {
                     let mut scheduling = cloud
                         .decide(spec, call.clone(), &candidates, kit::NOW, None)
                         .unwrap();
-                    assert!(matches!(black_box(scheduling.next()), Next::Claim(_)));
+                    assert!(matches!(
+                        black_box(scheduling.next()),
+                        SchedulingAction::Claim(_)
+                    ));
                 });
             },
         );

@@ -13,7 +13,7 @@
 mod kit;
 
 use ebbtide_nova::model::Options;
-use ebbtide_nova_cloud::{Cloud, CloudSettings, Next};
+use ebbtide_nova_cloud::{Cloud, CloudSettings, SchedulingAction};
 use std::time::Instant;
 
 /// Resident memory in kB, as Linux tells it.
@@ -66,10 +66,10 @@ fn main() {
             let mut scheduling = cloud
                 .decide(spec, call, &candidates, kit::NOW, None)
                 .unwrap();
-            while let Next::Claim(_) = scheduling.next() {
-                scheduling.claimed(ebbtide_nova_cloud::Claimed::Taken);
+            while let SchedulingAction::Claim(_) = scheduling.next() {
+                scheduling.claimed(ebbtide_nova_cloud::ClaimResult::Taken);
             }
-            assert!(matches!(scheduling.next(), Next::Done(_)));
+            assert!(matches!(scheduling.next(), SchedulingAction::Done(_)));
         };
         let ordinary = median(300, |_| decide(&cloud, 1));
         let several = median(50, |_| decide(&cloud, 3));

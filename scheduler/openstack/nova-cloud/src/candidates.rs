@@ -8,10 +8,10 @@
 //! [`CloudSettings::cut_like_placement`](crate::CloudSettings::cut_like_placement) is set.
 
 use crate::cloud::providers::bad;
-use crate::cloud::{Cloud, Which};
+use crate::cloud::{Cloud, HostStateKind};
 use crate::error::CloudError;
 use crate::facts::HostRef;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::model::{AllocationCandidate, RequestSpec};
 use ebbtide_nova::placement::{self, Node, Query, QueryGroup, World};
 use ebbtide_nova::table::HostSet;
@@ -60,7 +60,7 @@ impl AskPlacement {
 
 /// What is offered.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Offer {
+pub(crate) enum CandidateOffer {
     /// Nothing: the request does not ask Placement.
     #[default]
     Nothing,
@@ -72,15 +72,15 @@ pub(crate) enum Offer {
 
 /// Hosts that may take a request, before Nova's filters. They are good until a host comes or goes.
 #[derive(Debug, Clone, Default)]
-pub struct Candidates {
+pub struct CandidateHosts {
     pub(crate) hosts: HostSet,
-    pub(crate) offer: Offer,
+    pub(crate) offer: CandidateOffer,
     pub(crate) layout: u64,
     /// How many of them are known from compute rows only.
     pub(crate) believed: usize,
 }
 
-impl Candidates {
+impl CandidateHosts {
     /// How many hosts.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -135,7 +135,7 @@ impl Cloud {
     /// # Errors
     /// The exceptions that Nova raises: RequestFilterFailed, NoValidHost for an unknown host, and
     /// so on.
-    pub fn ask(&self, spec: &mut RequestSpec) -> Result<PlacementQuery, Fault> {
+    pub fn ask(&self, spec: &mut RequestSpec) -> Result<PlacementQuery, NovaException> {
         let nodes = self.nodes_named(spec);
         let world = World {
             aggregates: &self.aggregate_list,
@@ -202,14 +202,14 @@ impl Cloud {
     ///
     /// # Errors
     /// [`AskPlacement`]: only Placement itself can answer this query.
-    pub fn candidates(&self, asked: &PlacementQuery) -> Result<Candidates, AskPlacement> {
+    pub fn candidates(&self, asked: &PlacementQuery) -> Result<CandidateHosts, AskPlacement> {
         let mut sets = Vec::new();
         let mut hosts = HostSet::none(self.at.len());
         for query in [Some(&asked.query), asked.fallback.as_ref()]
             .into_iter()
             .flatten()
         {
-            let (mut fitting, resources) = self.fitting(query, Which::Full)?;
+            let (mut fitting, resources) = self.fitting(query, HostStateKind::Full)?;
             if let (true, Some(limit)) = (self.settings.cut_like_placement, query.limit) {
                 let beyond: Vec<usize> = fitting
                     .iter()
@@ -220,9 +220,9 @@ impl Cloud {
             hosts.join(&fitting);
             sets.push((fitting, resources));
         }
-        Ok(Candidates {
+        Ok(CandidateHosts {
             hosts,
-            offer: Offer::Alike(sets),
+            offer: CandidateOffer::Alike(sets),
             layout: self.layout,
             believed: self.columns.traits_unknown.count(),
         })
@@ -232,7 +232,7 @@ impl Cloud {
     pub(crate) fn fitting(
         &self,
         query: &Query,
-        which: Which,
+        which: HostStateKind,
     ) -> Result<(HostSet, BTreeMap<String, u64>), AskPlacement> {
         let [group] = query.groups.as_slice() else {
             return Err(if query.groups.is_empty() {
@@ -346,7 +346,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`CloudError::BadAnswer`].
-    pub fn candidates_from_answer(&self, answer: &Value) -> Result<Candidates, CloudError> {
+    pub fn candidates_from_answer(&self, answer: &Value) -> Result<CandidateHosts, CloudError> {
         let requests = answer.get("allocation_requests").and_then(Value::as_array);
         let requests = requests.ok_or_else(|| bad("allocation_requests", "is not there"))?;
         let mut told: HashMap<usize, Vec<AllocationCandidate>> = HashMap::new();
@@ -382,9 +382,9 @@ impl Cloud {
                 }
             }
         }
-        Ok(Candidates {
+        Ok(CandidateHosts {
             hosts,
-            offer: Offer::Answered(Arc::new(told)),
+            offer: CandidateOffer::Answered(Arc::new(told)),
             layout: self.layout,
             believed: 0,
         })
@@ -409,10 +409,10 @@ impl Cloud {
 
     /// All hosts, for requests that do not ask Placement (a rebuild).
     #[must_use]
-    pub fn all_hosts(&self) -> Candidates {
-        Candidates {
+    pub fn all_hosts(&self) -> CandidateHosts {
+        CandidateHosts {
             hosts: self.table.known().clone(),
-            offer: Offer::Nothing,
+            offer: CandidateOffer::Nothing,
             layout: self.layout,
             believed: 0,
         }
@@ -422,7 +422,7 @@ impl Cloud {
     /// instances from the cell's database for each request. Needed only for requests with a server
     /// group.
     #[must_use]
-    pub fn unconfirmed(&self, candidates: &Candidates) -> Vec<(String, String)> {
+    pub fn unconfirmed(&self, candidates: &CandidateHosts) -> Vec<(String, String)> {
         let hosts = candidates.hosts.iter().map(|place| self.host_at(place));
         let open = hosts.filter(|host| {
             let known = self.host_instances.get(&host.host);

@@ -7,7 +7,7 @@
 
 use crate::cloud::Cloud;
 use ebbtide_nova::model::{InstanceFacts, RequestSpec};
-use ebbtide_nova::schedule::Call;
+use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova::states::States;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 /// Instances and the hosts that they will be on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Expected(Vec<(String, String)>);
+pub struct ExpectedInstances(Vec<(String, String)>);
 
-impl FromIterator<(Uuid, String)> for Expected {
+impl FromIterator<(Uuid, String)> for ExpectedInstances {
     fn from_iter<T: IntoIterator<Item = (Uuid, String)>>(all: T) -> Self {
         let all = all.into_iter();
         Self(all.map(|(uuid, host)| (uuid.to_string(), host)).collect())
@@ -28,7 +28,12 @@ impl Cloud {
     /// Adds hosts of members to a request's group that the conductor did not know of when it sent
     /// the request: of members that have come to a host meanwhile, by the rows known here, and of
     /// members that are expected.
-    pub(crate) fn complete_group(&self, spec: &mut RequestSpec, call: &Call, expected: &Expected) {
+    pub(crate) fn complete_group(
+        &self,
+        spec: &mut RequestSpec,
+        call: &ScheduleCall,
+        expected: &ExpectedInstances,
+    ) {
         let Some(group) = &mut spec.instance_group else {
             return;
         };
@@ -48,7 +53,7 @@ impl Cloud {
     }
 }
 
-impl Expected {
+impl ExpectedInstances {
     /// These and more.
     #[must_use]
     pub fn and(mut self, more: impl Iterator<Item = (Uuid, String)>) -> Self {
@@ -58,7 +63,7 @@ impl Expected {
     }
 
     /// Those in the server group of a request, but not the request's own instances.
-    pub(crate) fn members(&self, spec: &RequestSpec, call: &Call) -> Self {
+    pub(crate) fn members(&self, spec: &RequestSpec, call: &ScheduleCall) -> Self {
         let Some(group) = &spec.instance_group else {
             return Self::default();
         };

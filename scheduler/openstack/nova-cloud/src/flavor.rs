@@ -19,7 +19,7 @@ pub fn is_preemptible(flavor: &Flavor) -> bool {
 
 /// What extra specs say about servers that may be driven out.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct PreemptibleTerms {
     pub(crate) interruption: InterruptionBehaviour,
     pub(crate) grace: Option<Seconds>,
     pub(crate) protected: Option<Seconds>,
@@ -30,7 +30,7 @@ pub(crate) struct Terms {
 /// The terms of a preemptible flavor; `None` for a normal one. Nova has taken the flavor as it is,
 /// so it cannot be refused here: where one of our keys is wrong, all but the marking itself counts
 /// as not said.
-pub(crate) fn terms(flavor: &Flavor) -> Option<Terms> {
+pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
     if !is_preemptible(flavor) {
         return None;
     }
@@ -52,7 +52,7 @@ pub(crate) fn terms(flavor: &Flavor) -> Option<Terms> {
         known.properties().ok()
     };
     let properties = read(ours).or_else(|| read(marked))?;
-    Some(Terms {
+    Some(PreemptibleTerms {
         interruption: properties.interruption,
         grace: properties.grace,
         protected: properties.protected,

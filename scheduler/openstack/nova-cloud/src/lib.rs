@@ -21,17 +21,17 @@ mod flavor;
 mod plan;
 mod scheduling;
 
-pub use candidates::{AskPlacement, Candidates, PlacementQuery};
-pub use cloud::{Cloud, CloudSettings, CostModules, Counts, OpenPreemption, ToRead};
+pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
+pub use cloud::{Cloud, CloudSettings, CostModules, Counts, OpenPreemption, StaleProviders};
 pub use error::CloudError;
-pub use expected::Expected;
+pub use expected::ExpectedInstances;
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,
 };
 pub use flavor::is_preemptible;
 pub use plan::{
-    NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, ProviderTruth,
-    SecondBest, Verdict,
+    NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,
+    ProviderTruth, SecondBest, VerifyResult,
 };
-pub use scheduling::{Claim, Claimed, Next, Scheduling, Selected};
+pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, Selected};

@@ -1,22 +1,24 @@
 //! One request, processed step by step. The caller makes the claims, outside any lock.
 
-use crate::candidates::{Candidates, Offer, PlacementQuery, candidate};
+use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
 use crate::cloud::Cloud;
 use crate::error::CloudError;
-use crate::expected::Expected;
+use crate::expected::ExpectedInstances;
 use crate::facts::HostRef;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
-use ebbtide_nova::schedule::{Call, Field, Selection, Sorted, Step, Steps, sorted};
+use ebbtide_nova::schedule::{
+    Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, Sorted, sorted,
+};
 use ebbtide_nova::states::{HostStates, States};
-use ebbtide_nova::table::{HostSet, Survey, first_of};
+use ebbtide_nova::table::{HostSet, HostSurvey, first_of};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// What the caller does next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum SchedulingAction {
     /// Claim this (`PUT /allocations/{instance}`), then say how it went with
     /// [`Scheduling::claimed`].
     Claim(Claim),
@@ -25,7 +27,7 @@ pub enum Next {
     /// Take back what these instances claimed, then raise the fault.
     Failed {
         /// What Nova raises, mostly NoValidHost.
-        fault: Fault,
+        fault: NovaException,
         /// Instances whose claims are to be deleted. Empty for faults after which Nova leaves them
         /// behind.
         release: Vec<String>,
@@ -45,13 +47,13 @@ pub struct Claim {
 
 /// How a claim went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
+pub enum ClaimResult {
     /// It was written.
     Taken,
     /// It was refused: the next host is tried.
     Refused,
     /// It failed in a way that fails the request (AllocationUpdateFailed).
-    Fault(Fault),
+    Fault(NovaException),
 }
 
 /// A host for an instance (`Selection`).
@@ -69,20 +71,20 @@ pub struct Selected {
 
 /// The hosts of a request: a copy of the cloud's, changed where the request changes them.
 #[derive(Debug)]
-pub(crate) struct Working {
+pub(crate) struct WorkingHosts {
     states: HostStates,
     hosts: HostSet,
-    offer: Offer,
+    offer: CandidateOffer,
     /// Candidates stand in the states, where filters narrow them.
     attached: bool,
     /// What the columns say for the first instance: the first hosts in order.
     first: Option<Sorted>,
     /// What the columns say of all hosts, while some are not in order.
-    survey: Option<Survey>,
+    survey: Option<HostSurvey>,
     uuids: Arc<Vec<Option<Uuid>>>,
 }
 
-impl Working {
+impl WorkingHosts {
     /// All candidates of a host, made up where Placement was not asked.
     fn offered(&self, at: usize) -> Vec<AllocationCandidate> {
         if self.states.get(at).uuid.is_none() {
@@ -90,9 +92,9 @@ impl Working {
             return Vec::new();
         }
         match &self.offer {
-            Offer::Nothing => Vec::new(),
-            Offer::Answered(told) => told.get(&at).cloned().unwrap_or_default(),
-            Offer::Alike(sets) => {
+            CandidateOffer::Nothing => Vec::new(),
+            CandidateOffer::Answered(told) => told.get(&at).cloned().unwrap_or_default(),
+            CandidateOffer::Alike(sets) => {
                 let Some(uuid) = self.uuids.get(at).copied().flatten() else {
                     return Vec::new();
                 };
@@ -112,7 +114,7 @@ impl Working {
     }
 }
 
-impl States for Working {
+impl States for WorkingHosts {
     fn len(&self) -> usize {
         self.states.len()
     }
@@ -126,7 +128,7 @@ impl States for Working {
     }
 }
 
-impl Field for Working {
+impl Field for WorkingHosts {
     fn all(&self) -> Vec<usize> {
         if self.first.is_some() {
             // They are already sorted, and no caller asks for the hosts that did not pass.
@@ -148,7 +150,7 @@ impl Field for Working {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, Fault> {
+    ) -> Result<Sorted, NovaException> {
         match self.first.take() {
             Some(first) => Ok(first),
             None => sorted(&mut self.states, hosts, spec, context, index),
@@ -165,7 +167,7 @@ impl Field for Working {
 /// request continues with the state at its beginning, as in Nova.
 #[derive(Debug)]
 pub struct Scheduling {
-    steps: Steps<Working>,
+    steps: ScheduleRun<WorkingHosts>,
     options: Arc<Options>,
     now: i64,
 }
@@ -176,43 +178,43 @@ impl Scheduling {
         clippy::should_implement_trait,
         reason = "a request is no iterator: it waits for claims"
     )]
-    pub fn next(&mut self) -> Next {
+    pub fn next(&mut self) -> SchedulingAction {
         let context = Context {
             options: &self.options,
             now: self.now,
         };
         match self.steps.next(&context) {
-            Step::Claim {
+            ScheduleStep::Claim {
                 instance_uuid,
                 host,
                 candidate,
-            } => Next::Claim(Claim {
+            } => SchedulingAction::Claim(Claim {
                 instance_uuid,
                 host: self.host(host),
                 candidate,
             }),
-            Step::Done(all) => {
+            ScheduleStep::Done(all) => {
                 let selections = all.into_iter().map(|one| {
                     let one = one.into_iter();
                     one.map(|selection| self.selected(selection)).collect()
                 });
-                Next::Done(selections.collect())
+                SchedulingAction::Done(selections.collect())
             }
-            Step::Failed { fault, release } => Next::Failed { fault, release },
+            ScheduleStep::Failed { fault, release } => SchedulingAction::Failed { fault, release },
         }
     }
 
     /// Reports the outcome of the claim that [`Self::next`] asked for. Does nothing if there is
     /// none.
-    pub fn claimed(&mut self, outcome: Claimed) {
+    pub fn claimed(&mut self, outcome: ClaimResult) {
         let context = Context {
             options: &self.options,
             now: self.now,
         };
         let outcome = match outcome {
-            Claimed::Taken => Ok(true),
-            Claimed::Refused => Ok(false),
-            Claimed::Fault(fault) => Err(fault),
+            ClaimResult::Taken => Ok(true),
+            ClaimResult::Refused => Ok(false),
+            ClaimResult::Fault(fault) => Err(fault),
         };
         self.steps.claimed(outcome, &context);
     }
@@ -280,12 +282,19 @@ impl Cloud {
     pub fn decide(
         &self,
         spec: RequestSpec,
-        call: Call,
-        candidates: &Candidates,
+        call: ScheduleCall,
+        candidates: &CandidateHosts,
         now: i64,
         seed: Option<u64>,
     ) -> Result<Scheduling, CloudError> {
-        self.decide_expecting(spec, call, candidates, now, seed, &Expected::default())
+        self.decide_expecting(
+            spec,
+            call,
+            candidates,
+            now,
+            seed,
+            &ExpectedInstances::default(),
+        )
     }
 
     /// As [`Self::decide`], but filters and weighers of server groups count members that are not on
@@ -296,11 +305,11 @@ impl Cloud {
     pub fn decide_expecting(
         &self,
         mut spec: RequestSpec,
-        call: Call,
-        candidates: &Candidates,
+        call: ScheduleCall,
+        candidates: &CandidateHosts,
         now: i64,
         seed: Option<u64>,
-        expected: &Expected,
+        expected: &ExpectedInstances,
     ) -> Result<Scheduling, CloudError> {
         if candidates.layout != self.layout {
             return Err(CloudError::Stale);
@@ -315,10 +324,10 @@ impl Cloud {
         self.complete_group(&mut spec, &call, &members);
         let offer = candidates.offer.clone();
         let first = first_of(&spec, &call, self.options());
-        let order = |survey: &Survey| survey.best(first);
+        let order = |survey: &HostSurvey| survey.best(first);
         let working = self.working(&spec, hosts, offer, now, &members, order);
         Ok(Scheduling {
-            steps: Steps::new(working, spec, call, seed),
+            steps: ScheduleRun::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,
         })
@@ -335,12 +344,12 @@ impl Cloud {
         asked: &PlacementQuery,
         now: i64,
         seed: Option<u64>,
-        expected: &Expected,
+        expected: &ExpectedInstances,
     ) -> Vec<Selected> {
-        let call = Call {
+        let call = ScheduleCall {
             instance_uuids: Some(vec![instance.to_string()]),
             return_alternates: true,
-            ..Call::default()
+            ..ScheduleCall::default()
         };
         let Ok(candidates) = self.candidates(asked) else {
             return Vec::new();
@@ -352,9 +361,11 @@ impl Cloud {
         loop {
             match scheduling.next() {
                 // Nothing is claimed: the best host is an alternate itself.
-                Next::Claim(_) => scheduling.claimed(Claimed::Taken),
-                Next::Done(selected) => return selected.into_iter().flatten().collect(),
-                Next::Failed { .. } => return Vec::new(),
+                SchedulingAction::Claim(_) => scheduling.claimed(ClaimResult::Taken),
+                SchedulingAction::Done(selected) => {
+                    return selected.into_iter().flatten().collect();
+                }
+                SchedulingAction::Failed { .. } => return Vec::new(),
             }
         }
     }
@@ -364,12 +375,12 @@ impl Cloud {
         &self,
         spec: &RequestSpec,
         hosts: HostSet,
-        offer: Offer,
+        offer: CandidateOffer,
         now: i64,
-        members: &Expected,
-        order: impl FnOnce(&Survey) -> Sorted,
-    ) -> Working {
-        let mut working = Working {
+        members: &ExpectedInstances,
+        order: impl FnOnce(&HostSurvey) -> Sorted,
+    ) -> WorkingHosts {
+        let mut working = WorkingHosts {
             states: self.table.states().clone(),
             hosts,
             offer,
@@ -399,13 +410,13 @@ impl Cloud {
     pub(crate) fn sort_once(
         &self,
         spec: &RequestSpec,
-        candidates: &Candidates,
+        candidates: &CandidateHosts,
         now: i64,
-        members: &Expected,
-    ) -> Result<(HostStates, Sorted), Fault> {
+        members: &ExpectedInstances,
+    ) -> Result<(HostStates, Sorted), NovaException> {
         let hosts = candidates.hosts.clone();
         let offer = candidates.offer.clone();
-        let mut working = self.working(spec, hosts, offer, now, members, Survey::unsorted);
+        let mut working = self.working(spec, hosts, offer, now, members, HostSurvey::unsorted);
         let context = Context {
             options: self.options(),
             now,

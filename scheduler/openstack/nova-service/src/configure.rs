@@ -1,8 +1,8 @@
 //! Converts nova.conf to the settings of the service's parts.
 
 use crate::error::NovaServiceError;
-use crate::preemption::{Policy, ReplyWhen};
-use crate::settings::Settings;
+use crate::preemption::{PreemptionPolicy, ReplyWhen};
+use crate::settings::SelectSettings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
@@ -43,12 +43,12 @@ fn seconds(number: i64) -> Seconds {
 }
 
 /// The settings for processing requests.
-pub(crate) fn settings(conf: &NovaConf) -> Settings {
+pub(crate) fn settings(conf: &NovaConf) -> SelectSettings {
     let ours = &conf.ebbtide;
-    let defaults = Settings::default();
-    let policy = Policy::default();
+    let defaults = SelectSettings::default();
+    let policy = PreemptionPolicy::default();
     let duration = |number: i64| Duration::from_secs(seconds(number).0.into());
-    Settings {
+    SelectSettings {
         preemption: ours.preemption,
         reply_when: match ours.reply_when {
             nova_conf::ReplyWhen::RoomFree => ReplyWhen::RoomFree,
@@ -57,7 +57,7 @@ pub(crate) fn settings(conf: &NovaConf) -> Settings {
         plan_rounds: u32::try_from(ours.plan_rounds).unwrap_or(defaults.plan_rounds),
         placement_patience: duration(ours.placement_patience),
         placement_list_every: duration(ours.placement_poll),
-        evacuation: Policy {
+        evacuation: PreemptionPolicy {
             room_timeout: seconds(ours.room_timeout),
             notice_timeout: seconds(ours.notice_timeout),
             act_timeout: seconds(ours.act_timeout),

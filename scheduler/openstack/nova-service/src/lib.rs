@@ -3,12 +3,12 @@
 pub mod audit;
 mod brokers;
 mod configure;
+mod deferred;
 mod describe;
 mod endpoint;
 mod error;
 mod evacuate;
 mod facts;
-mod later;
 mod metrics;
 mod notices;
 #[cfg(test)]
@@ -27,4 +27,4 @@ pub use ebbtide_preemption as preemption;
 pub use error::NovaServiceError;
 use error::{Tasks, fail};
 pub use run::NovaService;
-pub use settings::Settings;
+pub use settings::SelectSettings;

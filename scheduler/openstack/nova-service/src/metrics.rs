@@ -1,6 +1,6 @@
 //! Metrics for Prometheus.
 
-use crate::preemption::{Preemption, State, VictimState};
+use crate::preemption::{Preemption, PreemptionState, VictimState};
 use ebbtide_nova_cloud::Counts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -145,7 +145,7 @@ impl Metrics {
     pub(crate) fn ended(&self, record: &Preemption) {
         let kind = record.state.as_str();
         self.preemptions.get_or_create(&Label { kind }).inc();
-        if record.state == State::Refused {
+        if record.state == PreemptionState::Refused {
             return;
         }
         for victim in &record.victims {

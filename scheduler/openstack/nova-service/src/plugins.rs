@@ -10,7 +10,7 @@ use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{CloudSettings, CostModules};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_plugins::{
-    Entry, PluginError, PluginSet, Services, Sources, StandaloneWeighers, read_file,
+    PluginEntry, PluginError, PluginSet, Services, Sources, StandaloneWeighers, read_file,
 };
 use ebbtide_runtime::task::{blocking, pause};
 use std::path::Path;
@@ -36,7 +36,7 @@ fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<Plugi
         Some(path) => read_file(Path::new(path))?,
         None => Vec::new(),
     };
-    let entries: Vec<Entry> = configs.into_iter().map(Entry::from).collect();
+    let entries: Vec<PluginEntry> = configs.into_iter().map(PluginEntry::from).collect();
     PluginSet::load(&entries, before, &Sources::default(), services)
 }
 

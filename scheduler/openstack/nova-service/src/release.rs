@@ -8,7 +8,7 @@
 use crate::configure;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
-use ebbtide_nova_db::{NovaDb, OwnService, Release, Shown};
+use ebbtide_nova_db::{NovaDb, NovaRelease, OwnService, ReleaseEvidence};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ struct Shared {
     conf: NovaConf,
     facts: Facts,
     record: OwnService,
-    known: Mutex<Option<Release>>,
+    known: Mutex<Option<NovaRelease>>,
     /// The release is still unknown. Separate from `known`, whose lock is held while databases
     /// answer: requests do not wait for that.
     unknown: AtomicBool,
@@ -32,13 +32,13 @@ struct Shared {
 
 /// The release for this scheduler's service record: the one found, else the operator's, else the
 /// oldest, which lets every nova-scheduler start.
-pub(crate) fn recorded(shown: Option<Release>, conf: &NovaConf) -> Release {
-    let said = conf.ebbtide.nova_release.map(Release::of_major);
-    shown.or(said).unwrap_or_else(|| Release::of_version(0))
+pub(crate) fn recorded(shown: Option<NovaRelease>, conf: &NovaConf) -> NovaRelease {
+    let said = conf.ebbtide.nova_release.map(NovaRelease::of_major);
+    shown.or(said).unwrap_or_else(|| NovaRelease::of_version(0))
 }
 
 /// The major version whose scheduler decides.
-fn deciding(shown: Option<Release>, conf: &NovaConf) -> u32 {
+fn deciding(shown: Option<NovaRelease>, conf: &NovaConf) -> u32 {
     conf.ebbtide
         .nova_release
         .unwrap_or_else(|| recorded(shown, conf).major())
@@ -49,14 +49,14 @@ fn deciding(shown: Option<Release>, conf: &NovaConf) -> u32 {
 pub(crate) async fn at_start(
     nova: &NovaDb,
     conf: &NovaConf,
-) -> Result<(Option<Release>, u32), NovaServiceError> {
+) -> Result<(Option<NovaRelease>, u32), NovaServiceError> {
     let shown = nova.shown_release().await?.after(None);
     say(shown, conf);
     Ok((shown, deciding(shown, conf)))
 }
 
 /// Logs what is uncertain and what the operator can do.
-fn say(shown: Option<Release>, conf: &NovaConf) {
+fn say(shown: Option<NovaRelease>, conf: &NovaConf) {
     if conf.ebbtide.nova_release.is_some() {
         return;
     }
@@ -82,7 +82,7 @@ impl CloudRelease {
         conf: &NovaConf,
         facts: &Facts,
         record: OwnService,
-        shown: Option<Release>,
+        shown: Option<NovaRelease>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -131,7 +131,7 @@ impl CloudRelease {
     }
 
     /// Changes to a release. False if that failed: the next check tries again.
-    async fn follow(&self, before: Option<Release>, release: Release) -> bool {
+    async fn follow(&self, before: Option<NovaRelease>, release: NovaRelease) -> bool {
         let Shared { conf, facts, .. } = &*self.shared;
         let (was, is) = (deciding(before, conf), deciding(Some(release), conf));
         tracing::info!(
@@ -159,6 +159,6 @@ impl CloudRelease {
 }
 
 /// The release to follow, if it is another one than before.
-fn changed(shown: Shown, known: Option<Release>) -> Option<Release> {
+fn changed(shown: ReleaseEvidence, known: Option<NovaRelease>) -> Option<NovaRelease> {
     shown.after(known).filter(|after| Some(*after) != known)
 }

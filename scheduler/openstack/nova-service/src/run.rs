@@ -13,7 +13,7 @@ use crate::plugins::NovaServicePlugins;
 use crate::release::{self, CloudRelease};
 use crate::select::Selector;
 use ebbtide_nova_cloud::Cloud;
-use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, Release, TooOld};
+use ebbtide_nova_db::{FollowOptions, NovaDb, NovaRelease, OldComputePolicy, OwnService};
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_runtime::clock;
@@ -199,7 +199,7 @@ where
 async fn open_facts(
     conf: &NovaConf,
     tasks: &Tasks,
-) -> Result<(Facts, NovaServicePlugins, Option<Release>), NovaServiceError> {
+) -> Result<(Facts, NovaServicePlugins, Option<NovaRelease>), NovaServiceError> {
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
     let databases = configure::databases(conf)?;
@@ -232,14 +232,14 @@ async fn open_facts(
 async fn own_record(
     conf: &NovaConf,
     facts: &Facts,
-    shown: Option<Release>,
+    shown: Option<NovaRelease>,
     tasks: &Tasks,
 ) -> Result<OwnService, NovaServiceError> {
     let nova = facts.database.nova();
     let too_old = if configure::tolerates_old_computes(conf) {
-        TooOld::Warn
+        OldComputePolicy::Warn
     } else {
-        TooOld::Refuse
+        OldComputePolicy::Refuse
     };
     patiently(tasks, "the service record", || async {
         let release = release::recorded(shown, conf);

@@ -1,11 +1,11 @@
 //! The operator's settings for the Nova service itself, whatever file they come from.
 
-use crate::preemption::{Policy, ReplyWhen};
+use crate::preemption::{PreemptionPolicy, ReplyWhen};
 use std::time::Duration;
 
 /// Settings for processing requests.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct SelectSettings {
     /// Whether normal requests that find no capacity may evict preemptible instances.
     pub preemption: bool,
     /// When the caller of such a request gets its answer.
@@ -18,10 +18,10 @@ pub struct Settings {
     /// Interval of checking providers for changes.
     pub placement_list_every: Duration,
     /// Limits of evacuations.
-    pub evacuation: Policy,
+    pub evacuation: PreemptionPolicy,
 }
 
-impl Default for Settings {
+impl Default for SelectSettings {
     fn default() -> Self {
         Self {
             preemption: true,
@@ -29,7 +29,7 @@ impl Default for Settings {
             plan_rounds: 8,
             placement_patience: Duration::from_secs(30),
             placement_list_every: Duration::from_secs(10),
-            evacuation: Policy::default(),
+            evacuation: PreemptionPolicy::default(),
         }
     }
 }

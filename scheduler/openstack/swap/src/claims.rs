@@ -1,7 +1,7 @@
 //! Claims of requests that find capacity, if the instance may already hold something.
 
 use crate::Amounts;
-use ebbtide_openstack::{Claimed, NewClaim, OpenStackError, Placement, Resources};
+use ebbtide_openstack::{AllocationResult, NewClaim, OpenStackError, Placement, Resources};
 use std::collections::BTreeMap;
 use std::future::Future;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ pub async fn replace(
     placement: &Placement,
     new: &NewClaim,
     home: impl Future<Output = Option<Uuid>>,
-) -> Result<Claimed, OpenStackError> {
+) -> Result<AllocationResult, OpenStackError> {
     let current = placement.allocations(new.consumer).await?;
     if current.allocations.is_empty() {
         return placement.claim_new(new).await;
@@ -53,8 +53,8 @@ pub async fn replace(
         ..new.clone()
     };
     match placement.put_allocations(&replaced).await {
-        Ok(()) => Ok(Claimed::Yes),
-        Err(OpenStackError::Conflict { code, text, .. }) => Ok(Claimed::No {
+        Ok(()) => Ok(AllocationResult::Yes),
+        Err(OpenStackError::Conflict { code, text, .. }) => Ok(AllocationResult::No {
             status: 409,
             code,
             text,

@@ -1,17 +1,18 @@
 //! Gives back what a withdrawn preemption took.
 
 use crate::holding::{amounts, claim, emptied, same};
-use crate::{Around, InstanceRow, Room};
+use crate::{InstanceRow, PlacementSwap, SwapEnvironment};
 use ebbtide_openstack::placement::Generation;
-use ebbtide_openstack::{NewClaim, OpenStackError, Victim};
+use ebbtide_openstack::{NewClaim, OpenStackError, ReleasedConsumer};
 use ebbtide_preemption::{Holding, Preemption};
 use futures::future::try_join_all;
 use uuid::Uuid;
 
-/// Maximum number of writes that [`Room::renew`] makes. Generations of instances are small numbers.
+/// Maximum number of writes that [`PlacementSwap::renew`] makes. Generations of instances are small
+/// numbers.
 const MOST_WRITES: u32 = 16;
 
-impl<A: Around> Room<'_, A> {
+impl<A: SwapEnvironment> PlacementSwap<'_, A> {
     /// Gives back in one transaction of Placement: newcomers lose what they claimed, victims that
     /// live get back what they had. A consumer that differs from what the swap left is not changed:
     /// another process has dealt with it.
@@ -91,7 +92,7 @@ impl<A: Around> Room<'_, A> {
 
     /// Victims that are gone and hold what was given back to them: the return came after Nova had
     /// deleted their allocations.
-    async fn held_for_nothing(&self, record: &Preemption) -> Result<Vec<Victim>, String> {
+    async fn held_for_nothing(&self, record: &Preemption) -> Result<Vec<ReleasedConsumer>, String> {
         let mut all = Vec::new();
         for victim in &record.victims {
             let holds = self.placement.allocations(victim.server.0).await;
@@ -135,7 +136,7 @@ impl<A: Around> Room<'_, A> {
         server: Uuid,
         host: &str,
         keeps: Option<&Holding>,
-    ) -> Result<Option<Restorable>, String> {
+    ) -> Result<Option<RestoreGeneration>, String> {
         let holds = self.placement.allocations(server).await.map_err(said)?;
         let as_we_left_it = match keeps {
             None => holds.allocations.is_empty(),
@@ -149,7 +150,7 @@ impl<A: Around> Room<'_, A> {
             row.task_state.as_deref() != Some("deleting")
                 && row.vm_state.as_deref() != Some("deleted")
         });
-        Ok(lives.then_some(Restorable(holds.consumer_generation)))
+        Ok(lives.then_some(RestoreGeneration(holds.consumer_generation)))
     }
 
     /// Whether Nova has brought a newcomer to its host, or is about to. An instance that waits for
@@ -174,7 +175,7 @@ impl<A: Around> Room<'_, A> {
 
 /// With which generation something is restored; `None` inside for a consumer that Placement does
 /// not know any more.
-pub(crate) struct Restorable(Option<Generation>);
+pub(crate) struct RestoreGeneration(Option<Generation>);
 
 fn said(error: OpenStackError) -> String {
     error.to_string()

@@ -1,7 +1,7 @@
 //! Conversions between a record's holdings and Placement's form.
 
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation};
-use ebbtide_openstack::{NewClaim, OpenStackError, Resources, Victim};
+use ebbtide_openstack::{NewClaim, OpenStackError, ReleasedConsumer, Resources};
 use ebbtide_preemption::Holding;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,8 +58,8 @@ pub(crate) fn claim(
 }
 
 /// A consumer that is to hold nothing any more.
-pub(crate) fn emptied(consumer: Uuid, owner: &Holding, generation: Generation) -> Victim {
-    Victim {
+pub(crate) fn emptied(consumer: Uuid, owner: &Holding, generation: Generation) -> ReleasedConsumer {
+    ReleasedConsumer {
         consumer,
         generation,
         project_id: owner.project_id.clone(),

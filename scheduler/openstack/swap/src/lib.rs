@@ -5,30 +5,30 @@
 //! This crate stands between the record (`ebbtide-preemption`, pure) and the client of Placement
 //! (`ebbtide-openstack`), and interprets Placement's answers for a record's driver. Everything else
 //! of a scheduler (Nova's databases, its other writes, its cloud in memory) comes in through
-//! [`Around`]. So the Nova service and the simulator of evacuations run the same code, the latter
-//! over a Placement in memory.
+//! [`SwapEnvironment`]. So the Nova service and the simulator of evacuations run the same code, the
+//! latter over a Placement in memory.
 
-mod around;
 mod claims;
+mod environment;
 mod give_back;
 mod holding;
 mod swap;
 
-pub use around::{Around, InstanceRow};
 pub use claims::{holds, replace, take_back, taken_by};
+pub use environment::{InstanceRow, SwapEnvironment};
 pub use holding::{Amounts, amounts};
-pub use swap::{SwapFound, Swapped};
+pub use swap::{SwapResult, SwapState};
 
 use ebbtide_openstack::Placement;
 
 /// Placement, for one preemption.
 #[derive(Debug)]
-pub struct Room<'a, A> {
+pub struct PlacementSwap<'a, A> {
     placement: Placement,
     around: &'a A,
 }
 
-impl<'a, A: Around> Room<'a, A> {
+impl<'a, A: SwapEnvironment> PlacementSwap<'a, A> {
     /// Made from a client of Placement and the scheduler's environment.
     #[must_use]
     pub fn new(placement: Placement, around: &'a A) -> Self {

@@ -1,14 +1,14 @@
 //! The swap, and the check of its outcome.
 
 use crate::holding::{amounts, claim, emptied, same};
-use crate::{Around, Room};
+use crate::{PlacementSwap, SwapEnvironment};
 use ebbtide_openstack::placement::Generation;
-use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Victim};
+use ebbtide_openstack::{NewClaim, OpenStackError, ReleasedConsumer, RequestEffect};
 use ebbtide_preemption::Preemption;
 
 /// Placement's answer to a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Swapped {
+pub enum SwapResult {
     /// Placement has taken it.
     Taken,
     /// Placement has refused it, with this text: nothing has changed.
@@ -19,7 +19,7 @@ pub enum Swapped {
 
 /// The outcome of a swap whose answer was lost, as read from Placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SwapFound {
+pub enum SwapState {
     /// Placement has taken it, and a newcomer holds its claim.
     Done,
     /// Placement has not taken it.
@@ -28,14 +28,14 @@ pub enum SwapFound {
     Abandoned,
 }
 
-impl<A: Around> Room<'_, A> {
+impl<A: SwapEnvironment> PlacementSwap<'_, A> {
     /// Sends the swap in one transaction: victims that keep nothing are emptied, those that keep
     /// something get just that, newcomers get their claims. `sent_before`: the swap may have been
     /// sent before, so a refusal does not prove that Placement did not take it.
-    pub async fn swap(&self, record: &Preemption, sent_before: bool) -> Swapped {
+    pub async fn swap(&self, record: &Preemption, sent_before: bool) -> SwapResult {
         let (victims, claims) = match swap_of(record) {
             Ok(swap) => swap,
-            Err(error) => return Swapped::Refused(error.to_string()),
+            Err(error) => return SwapResult::Refused(error.to_string()),
         };
         let turn = self.around.lock_for_write(&claims).await;
         let swapped = self.placement.post_allocations(&victims, &claims).await;
@@ -43,13 +43,13 @@ impl<A: Around> Room<'_, A> {
         let error = match swapped {
             Ok(()) => {
                 self.believe_swap(record);
-                return Swapped::Taken;
+                return SwapResult::Taken;
             }
             Err(error) => error,
         };
         tracing::info!(code = error.code(), preemption = %record.id, "the swap: {error}");
-        if error.effect() == Effect::Unknown {
-            return Swapped::Unknown;
+        if error.effect() == RequestEffect::Unknown {
+            return SwapResult::Unknown;
         }
         // The swap may have been sent before and its answer lost: then the victims have changed. If
         // this swap was never sent and the newcomer is there all the same, it got its host from
@@ -61,10 +61,10 @@ impl<A: Around> Room<'_, A> {
         match held {
             Ok(true) => {
                 self.believe_swap(record);
-                Swapped::Taken
+                SwapResult::Taken
             }
-            Ok(false) => Swapped::Refused(error.to_string()),
-            Err(_) => Swapped::Unknown,
+            Ok(false) => SwapResult::Refused(error.to_string()),
+            Err(_) => SwapResult::Unknown,
         }
     }
 
@@ -72,13 +72,13 @@ impl<A: Around> Room<'_, A> {
     ///
     /// # Errors
     /// In words: it could not be read.
-    pub async fn read_swap(&self, record: &Preemption) -> Result<SwapFound, String> {
+    pub async fn read_swap(&self, record: &Preemption) -> Result<SwapState, String> {
         let found = match self.newcomers_hold(record).await {
-            Ok(true) => SwapFound::Done,
+            Ok(true) => SwapState::Done,
             Ok(false) => self.swap_without_newcomers(record).await?,
             Err(error) => return Err(error.to_string()),
         };
-        if found == SwapFound::Done {
+        if found == SwapState::Done {
             self.believe_swap(record);
         }
         Ok(found)
@@ -87,7 +87,7 @@ impl<A: Around> Room<'_, A> {
     /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap
     /// is in doubt. Then the victims show the outcome: a living victim that holds only what the
     /// swap leaves to it was part of the swap.
-    async fn swap_without_newcomers(&self, record: &Preemption) -> Result<SwapFound, String> {
+    async fn swap_without_newcomers(&self, record: &Preemption) -> Result<SwapState, String> {
         let mut left = false;
         for victim in &record.victims {
             let keeps = victim.keeps.as_ref();
@@ -97,16 +97,16 @@ impl<A: Around> Room<'_, A> {
             left |= restorable.is_some();
         }
         if !left {
-            return Ok(SwapFound::NotDone);
+            return Ok(SwapState::NotDone);
         }
         for newcomer in &record.newcomers {
             let holds = self.placement.allocations(newcomer.instance).await;
             let holds = holds.map_err(|error| error.to_string())?;
             if same(&holds, &newcomer.claim) {
-                return Ok(SwapFound::Done);
+                return Ok(SwapState::Done);
             }
         }
-        Ok(SwapFound::Abandoned)
+        Ok(SwapState::Abandoned)
     }
 
     /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold
@@ -153,7 +153,7 @@ impl<A: Around> Room<'_, A> {
     }
 }
 
-fn swap_of(record: &Preemption) -> Result<(Vec<Victim>, Vec<NewClaim>), OpenStackError> {
+fn swap_of(record: &Preemption) -> Result<(Vec<ReleasedConsumer>, Vec<NewClaim>), OpenStackError> {
     let mut leave = Vec::new();
     let mut claims = Vec::new();
     for victim in &record.victims {

@@ -6,7 +6,7 @@
 use crate::ConfigError;
 use crate::Shadow;
 use crate::quotas::Quotas;
-use crate::secure::{self, AgentIdentity, Auth, Limits, Tls};
+use crate::secure::{self, AgentIdentity, Auth, CallerLimits, Tls};
 use ebbtide_engine::EngineConfig;
 use ebbtide_model::{Seconds, names, toml_text};
 use ebbtide_plugins::PluginConfig;
@@ -36,7 +36,7 @@ pub struct Config {
     /// Authentication of callers.
     pub auth: Auth,
     /// How much of the scheduler one caller can have.
-    pub limits: Limits,
+    pub limits: CallerLimits,
     /// How much each tenant's project may have.
     pub quotas: Quotas,
     /// What is written about the service's own work.

@@ -15,5 +15,5 @@ pub use config::{Bus, Config, Database, ENVIRONMENT_PREFIX, Grpc, Http, Log, Log
 pub use error::ConfigError;
 pub use models::{read_model, read_models};
 pub use quotas::{ProjectQuota, Quota, Quotas};
-pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
+pub use secure::{AgentIdentity, Auth, CallerLimits, ClientCertificates, Tls};
 pub use shadow::Shadow;

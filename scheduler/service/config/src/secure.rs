@@ -2,7 +2,7 @@
 
 use ebbtide_access::bucket::Allowance;
 use ebbtide_access::certificate::CertificateRow;
-use ebbtide_listen::{Deadlines, Most};
+use ebbtide_listen::{ConnectionLimits, Deadlines};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub enum AgentIdentity {
 /// `[limits]`: how much of the scheduler one caller can have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct CallerLimits {
     /// Largest request that is read. Bytes.
     pub request_bytes: usize,
     /// Largest report of an agent that is looked at. Bytes; RabbitMQ's own `max_message_size`
@@ -128,9 +128,9 @@ pub struct Limits {
     pub tenant_watchers: u32,
 }
 
-impl Default for Limits {
+impl Default for CallerLimits {
     fn default() -> Self {
-        let (most, deadlines) = (Most::default(), Deadlines::default());
+        let (most, deadlines) = (ConnectionLimits::default(), Deadlines::default());
         Self {
             // A request for a thousand instances with their ids and a list of hosts is a tenth of
             // it.
@@ -157,7 +157,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl CallerLimits {
     /// Checks the ranges.
     ///
     /// # Errors
@@ -244,8 +244,8 @@ impl Limits {
 
     /// Numbers of connections.
     #[must_use]
-    pub fn seats(&self) -> Most {
-        Most {
+    pub fn seats(&self) -> ConnectionLimits {
+        ConnectionLimits {
             all: self.connections,
             of_one_address: self.connections_per_address,
             unauthenticated: self.unauthenticated_per_address,
@@ -329,19 +329,19 @@ mod tests {
 
     #[test]
     fn the_defaults_are_in_their_ranges() {
-        assert_eq!(Limits::default().check(), Ok(()));
+        assert_eq!(CallerLimits::default().check(), Ok(()));
     }
 
     #[test]
     fn a_limit_out_of_range_is_named() {
-        let spoiled = Limits {
+        let spoiled = CallerLimits {
             tenant_burst: 0.0,
-            ..Limits::default()
+            ..CallerLimits::default()
         };
         assert!(spoiled.check().unwrap_err().contains("limits.tenant_burst"));
-        let spoiled = Limits {
+        let spoiled = CallerLimits {
             request_seconds: f64::NAN,
-            ..Limits::default()
+            ..CallerLimits::default()
         };
         assert!(spoiled.check().is_err());
     }

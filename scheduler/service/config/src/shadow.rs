@@ -1,6 +1,6 @@
 //! The part `[shadow]`: another way to decide that is only looked at.
 
-use ebbtide_engine::{EngineConfig, Policy, WeigherConfig};
+use ebbtide_engine::{EngineConfig, RankingPolicy, WeigherConfig};
 use serde::{Deserialize, Serialize};
 
 /// What would be decided otherwise. With any key set, or with any plugin in shadow, every decision
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Shadow {
     /// Instead of `engine.policy`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Policy>,
+    pub policy: Option<RankingPolicy>,
     /// Instead of `engine.weighers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weighers: Option<Vec<WeigherConfig>>,

@@ -4,8 +4,8 @@
 use super::{Gate, counted_as};
 use crate::error::ServiceError;
 use crate::wire::Peer;
-use ebbtide_access::{AccessError, Need, rule_of};
-use ebbtide_listen::{Call, Held};
+use ebbtide_access::{AccessError, AccessRequirement, rule_of};
+use ebbtide_listen::{CallGuard, HeldBody};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use tower::{Layer, Service};
 pub(crate) struct GateLayer(pub(crate) Gate);
 
 impl<S> Layer<S> for GateLayer {
-    type Service = Gated<S>;
+    type Service = GatedService<S>;
 
-    fn layer(&self, inner: S) -> Gated<S> {
-        Gated {
+    fn layer(&self, inner: S) -> GatedService<S> {
+        GatedService {
             gate: self.0.clone(),
             inner,
         }
@@ -32,12 +32,12 @@ impl<S> Layer<S> for GateLayer {
 
 /// A service behind the gate.
 #[derive(Debug, Clone)]
-pub(crate) struct Gated<S> {
+pub(crate) struct GatedService<S> {
     gate: Gate,
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for Gated<S>
+impl<S> Service<Request<Body>> for GatedService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
         + Clone
@@ -69,7 +69,7 @@ where
             ));
             return Box::pin(std::future::ready(Ok(status.into_http())));
         };
-        if rule.need != Need::Nothing {
+        if rule.need != AccessRequirement::Nothing {
             let peer = request.extensions().get::<Peer>();
             let admitted = self
                 .gate
@@ -113,14 +113,14 @@ where
 }
 
 /// A call is in progress until the last byte of its answer. A connection without calls is idle.
-fn held(answer: Response<Body>, call: Option<Call>) -> Response<Body> {
+fn held(answer: Response<Body>, call: Option<CallGuard>) -> Response<Body> {
     match call {
         None => answer,
-        Some(call) => answer.map(|body| Body::new(Held::new(body, call))),
+        Some(call) => answer.map(|body| Body::new(HeldBody::new(body, call))),
     }
 }
 
-impl<S> Gated<S> {
+impl<S> GatedService<S> {
     fn refuse(
         &self,
         error: AccessError,

@@ -10,11 +10,13 @@ pub(crate) use layer::GateLayer;
 pub(crate) use watchers::{WatchSeat, Watching};
 
 use crate::Tasks;
-use crate::config::{Auth, Config, Limits, Quota, Quotas};
+use crate::config::{Auth, CallerLimits, Config, Quota, Quotas};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::wire::{Peer, Stamp};
-use ebbtide_access::{AccessError, Buckets, Caller, Need, Rule, TokenFile, certificate};
+use ebbtide_access::{
+    AccessError, AccessRequirement, AccessRule, Buckets, Caller, TokenFile, certificate,
+};
 use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::task::pause;
@@ -33,7 +35,7 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 struct Inner {
     auth: Auth,
-    limits: Limits,
+    limits: CallerLimits,
     quotas: Quotas,
     tokens: RwLock<Arc<TokenFile>>,
     /// The token file's state when the service started.
@@ -140,7 +142,7 @@ impl Gate {
     }
 
     /// Checks whether this caller may make this call now.
-    pub(crate) fn permit(&self, rule: &Rule, caller: &Caller) -> Result<(), AccessError> {
+    pub(crate) fn permit(&self, rule: &AccessRule, caller: &Caller) -> Result<(), AccessError> {
         rule.permit(caller)?;
         self.count(caller)
     }
@@ -223,9 +225,9 @@ impl Gate {
         authorization: Option<&[u8]>,
         peer: &Peer,
     ) -> Result<(), AccessError> {
-        const METRICS: Rule = Rule {
+        const METRICS: AccessRule = AccessRule {
             method: "/metrics",
-            need: Need::SeeAll,
+            need: AccessRequirement::SeeAll,
             waits: false,
         };
         if self.inner.auth.open_metrics {
@@ -239,7 +241,7 @@ impl Gate {
         Ok(())
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &CallerLimits {
         &self.inner.limits
     }
 

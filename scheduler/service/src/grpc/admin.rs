@@ -9,7 +9,7 @@ use ebbtide_model::{
     ServerId, names,
 };
 use ebbtide_proto::v1;
-use ebbtide_region::{AdoptServer, Command, HostView, Region, RegionError, Reply};
+use ebbtide_region::{AdoptServer, HostView, Region, RegionCommand, RegionError, RegionReply};
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
 
@@ -89,7 +89,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let v1::DisableHostRequest { name, reason } = request.into_inner();
         self.api
             .region_actor
-            .command(Command::DisableHost {
+            .command(RegionCommand::DisableHost {
                 name: name.clone(),
                 reason,
             })
@@ -107,7 +107,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let name = request.into_inner().name;
         self.api
             .region_actor
-            .command(Command::EnableHost(name.clone()))
+            .command(RegionCommand::EnableHost(name.clone()))
             .await?;
         let host = self.host(&name).await?;
         Ok(Response::new(v1::EnableHostResponse {
@@ -131,10 +131,10 @@ impl v1::admin_server::Admin for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::CreateFlavor(flavor))
+            .command(RegionCommand::CreateFlavor(flavor))
             .await?
         {
-            Reply::Flavor(flavor) => Ok(Response::new(v1::CreateFlavorResponse {
+            RegionReply::Flavor(flavor) => Ok(Response::new(v1::CreateFlavorResponse {
                 flavor: Some(convert::flavor(&flavor)),
             })),
             _ => Err(unexpected().into()),
@@ -173,7 +173,7 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::DeleteFlavorResponse>, Status> {
         self.api
             .region_actor
-            .command(Command::DeleteFlavor(request.into_inner().id))
+            .command(RegionCommand::DeleteFlavor(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteFlavorResponse {}))
     }
@@ -192,10 +192,10 @@ impl v1::admin_server::Admin for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::PutAggregate(aggregate))
+            .command(RegionCommand::PutAggregate(aggregate))
             .await?
         {
-            Reply::Aggregate(a) => Ok(Response::new(v1::PutAggregateResponse {
+            RegionReply::Aggregate(a) => Ok(Response::new(v1::PutAggregateResponse {
                 aggregate: Some(convert::aggregate(&a)),
             })),
             _ => Err(unexpected().into()),
@@ -217,7 +217,7 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::DeleteAggregateResponse>, Status> {
         self.api
             .region_actor
-            .command(Command::DeleteAggregate(request.into_inner().id))
+            .command(RegionCommand::DeleteAggregate(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteAggregateResponse {}))
     }
@@ -245,10 +245,10 @@ impl v1::admin_server::Admin for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::PutBudget(budget))
+            .command(RegionCommand::PutBudget(budget))
             .await?
         {
-            Reply::Budget(b) => Ok(Response::new(v1::PutBudgetResponse {
+            RegionReply::Budget(b) => Ok(Response::new(v1::PutBudgetResponse {
                 budget: Some(convert::budget(&b)),
             })),
             _ => Err(unexpected().into()),
@@ -292,7 +292,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let scope = scope(wire.project_id, &wire.group_id)?;
         self.api
             .region_actor
-            .command(Command::DeleteBudget(scope))
+            .command(RegionCommand::DeleteBudget(scope))
             .await?;
         Ok(Response::new(v1::DeleteBudgetResponse {}))
     }
@@ -330,10 +330,10 @@ impl v1::admin_server::Admin for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::AdoptServer(Box::new(adopt)))
+            .command(RegionCommand::AdoptServer(Box::new(adopt)))
             .await?
         {
-            Reply::Server(server) => Ok(Response::new(v1::AdoptServerResponse {
+            RegionReply::Server(server) => Ok(Response::new(v1::AdoptServerResponse {
                 server: Some(convert::server(&server, None)),
             })),
             _ => Err(unexpected().into()),

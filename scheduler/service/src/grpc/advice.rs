@@ -1,6 +1,6 @@
 //! Conversion of advice to and from the wire.
 
-use ebbtide_advice::{Advice, Known, Question, Schedule, Tested, ToldBefore};
+use ebbtide_advice::{Advice, ForecastBand, ForecastTest, ModelFigures, Question, Schedule};
 use ebbtide_proto::v1;
 
 /// The question in a request; it is validated later.
@@ -46,7 +46,7 @@ pub(super) fn wire(flavor: String, question: &Question, told: Advice) -> v1::Get
     }
 }
 
-fn with_known(answer: v1::GetAdviceResponse, known: Known) -> v1::GetAdviceResponse {
+fn with_known(answer: v1::GetAdviceResponse, known: ModelFigures) -> v1::GetAdviceResponse {
     let chances = known.chances.iter().map(|one| v1::InterruptionChance {
         within_hours: one.within,
         chance: one.chance,
@@ -74,8 +74,8 @@ fn share((share, low, high): (f64, f64, f64)) -> v1::SeenShare {
     v1::SeenShare { share, low, high }
 }
 
-fn calibration(tested: &Tested) -> v1::Calibration {
-    let row = |row: &ToldBefore| v1::ToldBefore {
+fn calibration(tested: &ForecastTest) -> v1::Calibration {
+    let row = |row: &ForecastBand| v1::ToldBefore {
         within_hours: row.within,
         told: row.told,
         lives: count(row.lives),

@@ -5,7 +5,7 @@ use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_proto::v1;
-use ebbtide_region::Finding;
+use ebbtide_region::Disagreement;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ impl ApiHandlers {
             .await?;
         let mut findings = examined.findings;
         let (differs, outbox) = self.differs(now).await?;
-        findings.extend(differs.into_iter().map(|subject| Finding {
+        findings.extend(differs.into_iter().map(|subject| Disagreement {
             code: "EB-AUDIT-107",
             subject,
             what: "this scheduler has something else in memory than the database".to_owned(),
@@ -38,7 +38,7 @@ impl ApiHandlers {
         }));
         let late = outbox.iter().filter(|at| at.plus(UNSENT) < now).count();
         if late > 0 {
-            findings.push(Finding {
+            findings.push(Disagreement {
                 code: "EB-AUDIT-108",
                 subject: "region".to_owned(),
                 what: format!("{late} messages to agents have waited for longer than {UNSENT}"),
@@ -102,7 +102,7 @@ impl ApiHandlers {
     }
 }
 
-fn finding(found: Finding) -> v1::Finding {
+fn finding(found: Disagreement) -> v1::Finding {
     v1::Finding {
         code: found.code.to_owned(),
         subject: found.subject,

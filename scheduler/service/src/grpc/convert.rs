@@ -2,13 +2,13 @@
 
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
-    HostHealth, Inventory, Life, NoValidHost, Outcome, PastLife, Placement, PricePoint, Resources,
-    Server, ServerGroup, Timestamp, Victim, decision,
+    Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Explanation,
+    Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PastLife, Placement,
+    PricePoint, Resources, Server, ServerGroup, Timestamp, Victim, decision,
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
-use ebbtide_region::{Event, FlavorPrice, HostView};
+use ebbtide_region::{FlavorPrice, HostView, RegionEvent};
 use std::collections::HashMap;
 
 fn time(at: Option<Timestamp>) -> String {
@@ -122,7 +122,7 @@ fn host_news(host: &Host, health: HostHealth) -> v1::Host {
 /// A server; its evacuation, if it is known, gives the deadline.
 pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
     let properties = s.flavor.properties().ok();
-    let life = Life::of(s, leaving, ebbtide_runtime::clock::now());
+    let life = LifeInterval::of(s, leaving, ebbtide_runtime::clock::now());
     v1::Server {
         id: s.id.to_string(),
         name: s.name.clone(),
@@ -324,8 +324,8 @@ fn explanation(e: &Explanation) -> v1::Explanation {
 /// A decision without its explanation.
 pub(super) fn decision_short(d: &Decision) -> v1::Decision {
     let (placements, none) = match &d.outcome {
-        Outcome::Placed(placements) => (placements.iter().map(placement).collect(), None),
-        Outcome::NoValidHost(none) => (Vec::new(), Some(no_valid_host(none))),
+        DecisionOutcome::Placed(placements) => (placements.iter().map(placement).collect(), None),
+        DecisionOutcome::NoValidHost(none) => (Vec::new(), Some(no_valid_host(none))),
     };
     v1::Decision {
         id: d.id.to_string(),
@@ -353,24 +353,24 @@ pub(super) fn decision(d: &Decision) -> v1::Decision {
 }
 
 /// An event for watchers; `None` for events that are only logged.
-pub(super) fn event(event: &Event) -> Option<v1::watch_event::Event> {
+pub(super) fn event(event: &RegionEvent) -> Option<v1::watch_event::Event> {
     use v1::watch_event::Event as Wire;
     Some(match event {
-        Event::Decision(d) => Wire::Decision(decision_short(d)),
-        Event::Server(s) => Wire::Server(server(s, None)),
-        Event::Evacuation(e) => Wire::Evacuation(evacuation(e)),
-        Event::Host(h, health) => Wire::Host(host_news(h, *health)),
-        Event::Ignored(_) | Event::Alarm { .. } => return None,
+        RegionEvent::Decision(d) => Wire::Decision(decision_short(d)),
+        RegionEvent::Server(s) => Wire::Server(server(s, None)),
+        RegionEvent::Evacuation(e) => Wire::Evacuation(evacuation(e)),
+        RegionEvent::Host(h, health) => Wire::Host(host_news(h, *health)),
+        RegionEvent::Ignored(_) | RegionEvent::Alarm { .. } => return None,
     })
 }
 
 /// True if the event is about this project's servers, or is a decision about its request.
-pub(super) fn concerns(event: &Event, project: &str) -> bool {
+pub(super) fn concerns(event: &RegionEvent, project: &str) -> bool {
     match event {
-        Event::Decision(d) => d.request.project_id == project,
-        Event::Server(s) => s.project_id == project,
-        Event::Evacuation(e) => e.victim_project_id == project,
-        Event::Host(..) | Event::Ignored(_) | Event::Alarm { .. } => false,
+        RegionEvent::Decision(d) => d.request.project_id == project,
+        RegionEvent::Server(s) => s.project_id == project,
+        RegionEvent::Evacuation(e) => e.victim_project_id == project,
+        RegionEvent::Host(..) | RegionEvent::Ignored(_) | RegionEvent::Alarm { .. } => false,
     }
 }
 

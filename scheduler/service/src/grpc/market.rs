@@ -7,7 +7,7 @@ use crate::advice::AskedFlavor;
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_access::AccessError;
-use ebbtide_advice::Asker;
+use ebbtide_advice::Viewer;
 use ebbtide_advice::life::hours_of;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
@@ -77,7 +77,7 @@ impl Market for ApiHandlers {
         request: Request<v1::GetAdviceRequest>,
     ) -> Result<Response<v1::GetAdviceResponse>, Status> {
         // The guard has set the asker. A request that has bypassed the guard is refused.
-        let asker = request.extensions().get::<Asker>().cloned();
+        let asker = request.extensions().get::<Viewer>().cloned();
         let asker = asker.ok_or(ServiceError::Access(AccessError::Unauthenticated))?;
         let wire = request.into_inner();
         let question = advice::question(&wire);

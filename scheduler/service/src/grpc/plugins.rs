@@ -2,7 +2,7 @@
 
 use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
-use crate::plugins::{Change, ShadowReport};
+use crate::plugins::{PluginChange, ShadowReport};
 use ebbtide_engine::PluginFailure;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_plugins::PluginConfig;
@@ -143,7 +143,7 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         request: Request<v1::ChangePluginRequest>,
     ) -> Result<Response<v1::ChangePluginResponse>, Status> {
         let wire = request.into_inner();
-        let change = Change {
+        let change = PluginChange {
             enabled: wire.enabled,
             shadow: wire.shadow,
             multiplier: wire.multiplier,

@@ -6,7 +6,7 @@ use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{Command, CreateServers, Event, Region, Reply};
+use ebbtide_region::{CreateServers, Region, RegionCommand, RegionEvent, RegionReply};
 use ebbtide_store::DecisionFilter;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
@@ -25,11 +25,11 @@ impl ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::CreateServers(Box::new(create)))
+            .command(RegionCommand::CreateServers(Box::new(create)))
             .await?
         {
-            Reply::Created { servers, decision } => Ok((servers, *decision)),
-            Reply::Repeated(servers) => {
+            RegionReply::Created { servers, decision } => Ok((servers, *decision)),
+            RegionReply::Repeated(servers) => {
                 let id = servers.iter().find_map(|s| s.decision_id);
                 let decision = match id {
                     Some(id) => self
@@ -64,7 +64,7 @@ impl ApiHandlers {
             };
             match told {
                 Ok(SequencedEvent {
-                    event: Event::Server(new),
+                    event: RegionEvent::Server(new),
                     ..
                 }) => {
                     if let Some(known) = servers.iter_mut().find(|s| s.id == new.id) {
@@ -179,10 +179,10 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::WhatIf(Box::new(request)))
+            .command(RegionCommand::WhatIf(Box::new(request)))
             .await?
         {
-            Reply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
+            RegionReply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
                 decision: Some(convert::decision(&guard::seen(*decision, &who))),
             })),
             _ => Err(unexpected().into()),

@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{Command, CreateServers, Region, RegionError, Reply};
+use ebbtide_region::{CreateServers, Region, RegionCommand, RegionError, RegionReply};
 use ebbtide_runtime::ids;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE, ServerFilter};
 use tonic::{Request, Response, Status};
@@ -148,10 +148,10 @@ impl v1::servers_server::Servers for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::DeleteServer(server.id))
+            .command(RegionCommand::DeleteServer(server.id))
             .await?
         {
-            Reply::Server(server) => Ok(Response::new(v1::DeleteServerResponse {
+            RegionReply::Server(server) => Ok(Response::new(v1::DeleteServerResponse {
                 server: Some(convert::server(&server, None)),
             })),
             _ => Err(unexpected().into()),
@@ -166,10 +166,10 @@ impl v1::servers_server::Servers for ApiHandlers {
         match self
             .api
             .region_actor
-            .command(Command::ReleaseServer(server.id))
+            .command(RegionCommand::ReleaseServer(server.id))
             .await?
         {
-            Reply::Evacuation(e) => Ok(Response::new(v1::ReleaseServerResponse {
+            RegionReply::Evacuation(e) => Ok(Response::new(v1::ReleaseServerResponse {
                 evacuation: Some(convert::evacuation(&e)),
             })),
             _ => Err(unexpected().into()),
@@ -193,11 +193,11 @@ impl v1::servers_server::Servers for ApiHandlers {
             max_server_per_host: wire.max_server_per_host.max(1),
         };
         let command = match self.gate.quota(&who, &group.project_id) {
-            Some(quota) => Command::CreateGroupWithin(group, quota.groups),
-            None => Command::CreateGroup(group),
+            Some(quota) => RegionCommand::CreateGroupWithin(group, quota.groups),
+            None => RegionCommand::CreateGroup(group),
         };
         match self.api.region_actor.command(command).await? {
-            Reply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
+            RegionReply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
                 group: Some(convert::group(&group)),
             })),
             _ => Err(unexpected().into()),
@@ -224,7 +224,7 @@ impl v1::servers_server::Servers for ApiHandlers {
     ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
         self.api
             .region_actor
-            .command(Command::DeleteGroup(request.into_inner().id))
+            .command(RegionCommand::DeleteGroup(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteServerGroupResponse {}))
     }

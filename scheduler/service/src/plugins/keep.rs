@@ -11,7 +11,7 @@ use ebbtide_store::{PluginRow, Store, StoreError};
 
 /// A change of a plugin's use.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Change {
+pub(crate) struct PluginChange {
     pub(crate) enabled: Option<bool>,
     pub(crate) shadow: Option<bool>,
     pub(crate) multiplier: Option<f64>,
@@ -208,7 +208,7 @@ impl Plugins {
         &self,
         store: &Store,
         name: &str,
-        change: Change,
+        change: PluginChange,
     ) -> Result<(), ServiceError> {
         let is_used = self.engine().multiplier(name).is_some();
         self.keep(store, name, |before, file| {

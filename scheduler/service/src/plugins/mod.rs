@@ -9,7 +9,7 @@ mod follow;
 mod keep;
 mod shadow;
 
-pub(crate) use keep::Change;
+pub(crate) use keep::PluginChange;
 pub(crate) use shadow::ShadowBook;
 pub(crate) use shadow::ShadowReport;
 
@@ -18,7 +18,7 @@ use crate::config::{Config, Shadow};
 use crate::error::ServiceError;
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_plugins::{
-    Plugin, PluginConfig, PluginOverrides, PluginSet, Purpose, Services, Sources, merge,
+    EnginePurpose, Plugin, PluginConfig, PluginOverrides, PluginSet, Services, Sources, merge,
 };
 use ebbtide_runtime::{clock, ids, task};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,13 +89,13 @@ fn prepare(
     let mut own = file.engine.clone();
     own.cost_module = merged.cost_module.unwrap_or(own.cost_module);
     let set = PluginSet::load(&merged.entries, before, &sources(), services)?;
-    let deciding = set.engine(&own, multipliers, Purpose::Deciding)?;
+    let deciding = set.engine(&own, multipliers, EnginePurpose::Deciding)?;
     let mut plugins = set.plugins().iter();
     let is_looked_at = plugins.any(|plugin| plugin.config.shadow && plugin.config.enabled);
     let shadow = match is_looked_at || !file.shadow.is_empty() {
         true => {
             let config = file.shadow.engine(&own);
-            let engine = set.engine(&config, multipliers, Purpose::Shadow)?;
+            let engine = set.engine(&config, multipliers, EnginePurpose::Shadow)?;
             Some(Arc::new(engine))
         }
         false => None,

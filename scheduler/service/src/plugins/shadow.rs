@@ -1,7 +1,7 @@
 //! Statistics of shadow comparisons.
 
 use ebbtide_model::Timestamp;
-use ebbtide_region::Compared;
+use ebbtide_region::DecisionComparison;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,7 +38,7 @@ pub(crate) struct ShadowReport {
     /// Moves that are not in `moves` because there are too many different ones.
     pub(crate) other_moves: u64,
     /// The last differences, the latest last.
-    pub(crate) recent: VecDeque<(Timestamp, Compared)>,
+    pub(crate) recent: VecDeque<(Timestamp, DecisionComparison)>,
     /// Why the last shadow decision failed, or what a plugin did wrong.
     pub(crate) last_problem: String,
 }
@@ -72,7 +72,7 @@ impl ShadowBook {
     }
 
     /// Adds comparisons.
-    pub(crate) fn note(&self, now: Timestamp, compared: Vec<Compared>) {
+    pub(crate) fn note(&self, now: Timestamp, compared: Vec<DecisionComparison>) {
         if compared.is_empty() {
             return;
         }
@@ -90,7 +90,7 @@ impl ShadowBook {
 }
 
 impl ShadowReport {
-    fn add(&mut self, now: Timestamp, compared: Compared) {
+    fn add(&mut self, now: Timestamp, compared: DecisionComparison) {
         self.decisions += 1;
         self.no_valid_host.0 += u64::from(compared.decided.hosts.is_empty());
         if let Some(warning) = compared.warnings.last() {
@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    fn compared(decided: Side, shadow: Result<Side, String>) -> Compared {
-        Compared {
+    fn compared(decided: Side, shadow: Result<Side, String>) -> DecisionComparison {
+        DecisionComparison {
             decision_id: DecisionId(uuid::Uuid::nil()),
             flavor: "m1".to_owned(),
             decided,

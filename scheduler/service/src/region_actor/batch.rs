@@ -7,7 +7,8 @@ use crate::metrics::Metrics;
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
 use ebbtide_region::{
-    Command, Compared, Effects, Event, Ids, Input, Region, RegionError, Reply, Speculation,
+    DecisionComparison, Effects, Ids, Region, RegionCommand, RegionError, RegionEvent, RegionInput,
+    RegionReply, Speculation,
 };
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_runtime::ids;
@@ -24,37 +25,37 @@ impl Ids for RandomIds {
 }
 
 /// An input that waits for its turn.
-pub(super) struct Waiting {
-    pub(super) input: Input,
-    pub(super) answer: Answer<Reply>,
+pub(super) struct QueuedInput {
+    pub(super) input: RegionInput,
+    pub(super) answer: Answer<RegionReply>,
     /// Its speculative decision, if there is one.
     pub(super) speculation: Option<Speculation>,
 }
 
-impl Waiting {
+impl QueuedInput {
     /// True for inputs that only the scheduler on duty handles: agent reports, confirmations of the
     /// broker, ticks.
     fn is_duty(&self) -> bool {
-        !matches!(self.input, Input::Command(_))
+        !matches!(self.input, RegionInput::Command(_))
     }
 }
 
 /// An input with the region's reply.
 struct Answered {
-    input: Input,
-    answer: Answer<Reply>,
-    reply: Result<Reply, RegionError>,
+    input: RegionInput,
+    answer: Answer<RegionReply>,
+    reply: Result<RegionReply, RegionError>,
 }
 
 /// One batch.
 #[derive(Default)]
 pub(super) struct Batch {
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<QueuedInput>,
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<RegionEvent>,
     /// Comparisons with the shadow engine.
-    pub(super) compared: Vec<Compared>,
+    pub(super) compared: Vec<DecisionComparison>,
     /// True if the batch contains a report: the broker does not deliver it again after the answer.
     pub(super) settles: bool,
     answered: Vec<Answered>,
@@ -71,7 +72,7 @@ impl Batch {
     pub(super) fn add(&mut self, work: Work) {
         match work {
             Work::Look(look) => self.looks.push(look),
-            Work::Input(input, answer) => self.waiting.push(Waiting {
+            Work::Input(input, answer) => self.waiting.push(QueuedInput {
                 input,
                 answer,
                 speculation: None,
@@ -83,14 +84,14 @@ impl Batch {
     /// True if there was a tick.
     pub(super) fn leave_duties(&mut self) -> bool {
         let waiting = std::mem::take(&mut self.waiting);
-        let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(Waiting::is_duty);
+        let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(QueuedInput::is_duty);
         self.waiting = ours;
         let mut ticked = false;
         for duty in duties {
             let answer = match duty.input {
-                Input::Tick => {
+                RegionInput::Tick => {
                     ticked = true;
-                    Ok(Reply::Done)
+                    Ok(RegionReply::Done)
                 }
                 _ => Err(ServiceError::NotOnDuty),
             };
@@ -111,7 +112,7 @@ impl Batch {
         metrics: &Metrics,
     ) -> Result<(), RegionError> {
         for waiting in &mut self.waiting {
-            if let Input::Command(Command::CreateServers(create)) = &waiting.input {
+            if let RegionInput::Command(RegionCommand::CreateServers(create)) = &waiting.input {
                 let watch = Stopwatch::start();
                 waiting.speculation = region.speculate(now, &mut RandomIds, create);
                 if waiting.speculation.is_some() {
@@ -131,7 +132,7 @@ impl Batch {
 
     /// Lets the region handle all waiting inputs.
     pub(super) fn handle(&mut self, region: &mut Region, now: Timestamp, metrics: &Metrics) {
-        for Waiting {
+        for QueuedInput {
             input,
             answer,
             speculation,
@@ -139,9 +140,9 @@ impl Batch {
         {
             let decides = matches!(
                 input,
-                Input::Command(Command::CreateServers(_) | Command::WhatIf(_))
+                RegionInput::Command(RegionCommand::CreateServers(_) | RegionCommand::WhatIf(_))
             );
-            self.settles |= matches!(input, Input::Report(_));
+            self.settles |= matches!(input, RegionInput::Report(_));
             let speculated = speculation.is_some();
             let watch = Stopwatch::start();
             let outcome = region.handle_speculated(now, &mut RandomIds, input.clone(), speculation);
@@ -168,7 +169,7 @@ impl Batch {
     }
 
     /// Sends all answers, after the changes have become durable.
-    pub(super) fn answer(self) -> (Vec<Event>, Vec<Look>) {
+    pub(super) fn answer(self) -> (Vec<RegionEvent>, Vec<Look>) {
         for Answered { answer, reply, .. } in self.answered {
             // The caller may have gone away; it then needs no answer.
             let _ = answer.send(reply.map_err(ServiceError::from));

@@ -8,7 +8,7 @@
 //! before the next large request, which gets the batch after that.
 
 use super::Work;
-use ebbtide_region::{Command, Input};
+use ebbtide_region::{RegionCommand, RegionInput};
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::mpsc;
 
@@ -43,8 +43,10 @@ struct Project {
 /// The project of a request for servers, and its instances.
 fn request(work: &Work) -> Option<(&str, usize)> {
     let request = match work {
-        Work::Input(Input::Command(Command::CreateServers(create)), _) => &create.request,
-        Work::Input(Input::Command(Command::WhatIf(request)), _) => request.as_ref(),
+        Work::Input(RegionInput::Command(RegionCommand::CreateServers(create)), _) => {
+            &create.request
+        }
+        Work::Input(RegionInput::Command(RegionCommand::WhatIf(request)), _) => request.as_ref(),
         _ => return None,
     };
     Some((&request.project_id, request.server_ids.len().max(1)))

@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::{Engines, ShadowBook};
 use ebbtide_model::Timestamp;
-use ebbtide_region::{Command, Event, Input, Region, RegionConfig, Reply};
+use ebbtide_region::{Region, RegionCommand, RegionConfig, RegionEvent, RegionInput, RegionReply};
 use ebbtide_store::{Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -36,14 +36,14 @@ pub struct SequencedEvent {
     /// Sequence number, which increases by one.
     pub sequence: u64,
     /// What happened.
-    pub event: Event,
+    pub event: RegionEvent,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, ServiceError>>;
 type Look = Box<dyn FnOnce(Result<&Region, ServiceError>) + Send>;
 
 enum Work {
-    Input(Input, Answer<Reply>),
+    Input(RegionInput, Answer<RegionReply>),
     Look(Look),
 }
 
@@ -59,7 +59,7 @@ impl RegionActor {
     ///
     /// # Errors
     /// The region's refusal, or a failure to write the state.
-    pub async fn handle(&self, input: Input) -> Result<Reply, ServiceError> {
+    pub async fn handle(&self, input: RegionInput) -> Result<RegionReply, ServiceError> {
         self.submit(input)
             .await?
             .await
@@ -70,15 +70,15 @@ impl RegionActor {
     ///
     /// # Errors
     /// See [`RegionActor::handle`].
-    pub async fn command(&self, command: Command) -> Result<Reply, ServiceError> {
-        self.handle(Input::Command(command)).await
+    pub async fn command(&self, command: RegionCommand) -> Result<RegionReply, ServiceError> {
+        self.handle(RegionInput::Command(command)).await
     }
 
     /// Puts an input into the queue; the receiver gets the answer. Inputs keep their order.
     pub(crate) async fn submit(
         &self,
-        input: Input,
-    ) -> Result<oneshot::Receiver<Result<Reply, ServiceError>>, ServiceError> {
+        input: RegionInput,
+    ) -> Result<oneshot::Receiver<Result<RegionReply, ServiceError>>, ServiceError> {
         let (answer, answered) = oneshot::channel();
         self.work
             .send(Work::Input(input, answer))
@@ -115,7 +115,7 @@ impl RegionActor {
 }
 
 /// The dependencies of the region actor's task.
-pub(crate) struct Holdings {
+pub(crate) struct ActorDependencies {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     /// The engines in use at the moment.
@@ -130,7 +130,7 @@ pub(crate) struct Holdings {
 /// Reads the region from the database and starts the region actor. The actor cancels `written` when
 /// it has ended and writes nothing more.
 pub(crate) async fn start(
-    holdings: Holdings,
+    holdings: ActorDependencies,
     written: CancellationToken,
     tasks: &Tasks,
 ) -> Result<RegionActor, ServiceError> {
@@ -140,7 +140,7 @@ pub(crate) async fn start(
         work,
         events: events.clone(),
     };
-    let task = task::Task::new(holdings, events, tasks.clone()).await?;
+    let task = task::ActorTask::new(holdings, events, tasks.clone()).await?;
     tasks.spawn("region_actor", async move {
         // The guard also applies if the task panics.
         let _ended = written.drop_guard();

@@ -2,16 +2,16 @@
 
 use super::batch::Batch;
 use super::fair::Fair;
-use super::{Holdings, SequencedEvent, Work, not_read};
+use super::{ActorDependencies, SequencedEvent, Work, not_read};
 use crate::Tasks;
 use crate::error::ServiceError;
 use crate::fail_points;
 use ebbtide_model::{DecisionId, Timestamp};
-use ebbtide_region::{Event, Region};
+use ebbtide_region::{Region, RegionEvent};
 use ebbtide_runtime::clock::{self, ClockWatch, Stopwatch};
 use ebbtide_runtime::ids;
 use ebbtide_runtime::task::pause;
-use ebbtide_store::{Lease, News, StoreError};
+use ebbtide_store::{CommitChanges, Lease, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
@@ -32,8 +32,8 @@ struct Memory {
     seen: i64,
 }
 
-pub(super) struct Task {
-    holdings: Holdings,
+pub(super) struct ActorTask {
+    holdings: ActorDependencies,
     /// `None` after a commit that failed, until the database can be read again.
     memory: Option<Memory>,
     /// The lease with which the region was read; `None` if another scheduler is on duty.
@@ -48,9 +48,9 @@ pub(super) struct Task {
     watch: ClockWatch,
 }
 
-impl Task {
+impl ActorTask {
     pub(super) async fn new(
-        holdings: Holdings,
+        holdings: ActorDependencies,
         events: broadcast::Sender<SequencedEvent>,
         tasks: Tasks,
     ) -> Result<Self, ServiceError> {
@@ -327,7 +327,7 @@ impl Task {
     }
 
     /// Applies what other schedulers have written. If that fails, the caller discards the region.
-    fn follow(&mut self, memory: &mut Memory, news: &[News]) -> Result<(), ()> {
+    fn follow(&mut self, memory: &mut Memory, news: &[CommitChanges]) -> Result<(), ()> {
         if !news.is_empty() {
             self.others_silent = Some(Stopwatch::start());
         }
@@ -363,7 +363,7 @@ impl Task {
     async fn tell_decisions(&mut self, now: Timestamp) {
         for id in std::mem::take(&mut self.untold) {
             match self.holdings.store.decision(id).await {
-                Ok(Some(decision)) => self.say(now, Event::Decision(Box::new(decision))),
+                Ok(Some(decision)) => self.say(now, RegionEvent::Decision(Box::new(decision))),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(
                     code = error.code(),
@@ -390,8 +390,8 @@ impl Task {
         for event in events {
             self.holdings.metrics.saw(&event);
             match &event {
-                Event::Ignored(why) => tracing::warn!("not followed: {why}"),
-                Event::Alarm { code, words } => tracing::error!(code, "{words}"),
+                RegionEvent::Ignored(why) => tracing::warn!("not followed: {why}"),
+                RegionEvent::Alarm { code, words } => tracing::error!(code, "{words}"),
                 _ => {}
             }
             self.say(now, event);
@@ -400,7 +400,7 @@ impl Task {
         self.memory = Some(memory);
     }
 
-    fn say(&mut self, at: Timestamp, event: Event) {
+    fn say(&mut self, at: Timestamp, event: RegionEvent) {
         self.sequence += 1;
         // Fails only if there are no watchers.
         let _ = self.events.send(SequencedEvent {

@@ -4,10 +4,10 @@ use super::connection::{Connection, Stream};
 use super::peer::{Peer, names_of};
 use super::tls::TlsServer;
 use crate::Tasks;
-use crate::config::Limits;
+use crate::config::CallerLimits;
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
-use ebbtide_listen::{Closed, Deadlines, Guarded, Protocol, Reporter, Seats};
+use ebbtide_listen::{Closed, Deadlines, GuardedConnection, Protocol, Reporter, Seats};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Port {
         self,
         protocol: Protocol,
         tls: Option<Arc<TlsServer>>,
-        limits: &Limits,
+        limits: &CallerLimits,
         metrics: Metrics,
         tasks: &Tasks,
     ) -> Connections {
@@ -184,7 +184,7 @@ impl Acceptor {
                 names,
                 session: Some(session.clone()),
             };
-            let stream = Guarded::new(stream, session, protocol, deadlines);
+            let stream = GuardedConnection::new(stream, session, protocol, deadlines);
             let connection = Connection::new(stream, peer);
             // Fails only if the service is ending.
             let _ = ready.send(connection).await;

@@ -1,7 +1,7 @@
 //! One connection, plain or with TLS.
 
 use super::peer::Peer;
-use ebbtide_listen::Guarded;
+use ebbtide_listen::GuardedConnection;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use tonic::transport::server::Connected;
 /// A connection that is ready for reading.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: Guarded<Stream>,
+    stream: GuardedConnection<Stream>,
     peer: Peer,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Stream {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Guarded<Stream>, peer: Peer) -> Self {
+    pub(super) fn new(stream: GuardedConnection<Stream>, peer: Peer) -> Self {
         Self { stream, peer }
     }
 

@@ -1,6 +1,6 @@
 //! The other end of a connection.
 
-use ebbtide_listen::Session;
+use ebbtide_listen::ConnectionHandle;
 use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) struct Peer {
     /// The names in its certificate (`dns:…`, `uri:…`), if it has presented a trusted one.
     pub(crate) names: Option<Arc<Vec<String>>>,
     /// The connection's handle; `None` for the listener itself.
-    pub(crate) session: Option<Session>,
+    pub(crate) session: Option<ConnectionHandle>,
 }
 
 /// The names in a certificate whose chain has been verified. A certificate that cannot be parsed

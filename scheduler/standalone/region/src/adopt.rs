@@ -1,7 +1,7 @@
 //! Adoption of servers that are already placed.
 
 use crate::transition::Transition;
-use crate::{AdoptServer, Region, RegionError, Reply, room};
+use crate::{AdoptServer, Region, RegionError, RegionReply, capacity};
 use ebbtide_model::{Server, ServerStatus, names};
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         adopt: AdoptServer,
-    ) -> Result<Reply, RegionError> {
+    ) -> Result<RegionReply, RegionError> {
         names::check_name("server", &adopt.name)?;
         names::check_name("project", &adopt.project_id)?;
         let properties = adopt.flavor.properties()?;
         if let Some(known) = self.servers.get(&adopt.id) {
             return if known.host.as_deref() == Some(&adopt.host) && known.flavor == adopt.flavor {
-                Ok(Reply::Server(Box::new(known.clone())))
+                Ok(RegionReply::Server(Box::new(known.clone())))
             } else {
                 Err(RegionError::Exists {
                     what: "server",
@@ -41,8 +41,8 @@ impl Region {
                 next: "`ebbtide host list` shows those whose agents have registered",
             })?;
         for (class, amount) in properties.resources.iter() {
-            let free = room::full(&usage, class);
-            if adopt.start_now && room::units(amount) > free {
+            let free = capacity::full(&usage, class);
+            if adopt.start_now && capacity::units(amount) > free {
                 return Err(RegionError::Conflict(format!(
                     "host {} has {free} {class} free, the server needs {amount}",
                     adopt.host
@@ -87,6 +87,6 @@ impl Region {
             self.started_at.insert(server.id, launched_at);
             self.save_server(transition, server.clone());
         }
-        Ok(Reply::Server(Box::new(server)))
+        Ok(RegionReply::Server(Box::new(server)))
     }
 }

@@ -1,7 +1,7 @@
 //! Invariants of a region that hold after every input. The tests and the simulator check them after
 //! each one.
 
-use crate::{Region, room};
+use crate::{Region, capacity};
 use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerStatus};
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Region {
             .table
             .usage(host)
             .ok_or_else(|| format!("{host} is not in the host table"))?;
-        if let Some(class) = room::overpromised(&usage) {
+        if let Some(class) = capacity::overpromised(&usage) {
             return Err(format!(
                 "{host}: more {class} is promised than there will be: {usage:?}"
             ));
@@ -76,7 +76,7 @@ impl Region {
             }
             let properties = victim.flavor.properties().map_err(|e| e.to_string())?;
             let frees = properties.resources.without(&properties.retained());
-            if room::may_stay(&usage, &frees) {
+            if capacity::may_stay(&usage, &frees) {
                 return Err(format!(
                     "{host}: victim {} has to leave for nothing",
                     victim.id

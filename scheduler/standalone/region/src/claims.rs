@@ -15,18 +15,18 @@
 
 use crate::state::Queue;
 use crate::transition::Transition;
-use crate::{Event, Region, room, servers};
+use crate::{Region, RegionEvent, capacity, servers};
 use ebbtide_model::record::Change;
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    Evacuation, EvacuationCause, EvacuationId, Outcome, PlacementRequest, ResourceClass, Resources,
-    ServerId, ServerStatus,
+    DecisionOutcome, Evacuation, EvacuationCause, EvacuationId, PlacementRequest, ResourceClass,
+    Resources, ServerId, ServerStatus,
 };
 use std::collections::BTreeMap;
 
 /// A victim that did not leave.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Failure<'a> {
+pub(crate) struct VictimFailure<'a> {
     /// The server that needed the victim's capacity, if there is one.
     pub(crate) preemptor: Option<ServerId>,
     /// Why the victim did not leave.
@@ -53,7 +53,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         host: &str,
-        failed: Option<Failure<'_>>,
+        failed: Option<VictimFailure<'_>>,
     ) {
         self.move_those_without_room(transition, host, failed);
         self.start_those_with_room(transition, host);
@@ -67,10 +67,10 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         host: &str,
-        failed: Option<Failure<'_>>,
+        failed: Option<VictimFailure<'_>>,
     ) {
         while let Some(usage) = self.table.usage(host)
-            && let Some(class) = room::overpromised(&usage)
+            && let Some(class) = capacity::overpromised(&usage)
         {
             let claimants = self.claimants(host, class);
             let whose = failed.and_then(|f| f.preemptor);
@@ -152,7 +152,7 @@ impl Region {
         let fits = |needs: &Resources, kept: &BTreeMap<ResourceClass, i64>| {
             needs.iter().all(|(class, amount)| {
                 let kept = kept.get(class).copied().unwrap_or(0);
-                room::physical(&usage, class) - kept >= room::units(amount)
+                capacity::physical(&usage, class) - kept >= capacity::units(amount)
             })
         };
         let mut kept: BTreeMap<ResourceClass, i64> = BTreeMap::new();
@@ -205,7 +205,7 @@ impl Region {
             else {
                 continue;
             };
-            if room::may_stay(&usage, &frees) {
+            if capacity::may_stay(&usage, &frees) {
                 let why = self.why_not_needed(&evacuation);
                 self.spare(transition, evacuation, why);
             }
@@ -299,7 +299,7 @@ impl Region {
         // Remove it from the table first, so that its own claim does not block its new placement.
         server.status = ServerStatus::Error;
         server.host = None;
-        server.fault = Some(Fault {
+        server.fault = Some(ServerFailure {
             code: servers::NO_VALID_HOST.to_owned(),
             message: format!("host {refused}: {why}"),
             at: transition.now,
@@ -339,16 +339,16 @@ impl Region {
         transition
             .effects
             .events
-            .push(Event::Decision(Box::new(decision.clone())));
+            .push(RegionEvent::Decision(Box::new(decision.clone())));
         match &decision.outcome {
-            Outcome::Placed(placements) => {
+            DecisionOutcome::Placed(placements) => {
                 for placement in placements {
                     self.claim(transition, &mut server, placement, decision.id);
                 }
             }
-            Outcome::NoValidHost(none) => {
+            DecisionOutcome::NoValidHost(none) => {
                 server.decision_id = Some(decision.id);
-                server.fault = Some(Fault {
+                server.fault = Some(ServerFailure {
                     code: servers::NO_VALID_HOST.to_owned(),
                     message: format!("host {refused}: {why}; after that: {}", none.reason),
                     at: transition.now,
@@ -377,6 +377,6 @@ impl Region {
 /// Adds `times` the amounts to the reserved capacity; -1 removes them.
 fn keep(kept: &mut BTreeMap<ResourceClass, i64>, amounts: &Resources, times: i64) {
     for (class, amount) in amounts.iter() {
-        *kept.entry(class.clone()).or_default() += times * room::units(amount);
+        *kept.entry(class.clone()).or_default() += times * capacity::units(amount);
     }
 }

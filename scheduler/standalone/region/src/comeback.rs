@@ -14,25 +14,25 @@
 //!   A server is resumed only if `reserve_percent` of the host stays free for the next request,
 //!   unless the host has no other server.
 //! - **Where.** On the host that keeps its disk or memory. If that host has no capacity and several
-//!   hosts share the storage, on another one of them (`elsewhere.rs`).
+//!   hosts share the storage, on another one of them (`relocation.rs`).
 //! - **Never twice.** While its agent has not answered, a server holds its capacity, however long
 //!   that takes: the region repeats the request and does not give up. Each start has a number, so
 //!   that a late answer to an earlier start is not taken for the answer to this one.
 
 use crate::reports::words;
 use crate::transition::Transition;
-use crate::{ComebackConfig, Event, Region, room};
+use crate::{ComebackConfig, Region, RegionEvent, capacity};
 use ebbtide_engine::HostUsage;
 use ebbtide_model::message::StartFailed;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Comeback, HostHealth, Kept, Outcome, PlacementRequest, ResourceClass, Resources, Seconds,
-    Server, ServerId, ServerStatus, Timestamp,
+    Comeback, DecisionOutcome, HostHealth, PlacementRequest, ResourceClass, Resources, SavedState,
+    Seconds, Server, ServerId, ServerStatus, Timestamp,
 };
 use std::collections::BTreeMap;
 
 /// Capacity that is reserved for a waiting server, by class.
-pub(crate) type Held = BTreeMap<ResourceClass, i64>;
+pub(crate) type ReservedCapacity = BTreeMap<ResourceClass, i64>;
 
 impl ComebackConfig {
     /// How long a server stays away for the `n`th time in a row, counted from 1.
@@ -61,7 +61,7 @@ impl Region {
         storage: Option<&str>,
         now: Timestamp,
     ) {
-        let Some(kept) = Kept::of(status) else {
+        let Some(kept) = SavedState::of(status) else {
             return;
         };
         let config = &self.config.comeback;
@@ -113,12 +113,12 @@ impl Region {
         };
         // The reserve applies unless no server holds capacity on the host.
         let alone = self.is_alone(host);
-        let mut held: Option<Held> = None;
+        let mut held: Option<ReservedCapacity> = None;
         for id in self.in_turn(host, transition.now) {
             let Some(needs) = self.takes_again(id) else {
                 continue;
             };
-            let none = Held::new();
+            let none = ReservedCapacity::new();
             if self.has_room(&usage, &needs, held.as_ref().unwrap_or(&none), alone) {
                 self.try_to_bring_back(transition, id, host);
                 return true;
@@ -136,20 +136,24 @@ impl Region {
     }
 
     /// Capacity that the first waiting server reserves for itself now.
-    fn held_for(&self, id: ServerId, needs: &Resources, now: Timestamp) -> Held {
+    fn held_for(&self, id: ServerId, needs: &Resources, now: Timestamp) -> ReservedCapacity {
         let waits = self.servers.get(&id).and_then(|s| s.comeback.as_ref());
         let holds = waits.is_some_and(|c| self.config.comeback.holds(c.since, now));
         let amounts = needs.iter().filter(|_| holds);
-        amounts.map(|(c, n)| (c.clone(), room::units(n))).collect()
+        amounts
+            .map(|(c, n)| (c.clone(), capacity::units(n)))
+            .collect()
     }
 
     /// Capacity on a host that is reserved for the first server that waits there.
-    pub(crate) fn held_on(&self, host: &str, now: Timestamp) -> Held {
+    pub(crate) fn held_on(&self, host: &str, now: Timestamp) -> ReservedCapacity {
         let first = self.in_turn(host, now).into_iter();
         let first = first
             .filter_map(|id| Some((id, self.takes_again(id)?)))
             .next();
-        first.map_or_else(Held::new, |(id, needs)| self.held_for(id, &needs, now))
+        first.map_or_else(ReservedCapacity::new, |(id, needs)| {
+            self.held_for(id, &needs, now)
+        })
     }
 
     /// Servers that are due on a host, in fair order.
@@ -189,7 +193,7 @@ impl Region {
         &self,
         usage: &HostUsage,
         needs: &Resources,
-        held: &Held,
+        held: &ReservedCapacity,
         alone: bool,
     ) -> bool {
         let percent = i64::from(self.config.comeback.reserve_percent);
@@ -201,7 +205,7 @@ impl Region {
                 false => capacity.saturating_mul(percent) / 100,
             };
             let held = held.get(class).copied().unwrap_or(0);
-            room::full(usage, class) - held - reserve >= room::units(amount)
+            capacity::full(usage, class) - held - reserve >= capacity::units(amount)
         })
     }
 
@@ -234,15 +238,15 @@ impl Region {
         }
         let refused = match decided {
             Ok(decision) => match &decision.outcome {
-                Outcome::Placed(_) => {
+                DecisionOutcome::Placed(_) => {
                     let changes = &mut transition.effects.changes;
                     changes.push(Change::PutDecision(Box::new(decision.clone())));
                     server.decision_id = Some(decision.id);
-                    let event = Event::Decision(Box::new(decision));
+                    let event = RegionEvent::Decision(Box::new(decision));
                     transition.effects.events.push(event);
                     return self.resume(transition, server);
                 }
-                Outcome::NoValidHost(none) => none.reason.clone(),
+                DecisionOutcome::NoValidHost(none) => none.reason.clone(),
             },
             Err(error) => error.to_string(),
         };

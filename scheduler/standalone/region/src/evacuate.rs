@@ -1,11 +1,11 @@
 //! The course of an evacuation: it begins with the preemptor's claim, ends with the agent's report,
 //! and is spared if the preemptor goes away.
 
-use crate::claims::Failure;
-use crate::transition::{Sent, Transition};
+use crate::claims::VictimFailure;
+use crate::transition::{QueuedMessage, Transition};
 use crate::{Region, RegionError, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
     DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Seconds, Server,
     ServerId, ServerStatus, Timestamp, Victim,
@@ -13,7 +13,7 @@ use ebbtide_model::{
 
 /// Why a server has to leave.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Why {
+pub(crate) struct EvacuationReason {
     pub(crate) cause: EvacuationCause,
     pub(crate) preemptor_id: Option<ServerId>,
     pub(crate) decision_id: Option<DecisionId>,
@@ -39,7 +39,7 @@ impl Region {
             ));
             return;
         };
-        let why = Why {
+        let why = EvacuationReason {
             cause: EvacuationCause::Preemption,
             preemptor_id: Some(preemptor.id),
             decision_id: Some(decision_id),
@@ -53,7 +53,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         mut server: Server,
-        why: Why,
+        why: EvacuationReason,
     ) {
         let id = EvacuationId(transition.uuid());
         let behaviour = server
@@ -98,7 +98,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         evacuation: &mut Evacuation,
-    ) -> Sent {
+    ) -> QueuedMessage {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
             transition.unsend(unsent);
         } else {
@@ -235,7 +235,7 @@ impl Region {
         let rest = transition.now.plus(self.config.failed_victim_rest_seconds);
         self.back_to_life(transition, &evacuation, Some(rest));
         self.save_evacuation(transition, evacuation);
-        let failure = Failure {
+        let failure = VictimFailure {
             preemptor,
             why,
             host_answers,
@@ -305,7 +305,7 @@ impl Region {
         // return is already set.
         let waits_so = |v: &Server| v.waits_to_come_back() && v.status == status;
         if let Some(mut victim) = victim.filter(here).filter(|v| !waits_so(v)) {
-            victim.fault = Some(Fault {
+            victim.fault = Some(ServerFailure {
                 code: servers::PREEMPTED.to_owned(),
                 message: format!(
                     "{} ({}, {} grace)",

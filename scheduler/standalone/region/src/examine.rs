@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct Disagreement {
     /// Stable code, listed in `docs/reference/errors.md`.
     pub code: &'static str,
     /// The subject: `server ID`, `host NAME`, `evacuation ID`, `region`.
@@ -36,7 +36,7 @@ pub struct Examination {
     /// Evacuations under way.
     pub evacuations: usize,
     /// Every disagreement, by code and subject.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Disagreement>,
 }
 
 impl Region {
@@ -46,7 +46,7 @@ impl Region {
     pub fn examine(&self, now: Timestamp, hears_agents: bool) -> Examination {
         let mut found = Vec::new();
         if let Err(what) = self.check_consistency() {
-            found.push(Finding {
+            found.push(Disagreement {
                 code: "EB-AUDIT-101",
                 subject: "region".to_owned(),
                 what,
@@ -82,7 +82,7 @@ impl Region {
     }
 
     /// Finds evacuations that are past their time limit. Every wait has one.
-    fn overdue_evacuations(&self, now: Timestamp, found: &mut Vec<Finding>) {
+    fn overdue_evacuations(&self, now: Timestamp, found: &mut Vec<Disagreement>) {
         for id in &self.active {
             let Some(evacuation) = self.evacuations.get(id) else {
                 continue;
@@ -90,7 +90,7 @@ impl Region {
             // Without a broker the notice cannot be sent, so the evacuation is not late.
             let unsent = self.unsent_notices.contains_key(id);
             if evacuation.give_up_at.plus(self.late()) < now && !unsent {
-                found.push(Finding {
+                found.push(Disagreement {
                     code: "EB-AUDIT-102",
                     subject: format!("evacuation {id}"),
                     what: format!(
@@ -103,13 +103,13 @@ impl Region {
         }
     }
 
-    fn silent_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Finding>) {
+    fn silent_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Disagreement>) {
         let there = self.servers_on(name).filter(|s| s.status.holds_room());
         let count = there.count();
         if count > 0 {
             let seen = entry.host.last_seen;
             let since = seen.map_or_else(|| "ever".to_owned(), |at| format!("since {at}"));
-            found.push(Finding {
+            found.push(Disagreement {
                 code: "EB-AUDIT-103",
                 subject: format!("host {name}"),
                 what: format!(
@@ -121,7 +121,7 @@ impl Region {
     }
 
     /// Compares the last report of a host's agent with the region.
-    fn compare_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Finding>) {
+    fn compare_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Disagreement>) {
         let Some((heard_at, hosted)) = entry.heard() else {
             return;
         };
@@ -140,7 +140,7 @@ impl Region {
             match known {
                 None if orphan || self.is_kept_for_others(*id, *state, entry) => {}
                 None if self.gone.contains(*id) && !settled(self.gone.since(*id)) => {}
-                None => found.push(Finding {
+                None => found.push(Disagreement {
                     code: "EB-AUDIT-104",
                     subject: format!("server {id}"),
                     what: format!(
@@ -154,7 +154,7 @@ impl Region {
                         ServerStatus::Stopped | ServerStatus::Hibernated
                     );
                     if ended && *state == HostedState::Running && settled(server.ended_at) {
-                        found.push(Finding {
+                        found.push(Disagreement {
                             code: "EB-AUDIT-105",
                             subject: format!("server {id}"),
                             what: format!("it runs on host {name}, and is said to be {}", server.status),
@@ -199,7 +199,7 @@ impl Region {
         server: &Server,
         there: &BTreeMap<ServerId, HostedState>,
         settled: &dyn Fn(Option<Timestamp>) -> bool,
-        found: &mut Vec<Finding>,
+        found: &mut Vec<Disagreement>,
     ) {
         let state = there.get(&server.id);
         let gone = match server.status {
@@ -212,7 +212,7 @@ impl Region {
             _ => false,
         };
         if gone {
-            found.push(Finding {
+            found.push(Disagreement {
                 code: "EB-AUDIT-106",
                 subject: format!("server {}", server.id),
                 what: format!(

@@ -7,7 +7,7 @@
 //! is decided here.
 
 use crate::heartbeat::HostEntry;
-use crate::{Event, Region, RegionError};
+use crate::{Region, RegionError, RegionEvent};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
     BudgetScope, Evacuation, EvacuationState, Host, HostHealth, MessageId, Seconds, Server,
@@ -24,7 +24,7 @@ struct Touched<'c> {
     sent: Vec<&'c OutboxMessage>,
     taken_out: Vec<MessageId>,
     aggregates: bool,
-    events: Vec<Event>,
+    events: Vec<RegionEvent>,
 }
 
 impl Region {
@@ -38,7 +38,7 @@ impl Region {
         &mut self,
         now: Timestamp,
         changes: &[Change],
-    ) -> Result<Vec<Event>, RegionError> {
+    ) -> Result<Vec<RegionEvent>, RegionError> {
         let mut touched = Touched::default();
         for change in changes {
             match change {
@@ -141,7 +141,9 @@ impl Region {
             let until = now.plus(self.config.start_timeout_seconds);
             self.pending_calls.waits(id, until);
         }
-        touched.events.push(Event::Server(Box::new(server.clone())));
+        touched
+            .events
+            .push(RegionEvent::Server(Box::new(server.clone())));
         Ok(())
     }
 
@@ -168,7 +170,7 @@ impl Region {
             // The loop over the touched victims updates the host table in the end.
             self.rest_anew(evacuation.victim_id)?;
         }
-        let event = Event::Evacuation(Box::new(evacuation.clone()));
+        let event = RegionEvent::Evacuation(Box::new(evacuation.clone()));
         touched.events.push(event);
         Ok(())
     }
@@ -202,7 +204,7 @@ impl Region {
             self.table.set_health(&host.name, entry.health);
             self.improvements += 1;
             touched.hosts.insert(host.name.clone());
-            let event = Event::Host(Box::new(entry.host.clone()), entry.health);
+            let event = RegionEvent::Host(Box::new(entry.host.clone()), entry.health);
             touched.events.push(event);
         }
         self.hosts.insert(host.name.clone(), entry);

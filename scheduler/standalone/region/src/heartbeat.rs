@@ -1,10 +1,10 @@
 //! Heartbeats: which hosts exist, whether their agents are alive, and what their hypervisors run.
 
 use crate::transition::Transition;
-use crate::{Event, Region, servers};
-use ebbtide_model::message::{Heartbeat, Hosted, HostedState};
+use crate::{Region, RegionEvent, servers};
+use ebbtide_model::message::{Heartbeat, HostedServer, HostedState};
 use ebbtide_model::record::Change;
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
     EvacuationState, Host, HostHealth, Server, ServerId, ServerStatus, Timestamp, names,
 };
@@ -32,7 +32,7 @@ pub(crate) struct HostEntry {
     /// The last result of [`HostEntry::is_contested`].
     pub(crate) contested: bool,
     /// What the last heartbeat reported of the hypervisor, and when this scheduler received it.
-    hosted: Option<(Timestamp, Vec<Hosted>)>,
+    hosted: Option<(Timestamp, Vec<HostedServer>)>,
     /// Generation counter. Every change that affects decisions about the host increments it; a
     /// speculative decision with another value is made again.
     pub(crate) generation: u64,
@@ -83,7 +83,7 @@ impl HostEntry {
     }
 
     /// What the last heartbeat that this scheduler received reported, and when it was received.
-    pub(crate) fn heard(&self) -> Option<(Timestamp, &[Hosted])> {
+    pub(crate) fn heard(&self) -> Option<(Timestamp, &[HostedServer])> {
         let (at, hosted) = self.hosted.as_ref()?;
         Some((*at, hosted))
     }
@@ -246,7 +246,7 @@ impl Region {
             transition
                 .effects
                 .events
-                .push(Event::Host(Box::new(entry.host.clone()), health));
+                .push(RegionEvent::Host(Box::new(entry.host.clone()), health));
         }
         entry.health = health;
         self.hosts.insert(name.clone(), entry);
@@ -314,7 +314,7 @@ impl Region {
                         self.ask_for_its_end(transition, host, &server);
                         continue;
                     }
-                    server.fault = Some(Fault {
+                    server.fault = Some(ServerFailure {
                         code: servers::LOST.to_owned(),
                         message: format!(
                             "it does not run on host {host} any more, and no request asked for that"
@@ -383,7 +383,10 @@ impl Region {
                     .effects
                     .changes
                     .push(Change::PutHost(host.clone()));
-                transition.effects.events.push(Event::Host(host, health));
+                transition
+                    .effects
+                    .events
+                    .push(RegionEvent::Host(host, health));
             }
         }
     }

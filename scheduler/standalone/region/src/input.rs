@@ -1,6 +1,6 @@
 //! Inputs and outputs of a region.
 
-use crate::shadow::Compared;
+use crate::shadow::DecisionComparison;
 use ebbtide_model::message::Message;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
@@ -17,9 +17,9 @@ pub trait Ids {
 
 /// An input to the region.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
+pub enum RegionInput {
     /// A request from a tenant or an operator.
-    Command(Command),
+    Command(RegionCommand),
     /// A report from an agent.
     Report(Message),
     /// The broker has confirmed a message of the outbox.
@@ -72,7 +72,7 @@ pub struct AdoptServer {
 
 /// A request from a tenant or an operator.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum RegionCommand {
     /// Create servers, all or nothing.
     CreateServers(Box<CreateServers>),
     /// Return the decision for a request and change nothing.
@@ -114,7 +114,7 @@ pub enum Command {
 
 /// The answer to an input.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum RegionReply {
     /// Success without a value.
     Done,
     /// The created servers and the decision about them.
@@ -145,7 +145,7 @@ pub enum Reply {
 
 /// An event for watchers.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RegionEvent {
     /// A decision was made (what-if excluded).
     Decision(Box<Decision>),
     /// A server has a new state.
@@ -171,9 +171,9 @@ pub struct Effects {
     /// Changes to make durable in one transaction, in this order.
     pub changes: Vec<Change>,
     /// Events to publish once the changes are durable.
-    pub events: Vec<Event>,
+    pub events: Vec<RegionEvent>,
     /// Decisions, each with the one that the shadow engine would have made.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<DecisionComparison>,
 }
 
 impl Effects {

@@ -2,8 +2,8 @@
 //!
 //! [`Region`] holds all state that can still change: hosts, servers that are not gone, evacuations
 //! under way. It takes inputs (a command from the API, a report from an agent, a publisher confirm
-//! from the broker, the time) and answers with a [`Reply`] and [`Effects`]. The caller makes the
-//! changes in the effects durable *in one transaction* before it returns the reply, and then
+//! from the broker, the time) and answers with a [`RegionReply`] and [`Effects`]. The caller makes
+//! the changes in the effects durable *in one transaction* before it returns the reply, and then
 //! publishes the events. The region has no clock, no I/O and no random numbers; identifiers come
 //! from an [`Ids`].
 //!
@@ -27,15 +27,15 @@ mod admin;
 mod adopt;
 mod audit;
 mod budgets;
+mod capacity;
 mod claims;
 mod comeback;
 mod config;
-mod elsewhere;
 mod error;
 mod evacuate;
 mod examine;
 mod follow;
-mod gone;
+mod gone_servers;
 mod heartbeat;
 mod input;
 mod lifetimes;
@@ -46,10 +46,10 @@ mod orphaned_start;
 mod pending_calls;
 mod prices;
 mod record;
+mod relocation;
 mod reports;
 mod restore;
 mod resume_queue;
-mod room;
 mod servers;
 mod shadow;
 mod speculate;
@@ -60,14 +60,16 @@ mod view;
 
 pub use config::{ComebackConfig, RegionConfig};
 pub use error::RegionError;
-pub use examine::{Examination, Finding};
-pub use input::{AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Reply};
+pub use examine::{Disagreement, Examination};
+pub use input::{
+    AdoptServer, CreateServers, Effects, Ids, RegionCommand, RegionEvent, RegionInput, RegionReply,
+};
 pub use market::FlavorPrice;
 pub use record::{RECORD_FORMAT, RegionRecord};
-pub use shadow::{Compared, Side};
+pub use shadow::{DecisionComparison, Side};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;
-pub use view::{HostView, Summary};
+pub use view::{HostView, RegionSummary};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Servers of flavors with a maximum lifetime, whose end is known from their launch.
 
 use crate::Region;
-use crate::evacuate::Why;
+use crate::evacuate::EvacuationReason;
 use crate::transition::Transition;
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_model::{EvacuationCause, Seconds, Server, ServerId, ServerStatus, Timestamp};
@@ -65,7 +65,7 @@ impl Region {
                 .get(&id)
                 .is_some_and(|until| *until > transition.now);
             if is_heard && !rests {
-                let why = Why {
+                let why = EvacuationReason {
                     cause: EvacuationCause::MaxLifetime,
                     preemptor_id: None,
                     decision_id: None,

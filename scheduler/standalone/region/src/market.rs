@@ -1,10 +1,10 @@
 //! Prices of preemptible capacity, owners' maximum prices, and servers whose owners do not pay the
 //! price. `prices` sets the prices.
 
-use crate::evacuate::Why;
+use crate::evacuate::EvacuationReason;
 use crate::transition::Transition;
 use crate::{Region, RegionError};
-use ebbtide_market::Rule;
+use ebbtide_market::PriceRule;
 use ebbtide_model::{
     EvacuationCause, Flavor, FlavorId, Money, PricePoint, Server, ServerId, ServerStatus, Timestamp,
 };
@@ -33,7 +33,7 @@ pub struct FlavorPrice {
 #[derive(Debug, Default)]
 pub(crate) struct Market {
     /// `None` without a market.
-    pub(crate) rule: Option<Rule>,
+    pub(crate) rule: Option<PriceRule>,
     /// The last price of each flavor.
     pub(crate) prices: BTreeMap<FlavorId, PricePoint>,
     /// The last interval for which this scheduler set prices.
@@ -46,7 +46,7 @@ pub(crate) struct Market {
 }
 
 impl Market {
-    pub(crate) fn new(rule: Option<Rule>, prices: Vec<PricePoint>) -> Self {
+    pub(crate) fn new(rule: Option<PriceRule>, prices: Vec<PricePoint>) -> Self {
         Self {
             rule,
             prices: prices.into_iter().map(|p| (p.flavor_id, p)).collect(),
@@ -206,7 +206,7 @@ impl Region {
                 self.market.outbid.insert(id);
                 continue;
             }
-            let why = Why {
+            let why = EvacuationReason {
                 cause: EvacuationCause::OutOfBid,
                 preemptor_id: None,
                 decision_id: None,

@@ -5,8 +5,8 @@
 
 use crate::state::Region;
 use crate::transition::Transition;
-use crate::{Event, RegionError, budgets};
-use ebbtide_engine::{Instance, Phase};
+use crate::{RegionError, RegionEvent, budgets};
+use ebbtide_engine::{Instance, InstancePhase};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     Evacuation, EvacuationCause, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus,
@@ -40,7 +40,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(Event::Server(Box::new(server.clone())));
+            .push(RegionEvent::Server(Box::new(server.clone())));
         if server.status.is_gone() {
             self.gone.add(server.id, transition.now);
         }
@@ -164,13 +164,13 @@ impl Region {
         };
         let spared = self.is_being_spared(server);
         let phase = match server.status {
-            _ if keeps_disk(server) => Phase::Retained,
-            ServerStatus::Waiting => Phase::Claimed,
-            ServerStatus::Building => Phase::Building,
+            _ if keeps_disk(server) => InstancePhase::Retained,
+            ServerStatus::Waiting => InstancePhase::Claimed,
+            ServerStatus::Building => InstancePhase::Building,
             // A victim that is being spared keeps its capacity: no other claim may count on it.
-            ServerStatus::Evacuating if spared => Phase::Running,
-            ServerStatus::Evacuating | ServerStatus::Deleting => Phase::Leaving,
-            _ => Phase::Running,
+            ServerStatus::Evacuating if spared => InstancePhase::Running,
+            ServerStatus::Evacuating | ServerStatus::Deleting => InstancePhase::Leaving,
+            _ => InstancePhase::Running,
         };
         let protected = properties
             .protected
@@ -228,7 +228,10 @@ impl Region {
             .effects
             .changes
             .push(Change::PutEvacuation(boxed.clone()));
-        transition.effects.events.push(Event::Evacuation(boxed));
+        transition
+            .effects
+            .events
+            .push(RegionEvent::Evacuation(boxed));
         self.index_evacuation(evacuation);
     }
 

@@ -10,7 +10,7 @@
 use crate::Region;
 use crate::transition::Transition;
 use ebbtide_model::message::{Body, Delete};
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -61,7 +61,7 @@ impl Region {
             created_at: transition.now,
             launched_at: None,
             ended_at: None,
-            fault: Some(Fault {
+            fault: Some(ServerFailure {
                 code: REMAINS.to_owned(),
                 message: format!(
                     "the start of server {} here was given up ({why}); the room is free once the host has confirmed that \

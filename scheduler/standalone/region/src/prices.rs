@@ -13,7 +13,7 @@ use crate::Region;
 use crate::market::base_of;
 use crate::transition::Transition;
 use ebbtide_engine::{ClassUsage, HostUsage};
-use ebbtide_market::Rule;
+use ebbtide_market::PriceRule;
 use ebbtide_model::record::Change;
 use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Timestamp};
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl<'r> Known<'r> {
     }
 
     /// Price points to publish for a flavor; empty if its price does not change.
-    fn next(&self, flavor: &Flavor, rule: &Rule, now: Timestamp) -> Vec<PricePoint> {
+    fn next(&self, flavor: &Flavor, rule: &PriceRule, now: Timestamp) -> Vec<PricePoint> {
         let Some(Places { supply, demand }) = self.places(flavor) else {
             return Vec::new();
         };
@@ -156,7 +156,7 @@ impl Region {
 
     /// Publishes first prices. The region checks this again only after an improvement or a change
     /// of the catalog, such as a new host or flavor.
-    fn open_market(&mut self, transition: &mut Transition<'_>, rule: &Rule) {
+    fn open_market(&mut self, transition: &mut Transition<'_>, rule: &PriceRule) {
         let looked = Some((self.improvements, self.catalog));
         if self.market.opened_at == looked {
             return;
@@ -174,7 +174,12 @@ impl Region {
         self.publish(transition, made);
     }
 
-    fn make_prices(&mut self, transition: &mut Transition<'_>, rule: &Rule, interval: Timestamp) {
+    fn make_prices(
+        &mut self,
+        transition: &mut Transition<'_>,
+        rule: &PriceRule,
+        interval: Timestamp,
+    ) {
         let known = Known::of(self);
         // Skips prices that another scheduler has set for this interval, and first prices set
         // within it.

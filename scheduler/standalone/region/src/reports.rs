@@ -4,9 +4,9 @@
 use crate::Region;
 use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
-use crate::{elsewhere, orphaned_start, servers};
+use crate::{orphaned_start, relocation, servers};
 use ebbtide_model::message::{
-    Body, Deleted, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Message, Spared,
+    Body, Deleted, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Message, Spared,
     StartFailed, Started,
 };
 use ebbtide_model::{
@@ -129,12 +129,12 @@ impl Region {
         let status = match m.how {
             // The region itself migrates no server; one that OpenStack has migrated is not on its
             // hosts any more.
-            EvacuatedHow::Terminated
-            | EvacuatedHow::Fenced
-            | EvacuatedHow::AlreadyGone
-            | EvacuatedHow::Migrated => ServerStatus::Preempted,
-            EvacuatedHow::Stopped => ServerStatus::Stopped,
-            EvacuatedHow::Hibernated => ServerStatus::Hibernated,
+            EvacuationEnd::Terminated
+            | EvacuationEnd::Fenced
+            | EvacuationEnd::AlreadyGone
+            | EvacuationEnd::Migrated => ServerStatus::Preempted,
+            EvacuationEnd::Stopped => ServerStatus::Stopped,
+            EvacuationEnd::Hibernated => ServerStatus::Hibernated,
         };
         let Some(mut evacuation) = self.reported(
             transition,
@@ -155,21 +155,21 @@ impl Region {
             return;
         }
         let contested = |host: &HostEntry| host.is_contested(transition.now);
-        if m.how == EvacuatedHow::AlreadyGone && self.hosts.get(&m.host).is_some_and(contested) {
+        if m.how == EvacuationEnd::AlreadyGone && self.hosts.get(&m.host).is_some_and(contested) {
             transition.ignored(format!(
                 "evacuated: host {} does not have server {}, but two agents speak for it, and it may run where the other one is",
                 m.host, m.server_id
             ));
             return;
         }
-        if m.how == EvacuatedHow::Fenced {
+        if m.how == EvacuationEnd::Fenced {
             evacuation.reason =
                 Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
         let still_kept = self
             .servers
             .get(&m.server_id)
-            .and_then(elsewhere::still_kept);
+            .and_then(relocation::still_kept);
         let (status, storage) = match still_kept {
             Some((kept, storage)) if status == ServerStatus::Preempted => (kept, Some(storage)),
             _ => (status, m.storage.clone()),

@@ -1,6 +1,6 @@
 //! Restores a region from the database.
 
-use crate::gone::Gone;
+use crate::gone_servers::GoneServers;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
@@ -10,7 +10,7 @@ use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
-use ebbtide_market::Rule;
+use ebbtide_market::PriceRule;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{OutboxMessage, Snapshot};
 use ebbtide_model::{
@@ -41,7 +41,7 @@ impl Region {
         let rule = config
             .market
             .enabled
-            .then(|| Rule::new(config.market.clone()));
+            .then(|| PriceRule::new(config.market.clone()));
         let rule = rule.transpose().map_err(RegionConfig::market_error)?;
         let mut region = Self {
             config,
@@ -60,7 +60,7 @@ impl Region {
             servers: HashMap::new(),
             by_project: HashMap::new(),
             by_host: BTreeMap::new(),
-            gone: Gone::default(),
+            gone: GoneServers::default(),
             evacuations: HashMap::new(),
             by_scope: HashMap::new(),
             active: BTreeSet::new(),

@@ -2,13 +2,13 @@
 
 use crate::admin::within_quota;
 use crate::transition::Transition;
-use crate::{CreateServers, Event, Region, RegionError, Reply, orphaned_start};
+use crate::{CreateServers, Region, RegionError, RegionEvent, RegionReply, orphaned_start};
 use ebbtide_model::message::{Body, Release, Start};
 use ebbtide_model::record::Change;
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    Decision, DecisionId, Outcome, Placement, PlacementRequest, Server, ServerId, ServerStatus,
-    Timestamp, names,
+    Decision, DecisionId, DecisionOutcome, Placement, PlacementRequest, Server, ServerId,
+    ServerStatus, Timestamp, names,
 };
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         request: &PlacementRequest,
-    ) -> Result<Reply, RegionError> {
+    ) -> Result<RegionReply, RegionError> {
         let decision = self.decide(transition, request)?;
-        Ok(Reply::WhatIf(Box::new(decision)))
+        Ok(RegionReply::WhatIf(Box::new(decision)))
     }
 
     /// One pass of the engine, which changes nothing.
@@ -67,11 +67,11 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         create: CreateServers,
-    ) -> Result<Reply, RegionError> {
+    ) -> Result<RegionReply, RegionError> {
         names::check_name("server", &create.name)?;
         create.request.check()?;
         if let Some(repeated) = self.repeated(&create)? {
-            return Ok(Reply::Repeated(repeated));
+            return Ok(RegionReply::Repeated(repeated));
         }
         let project = &create.request.project_id;
         let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
@@ -102,23 +102,23 @@ impl Region {
         transition
             .effects
             .events
-            .push(Event::Decision(Box::new(decision.clone())));
+            .push(RegionEvent::Decision(Box::new(decision.clone())));
         self.open_price(transition, &create.request.flavor);
         let mut servers = self.servers_for(&create, &decision, transition.now);
         match &decision.outcome {
-            Outcome::Placed(placements) => {
+            DecisionOutcome::Placed(placements) => {
                 for (server, placement) in servers.iter_mut().zip(placements) {
                     self.claim(transition, server, placement, decision.id);
                 }
             }
             // A caller that starts its servers itself has no use for servers in error.
-            Outcome::NoValidHost(_) if create.external => servers.clear(),
-            Outcome::NoValidHost(none) => {
+            DecisionOutcome::NoValidHost(_) if create.external => servers.clear(),
+            DecisionOutcome::NoValidHost(none) => {
                 // One server in error stands for the whole request. All of them would carry the
                 // same fault, and a thousand would cost the region a thousand times as much.
                 servers.truncate(1);
                 for server in &mut servers {
-                    server.fault = Some(Fault {
+                    server.fault = Some(ServerFailure {
                         code: NO_VALID_HOST.to_owned(),
                         message: match asked {
                             1 => none.reason.clone(),
@@ -138,7 +138,7 @@ impl Region {
             self.improvements = improvements;
             self.speculating.emptied.clear();
         }
-        Ok(Reply::Created {
+        Ok(RegionReply::Created {
             servers,
             decision: Box::new(decision),
         })
@@ -347,7 +347,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: ServerId,
-    ) -> Result<Reply, RegionError> {
+    ) -> Result<RegionReply, RegionError> {
         let mut server = self.by_id(id)?.clone();
         match (server.status, server.host.clone()) {
             (ServerStatus::Deleting, _) => {}
@@ -361,7 +361,7 @@ impl Region {
                 self.send_delete(transition, &server, &host);
             }
         }
-        Ok(Reply::Server(Box::new(server)))
+        Ok(RegionReply::Server(Box::new(server)))
     }
 
     /// Saves a server that does not hold capacity any more.
@@ -380,7 +380,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: ServerId,
-    ) -> Result<Reply, RegionError> {
+    ) -> Result<RegionReply, RegionError> {
         let server = self.by_id(id)?;
         let evacuation = server
             .evacuation_id
@@ -399,6 +399,6 @@ impl Region {
         };
         let said = self.told_at(id);
         transition.send(&evacuation.host, Body::Release(release), None, said);
-        Ok(Reply::Evacuation(Box::new(evacuation)))
+        Ok(RegionReply::Evacuation(Box::new(evacuation)))
     }
 }

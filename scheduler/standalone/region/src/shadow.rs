@@ -3,7 +3,7 @@
 use crate::Region;
 use crate::transition::Transition;
 use ebbtide_engine::Engine;
-use ebbtide_model::{Decision, DecisionId, Outcome, PlacementRequest, ServerId};
+use ebbtide_model::{Decision, DecisionId, DecisionOutcome, PlacementRequest, ServerId};
 use std::sync::Arc;
 
 /// One side of a comparison.
@@ -22,7 +22,7 @@ pub struct Side {
 
 /// A decision with the shadow decision for the same request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
+pub struct DecisionComparison {
     /// The decision that was made.
     pub decision_id: DecisionId,
     /// The request's flavor.
@@ -35,7 +35,7 @@ pub struct Compared {
     pub warnings: Vec<String>,
 }
 
-impl Compared {
+impl DecisionComparison {
     /// True if the shadow engine selected other hosts or another number of victims.
     #[must_use]
     pub fn differs(&self) -> bool {
@@ -74,17 +74,17 @@ impl Region {
             let price = |engine: &Engine| engine.price(table, &victims, now).ok();
             Side {
                 hosts: match &decision.outcome {
-                    Outcome::Placed(placements) => {
+                    DecisionOutcome::Placed(placements) => {
                         placements.iter().map(|place| place.host.clone()).collect()
                     }
-                    Outcome::NoValidHost(_) => Vec::new(),
+                    DecisionOutcome::NoValidHost(_) => Vec::new(),
                 },
                 victims: u32::try_from(victims.len()).unwrap_or(u32::MAX),
                 cost: price(&self.engine),
                 shadow_cost: price(shadow),
             }
         };
-        transition.effects.compared.push(Compared {
+        transition.effects.compared.push(DecisionComparison {
             decision_id: decided.id,
             flavor: request.flavor.name.clone(),
             decided: side(decided),

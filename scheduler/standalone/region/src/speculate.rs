@@ -11,10 +11,10 @@
 //! While the next decision of a batch is made, the host table shows the earlier ones; afterwards it
 //! is restored.
 
-use crate::room;
+use crate::capacity;
 use crate::transition::Transition;
 use crate::{CreateServers, Ids, Region};
-use ebbtide_model::{Decision, Outcome, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{Decision, DecisionOutcome, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
 /// A decision about a request, with the generations that it depends on. It is valid only for the
@@ -70,7 +70,7 @@ impl Region {
         }
         let decision = self.decide(&mut Transition::new(now, ids), request).ok()?;
         let mut hosts: Vec<(String, u64)> = Vec::new();
-        if let Outcome::Placed(placements) = &decision.outcome {
+        if let DecisionOutcome::Placed(placements) = &decision.outcome {
             let preempts = placements.iter().any(|p| !p.victims.is_empty());
             if preempts && !self.budgets.is_empty() {
                 return None;
@@ -142,7 +142,7 @@ impl Region {
     pub(crate) fn note_leftovers(&mut self) {
         for host in std::mem::take(&mut self.speculating.emptied) {
             let usage = self.table.usage(&host);
-            self.improvements += u64::from(usage.as_ref().is_some_and(room::is_left_over));
+            self.improvements += u64::from(usage.as_ref().is_some_and(capacity::is_left_over));
         }
     }
 
@@ -161,8 +161,8 @@ impl Region {
                 .is_some_and(|entry| entry.generation == *generation)
         });
         let harmless = match &decision.outcome {
-            Outcome::Placed(placements) => placements.iter().all(|p| p.victims.is_empty()),
-            Outcome::NoValidHost(_) => false,
+            DecisionOutcome::Placed(placements) => placements.iter().all(|p| p.victims.is_empty()),
+            DecisionOutcome::NoValidHost(_) => false,
         };
         let stands = hosts_stand
             && catalog == self.catalog

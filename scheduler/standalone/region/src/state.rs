@@ -1,6 +1,6 @@
 //! The region's state, and the function that handles every input.
 
-use crate::gone::Gone;
+use crate::gone_servers::GoneServers;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
@@ -8,7 +8,7 @@ use crate::pending_calls::PendingAgentCalls;
 use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::transition::Transition;
-use crate::{Command, Effects, Ids, Input, RegionConfig, RegionError, Reply};
+use crate::{Effects, Ids, RegionCommand, RegionConfig, RegionError, RegionInput, RegionReply};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Evacuation, EvacuationId, Flavor,
@@ -40,7 +40,7 @@ pub struct Region {
     /// Servers that are not gone, by the host where they run or are placed.
     pub(crate) by_host: BTreeMap<String, BTreeSet<ServerId>>,
     /// Servers that went recently: a repeated request must not create them again.
-    pub(crate) gone: Gone,
+    pub(crate) gone: GoneServers,
     /// Evacuations under way, those that a budget still counts, and those that ended recently.
     pub(crate) evacuations: HashMap<EvacuationId, Evacuation>,
     /// Evacuations by the budget scopes that they could count against, whether or not such a budget
@@ -92,8 +92,8 @@ impl Region {
         &mut self,
         now: Timestamp,
         ids: &mut dyn Ids,
-        input: Input,
-    ) -> Result<(Reply, Effects), RegionError> {
+        input: RegionInput,
+    ) -> Result<(RegionReply, Effects), RegionError> {
         self.handle_speculated(now, ids, input, None)
     }
 
@@ -105,24 +105,24 @@ impl Region {
         &mut self,
         now: Timestamp,
         ids: &mut dyn Ids,
-        input: Input,
+        input: RegionInput,
         speculation: Option<Speculation>,
-    ) -> Result<(Reply, Effects), RegionError> {
+    ) -> Result<(RegionReply, Effects), RegionError> {
         let mut transition = Transition::new(now, ids);
         transition.speculation = speculation;
         let reply = match input {
-            Input::Command(command) => self.command(&mut transition, command)?,
-            Input::Report(message) => {
+            RegionInput::Command(command) => self.command(&mut transition, command)?,
+            RegionInput::Report(message) => {
                 self.report(&mut transition, message);
-                Reply::Done
+                RegionReply::Done
             }
-            Input::Published { id, evacuation_id } => {
+            RegionInput::Published { id, evacuation_id } => {
                 self.published(&mut transition, id, evacuation_id);
-                Reply::Done
+                RegionReply::Done
             }
-            Input::Tick => {
+            RegionInput::Tick => {
                 self.tick(&mut transition);
-                Reply::Done
+                RegionReply::Done
             }
         };
         self.reconcile(&mut transition);
@@ -133,29 +133,29 @@ impl Region {
     fn command(
         &mut self,
         transition: &mut Transition<'_>,
-        command: Command,
-    ) -> Result<Reply, RegionError> {
+        command: RegionCommand,
+    ) -> Result<RegionReply, RegionError> {
         match command {
-            Command::CreateServers(create) => self.create_servers(transition, *create),
-            Command::WhatIf(request) => self.what_if(transition, &request),
-            Command::DeleteServer(id) => self.delete_server(transition, id),
-            Command::ReleaseServer(id) => self.release_server(transition, id),
-            Command::AdoptServer(adopt) => self.adopt_server(transition, *adopt),
-            Command::DisableHost { name, reason } => {
+            RegionCommand::CreateServers(create) => self.create_servers(transition, *create),
+            RegionCommand::WhatIf(request) => self.what_if(transition, &request),
+            RegionCommand::DeleteServer(id) => self.delete_server(transition, id),
+            RegionCommand::ReleaseServer(id) => self.release_server(transition, id),
+            RegionCommand::AdoptServer(adopt) => self.adopt_server(transition, *adopt),
+            RegionCommand::DisableHost { name, reason } => {
                 self.set_disabled(transition, &name, Some(reason))
             }
-            Command::EnableHost(name) => self.set_disabled(transition, &name, None),
-            Command::CreateFlavor(flavor) => self.create_flavor(transition, flavor),
-            Command::DeleteFlavor(name) => self.delete_flavor(transition, &name),
-            Command::PutAggregate(aggregate) => self.put_aggregate(transition, aggregate),
-            Command::DeleteAggregate(name) => self.delete_aggregate(transition, &name),
-            Command::CreateGroup(group) => self.create_group(transition, group, None),
-            Command::CreateGroupWithin(group, most) => {
+            RegionCommand::EnableHost(name) => self.set_disabled(transition, &name, None),
+            RegionCommand::CreateFlavor(flavor) => self.create_flavor(transition, flavor),
+            RegionCommand::DeleteFlavor(name) => self.delete_flavor(transition, &name),
+            RegionCommand::PutAggregate(aggregate) => self.put_aggregate(transition, aggregate),
+            RegionCommand::DeleteAggregate(name) => self.delete_aggregate(transition, &name),
+            RegionCommand::CreateGroup(group) => self.create_group(transition, group, None),
+            RegionCommand::CreateGroupWithin(group, most) => {
                 self.create_group(transition, group, Some(most))
             }
-            Command::DeleteGroup(name) => self.delete_group(transition, &name),
-            Command::PutBudget(budget) => self.put_budget(transition, budget),
-            Command::DeleteBudget(scope) => self.delete_budget(transition, &scope),
+            RegionCommand::DeleteGroup(name) => self.delete_group(transition, &name),
+            RegionCommand::PutBudget(budget) => self.put_budget(transition, budget),
+            RegionCommand::DeleteBudget(scope) => self.delete_budget(transition, &scope),
         }
     }
 

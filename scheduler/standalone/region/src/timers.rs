@@ -4,7 +4,7 @@
 use crate::Region;
 use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
-use ebbtide_model::message::{Hosted, HostedState};
+use ebbtide_model::message::{HostedServer, HostedState};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, HostHealth, MessageId, Seconds, ServerId,
@@ -171,7 +171,7 @@ impl Region {
         let up = entry.filter(|entry| entry.health == HostHealth::Up);
         let heard = up.and_then(HostEntry::heard);
         heard.is_some_and(|(_, hosted)| {
-            let runs = |h: &Hosted| h.server_id == id && h.state == HostedState::Running;
+            let runs = |h: &HostedServer| h.server_id == id && h.state == HostedState::Running;
             hosted.iter().any(runs)
         })
     }

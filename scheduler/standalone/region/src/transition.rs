@@ -1,7 +1,7 @@
 //! The state of one step: time, identifiers, and the effects collected so far.
 
 use crate::speculate::Speculation;
-use crate::{Effects, Event, Ids};
+use crate::{Effects, Ids, RegionEvent};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{EvacuationId, MessageId, Timestamp};
@@ -13,7 +13,7 @@ const SOURCE: &str = "/ebbtide/scheduler";
 
 /// A message that was put into the outbox.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
+pub(crate) struct QueuedMessage {
     pub(crate) id: MessageId,
     /// The time in the message, which its receiver reads.
     pub(crate) time: Timestamp,
@@ -53,7 +53,7 @@ impl<'a> Transition<'a> {
         body: Body,
         notice_of: Option<EvacuationId>,
         after: Option<Timestamp>,
-    ) -> Sent {
+    ) -> QueuedMessage {
         let next = after.map(|at| Timestamp::from_millis(at.as_millis().saturating_add(1)));
         let message = Message {
             id: MessageId(self.ids.next()),
@@ -72,7 +72,7 @@ impl<'a> Transition<'a> {
             // Only non-finite numbers cannot be serialized, and messages to agents contain none.
             Err(error) => self.ignored(format!("message {} to {host}: {error}", message.id)),
         }
-        Sent {
+        QueuedMessage {
             id: message.id,
             time: message.time,
         }
@@ -85,12 +85,12 @@ impl<'a> Transition<'a> {
 
     /// Reports that the region ignored an input or could not carry it out.
     pub(crate) fn ignored(&mut self, why: String) {
-        self.effects.events.push(Event::Ignored(why));
+        self.effects.events.push(RegionEvent::Ignored(why));
     }
 
     /// Reports a problem that an operator must look at.
     pub(crate) fn alarm(&mut self, code: &'static str, words: String) {
-        self.effects.events.push(Event::Alarm { code, words });
+        self.effects.events.push(RegionEvent::Alarm { code, words });
     }
 
     /// A new identifier.

@@ -30,7 +30,7 @@ pub struct HostView {
 
 /// Totals of a region.
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct RegionSummary {
     /// Hosts by health.
     pub hosts: BTreeMap<&'static str, u32>,
     /// Servers that are not gone, by status.
@@ -142,7 +142,7 @@ impl Region {
 
     /// Totals of the region.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> RegionSummary {
         let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
         for entry in self.hosts.values() {
             *hosts.entry(entry.health.as_str()).or_default() += 1;
@@ -151,7 +151,7 @@ impl Region {
         for server in self.servers.values() {
             *servers.entry(server.status.as_str()).or_default() += 1;
         }
-        Summary {
+        RegionSummary {
             hosts,
             servers,
             inventories: self.inventories(),

@@ -12,14 +12,14 @@
 
 mod schedulers;
 
-pub use schedulers::{Answer, Asked, Kind, Scheduler};
+pub use schedulers::{BenchRequest, BenchScheduler, SchedulerAnswer, SchedulerKind};
 
 use crate::BenchError;
-use crate::cloud::{Builder, CloudPlan, Fill, Guest, NOW_MILLIS, SMALL, request};
+use crate::cloud::{BenchInstance, Builder, CloudPlan, Fill, NOW_MILLIS, SMALL, request};
 use crate::progress::Progress;
 use crate::request::quotient;
 use crate::stats::Latency;
-use crate::timing::{Took, timed_cpu};
+use crate::timing::{Elapsed, timed_cpu};
 use ebbtide_engine::{Engine, EngineConfig, HostTable};
 use ebbtide_model::{DecisionId, Timestamp};
 use schedulers::answer;
@@ -84,7 +84,7 @@ pub struct Figure2Row {
     /// What the cloud holds and what is asked.
     pub scenario: Scenario,
     /// Who decides.
-    pub scheduler: Kind,
+    pub scheduler: SchedulerKind,
     /// How long one request takes.
     #[serde(flatten)]
     pub latency: Latency,
@@ -108,8 +108,8 @@ pub struct Figure2Row {
 /// What one scheduler did in one scenario.
 #[derive(Debug, Default)]
 struct Done {
-    times: Vec<Took>,
-    answers: Vec<Answer>,
+    times: Vec<Elapsed>,
+    answers: Vec<SchedulerAnswer>,
 }
 
 /// Measures all bars of one number of hosts.
@@ -130,7 +130,7 @@ pub fn run(
         }
     }
     let bench = Bench::new(*options)?;
-    let mut done: BTreeMap<(Scenario, Kind), Done> = BTreeMap::new();
+    let mut done: BTreeMap<(Scenario, SchedulerKind), Done> = BTreeMap::new();
     let total = options.rounds + 1;
     for scenario in Scenario::ALL {
         let start = Start::new(&bench, scenario, progress)?;
@@ -138,7 +138,7 @@ pub fn run(
         // One round more than is measured, to be warm.
         for round in 0..total {
             for turn in 0..3 {
-                let kind = Kind::ALL[(turn + round as usize) % 3];
+                let kind = SchedulerKind::ALL[(turn + round as usize) % 3];
                 let made = bench.round(&start, scenario, kind)?;
                 let kept = done.entry((scenario, kind)).or_default();
                 if round > 0 {
@@ -210,12 +210,17 @@ impl Bench {
         })
     }
 
-    fn round(&self, start: &Start, scenario: Scenario, kind: Kind) -> Result<Done, BenchError> {
+    fn round(
+        &self,
+        start: &Start,
+        scenario: Scenario,
+        kind: SchedulerKind,
+    ) -> Result<Done, BenchError> {
         let table = match kind {
-            Kind::Plain => start.one_state.clone(),
-            Kind::PreemptibleAware | Kind::Retry => start.both_states.clone(),
+            SchedulerKind::Plain => start.one_state.clone(),
+            SchedulerKind::PreemptibleAware | SchedulerKind::Retry => start.both_states.clone(),
         };
-        let mut scheduler = Scheduler::new(kind, &self.engine, table);
+        let mut scheduler = BenchScheduler::new(kind, &self.engine, table);
         let wants_preemptible = scenario == Scenario::EmptyPreemptible;
         let mut done = Done::default();
         for number in 0..self.options.requests {
@@ -226,7 +231,7 @@ impl Bench {
             let (decision, took) = timed_cpu(|| scheduler.decide(&asked, now, id));
             let answer = answer(&decision?);
             done.times.push(took);
-            let guest = Guest {
+            let guest = BenchInstance {
                 id: asked
                     .normal
                     .server_ids
@@ -244,29 +249,32 @@ impl Bench {
     }
 }
 
-fn asked(number: u32, wants_preemptible: bool) -> Asked {
+fn asked(number: u32, wants_preemptible: bool) -> BenchRequest {
     let normal = request(SMALL.flavor(), number);
     let mut preemptible = normal.clone();
     let spec = ("ebbtide:preemptible".to_owned(), "true".to_owned());
     preemptible.flavor.extra_specs.extend([spec]);
-    Asked {
+    BenchRequest {
         normal,
         preemptible,
         wants_preemptible,
     }
 }
 
-fn rows(options: &Figure2Options, done: &BTreeMap<(Scenario, Kind), Done>) -> Vec<Figure2Row> {
+fn rows(
+    options: &Figure2Options,
+    done: &BTreeMap<(Scenario, SchedulerKind), Done>,
+) -> Vec<Figure2Row> {
     let none = Done::default();
     let of = |scenario, kind| done.get(&(scenario, kind)).unwrap_or(&none);
     let mut rows = Vec::new();
     for scenario in Scenario::ALL {
         let (plain, aware) = (
-            of(scenario, Kind::Plain),
-            of(scenario, Kind::PreemptibleAware),
+            of(scenario, SchedulerKind::Plain),
+            of(scenario, SchedulerKind::PreemptibleAware),
         );
         let median = |done: &Done| Latency::of_both(&done.times).p50_us;
-        for kind in Kind::ALL {
+        for kind in SchedulerKind::ALL {
             let this = of(scenario, kind);
             let latency = Latency::of_both(&this.times);
             let placed = this.answers.iter().flatten();
@@ -293,7 +301,7 @@ fn rows(options: &Figure2Options, done: &BTreeMap<(Scenario, Kind), Done>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
 
     #[test]
     fn the_three_schedulers_answer_alike_where_they_can() {
@@ -304,9 +312,9 @@ mod tests {
                 rounds: 1,
                 seed: 1,
             };
-            for row in run(&options, &mut Silent).unwrap() {
+            for row in run(&options, &mut NoProgress).unwrap() {
                 let saturated = row.scenario == Scenario::SaturatedNormal;
-                if saturated && row.scheduler == Kind::Plain {
+                if saturated && row.scheduler == SchedulerKind::Plain {
                     assert_eq!((row.placed, row.victims), (0, 0), "{row:?}");
                     continue;
                 }

@@ -10,17 +10,17 @@
 //! - *retry* first schedules as plain does, on the full state h_f. If it finds no valid host, it
 //!   runs a second, whole cycle on the normal state h_n and chooses victims.
 
-use crate::cloud::Guest;
+use crate::cloud::BenchInstance;
 use crate::cloud::{Builder, host_name};
 use ebbtide_engine::{Budgets, Engine, EngineError, HostTable};
-use ebbtide_model::{Decision, DecisionId, Outcome, PlacementRequest, ServerId, Timestamp};
+use ebbtide_model::{Decision, DecisionId, DecisionOutcome, PlacementRequest, ServerId, Timestamp};
 use serde::Serialize;
 use uuid::Uuid;
 
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SchedulerKind {
     /// Without preemption.
     Plain,
     /// Ebbtide.
@@ -29,7 +29,7 @@ pub enum Kind {
     Retry,
 }
 
-impl Kind {
+impl SchedulerKind {
     /// All, in the order of the figure.
     pub const ALL: [Self; 3] = [Self::Plain, Self::PreemptibleAware, Self::Retry];
 
@@ -46,7 +46,7 @@ impl Kind {
 
 /// A request, as each of the three asks it. Both forms are made before anything is timed.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct BenchRequest {
     /// For a normal instance: decided on h_n.
     pub normal: PlacementRequest,
     /// For a preemptible one: decided on h_f, never with victims.
@@ -55,7 +55,7 @@ pub struct Asked {
     pub wants_preemptible: bool,
 }
 
-impl Asked {
+impl BenchRequest {
     /// What a scheduler that knows both kinds is asked.
     fn wanted(&self) -> &PlacementRequest {
         if self.wants_preemptible {
@@ -68,16 +68,16 @@ impl Asked {
 
 /// A scheduler and its picture of the cloud.
 #[derive(Debug)]
-pub struct Scheduler<'a> {
-    kind: Kind,
+pub struct BenchScheduler<'a> {
+    kind: SchedulerKind,
     engine: &'a Engine,
     table: HostTable,
 }
 
-impl<'a> Scheduler<'a> {
+impl<'a> BenchScheduler<'a> {
     /// With a table of its own. `plain` needs the one in which everybody is normal.
     #[must_use]
-    pub fn new(kind: Kind, engine: &'a Engine, table: HostTable) -> Self {
+    pub fn new(kind: SchedulerKind, engine: &'a Engine, table: HostTable) -> Self {
         Self {
             kind,
             engine,
@@ -91,7 +91,7 @@ impl<'a> Scheduler<'a> {
     /// The engine's.
     pub fn decide(
         &self,
-        asked: &Asked,
+        asked: &BenchRequest,
         now: Timestamp,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
@@ -101,12 +101,14 @@ impl<'a> Scheduler<'a> {
                 .decide(&self.table, &budgets, request, now, 0, id)
         };
         match self.kind {
-            Kind::Plain => cycle(&asked.normal),
-            Kind::PreemptibleAware => cycle(asked.wanted()),
-            Kind::Retry => {
+            SchedulerKind::Plain => cycle(&asked.normal),
+            SchedulerKind::PreemptibleAware => cycle(asked.wanted()),
+            SchedulerKind::Retry => {
                 let first = cycle(&asked.preemptible)?;
                 match first.outcome {
-                    Outcome::NoValidHost(_) if !asked.wants_preemptible => cycle(&asked.normal),
+                    DecisionOutcome::NoValidHost(_) if !asked.wants_preemptible => {
+                        cycle(&asked.normal)
+                    }
                     _ => Ok(first),
                 }
             }
@@ -120,8 +122,8 @@ impl<'a> Scheduler<'a> {
     pub fn apply(
         &mut self,
         builder: &Builder,
-        answer: &Answer,
-        guest: &Guest,
+        answer: &SchedulerAnswer,
+        guest: &BenchInstance,
     ) -> Result<(), EngineError> {
         let Some((host, victims)) = answer else {
             return Ok(());
@@ -130,8 +132,8 @@ impl<'a> Scheduler<'a> {
             self.table
                 .remove_instance(ServerId(Uuid::from_u128(*victim)));
         }
-        let everybody_is_normal = self.kind == Kind::Plain;
-        let guest = Guest {
+        let everybody_is_normal = self.kind == SchedulerKind::Plain;
+        let guest = BenchInstance {
             preemptible: guest.preemptible && !everybody_is_normal,
             ..*guest
         };
@@ -141,11 +143,11 @@ impl<'a> Scheduler<'a> {
 }
 
 /// The number of the host and the victims' identifiers; `None` for no valid host.
-pub type Answer = Option<(u32, Vec<u128>)>;
+pub type SchedulerAnswer = Option<(u32, Vec<u128>)>;
 
 /// What a decision says.
-pub(super) fn answer(decision: &Decision) -> Answer {
-    let Outcome::Placed(placements) = &decision.outcome else {
+pub(super) fn answer(decision: &Decision) -> SchedulerAnswer {
+    let DecisionOutcome::Placed(placements) = &decision.outcome else {
         return None;
     };
     let placement = placements.first()?;

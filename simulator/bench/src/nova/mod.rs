@@ -15,7 +15,7 @@ mod paths;
 
 pub use ebbtide_conformance::bench_input::BenchInput;
 pub use input::{nova_cpu_median_us, read_answers, read_input};
-pub use paths::{Columns, NovaPath, Reference};
+pub use paths::{ColumnPath, NovaPath, Reference};
 
 use crate::BenchError;
 use crate::progress::Progress;
@@ -129,7 +129,7 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
     use std::path::PathBuf;
 
     fn file(name: &str) -> PathBuf {
@@ -143,8 +143,8 @@ mod tests {
         let input = read_input(&file("hosts_100.jsonl.gz")).unwrap();
         let answers = read_answers(&file("answers_100.jsonl")).unwrap();
         let paths: [Box<dyn NovaPath + '_>; 3] = [
-            Box::new(Columns::best(&input)),
-            Box::new(Columns::whole_order(&input)),
+            Box::new(ColumnPath::best(&input)),
+            Box::new(ColumnPath::whole_order(&input)),
             Box::new(Reference::new(&input)),
         ];
         for mut path in paths {
@@ -154,7 +154,7 @@ mod tests {
                 &answers,
                 2,
                 Some(8900.0),
-                &mut Silent,
+                &mut NoProgress,
             )
             .unwrap();
             assert_eq!(report.first_difference, None, "{}", report.path);

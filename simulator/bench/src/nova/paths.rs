@@ -3,13 +3,13 @@
 
 use super::NovaAnswer;
 use crate::BenchError;
-use crate::timing::{Took, timed_cpu};
+use crate::timing::{Elapsed, timed_cpu};
 use ebbtide_conformance::bench_input::BenchInput;
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filtering;
 use ebbtide_nova::filters::Context;
 use ebbtide_nova::model::{HostState, RequestSpec};
-use ebbtide_nova::table::{Cloud, DecideFault};
+use ebbtide_nova::table::{CloudTable, DecideFault};
 use ebbtide_nova::weighing;
 
 /// A way to decide. Made from an input once, which is not timed: Nova's own time is that of filters
@@ -22,22 +22,22 @@ pub trait NovaPath {
     ///
     /// # Errors
     /// What Nova would raise.
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError>;
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError>;
 }
 
-fn raised(fault: &Fault) -> BenchError {
+fn raised(fault: &NovaException) -> BenchError {
     BenchError::Nova(format!("{}: {}", fault.class, fault.message))
 }
 
 /// The path that decides in production: hosts as columns.
 #[derive(Debug)]
-pub struct Columns {
-    cloud: Cloud,
+pub struct ColumnPath {
+    cloud: CloudTable,
     /// How many hosts are put in order.
     top: usize,
 }
 
-impl Columns {
+impl ColumnPath {
     /// The path that sorts only the best hosts, as many as Nova's answers list. A caller that
     /// places an instance needs one host and a few alternates.
     #[must_use]
@@ -58,7 +58,7 @@ impl Columns {
     }
 }
 
-impl NovaPath for Columns {
+impl NovaPath for ColumnPath {
     fn name(&self) -> &'static str {
         if self.top > NovaAnswer::LISTED {
             "columns, whole order"
@@ -67,7 +67,7 @@ impl NovaPath for Columns {
         }
     }
 
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError> {
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError> {
         let (decision, took) = timed_cpu(|| self.cloud.decide(request, self.top));
         let decision = decision.map_err(|failed| match failed {
             DecideFault::Filter(failed) => raised(&failed.fault),
@@ -103,7 +103,7 @@ impl NovaPath for Reference<'_> {
         "reference"
     }
 
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError> {
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError> {
         let options = &self.input.options;
         let context = Context {
             options,

@@ -9,15 +9,17 @@
 
 mod reference;
 
-pub use reference::{Fault, Mirror, Price};
+pub use reference::{AnswerCost, AnswerFault, Mirror};
 
 use crate::BenchError;
-use crate::cloud::{Amounts, Builder, CloudPlan, Fill, Guest, NOW_MILLIS, host_name, requests};
+use crate::cloud::{
+    Amounts, BenchInstance, Builder, CloudPlan, Fill, NOW_MILLIS, host_name, requests,
+};
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
-use crate::timing::{Took, timed, timed_cpu};
+use crate::timing::{Elapsed, timed, timed_cpu};
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable};
-use ebbtide_model::{Decision, DecisionId, Outcome, ServerId, Timestamp};
+use ebbtide_model::{Decision, DecisionId, DecisionOutcome, ServerId, Timestamp};
 use serde::Serialize;
 use std::time::Duration;
 use uuid::Uuid;
@@ -200,7 +202,7 @@ impl Bench {
                 .remove_instance(ServerId(Uuid::from_u128(*victim)));
         }
         for id in &decision.request.server_ids {
-            let guest = Guest {
+            let guest = BenchInstance {
                 id: id.0.as_u128(),
                 size,
                 preemptible: false,
@@ -216,7 +218,7 @@ impl Bench {
 
 /// The number of the host and the victims; `None` for no valid host.
 fn answer(decision: &Decision) -> Option<(u32, Vec<u128>)> {
-    let Outcome::Placed(placements) = &decision.outcome else {
+    let DecisionOutcome::Placed(placements) = &decision.outcome else {
         return None;
     };
     let placement = placements.first()?;
@@ -228,7 +230,7 @@ fn answer(decision: &Decision) -> Option<(u32, Vec<u128>)> {
 /// What is added up over the requests.
 #[derive(Debug, Default)]
 struct Tally {
-    times: Vec<Took>,
+    times: Vec<Elapsed>,
     checked: u32,
     wrong: u32,
     cut: u32,
@@ -236,16 +238,16 @@ struct Tally {
     placed: usize,
     victims: usize,
     cost: f64,
-    first_fault: Option<Fault>,
+    first_fault: Option<AnswerFault>,
 }
 
 impl Tally {
-    fn note(&mut self, decision: &Decision, took: Took) {
+    fn note(&mut self, decision: &Decision, took: Elapsed) {
         self.times.push(took);
         self.cut += u32::from(!decision.explanation.optimal);
         match &decision.outcome {
-            Outcome::Placed(_) => self.placed += 1,
-            Outcome::NoValidHost(_) => self.no_valid_host += 1,
+            DecisionOutcome::Placed(_) => self.placed += 1,
+            DecisionOutcome::NoValidHost(_) => self.no_valid_host += 1,
         }
         for (_, victim) in decision.victims() {
             self.victims += 1;
@@ -300,7 +302,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use crate::NoProgress;
 
     #[test]
     fn every_answer_is_the_reference_s_answer() {
@@ -312,7 +314,7 @@ mod tests {
                 seed: u64::from(preemptibles),
                 apply,
             };
-            let report = run(&options, &mut Silent).unwrap();
+            let report = run(&options, &mut NoProgress).unwrap();
             assert_eq!(report.first_fault, None);
             assert!(report.exact && report.checked == 40, "{report:?}");
             if !apply && preemptibles > 1 {
@@ -334,7 +336,7 @@ mod tests {
             seed: 0,
             apply: false,
         };
-        let report = run(&options, &mut Silent).unwrap();
+        let report = run(&options, &mut NoProgress).unwrap();
         assert!(report.no_valid_host > 0 && report.exact, "{report:?}");
     }
 
@@ -362,7 +364,7 @@ mod tests {
                 ..good
             },
         ] {
-            let error = run(&bad, &mut Silent).unwrap_err();
+            let error = run(&bad, &mut NoProgress).unwrap_err();
             assert_eq!(error.code(), "EB-BENCH-001");
         }
     }

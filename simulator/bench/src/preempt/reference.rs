@@ -13,7 +13,7 @@ const PERIOD_MILLIS: i64 = 3_600_000;
 
 /// The value by which answers are compared: the cost of the victims in milliseconds of started
 /// hours, then the number of victims. An answer without victims has the price `(0, 0)`.
-pub type Price = (i64, usize);
+pub type AnswerCost = (i64, usize);
 
 #[derive(Debug, Clone, Copy)]
 struct Member {
@@ -38,7 +38,7 @@ pub struct Mirror {
 
 /// What is wrong with an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum AnswerFault {
     /// A victim is not on the host, is no preemptible instance, or was named twice.
     NoSuchVictim,
     /// Without the victims there is still not enough room.
@@ -49,9 +49,9 @@ pub enum Fault {
     /// other way round.
     NotTheCheapest {
         /// What the reference found; `None` if there is no sufficient set anywhere.
-        cheapest: Option<Price>,
+        cheapest: Option<AnswerCost>,
         /// What was answered.
-        answered: Option<Price>,
+        answered: Option<AnswerCost>,
     },
 }
 
@@ -96,7 +96,7 @@ impl Mirror {
 
     /// The price of the cheapest answer over all hosts; `None` if no host can take the request.
     #[must_use]
-    pub fn cheapest(&self, wanted: Amounts, now_millis: i64) -> Option<Price> {
+    pub fn cheapest(&self, wanted: Amounts, now_millis: i64) -> Option<AnswerCost> {
         // A first, greedy look gives a price that is good enough to skip most subsets in the
         // second.
         let mut best = self
@@ -129,7 +129,7 @@ impl Mirror {
         wanted: Amounts,
         now_millis: i64,
         answer: Option<(u32, &[u128])>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AnswerFault> {
         let answered = match answer {
             Some((number, victims)) => Some(self.price(wanted, now_millis, number, victims)?),
             None => None,
@@ -138,7 +138,7 @@ impl Mirror {
         if cheapest == answered {
             Ok(())
         } else {
-            Err(Fault::NotTheCheapest { cheapest, answered })
+            Err(AnswerFault::NotTheCheapest { cheapest, answered })
         }
     }
 
@@ -149,13 +149,16 @@ impl Mirror {
         now_millis: i64,
         number: u32,
         victims: &[u128],
-    ) -> Result<Price, Fault> {
-        let host = self.hosts.get(number as usize).ok_or(Fault::NoSuchVictim)?;
+    ) -> Result<AnswerCost, AnswerFault> {
+        let host = self
+            .hosts
+            .get(number as usize)
+            .ok_or(AnswerFault::NoSuchVictim)?;
         let mut left = host.members.iter().filter(|m| m.there).collect::<Vec<_>>();
         let mut gone = Vec::with_capacity(victims.len());
         for victim in victims {
             let at = left.iter().position(|m| m.id == *victim);
-            gone.push(left.swap_remove(at.ok_or(Fault::NoSuchVictim)?));
+            gone.push(left.swap_remove(at.ok_or(AnswerFault::NoSuchVictim)?));
         }
         let missing = gone
             .iter()
@@ -163,10 +166,10 @@ impl Mirror {
                 plus(missing, m.amounts, -1)
             });
         if !enough(missing) {
-            return Err(Fault::NotEnough);
+            return Err(AnswerFault::NotEnough);
         }
         if gone.iter().any(|m| enough(plus(missing, m.amounts, 1))) {
-            return Err(Fault::Superfluous);
+            return Err(AnswerFault::Superfluous);
         }
         Ok((gone.iter().map(|m| cost(m, now_millis)).sum(), gone.len()))
     }
@@ -184,7 +187,7 @@ impl Mirror {
 
 /// A sufficient set of a host, not always the cheapest: the cheapest instances, until they are
 /// enough.
-fn greedy(host: &MirrorHost, wanted: Amounts, now_millis: i64) -> Option<Price> {
+fn greedy(host: &MirrorHost, wanted: Amounts, now_millis: i64) -> Option<AnswerCost> {
     let mut missing = plus(wanted, host.free(), -1);
     let mut members: Vec<_> = host
         .members
@@ -205,7 +208,12 @@ fn greedy(host: &MirrorHost, wanted: Amounts, now_millis: i64) -> Option<Price> 
 }
 
 /// Tries every subset of the candidates, cheapest first, that may be better than the best.
-fn search(candidates: &[(i64, Amounts)], missing: Amounts, price: Price, best: &mut Price) {
+fn search(
+    candidates: &[(i64, Amounts)],
+    missing: Amounts,
+    price: AnswerCost,
+    best: &mut AnswerCost,
+) {
     if enough(missing) {
         *best = price.min(*best);
         return;
@@ -267,7 +275,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_counting_all_subsets() {
-        let mut seeded = crate::seeded::Seeded::new(3, 0);
+        let mut seeded = crate::seeded::SeededNumbers::new(3, 0);
         for _ in 0..300 {
             let members: Vec<(i64, i64)> = (0..seeded.below(9))
                 .map(|_| {
@@ -303,18 +311,21 @@ mod tests {
         let cloud = mirror(&[&[(2, 30), (2, 20), (4, 55)], &[(2, 5), (2, 6)]]);
         let check = |answer: Option<(u32, &[u128])>| cloud.check([4, 0, 0], 0, answer);
         assert_eq!(check(Some((1, &[100, 101]))), Ok(()));
-        assert_eq!(check(Some((1, &[100]))), Err(Fault::NotEnough));
-        assert_eq!(check(Some((1, &[100, 100]))), Err(Fault::NoSuchVictim));
-        assert_eq!(check(Some((1, &[0]))), Err(Fault::NoSuchVictim));
-        assert_eq!(check(Some((0, &[0, 2]))), Err(Fault::Superfluous));
-        let dearer = Fault::NotTheCheapest {
+        assert_eq!(check(Some((1, &[100]))), Err(AnswerFault::NotEnough));
+        assert_eq!(
+            check(Some((1, &[100, 100]))),
+            Err(AnswerFault::NoSuchVictim)
+        );
+        assert_eq!(check(Some((1, &[0]))), Err(AnswerFault::NoSuchVictim));
+        assert_eq!(check(Some((0, &[0, 2]))), Err(AnswerFault::Superfluous));
+        let dearer = AnswerFault::NotTheCheapest {
             cheapest: Some((11 * MINUTE, 2)),
             answered: Some((50 * MINUTE, 2)),
         };
         assert_eq!(check(Some((0, &[0, 1]))), Err(dearer));
         assert!(matches!(
             check(None),
-            Err(Fault::NotTheCheapest { answered: None, .. })
+            Err(AnswerFault::NotTheCheapest { answered: None, .. })
         ));
     }
 

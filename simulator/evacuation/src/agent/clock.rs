@@ -1,7 +1,7 @@
 //! The clock of a host is set, and its agent notices, as the real one's `steps.rs` does.
 
 use super::Agent;
-use ebbtide_agent_protocol::Input;
+use ebbtide_agent_protocol::AgentInput;
 use ebbtide_model::Timestamp;
 
 impl Agent {
@@ -18,7 +18,7 @@ impl Agent {
         }
         if self.alive {
             self.note_clock_before(by_ms);
-            self.input(now, Input::ClockSet { by_ms });
+            self.input(now, AgentInput::ClockSet { by_ms });
             if self.alive {
                 self.noted_skew = skew;
             }

@@ -4,20 +4,26 @@ use super::drive::Stop;
 use super::placement::{Rows, amounts};
 use super::world::NovaWorld;
 use crate::Mutation;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::message::{Body, Message, Notice, Spare, Spared};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_preemption::{
-    Action, CalledOff, Input, NoticeOrder, Preemption, State, Victim, VictimState,
+    NoticeOrder, Preemption, PreemptionAction, PreemptionInput, PreemptionState, Victim,
+    VictimState, WithdrawalReason,
 };
-use ebbtide_swap::{InstanceRow, SwapFound, Swapped};
+use ebbtide_swap::{InstanceRow, SwapResult, SwapState};
 use uuid::Uuid;
 
 /// How long the broker may still redeliver the message of an adopted record to a scheduler.
 const REDELIVERY: Seconds = Seconds(60);
 
 impl NovaWorld {
-    pub(super) fn perform(&mut self, who: usize, id: Uuid, action: &Action) -> Result<(), Stop> {
+    pub(super) fn perform(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        action: &PreemptionAction,
+    ) -> Result<(), Stop> {
         let Some(record) = self.schedulers[who]
             .driven
             .get(&id)
@@ -26,30 +32,32 @@ impl NovaWorld {
             return Err(Stop);
         };
         match action {
-            Action::Swap => self.swap(who, id, &record),
-            Action::ReadSwap => self.read_swap(who, id, &record),
-            Action::AskCaller if record.state == State::Claimed && self.is_overfull(&record) => {
+            PreemptionAction::Swap => self.swap(who, id, &record),
+            PreemptionAction::ReadSwap => self.read_swap(who, id, &record),
+            PreemptionAction::AskCaller
+                if record.state == PreemptionState::Claimed && self.is_overfull(&record) =>
+            {
                 self.feed(
                     who,
                     id,
-                    &Input::Withdraw {
-                        why: CalledOff::HostOverfull,
+                    &PreemptionInput::Withdraw {
+                        why: WithdrawalReason::HostOverfull,
                         reason: "more runs there than Placement shows",
                     },
                 )
             }
-            Action::AskCaller => {
+            PreemptionAction::AskCaller => {
                 let waits = self.caller_waits(who, id);
-                self.feed(who, id, &Input::Caller { waits })?;
+                self.feed(who, id, &PreemptionInput::Caller { waits })?;
                 if self.breaks(Mutation::AnswerBeforeGone) {
-                    self.perform(who, id, &Action::Answer)?;
+                    self.perform(who, id, &PreemptionAction::Answer)?;
                 }
                 Ok(())
             }
-            Action::Notify(order) => self.notify(who, id, &record, order),
-            Action::Spare(place) => self.spare(who, id, &record, *place),
-            Action::Answer => {
-                self.feed(who, id, &Input::Answered)?;
+            PreemptionAction::Notify(order) => self.notify(who, id, &record, order),
+            PreemptionAction::Spare(place) => self.spare(who, id, &record, *place),
+            PreemptionAction::Answer => {
+                self.feed(who, id, &PreemptionInput::Answered)?;
                 let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
                     return Err(Stop);
                 };
@@ -63,9 +71,9 @@ impl NovaWorld {
                 }
                 Ok(())
             }
-            Action::AnswerNoRoom => self.feed(who, id, &Input::Answered),
-            Action::Record(place) => self.record_usage(who, id, &record, *place),
-            Action::GiveBack => self.give_back(who, id, &record),
+            PreemptionAction::AnswerNoRoom => self.feed(who, id, &PreemptionInput::Answered),
+            PreemptionAction::Record(place) => self.record_usage(who, id, &record, *place),
+            PreemptionAction::GiveBack => self.give_back(who, id, &record),
         }
     }
 
@@ -92,18 +100,18 @@ impl NovaWorld {
             self.swapped.insert(id);
         }
         let input = match &swapped {
-            Swapped::Taken => Input::Swapped,
-            Swapped::Refused(reason) => Input::SwapRefused { reason },
-            Swapped::Unknown if self.breaks(Mutation::LostAnswerTakenAsRefusal) => {
-                Input::SwapRefused {
+            SwapResult::Taken => PreemptionInput::Swapped,
+            SwapResult::Refused(reason) => PreemptionInput::SwapRefused { reason },
+            SwapResult::Unknown if self.breaks(Mutation::LostAnswerTakenAsRefusal) => {
+                PreemptionInput::SwapRefused {
                     reason: "no answer",
                 }
             }
-            Swapped::Unknown => {
+            SwapResult::Unknown => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.doubtful = true;
                 }
-                Input::SwapUnknown
+                PreemptionInput::SwapUnknown
             }
         };
         if self.dies_before_writing(who) {
@@ -118,9 +126,9 @@ impl NovaWorld {
             .placement
             .with_room(&rows, async |room| room.read_swap(record).await);
         let input = match found {
-            Ok(SwapFound::Done) => Input::SwapRead { held: true },
-            Ok(SwapFound::NotDone) => Input::SwapRead { held: false },
-            Ok(SwapFound::Abandoned) => Input::SwapAbandoned,
+            Ok(SwapState::Done) => PreemptionInput::SwapRead { held: true },
+            Ok(SwapState::NotDone) => PreemptionInput::SwapRead { held: false },
+            Ok(SwapState::Abandoned) => PreemptionInput::SwapAbandoned,
             // It is not known yet.
             Err(_) => {
                 self.schedulers[who].rests = true;
@@ -200,7 +208,7 @@ impl NovaWorld {
             (None, Some(since)) => since.plus(REDELIVERY) > self.clock(who),
             (None, None) => true,
         };
-        here && request.is_some_and(super::callers::Request::is_open)
+        here && request.is_some_and(super::callers::CallerRequest::is_open)
     }
 
     fn send(&mut self, host: &str, id: Uuid, body: Body) {
@@ -231,7 +239,7 @@ impl NovaWorld {
                 "a notice is sent to {} before Placement has taken the swap",
                 self.story.of(victim.server.0)
             );
-            self.fail(Promise::NoEndForNothing, what);
+            self.fail(Invariant::NoEndForNothing, what);
         }
         self.told.insert(victim.evacuation.0, record.id);
         let body = Body::Notice(Notice {
@@ -275,7 +283,7 @@ impl NovaWorld {
         self.feed(
             who,
             id,
-            &Input::NoticePublished {
+            &PreemptionInput::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
                 begin_before: order.begin_before,
@@ -314,14 +322,14 @@ impl NovaWorld {
         if self.dies_before_writing(who) {
             return Err(Stop);
         }
-        self.feed(who, id, &Input::SparePublished { victim: place })?;
+        self.feed(who, id, &PreemptionInput::SparePublished { victim: place })?;
         if self.breaks(Mutation::SpareTakenForAnswer) {
             let word = Body::Spared(Spared {
                 evacuation_id: victim.evacuation,
                 host: victim.host.clone(),
                 server_id: victim.server,
             });
-            return self.feed(who, id, &Input::Report(&word));
+            return self.feed(who, id, &PreemptionInput::Report(&word));
         }
         Ok(())
     }
@@ -369,12 +377,12 @@ impl NovaWorld {
             .is_some_and(|n| *n > 1)
         {
             let what = "the usage of one evacuation was written twice".to_owned();
-            self.fail(Promise::ExactlyOnce, what);
+            self.fail(Invariant::ExactlyOnce, what);
         }
         if self.dies_before_writing(who) {
             return Err(Stop);
         }
-        self.feed(who, id, &Input::Recorded { victim: place })
+        self.feed(who, id, &PreemptionInput::Recorded { victim: place })
     }
 
     /// Newcomers lose what they claimed, victims that live have again what they had. Who is not as
@@ -393,8 +401,8 @@ impl NovaWorld {
             return Err(Stop);
         }
         let input = match &returned {
-            Ok(()) => Input::GivenBack,
-            Err(reason) => Input::GiveBackFailed { reason },
+            Ok(()) => PreemptionInput::GivenBack,
+            Err(reason) => PreemptionInput::GiveBackFailed { reason },
         };
         self.feed(who, id, &input)
     }

@@ -1,11 +1,11 @@
 //! Rows of schedulers that died or forgot them, and requests that come again.
 
 use super::drive::Driven;
-use super::ledger::{Row, Written};
-use super::world::{NovaWorld, Scheduler};
+use super::ledger::{LedgerWrite, Row};
+use super::world::{NovaScheduler, NovaWorld};
 use crate::Mutation;
-use crate::violation::Promise;
-use ebbtide_preemption::{ComesAgain, SILENCE_MILLIS, Standing};
+use crate::violation::Invariant;
+use ebbtide_preemption::{RedeliveryAction, RowOwnership, SILENCE_MILLIS};
 use std::collections::VecDeque;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ impl NovaWorld {
                 continue;
             };
             let standing = self.standing(who, id, row.owner);
-            let mine = matches!(standing, Standing::Mine { .. });
+            let mine = matches!(standing, RowOwnership::Mine { .. });
             let forgets = mine && self.breaks(Mutation::OwnRowForgotten);
             // Broken on purpose: the scheduler takes every row of the other schedulers.
             let takes = !mine && self.ledger.careless;
@@ -46,15 +46,15 @@ impl NovaWorld {
     }
 
     /// Whose a row is, for a scheduler that looks.
-    fn standing(&self, who: usize, id: Uuid, owner: super::ledger::Owner) -> Standing {
+    fn standing(&self, who: usize, id: Uuid, owner: super::ledger::OwnerKey) -> RowOwnership {
         let scheduler = &self.schedulers[who];
         if owner == scheduler.owner() {
             let begun = scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
-            return Standing::Mine { begun };
+            return RowOwnership::Mine { begun };
         }
         let (node, life) = owner;
         let (seen, at) = self.ledger.beats[node];
-        Standing::Of {
+        RowOwnership::Of {
             lives: seen == life,
             silent_millis: self.now.millis_since(at),
         }
@@ -74,7 +74,7 @@ impl NovaWorld {
     }
 
     /// Rows of those who live and say so are left to them.
-    fn check_orphan(&mut self, who: usize, owner: super::ledger::Owner) {
+    fn check_orphan(&mut self, who: usize, owner: super::ledger::OwnerKey) {
         let (now, mine) = (self.now, self.schedulers[who].owner());
         let lives = self.schedulers.iter().any(|s| {
             let beats = s
@@ -86,7 +86,7 @@ impl NovaWorld {
         });
         if lives && owner != mine && !self.ledger.careless {
             let what = "a record is taken from a scheduler that lives".to_owned();
-            self.fail(Promise::ExactlyOnce, what);
+            self.fail(Invariant::ExactlyOnce, what);
         }
     }
 
@@ -107,7 +107,8 @@ impl NovaWorld {
         let mut record = row.record;
         let name = self.schedulers[who].name.clone();
         record.adopted(caller.map(|_| name.as_str()));
-        let Written::Updated(version) = self.ledger.adopt(id, row.version, owner, &record) else {
+        let LedgerWrite::Updated(version) = self.ledger.adopt(id, row.version, owner, &record)
+        else {
             return false;
         };
         self.tell(|_| {
@@ -150,16 +151,16 @@ impl NovaWorld {
         };
         let name = self.schedulers[who].name.clone();
         match record.comes_again(&name, from_another) {
-            ComesAgain::Answer => {
+            RedeliveryAction::Answer => {
                 self.answer_with(who, n, &record);
                 return true;
             }
-            ComesAgain::Nothing => return false,
-            ComesAgain::LeaveIt => {
+            RedeliveryAction::Nothing => return false,
+            RedeliveryAction::LeaveIt => {
                 self.requests[n].drop_holder(who);
                 return true;
             }
-            ComesAgain::GoOn => {}
+            RedeliveryAction::GoOn => {}
         }
         let mine = Some(name);
         if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
@@ -173,7 +174,7 @@ impl NovaWorld {
             if record.answerer != mine {
                 record.answerer = mine;
                 let written = self.ledger.update(id, version, &record);
-                if let (Written::Updated(version), Some(driven)) =
+                if let (LedgerWrite::Updated(version), Some(driven)) =
                     (written, self.schedulers[who].driven.get_mut(&id))
                 {
                     driven.version = version;
@@ -235,7 +236,7 @@ impl NovaWorld {
         let (node, skew) = (self.schedulers[who].node, self.schedulers[who].skew);
         self.lives[node] += 1;
         let life = self.lives[node];
-        let mut second = Scheduler::new(node, life, skew);
+        let mut second = NovaScheduler::new(node, life, skew);
         second.registered = false;
         self.schedulers.push(second);
         self.redeliver(who);

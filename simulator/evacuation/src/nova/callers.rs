@@ -1,8 +1,8 @@
 //! Callers: Nova's conductor asks for a place and waits for the answer, or goes away; instances are
 //! started where the answer says.
 
-use super::world::{Instance, NovaWorld};
-use crate::violation::Promise;
+use super::world::{NovaWorld, WorldInstance};
+use crate::violation::Invariant;
 use ebbtide_model::{ResourceClass, Resources, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::NewClaim;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ const PATIENCE: Seconds = Seconds(90);
 
 /// A request.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct CallerRequest {
     pub(super) instance: Uuid,
     pub(super) vcpus: u64,
     pub(super) spot: bool,
@@ -35,7 +35,7 @@ pub(super) struct Request {
     pub(super) doubtful: Vec<NewClaim>,
 }
 
-impl Request {
+impl CallerRequest {
     /// One delivery of the message is acknowledged, or given back.
     pub(super) fn drop_holder(&mut self, who: usize) {
         if let Some(at) = self.holders.iter().position(|holder| *holder == who) {
@@ -60,7 +60,7 @@ impl NovaWorld {
             .name(instance, if spot { "spot" } else { "normal" });
         let vcpus = 1 + u64::from(a % 4);
         let gives_up_at = self.now.plus(Seconds(PATIENCE.0 / 3 * (1 + b % 3)));
-        self.requests.push(Request {
+        self.requests.push(CallerRequest {
             instance,
             vcpus,
             spot,
@@ -123,7 +123,7 @@ impl NovaWorld {
         let held = self.placement.consumers.contains_key(&instance);
         if !held && !self.requests[request].deleted {
             let what = "a place is answered that Placement does not have".to_owned();
-            self.fail(Promise::NoRoomTwice, what);
+            self.fail(Invariant::NoRoomTwice, what);
         }
     }
 
@@ -158,7 +158,7 @@ impl NovaWorld {
             self.requests[n].started = true;
             self.instances.insert(
                 instance,
-                Instance {
+                WorldInstance {
                     host,
                     vcpus,
                     spot,

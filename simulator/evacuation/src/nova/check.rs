@@ -1,9 +1,9 @@
 //! The promises of OpenStack mode, held against every write and in the end.
 
 use super::world::NovaWorld;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::ServerId;
-use ebbtide_preemption::{CalledOff, Preemption, State, VictimState};
+use ebbtide_preemption::{Preemption, PreemptionState, VictimState, WithdrawalReason};
 
 /// Longer than all limits of a record one after the other.
 const SECONDS: u32 = 400;
@@ -15,7 +15,7 @@ impl NovaWorld {
         let back = before.state.is_final() && before.state != after.state;
         if back || (before.answered && !after.answered) {
             self.fail(
-                Promise::ExactlyOnce,
+                Invariant::ExactlyOnce,
                 format!(
                     "a preemption that was {} is {}",
                     before.state.as_str(),
@@ -25,28 +25,28 @@ impl NovaWorld {
         }
         if after.state.is_final() && after.victims.iter().any(|v| v.state.is_open()) {
             let what = "a preemption is over, and an agent owes an answer".to_owned();
-            self.fail(Promise::EverythingEnds, what);
+            self.fail(Invariant::EverythingEnds, what);
         }
-        let yes = before.answered && before.state == State::Evacuating;
-        let deleted = after.called_off == Some(CalledOff::NewcomersGone);
-        if yes && !deleted && after.state == State::Withdrawing {
+        let yes = before.answered && before.state == PreemptionState::Evacuating;
+        let deleted = after.called_off == Some(WithdrawalReason::NewcomersGone);
+        if yes && !deleted && after.state == PreemptionState::Withdrawing {
             let what =
                 "a preemption is called off after its room was promised to the caller".to_owned();
-            self.fail(Promise::NoRoomTwice, what);
+            self.fail(Invariant::NoRoomTwice, what);
         }
         let over = matches!(
             after.state,
-            State::Withdrawing | State::Withdrawn | State::Refused
+            PreemptionState::Withdrawing | PreemptionState::Withdrawn | PreemptionState::Refused
         );
         if over && after.reason.as_ref().is_none_or(String::is_empty) {
             let what = format!("a preemption is {} without a reason", after.state.as_str());
-            self.fail(Promise::Explained, what);
+            self.fail(Invariant::Explained, what);
         }
         for (was, is) in before.victims.iter().zip(&after.victims) {
             let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
             if gone(&was.state) && !gone(&is.state) {
                 self.fail(
-                    Promise::ExactlyOnce,
+                    Invariant::ExactlyOnce,
                     "a victim that was gone is there again".to_owned(),
                 );
             }
@@ -58,7 +58,7 @@ impl NovaWorld {
                     .any(|a| a.hypervisor.runs(is.server))
             {
                 self.fail(
-                    Promise::NoRoomTwice,
+                    Invariant::NoRoomTwice,
                     "a victim is written down as gone, and runs".to_owned(),
                 );
             }
@@ -79,7 +79,7 @@ impl NovaWorld {
             }
         }
         if let Some(what) = self.left_undone() {
-            self.fail(Promise::EverythingEnds, what);
+            self.fail(Invariant::EverythingEnds, what);
         }
     }
 

@@ -1,14 +1,14 @@
 //! Who has to leave: decided by the engine, and held against everything that could have been
 //! decided.
 
-use super::callers::{Request, takes};
+use super::callers::{CallerRequest, takes};
 use super::world::NovaWorld;
 use crate::cheapest::{self, Candidate, EPSILON};
-use crate::violation::Promise;
-use ebbtide_engine::{Budgets, HostTable, Instance, Phase};
+use crate::violation::Invariant;
+use ebbtide_engine::{Budgets, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
-    Decision, DecisionId, Flavor, FlavorId, Host, Inventory, Money, Outcome, PlacementRequest,
-    ResourceClass, Resources, ServerId, Timestamp,
+    Decision, DecisionId, DecisionOutcome, Flavor, FlavorId, Host, Inventory, Money,
+    PlacementRequest, ResourceClass, Resources, ServerId, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -16,17 +16,21 @@ use uuid::Uuid;
 impl NovaWorld {
     /// The cheapest victims of all hosts for a normal request, as this scheduler knows who is
     /// leaving.
-    pub(super) fn cheapest(&mut self, who: usize, request: &Request) -> Option<(usize, Vec<Uuid>)> {
+    pub(super) fn cheapest(
+        &mut self,
+        who: usize,
+        request: &CallerRequest,
+    ) -> Option<(usize, Vec<Uuid>)> {
         let now = self.clock(who);
         let table = self.table(who)?;
         let decision = self.decision(&table, request, now)?;
         if self.decision(&table, request, now).as_ref() != Some(&decision) {
             let what = "the same cloud, request and time gave another decision".to_owned();
-            self.fail(Promise::Deterministic, what);
+            self.fail(Invariant::Deterministic, what);
         }
         let chosen = match &decision.outcome {
-            Outcome::NoValidHost(_) => None,
-            Outcome::Placed(placements) => placements.first(),
+            DecisionOutcome::NoValidHost(_) => None,
+            DecisionOutcome::Placed(placements) => placements.first(),
         };
         let chosen = chosen.and_then(|placement| {
             let host = self.agents.iter().position(|a| a.name == placement.host)?;
@@ -38,7 +42,12 @@ impl NovaWorld {
         chosen.map(|(host, victims)| (host, victims.into_iter().map(|(id, _)| id).collect()))
     }
 
-    fn decision(&self, table: &HostTable, request: &Request, now: Timestamp) -> Option<Decision> {
+    fn decision(
+        &self,
+        table: &HostTable,
+        request: &CallerRequest,
+        now: Timestamp,
+    ) -> Option<Decision> {
         let asked = PlacementRequest {
             server_ids: vec![ServerId(request.instance)],
             project_id: "pets".to_owned(),
@@ -100,7 +109,7 @@ impl NovaWorld {
                     flavor: String::new(),
                     ends_at: None,
                     priority: 0,
-                    phase: Phase::Running,
+                    phase: InstancePhase::Running,
                 })
                 .ok()?;
         }
@@ -117,7 +126,7 @@ impl NovaWorld {
     fn check_choice(
         &mut self,
         who: usize,
-        request: &Request,
+        request: &CallerRequest,
         now: Timestamp,
         chosen: Option<&(usize, Vec<(Uuid, f64)>)>,
     ) {
@@ -169,7 +178,7 @@ impl NovaWorld {
             }
         };
         if let Some(what) = wrong {
-            self.fail(Promise::NoVictimTooMany, what);
+            self.fail(Invariant::NoVictimTooMany, what);
         }
     }
 }

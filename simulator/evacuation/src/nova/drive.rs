@@ -1,11 +1,11 @@
 //! The loop that drives one record, as the Nova service's does: what is due is decided, then done,
 //! then what came of it is written.
 
-use super::ledger::Written;
+use super::ledger::LedgerWrite;
 use super::world::NovaWorld;
-use crate::fault::Fault;
+use crate::fault::FaultKind;
 use ebbtide_model::Timestamp;
-use ebbtide_preemption::{Action, Input, Preemption, State};
+use ebbtide_preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
 use std::collections::VecDeque;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ pub(super) struct Driven {
     /// The swap may have been sent before.
     pub(super) doubtful: bool,
     /// What was found to be due and is not done yet.
-    pub(super) pending: VecDeque<Action>,
+    pub(super) pending: VecDeque<PreemptionAction>,
     /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in
     /// the Nova service.
     pub(super) unwritten: bool,
@@ -70,11 +70,11 @@ impl NovaWorld {
             .is_some_and(|d| d.pending.is_empty());
         if idle {
             if self.newcomers_are_gone(who, id)
-                && self.feed(who, id, &Input::NewcomersGone).is_err()
+                && self.feed(who, id, &PreemptionInput::NewcomersGone).is_err()
             {
                 return false;
             }
-            if self.feed(who, id, &Input::Tick).is_err() {
+            if self.feed(who, id, &PreemptionInput::Tick).is_err() {
                 return false;
             }
             self.look_again(who, id);
@@ -105,7 +105,12 @@ impl NovaWorld {
     }
 
     /// Takes in an input and writes the record if it has changed.
-    pub(super) fn feed(&mut self, who: usize, id: Uuid, input: &Input<'_>) -> Result<(), Stop> {
+    pub(super) fn feed(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        input: &PreemptionInput<'_>,
+    ) -> Result<(), Stop> {
         self.write_at_last(who, id)?;
         let clock = self.clock(who);
         let policy = self.policy.clone();
@@ -133,7 +138,7 @@ impl NovaWorld {
         }
         // The next owner reads the allocations from Placement again, so this state alone need not
         // be written.
-        if is == State::Claimed {
+        if is == PreemptionState::Claimed {
             return Ok(());
         }
         if self.dies_before_writing(who) {
@@ -141,14 +146,14 @@ impl NovaWorld {
         }
         let written = self.ledger.record(id).cloned();
         match self.ledger.update(id, version, &record) {
-            Written::Updated(version) => {
+            LedgerWrite::Updated(version) => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.version = version;
                 }
                 self.check_row(&written.unwrap_or(before), &record);
                 Ok(())
             }
-            Written::Lost => self.reload(who, id),
+            LedgerWrite::Lost => self.reload(who, id),
             _ => {
                 self.note_lost_answer(&written.unwrap_or(before), &record);
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
@@ -173,7 +178,7 @@ impl NovaWorld {
         let (record, version) = (driven.record.clone(), driven.version);
         let written = self.ledger.record(id).cloned();
         match self.ledger.update(id, version, &record) {
-            Written::Updated(version) => {
+            LedgerWrite::Updated(version) => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.version = version;
                     driven.unwritten = false;
@@ -183,7 +188,7 @@ impl NovaWorld {
                 }
                 Ok(())
             }
-            Written::Lost => self.reload(who, id),
+            LedgerWrite::Lost => self.reload(who, id),
             _ => {
                 self.note_lost_answer(&written.unwrap_or_else(|| record.clone()), &record);
                 self.schedulers[who].rests = true;
@@ -229,7 +234,7 @@ impl NovaWorld {
     /// The answer to a write was lost: it is held against the promises all the same.
     pub(super) fn note_lost_answer(&mut self, before: &Preemption, after: &Preemption) {
         if std::mem::take(&mut self.ledger.lost) {
-            self.fault(Fault::LedgerSilent, || {
+            self.fault(FaultKind::LedgerSilent, || {
                 "the ledger has it, and its answer is lost".to_owned()
             });
             self.check_row(before, after);
@@ -252,12 +257,12 @@ impl NovaWorld {
         };
         let written = self.ledger.record(id).cloned();
         match self.ledger.finish(id, driven.version, &driven.record) {
-            Written::Updated(_) => {
+            LedgerWrite::Updated(_) => {
                 if let Some(written) = written {
                     self.check_row(&written, &driven.record);
                 }
             }
-            Written::Lost => {
+            LedgerWrite::Lost => {
                 self.let_go(who, id);
                 return true;
             }
@@ -274,9 +279,9 @@ impl NovaWorld {
         }
         if let Some(n) = driven.caller {
             match driven.record.state {
-                State::Done => self.answer_with(who, n, &driven.record),
+                PreemptionState::Done => self.answer_with(who, n, &driven.record),
                 // The request goes on with another plan.
-                State::Refused => self.decide(who, n),
+                PreemptionState::Refused => self.decide(who, n),
                 _ => self.answer(who, n, None),
             }
         }

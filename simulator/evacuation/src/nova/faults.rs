@@ -1,7 +1,7 @@
 //! What can go wrong with schedulers, Placement, ledger and callers.
 
 use super::world::NovaWorld;
-use crate::fault::Fault;
+use crate::fault::FaultKind;
 use crate::script::Op;
 
 /// More schedulers are not started.
@@ -19,14 +19,14 @@ impl NovaWorld {
             }
             Op::Lie => {
                 if self.placement.touch(b as usize) {
-                    self.fault(Fault::PlacementChanged, || {
+                    self.fault(FaultKind::PlacementChanged, || {
                         "another process writes an allocation once more".to_owned()
                     });
                 }
             }
             Op::FailCommit => {
                 self.ledger.fail_after = Some(b % 3);
-                self.fault(Fault::CommitFails, || {
+                self.fault(FaultKind::CommitFails, || {
                     "a write of the ledger fails soon".to_owned()
                 });
             }
@@ -34,18 +34,18 @@ impl NovaWorld {
                 let away = !self.ledger.away;
                 self.ledger.away = away;
                 if away {
-                    self.fault(Fault::LedgerAway, || "the ledger is away".to_owned());
+                    self.fault(FaultKind::LedgerAway, || "the ledger is away".to_owned());
                 }
             }
             Op::LoseAnswer => {
                 self.placement.lose_answer();
-                self.fault(Fault::PlacementSilent, || {
+                self.fault(FaultKind::PlacementSilent, || {
                     "the next answer of Placement is lost".to_owned()
                 });
             }
             Op::LoseHeartbeat => {
                 self.placement.lose_question();
-                self.fault(Fault::PlacementAway, || {
+                self.fault(FaultKind::PlacementAway, || {
                     "the next question to Placement is lost".to_owned()
                 });
             }
@@ -63,7 +63,7 @@ impl NovaWorld {
             Op::CrashScheduler
                 if self.schedulers[who].paused && b % 4 < 2 && self.schedulers.len() < MOST =>
             {
-                self.fault(Fault::SchedulerTwice, || {
+                self.fault(FaultKind::SchedulerTwice, || {
                     format!("{name} is taken for dead, and a second one is started")
                 });
                 self.start_twice(who);
@@ -72,7 +72,7 @@ impl NovaWorld {
                 let was_up = self.schedulers[who].up;
                 self.schedulers[who].up = !was_up || b.is_multiple_of(2);
                 if was_up {
-                    self.fault(Fault::SchedulerCrash, || format!("{name} is killed"));
+                    self.fault(FaultKind::SchedulerCrash, || format!("{name} is killed"));
                     self.kill(who);
                 } else {
                     self.tell(|_| format!("{name} is back"));
@@ -81,7 +81,7 @@ impl NovaWorld {
             Op::LoseCommit if b.is_multiple_of(3) => self.ledger.lose_after = Some(b / 3 % 4),
             Op::LoseCommit => {
                 self.schedulers[who].dies_in = Some(b % 4);
-                self.fault(Fault::SchedulerCrash, || {
+                self.fault(FaultKind::SchedulerCrash, || {
                     format!("{name} dies soon, after doing and before writing")
                 });
             }
@@ -89,7 +89,7 @@ impl NovaWorld {
                 let paused = !self.schedulers[who].paused;
                 self.schedulers[who].paused = paused;
                 if paused {
-                    self.fault(Fault::SchedulerPause, || format!("{name} stands still"));
+                    self.fault(FaultKind::SchedulerPause, || format!("{name} stands still"));
                     if b.is_multiple_of(2) {
                         self.redeliver(who);
                     }
@@ -100,7 +100,7 @@ impl NovaWorld {
             _ => {
                 let skew = i64::from(b % 4001) - 2000;
                 self.schedulers[who].skew = skew;
-                self.fault(Fault::SchedulerClock, || {
+                self.fault(FaultKind::SchedulerClock, || {
                     format!("the clock of {name} is set, it is {skew} ms ahead now")
                 });
             }
@@ -133,7 +133,7 @@ impl NovaWorld {
         let Some(n) = waiting.get(a as usize % waiting.len().max(1)).copied() else {
             return;
         };
-        self.fault(Fault::Cancelled, || "the caller goes away".to_owned());
+        self.fault(FaultKind::Cancelled, || "the caller goes away".to_owned());
         if b.is_multiple_of(2) {
             self.requests[n].waits = false;
         } else {

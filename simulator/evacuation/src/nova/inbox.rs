@@ -1,9 +1,9 @@
 //! What agents say: acknowledged once it is in the ledger.
 
-use super::ledger::Written;
+use super::ledger::LedgerWrite;
 use super::world::NovaWorld;
 use ebbtide_model::message::{Body, Message};
-use ebbtide_preemption::Input;
+use ebbtide_preemption::PreemptionInput;
 use uuid::Uuid;
 
 impl NovaWorld {
@@ -46,7 +46,7 @@ impl NovaWorld {
             .find(|(_, d)| d.record.victims.iter().any(|v| Some(v.server) == server))
             .map(|(id, _)| *id);
         match here {
-            Some(id) => self.feed(who, id, &Input::Report(body)).is_ok(),
+            Some(id) => self.feed(who, id, &PreemptionInput::Report(body)).is_ok(),
             None => self.write_elsewhere(who, body),
         }
     }
@@ -79,11 +79,11 @@ impl NovaWorld {
     ) -> bool {
         let mut record = before.clone();
         let policy = self.policy.clone();
-        if !record.feed(&Input::Report(body), self.clock(who), &policy) {
+        if !record.feed(&PreemptionInput::Report(body), self.clock(who), &policy) {
             return true;
         }
         let written = self.ledger.update(id, version, &record);
-        if matches!(written, Written::Updated(_)) {
+        if matches!(written, LedgerWrite::Updated(_)) {
             self.check_row(&before, &record);
             return true;
         }

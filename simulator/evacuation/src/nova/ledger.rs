@@ -1,24 +1,24 @@
 //! The ledger: rows with versions and owners, shared by all schedulers.
 
 use ebbtide_model::Timestamp;
-use ebbtide_preemption::{Preemption, State};
+use ebbtide_preemption::{Preemption, PreemptionState};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// A scheduler's name, by its place, in one of its lives.
-pub(super) type Owner = (usize, u64);
+pub(super) type OwnerKey = (usize, u64);
 
 /// A row.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    pub(super) owner: Owner,
+    pub(super) owner: OwnerKey,
     pub(super) version: u64,
     pub(super) record: Preemption,
 }
 
 /// What came of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum LedgerWrite {
     /// The row has this version now.
     Updated(u64),
     /// Another scheduler has written the row.
@@ -80,28 +80,28 @@ impl Ledger {
     }
 
     /// The answer to a write that was done, as its writer receives it.
-    fn say(&mut self, written: Written) -> Written {
+    fn say(&mut self, written: LedgerWrite) -> LedgerWrite {
         if countdown(&mut self.lose_after) {
             self.lost = true;
-            Written::Away
+            LedgerWrite::Away
         } else {
             written
         }
     }
 
-    pub(super) fn insert(&mut self, owner: Owner, record: &Preemption) -> Written {
+    pub(super) fn insert(&mut self, owner: OwnerKey, record: &Preemption) -> LedgerWrite {
         if self.fails() {
-            return Written::Away;
+            return LedgerWrite::Away;
         }
         if self.rows.contains_key(&record.id) || self.finished.contains_key(&record.id) {
-            return Written::Exists;
+            return LedgerWrite::Exists;
         }
         if self.answers.contains_key(&record.unique_id) {
-            return Written::RequestTaken;
+            return LedgerWrite::RequestTaken;
         }
         let taken = self.victims();
         if record.victims.iter().any(|v| taken.contains(&v.server.0)) {
-            return Written::VictimTaken;
+            return LedgerWrite::VictimTaken;
         }
         let row = Row {
             owner,
@@ -110,47 +110,50 @@ impl Ledger {
         };
         self.answers.insert(record.unique_id.clone(), record.id);
         self.rows.insert(record.id, row);
-        self.say(Written::Updated(1))
+        self.say(LedgerWrite::Updated(1))
     }
 
-    pub(super) fn update(&mut self, id: Uuid, version: u64, record: &Preemption) -> Written {
+    pub(super) fn update(&mut self, id: Uuid, version: u64, record: &Preemption) -> LedgerWrite {
         self.write(id, version, |row| row.record = record.clone())
     }
 
-    pub(super) fn finish(&mut self, id: Uuid, version: u64, record: &Preemption) -> Written {
+    pub(super) fn finish(&mut self, id: Uuid, version: u64, record: &Preemption) -> LedgerWrite {
         if self.fails() {
-            return Written::Away;
+            return LedgerWrite::Away;
         }
         let careless = self.careless;
         let ours = |row: &Row| careless || row.version == version;
         if !self.rows.get(&id).is_some_and(ours) {
-            return Written::Lost;
+            return LedgerWrite::Lost;
         }
         self.rows.remove(&id);
         // What came to nothing can be planned again.
-        if matches!(record.state, State::Refused | State::Withdrawn) {
+        if matches!(
+            record.state,
+            PreemptionState::Refused | PreemptionState::Withdrawn
+        ) {
             self.answers.remove(&record.unique_id);
         }
         self.finished.insert(id, record.clone());
-        self.say(Written::Updated(version + 1))
+        self.say(LedgerWrite::Updated(version + 1))
     }
 
     pub(super) fn adopt(
         &mut self,
         id: Uuid,
         version: u64,
-        owner: Owner,
+        owner: OwnerKey,
         record: &Preemption,
-    ) -> Written {
+    ) -> LedgerWrite {
         self.write(id, version, |row| {
             row.owner = owner;
             row.record = record.clone();
         })
     }
 
-    fn write(&mut self, id: Uuid, version: u64, change: impl FnOnce(&mut Row)) -> Written {
+    fn write(&mut self, id: Uuid, version: u64, change: impl FnOnce(&mut Row)) -> LedgerWrite {
         if self.fails() {
-            return Written::Away;
+            return LedgerWrite::Away;
         }
         let careless = self.careless;
         match self.rows.get_mut(&id) {
@@ -158,9 +161,9 @@ impl Ledger {
                 row.version += 1;
                 change(row);
                 let version = row.version;
-                self.say(Written::Updated(version))
+                self.say(LedgerWrite::Updated(version))
             }
-            _ => Written::Lost,
+            _ => LedgerWrite::Lost,
         }
     }
 

@@ -3,11 +3,11 @@
 //! gives back and claims (`ebbtide-openstack`, `ebbtide-swap`). Every question and answer of theirs
 //! can be lost.
 
-use ebbtide_openstack::transport::{Exchange, Sent, Silence, Transport};
-use ebbtide_openstack::{AdapterOptions, Effect, NewClaim, Resources, Session};
-use ebbtide_placement_model::{InProcess, Model, Request};
+use ebbtide_openstack::transport::{ExchangeFuture, NoResponse, Transport, TransportRequest};
+use ebbtide_openstack::{AdapterOptions, NewClaim, RequestEffect, Resources, Session};
+use ebbtide_placement_model::{InProcess, Model, ModelRequest};
 use ebbtide_preemption::Holding;
-use ebbtide_swap::{Amounts, Around, InstanceRow, Room};
+use ebbtide_swap::{Amounts, InstanceRow, PlacementSwap, SwapEnvironment};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const VERSION: (u32, u32) = (1, 36);
 
 /// What a consumer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct ConsumerClaim {
     pub(super) generation: u64,
     pub(super) host: usize,
     pub(super) vcpus: u64,
@@ -55,7 +55,7 @@ impl Wire {
     }
 
     /// A write as it would be had its sender looked just now.
-    fn freshened(&self, sent: &Sent<'_>) -> Option<Value> {
+    fn freshened(&self, sent: &TransportRequest<'_>) -> Option<Value> {
         let mut body = sent.body?.clone();
         let consumer = sent.path.strip_prefix("/allocations/").map(str::to_owned);
         self.service.model(|model| {
@@ -76,15 +76,15 @@ impl Wire {
     }
 }
 
-fn silence() -> Silence {
-    Silence {
+fn silence() -> NoResponse {
+    NoResponse {
         problem: "no answer".to_owned(),
-        effect: Effect::Unknown,
+        effect: RequestEffect::Unknown,
     }
 }
 
 impl Transport for Wire {
-    fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a> {
+    fn exchange<'a>(&'a self, request: TransportRequest<'a>) -> ExchangeFuture<'a> {
         Box::pin(async move {
             let ills = {
                 let mut ills = self.ills();
@@ -97,7 +97,10 @@ impl Transport for Wire {
             }
             let careless = ills.careless.then(|| self.freshened(&request)).flatten();
             let body = careless.as_ref().or(request.body);
-            let answer = self.service.exchange(Sent { body, ..request }).await;
+            let answer = self
+                .service
+                .exchange(TransportRequest { body, ..request })
+                .await;
             if ills.silent { Err(silence()) } else { answer }
         })
     }
@@ -108,7 +111,7 @@ impl Transport for Wire {
 pub(super) struct Placement {
     pub(super) capacity: Vec<u64>,
     /// What everybody holds: the model, as it was looked at after the last write.
-    pub(super) consumers: BTreeMap<Uuid, Held>,
+    pub(super) consumers: BTreeMap<Uuid, ConsumerClaim>,
     wire: Arc<Wire>,
     client: ebbtide_openstack::Placement,
 }
@@ -153,9 +156,9 @@ impl Placement {
     pub(super) fn with_room<T>(
         &mut self,
         rows: &Rows,
-        work: impl AsyncFnOnce(Room<'_, Rows>) -> T,
+        work: impl AsyncFnOnce(PlacementSwap<'_, Rows>) -> T,
     ) -> T {
-        let done = at_once(work(Room::new(self.client.clone(), rows)));
+        let done = at_once(work(PlacementSwap::new(self.client.clone(), rows)));
         self.look();
         done
     }
@@ -197,7 +200,7 @@ impl Placement {
     }
 
     fn write(&self, method: &str, path: &str, body: Option<&Value>) {
-        let request = Request {
+        let request = ModelRequest {
             method,
             path,
             version: VERSION,
@@ -212,7 +215,7 @@ impl Placement {
             let all = model.consumers().map(|(id, known)| (id, known.generation));
             all.filter_map(|(id, generation)| {
                 let (provider, of) = model.holds(id).into_iter().next()?;
-                let held = Held {
+                let held = ConsumerClaim {
                     generation,
                     host: host_of(provider)?,
                     vcpus: of.get("VCPU").copied()?,
@@ -253,7 +256,7 @@ fn at_once<T>(work: impl Future<Output = T>) -> T {
 #[derive(Debug, Default)]
 pub(super) struct Rows(pub(super) BTreeMap<Uuid, InstanceRow>);
 
-impl Around for Rows {
+impl SwapEnvironment for Rows {
     type Guard = ();
 
     async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {

@@ -2,14 +2,14 @@
 //! the cheapest victims of one host.
 
 use super::drive::Driven;
-use super::ledger::Written;
+use super::ledger::LedgerWrite;
 use super::placement::{amounts, holding, new_claim};
 use super::world::NovaWorld;
 use crate::Mutation;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
-use ebbtide_openstack::{Claimed, Effect, OpenStackError};
-use ebbtide_preemption::{Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
+use ebbtide_openstack::{AllocationResult, OpenStackError, RequestEffect};
+use ebbtide_preemption::{Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, VictimState};
 use std::collections::VecDeque;
 use uuid::Uuid;
 
@@ -73,15 +73,15 @@ impl NovaWorld {
             }
         });
         match tried {
-            Ok(Claimed::Yes) => {
+            Ok(AllocationResult::Yes) => {
                 self.requests[n].doubtful.clear();
                 self.answer(who, n, Some(host));
             }
-            Ok(Claimed::No { .. }) => self.decide(who, n),
+            Ok(AllocationResult::No { .. }) => self.decide(who, n),
             // Nova's AllocationUpdateFailed.
             Err(OpenStackError::ConsumerChanged { .. }) => self.no_valid_host(who, n),
             Err(error) => {
-                if error.effect() == Effect::Unknown {
+                if error.effect() == RequestEffect::Unknown {
                     self.requests[n].doubtful.push(new.clone());
                     let held = self
                         .placement
@@ -137,7 +137,7 @@ impl NovaWorld {
         let written = self.ledger.insert(self.schedulers[who].owner(), &record);
         self.note_lost_answer(&record, &record);
         match written {
-            Written::Updated(_) | Written::Exists => {
+            LedgerWrite::Updated(_) | LedgerWrite::Exists => {
                 let victims = record.victims.iter().map(|v| v.server.0);
                 self.schedulers[who].leaving.extend(victims);
                 let driven = Driven {
@@ -151,13 +151,13 @@ impl NovaWorld {
                 };
                 self.schedulers[who].driven.insert(id, driven);
             }
-            Written::VictimTaken => {
+            LedgerWrite::VictimTaken => {
                 self.schedulers[who].leaving = self.ledger.victims();
                 self.decide(who, n);
             }
             // The message went to another scheduler while the ledger did not answer: that one
             // answers.
-            Written::RequestTaken => {
+            LedgerWrite::RequestTaken => {
                 if !self.go_on(who, n, false) {
                     self.decide(who, n);
                 }
@@ -219,7 +219,7 @@ impl NovaWorld {
             self.story.name(evacuation.0, "evacuation");
             let Some(held) = self.placement.consumers.get(server).copied() else {
                 let what = "a victim was planned that holds nothing".to_owned();
-                self.fail(Promise::NoVictimTooMany, what);
+                self.fail(Invariant::NoVictimTooMany, what);
                 continue;
             };
             chosen.push(Victim {
@@ -243,7 +243,7 @@ impl NovaWorld {
             request_id: format!("req-{n}"),
             unique_id: format!("message-{n}"),
             planned_at: self.now,
-            state: State::Planned,
+            state: PreemptionState::Planned,
             answerer: None,
             reply_when: if at_once {
                 ReplyWhen::AtOnce

@@ -1,20 +1,20 @@
 //! The world as a whole: who is in it, and what one step does.
 
-use super::callers::Request;
+use super::callers::CallerRequest;
 use super::drive::Driven;
-use super::ledger::{Ledger, Owner};
+use super::ledger::{Ledger, OwnerKey};
 use super::placement::Placement;
-use crate::agent::{Agent, Deed};
-use crate::chance::Chance;
-use crate::hypervisor::Fate;
-use crate::script::{Op, Step};
+use crate::agent::{Agent, HostAction};
+use crate::hypervisor::CallFate;
+use crate::random::WorldRng;
+use crate::script::{Op, ScriptStep};
 use crate::story::Story;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use crate::world_base::WorldBase;
-use crate::{Ends, Mutation};
+use crate::{EvacuationCounts, Mutation};
 use ebbtide_engine::Engine;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
-use ebbtide_preemption::{Policy, Preemption, VictimState};
+use ebbtide_preemption::{Preemption, PreemptionPolicy, VictimState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ const ROUNDS: u32 = 2_000;
 
 /// A scheduler of OpenStack mode.
 #[derive(Debug)]
-pub(super) struct Scheduler {
+pub(super) struct NovaScheduler {
     pub(super) name: String,
     /// Whose name that is: the place of its beats in the ledger.
     pub(super) node: usize,
@@ -54,7 +54,7 @@ pub(super) struct Scheduler {
     pub(super) leaving: BTreeSet<Uuid>,
 }
 
-impl Scheduler {
+impl NovaScheduler {
     pub(super) fn new(node: usize, life: u64, skew: i64) -> Self {
         Self {
             name: format!("scheduler-{node}"),
@@ -84,14 +84,14 @@ impl Scheduler {
         self.up && !self.paused && !self.gone
     }
 
-    pub(super) fn owner(&self) -> Owner {
+    pub(super) fn owner(&self) -> OwnerKey {
         (self.node, self.life)
     }
 }
 
 /// An instance as Nova knows it.
 #[derive(Debug, Clone)]
-pub(super) struct Instance {
+pub(super) struct WorldInstance {
     pub(super) host: usize,
     pub(super) vcpus: u64,
     pub(super) spot: bool,
@@ -101,16 +101,16 @@ pub(super) struct Instance {
 /// Everything.
 pub(crate) struct NovaWorld {
     pub(super) base: WorldBase,
-    pub(super) policy: Policy,
+    pub(super) policy: PreemptionPolicy,
     pub(super) placement: Placement,
     pub(super) ledger: Ledger,
     pub(super) engine: Arc<Engine>,
-    pub(super) schedulers: Vec<Scheduler>,
+    pub(super) schedulers: Vec<NovaScheduler>,
     /// How many lives the schedulers of each name have had.
     pub(super) lives: Vec<u64>,
     /// Instances that are not deleted.
-    pub(super) instances: BTreeMap<Uuid, Instance>,
-    pub(super) requests: Vec<Request>,
+    pub(super) instances: BTreeMap<Uuid, WorldInstance>,
+    pub(super) requests: Vec<CallerRequest>,
     /// Which request is for an instance.
     pub(super) of: BTreeMap<Uuid, usize>,
     /// Requests whose callers wait, or whose instances have a place and were not started yet.
@@ -144,8 +144,8 @@ impl std::ops::DerefMut for NovaWorld {
 }
 
 /// Short times, so that every limit is met within a run.
-fn policy() -> Policy {
-    Policy {
+fn policy() -> PreemptionPolicy {
+    PreemptionPolicy {
         notice_timeout: Seconds(4),
         notice_attempts: 3,
         act_timeout: Seconds(12),
@@ -163,7 +163,7 @@ impl NovaWorld {
         mutation: Option<Mutation>,
         story: Story,
     ) -> Self {
-        let mut chance = Chance::new(seed, 4);
+        let mut chance = WorldRng::new(seed, 4);
         let hosts = 1 + chance.below(3) as usize;
         let mut capacity = Vec::with_capacity(hosts);
         let agents: Vec<Agent> = (0..hosts)
@@ -178,8 +178,8 @@ impl NovaWorld {
             })
             .collect();
         let base = WorldBase::new(agents, mutation, story);
-        let schedulers: Vec<Scheduler> = (0..=chance.below(3))
-            .map(|n| Scheduler::new(n as usize, 1, i64::from(chance.below(1001)) - 500))
+        let schedulers: Vec<NovaScheduler> = (0..=chance.below(3))
+            .map(|n| NovaScheduler::new(n as usize, 1, i64::from(chance.below(1001)) - 500))
             .collect();
         let ledger = Ledger {
             beats: vec![(1, base.now); schedulers.len()],
@@ -225,8 +225,8 @@ impl NovaWorld {
     }
 
     /// One step.
-    pub(crate) fn step(&mut self, step: Step) {
-        let Step { op, a, b } = step;
+    pub(crate) fn step(&mut self, step: ScriptStep) {
+        let ScriptStep { op, a, b } = step;
         self.story.fold(op as u64);
         match op {
             Op::CreateSpot => self.ask(a, b, true),
@@ -242,7 +242,7 @@ impl NovaWorld {
             }
             Op::Complete => {
                 let host = self.host_of(a);
-                self.end_call(host, b, Fate::Works);
+                self.end_call(host, b, CallFate::Works);
             }
             Op::Confirm => {
                 let host = self.host_of(a);
@@ -270,8 +270,8 @@ impl NovaWorld {
     pub(super) fn look_at_hosts(&mut self) {
         for (host, deed) in self.deeds() {
             let (id, server, ends) = match deed {
-                Deed::Tells(id, server) => (id, server, false),
-                Deed::Ends(id, server) => (id, server, true),
+                HostAction::Tells(id, server) => (id, server, false),
+                HostAction::Ends(id, server) => (id, server, true),
             };
             self.look_at(host, id.0, server, ends);
         }
@@ -284,7 +284,7 @@ impl NovaWorld {
         let what = if ends { "ended" } else { "told of its end" };
         let Some(record) = self.told.get(&id).copied() else {
             let what = format!("{name}: a guest is {what} for an evacuation without a notice");
-            return self.fail(Promise::NoEndForNothing, what);
+            return self.fail(Invariant::NoEndForNothing, what);
         };
         let row = self.ledger.record(record);
         let victims = row.map(|r| r.victims.as_slice()).unwrap_or_default();
@@ -312,7 +312,7 @@ impl NovaWorld {
                 "{name}: {} is {what} although {why}",
                 self.story.of(server.0)
             );
-            return self.fail(Promise::NoEndForNothing, what);
+            return self.fail(Invariant::NoEndForNothing, what);
         }
         self.tell(|s| format!("{name}: {} is {what}", s.of(server.0)));
     }
@@ -365,7 +365,7 @@ impl NovaWorld {
             }
         }
         self.fail(
-            Promise::EverythingEnds,
+            Invariant::EverythingEnds,
             "messages go back and forth without end".to_owned(),
         );
     }
@@ -396,8 +396,8 @@ impl NovaWorld {
     }
 
     /// What came of the evacuations.
-    pub(crate) fn ends(&self) -> Ends {
-        let mut ends = Ends::default();
+    pub(crate) fn ends(&self) -> EvacuationCounts {
+        let mut ends = EvacuationCounts::default();
         for record in self.ledger.records() {
             for victim in &record.victims {
                 match victim.state {

@@ -1,7 +1,7 @@
 //! The promises, held against every transaction.
 
 use super::world::RegionWorld;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
@@ -44,13 +44,13 @@ impl RegionWorld {
         let again = before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone();
         if again && !server.external && !remains {
             self.fail(
-                Promise::ExactlyOnce,
+                Invariant::ExactlyOnce,
                 format!("a server that was gone is {} again", server.status),
             );
         }
         if server.status == ServerStatus::Error && server.fault.is_none() {
             self.fail(
-                Promise::Explained,
+                Invariant::Explained,
                 "a server is in error without a reason".to_owned(),
             );
         }
@@ -63,7 +63,7 @@ impl RegionWorld {
                     request.made.len(),
                     request.count
                 );
-                self.fail(Promise::ExactlyOnce, what);
+                self.fail(Invariant::ExactlyOnce, what);
             }
         }
     }
@@ -77,7 +77,7 @@ impl RegionWorld {
         let over = matches!(was, Some(EvacuationState::Evacuated));
         if over && evacuation.state != EvacuationState::Evacuated {
             self.fail(
-                Promise::ExactlyOnce,
+                Invariant::ExactlyOnce,
                 "an evacuation that was over goes on".to_owned(),
             );
         }
@@ -85,7 +85,7 @@ impl RegionWorld {
         let asks = evacuation.spare_requested || evacuation.state == EvacuationState::Failed;
         if asks && !explained {
             self.fail(
-                Promise::Explained,
+                Invariant::Explained,
                 format!("an evacuation is {} without a reason", evacuation.state),
             );
         }
@@ -102,7 +102,7 @@ impl RegionWorld {
                 .any(|c| matches!(c, Change::Enqueue(m) if spares(m)));
             if !said {
                 self.fail(
-                    Promise::NoEndForNothing,
+                    Invariant::NoEndForNothing,
                     "a victim is to be spared, and its agent is not told".to_owned(),
                 );
             }
@@ -139,10 +139,10 @@ impl RegionWorld {
             let what =
                 "a server that is not preemptible is evicted, or one for a preemptible request"
                     .to_owned();
-            self.fail(Promise::NoEndForNothing, what);
+            self.fail(Invariant::NoEndForNothing, what);
         } else if twice {
             let what = "a victim is chosen while it is leaving already".to_owned();
-            self.fail(Promise::NoVictimTooMany, what);
+            self.fail(Invariant::NoVictimTooMany, what);
         }
     }
 
@@ -175,7 +175,7 @@ impl RegionWorld {
         }
         let Some(evacuation) = self.database.evacuation(id) else {
             return self.fail(
-                Promise::NoEndForNothing,
+                Invariant::NoEndForNothing,
                 "a notice of an evacuation that is not durable".to_owned(),
             );
         };
@@ -193,14 +193,14 @@ impl RegionWorld {
             matches!(&told, Ok(Body::Notice(notice)) if notice.grace_seconds < evacuation.grace);
         if hurried {
             let what = "a notice gives less time than the victim was promised".to_owned();
-            return self.fail(Promise::NoEndForNothing, what);
+            return self.fail(Invariant::NoEndForNothing, what);
         }
         let written = changes
             .iter()
             .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id));
         if !claims || evacuation.state.is_final() || evacuation.spare_requested || !written {
             self.fail(
-                Promise::NoEndForNothing,
+                Invariant::NoEndForNothing,
                 "a notice without a claim on the room".to_owned(),
             );
         }
@@ -250,7 +250,7 @@ impl RegionWorld {
         }
         if now > capacity || later > capacity {
             self.fail(
-                Promise::NoRoomTwice,
+                Invariant::NoRoomTwice,
                 format!("{host}: of {capacity} VCPUs {now} are given now, and {later} once all have left who are leaving"),
             );
         }
@@ -263,7 +263,7 @@ impl RegionWorld {
             return;
         };
         if let Err(what) = region.check_consistency() {
-            return self.fail(Promise::MemoryIsDurable, what);
+            return self.fail(Invariant::MemoryIsDurable, what);
         }
         let memory: BTreeMap<ServerId, &Server> = region.servers().map(|s| (s.id, s)).collect();
         let durable = self.database.servers.values();
@@ -281,13 +281,13 @@ impl RegionWorld {
                 });
             let what =
                 format!("a server is something else in memory than in the database: {differs:?}");
-            return self.fail(Promise::MemoryIsDurable, what);
+            return self.fail(Invariant::MemoryIsDurable, what);
         }
         let active: BTreeSet<EvacuationId> = region.active_evacuations().collect();
         let durable: BTreeSet<EvacuationId> = self.database.active.keys().copied().collect();
         if active != durable {
             self.fail(
-                Promise::MemoryIsDurable,
+                Invariant::MemoryIsDurable,
                 format!(
                     "{} evacuations are under way in memory, {} in the database",
                     active.len(),

@@ -4,7 +4,7 @@
 use super::checks::holds_room;
 use super::world::RegionWorld;
 use crate::agent::Agent;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::record::Change;
 use ebbtide_model::{ResourceClass, Server, ServerStatus};
 
@@ -47,7 +47,7 @@ impl RegionWorld {
             self.moved += u64::from(server.host != before.host);
             if server.host != before.host && !self.shares(server, &before) {
                 let what = "a server goes on where nothing of it is kept".to_owned();
-                self.fail(Promise::ExactlyOnce, what);
+                self.fail(Invariant::ExactlyOnce, what);
             }
             let Some(waits) = &before.comeback else {
                 continue;
@@ -59,7 +59,7 @@ impl RegionWorld {
                     "a server that had to leave {} times in a row comes back before {} are over",
                     waits.preempted, away
                 );
-                self.fail(Promise::NoThrashing, what);
+                self.fail(Invariant::NoThrashing, what);
             }
         }
     }
@@ -75,7 +75,7 @@ impl RegionWorld {
                     "{host}: a server comes back, and {} of {capacity} VCPUs are promised or taken",
                     capacity - free
                 );
-                self.fail(Promise::NoRoomTwice, what);
+                self.fail(Invariant::NoRoomTwice, what);
             }
         }
     }

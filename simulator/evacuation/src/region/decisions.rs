@@ -4,9 +4,9 @@
 use super::checks::holds_room;
 use super::world::RegionWorld;
 use crate::cheapest::{self, Candidate, EPSILON};
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::{
-    Decision, EvacuationState, Outcome, Placement, Seconds, Server, ServerId, ServerStatus,
+    Decision, DecisionOutcome, EvacuationState, Placement, Seconds, Server, ServerId, ServerStatus,
     Timestamp,
 };
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ impl RegionWorld {
     pub(super) fn check_decision(&mut self, decision: &Decision) {
         self.story.fold_id(decision.id.0);
         match &decision.outcome {
-            Outcome::NoValidHost(none) => {
+            DecisionOutcome::NoValidHost(none) => {
                 if none.reason.is_empty() {
                     self.fail(
-                        Promise::Explained,
+                        Invariant::Explained,
                         "no valid host without a reason".to_owned(),
                     );
                 }
             }
-            Outcome::Placed(placements) => {
+            DecisionOutcome::Placed(placements) => {
                 if !decision.explanation.optimal || decision.explanation.gap > 0.0 {
                     self.fail(
-                        Promise::NoVictimTooMany,
+                        Invariant::NoVictimTooMany,
                         "the search did not end, in a world of a few hosts".to_owned(),
                     );
                 }
@@ -63,7 +63,7 @@ impl RegionWorld {
                 .any(|victim| free + freed - size(victim) >= needed);
             if free + freed < needed {
                 self.fail(
-                    Promise::NoRoomTwice,
+                    Invariant::NoRoomTwice,
                     format!(
                         "{host}: {needed} VCPUs are given where {} will be free",
                         free + freed
@@ -71,7 +71,7 @@ impl RegionWorld {
                 );
             } else if too_many {
                 self.fail(
-                    Promise::NoVictimTooMany,
+                    Invariant::NoVictimTooMany,
                     format!("{host}: {} victims free {freed} VCPUs beside {free}, and {needed} are needed: one could be left out", victims.len()),
                 );
             }
@@ -95,7 +95,7 @@ impl RegionWorld {
             let cost = cheapest::cost(now.millis_since(launched));
             if (cost - victim.cost).abs() > EPSILON {
                 let what = format!("a victim costs {cost} and is said to cost {}", victim.cost);
-                return self.fail(Promise::NoVictimTooMany, what);
+                return self.fail(Invariant::NoVictimTooMany, what);
             }
             paid += cost;
         }
@@ -112,7 +112,7 @@ impl RegionWorld {
         let least = cheapest::cheapest_of_all(&hosts, placements.len(), vcpus);
         if let Some(least) = least.filter(|least| *least + EPSILON < paid) {
             let what = format!("the victims cost {paid}, and others would have cost {least}");
-            self.fail(Promise::NoVictimTooMany, what);
+            self.fail(Invariant::NoVictimTooMany, what);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Once faults stop, everything ends, and what hosts have is what the database believes.
 
 use super::world::RegionWorld;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::ServerStatus;
 
 /// Longer than all limits of a world one after the other: three hosts that are tried, each with its
@@ -25,7 +25,7 @@ impl RegionWorld {
             }
         }
         if let Some(what) = self.left_undone() {
-            self.fail(Promise::EverythingEnds, what);
+            self.fail(Invariant::EverythingEnds, what);
         }
         for who in 0..self.schedulers.len() {
             if self.shared && self.catch_up(who) || self.leader() == Some(who) {

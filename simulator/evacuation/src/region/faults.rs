@@ -1,10 +1,10 @@
 //! What can go wrong, made to go wrong.
 
 use super::world::RegionWorld;
-use crate::fault::Fault;
+use crate::fault::FaultKind;
 use crate::script::Op;
 use ebbtide_model::{ServerId, ServerStatus};
-use ebbtide_region::Command;
+use ebbtide_region::RegionCommand;
 
 impl RegionWorld {
     /// One fault. What has nothing to act on does nothing, and is not counted.
@@ -22,7 +22,7 @@ impl RegionWorld {
                 let full = !self.database.disk_full;
                 self.database.disk_full = full;
                 if full {
-                    self.fault(Fault::DatabaseDiskFull, || {
+                    self.fault(FaultKind::DatabaseDiskFull, || {
                         "the database's disk is full".to_owned()
                     });
                 }
@@ -46,7 +46,7 @@ impl RegionWorld {
                 // Half of them are back at once, the others after the next such step.
                 self.schedulers[who].up = !was_up || b.is_multiple_of(2);
                 if was_up {
-                    self.fault(Fault::SchedulerCrash, || format!("{name} is killed"));
+                    self.fault(FaultKind::SchedulerCrash, || format!("{name} is killed"));
                 }
                 self.lead();
             }
@@ -54,7 +54,7 @@ impl RegionWorld {
                 let paused = !self.schedulers[who].paused;
                 self.schedulers[who].paused = paused;
                 if paused {
-                    self.fault(Fault::SchedulerPause, || format!("{name} stands still"));
+                    self.fault(FaultKind::SchedulerPause, || format!("{name} stands still"));
                 } else {
                     self.tell(|_| format!("{name} goes on as if nothing had been"));
                 }
@@ -62,7 +62,7 @@ impl RegionWorld {
             _ => {
                 let skew = i64::from(b % 4001) - 2000;
                 self.schedulers[who].skew = skew;
-                self.fault(Fault::SchedulerClock, || {
+                self.fault(FaultKind::SchedulerClock, || {
                     format!("the clock of {name} is set, it is {skew} ms ahead now")
                 });
             }
@@ -76,7 +76,7 @@ impl RegionWorld {
         }
         let (host, who) = (self.host_of(a), self.scheduler_of(b / 2));
         if self.send_one(who, host, true) {
-            self.fault(Fault::ConfirmLost, || {
+            self.fault(FaultKind::ConfirmLost, || {
                 "the broker has a message, and its confirmation is lost".to_owned()
             });
         }
@@ -86,9 +86,9 @@ impl RegionWorld {
     fn cancel(&mut self, a: u32) {
         let waits = |status| matches!(status, ServerStatus::Waiting | ServerStatus::Building);
         if let Some(id) = self.some_server(a, waits) {
-            self.fault(Fault::Cancelled, || "the caller goes away".to_owned());
+            self.fault(FaultKind::Cancelled, || "the caller goes away".to_owned());
             self.tell_delete(id);
-            self.command(Command::DeleteServer(id));
+            self.command(RegionCommand::DeleteServer(id));
         }
     }
 

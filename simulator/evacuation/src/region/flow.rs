@@ -1,10 +1,10 @@
 //! How things move: messages to hosts and back, calls of hypervisors, and time.
 
 use super::world::RegionWorld;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
-use ebbtide_region::Input;
+use ebbtide_region::RegionInput;
 
 /// More rounds than any burst of messages takes.
 const ROUNDS: u32 = 2_000;
@@ -86,7 +86,7 @@ impl RegionWorld {
             }
         }
         self.fail(
-            Promise::EverythingEnds,
+            Invariant::EverythingEnds,
             "messages go back and forth without end".to_owned(),
         );
     }
@@ -106,7 +106,7 @@ impl RegionWorld {
         self.lead();
         for who in 0..self.schedulers.len() {
             if self.schedulers[who].leads() {
-                let _ = self.input(who, vec![Input::Tick]);
+                let _ = self.input(who, vec![RegionInput::Tick]);
             } else if self.shared && self.schedulers[who].works() {
                 self.catch_up(who);
                 let clock = self.schedulers[who].clock(self.now);

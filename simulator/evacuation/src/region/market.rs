@@ -3,16 +3,16 @@
 //! Everything comes from chance of its own, so that worlds without a market are as they were.
 
 use super::world::RegionWorld;
-use crate::chance::Chance;
-use crate::violation::Promise;
+use crate::random::WorldRng;
+use crate::violation::Invariant;
 use ebbtide_market::MarketConfig;
-use ebbtide_market::billing::{Billed, Charge, hours};
+use ebbtide_market::billing::{BillableLife, Charge, hours};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     Evacuation, EvacuationCause, FlavorId, LifeEnd, Money, PastLife, PricePoint, Seconds, Server,
     ServerStatus, Timestamp,
 };
-use ebbtide_region::Command;
+use ebbtide_region::RegionCommand;
 
 /// From this seed on some worlds have a market.
 pub(crate) const MARKETS_FROM: u64 = 20_000_000;
@@ -23,7 +23,7 @@ const BASE: u64 = 100_000;
 
 /// The market of a world, if it has one.
 pub(super) fn market_of(seed: u64) -> Option<MarketConfig> {
-    let mut chance = Chance::new(seed, 7);
+    let mut chance = WorldRng::new(seed, 7);
     let has = seed >= MARKETS_FROM && chance.percent(MARKETS);
     has.then(|| MarketConfig {
         enabled: true,
@@ -39,13 +39,13 @@ pub(super) fn market_of(seed: u64) -> Option<MarketConfig> {
 /// What tenants offer.
 #[derive(Debug)]
 pub(super) struct Bids {
-    chance: Chance,
+    chance: WorldRng,
 }
 
 impl Bids {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            chance: Chance::new(seed, 8),
+            chance: WorldRng::new(seed, 8),
         }
     }
 
@@ -67,7 +67,7 @@ impl RegionWorld {
     /// Flavors have prices only where the region knows them.
     pub(super) fn make_known(&mut self, flavor: &ebbtide_model::Flavor) {
         if self.config.market.enabled && !self.database.flavors.contains_key(&flavor.id) {
-            self.command(Command::CreateFlavor(flavor.clone()));
+            self.command(RegionCommand::CreateFlavor(flavor.clone()));
         }
     }
 
@@ -128,7 +128,7 @@ impl RegionWorld {
                 true => "a server comes back that does not pay",
                 false => "a server is taken in that does not pay",
             };
-            self.fail(Promise::NoThrashing, what.to_owned());
+            self.fail(Invariant::NoThrashing, what.to_owned());
         }
     }
 
@@ -137,7 +137,7 @@ impl RegionWorld {
     fn check_price(&mut self, point: &PricePoint) {
         let Some(flavor) = self.database.flavors.get(&point.flavor_id) else {
             let what = format!("a price of {}, which is unknown", point.flavor);
-            return self.fail(Promise::MemoryIsDurable, what);
+            return self.fail(Invariant::MemoryIsDurable, what);
         };
         let base = Bids::base(flavor.vcpus).micros();
         let price = point.price.micros();
@@ -146,7 +146,7 @@ impl RegionWorld {
                 "{} costs {}, which is out of bounds",
                 point.flavor, point.price
             );
-            self.fail(Promise::Deterministic, what);
+            self.fail(Invariant::Deterministic, what);
         }
         let last = self.database.prices.get(&point.flavor_id);
         let last = last.and_then(|line| line.last_key_value());
@@ -155,7 +155,7 @@ impl RegionWorld {
                 "a price of {} is not later than the one before",
                 point.flavor
             );
-            self.fail(Promise::MemoryIsDurable, what);
+            self.fail(Invariant::MemoryIsDurable, what);
         }
     }
 
@@ -174,7 +174,7 @@ impl RegionWorld {
             .chain(self.database.ended.values());
         if life.end == LifeEnd::OutOfBid && !written && !known.into_iter().any(of_it) {
             let what = "a life ended outbid without a notice".to_owned();
-            self.fail(Promise::NoEndForNothing, what);
+            self.fail(Invariant::NoEndForNothing, what);
         }
         let Some(flavor) = self
             .database
@@ -192,7 +192,7 @@ impl RegionWorld {
         if points.is_empty() {
             return;
         }
-        let billed = Billed {
+        let billed = BillableLife {
             launched_at: life.launched_at,
             ended: Some((life.ended_at, life.end)),
             preemptible: life.preemptible,
@@ -217,7 +217,7 @@ impl RegionWorld {
                 "the bill of a life that ended {} is wrong",
                 life.end.as_str()
             );
-            self.fail(Promise::ExactlyOnce, what);
+            self.fail(Invariant::ExactlyOnce, what);
         }
     }
 
@@ -259,7 +259,7 @@ impl RegionWorld {
                 memory.len(),
                 durable.len()
             );
-            self.fail(Promise::MemoryIsDurable, what);
+            self.fail(Invariant::MemoryIsDurable, what);
         }
     }
 }

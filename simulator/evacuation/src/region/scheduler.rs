@@ -19,10 +19,10 @@ impl Ids for Counting {
 }
 
 /// A message that the broker has, of which the region has not been told.
-pub(crate) type Confirmed = (MessageId, Option<EvacuationId>);
+pub(crate) type ConfirmedMessage = (MessageId, Option<EvacuationId>);
 
 /// One scheduler.
-pub(crate) struct Scheduler {
+pub(crate) struct RegionScheduler {
     pub(crate) name: String,
     pub(crate) up: bool,
     /// It stands still: it does nothing, and knows nothing of that.
@@ -40,10 +40,10 @@ pub(crate) struct Scheduler {
     pub(crate) seen: usize,
     /// The sender's copy of the outbox, by host.
     pub(crate) outbox: BTreeMap<String, VecDeque<OutboxMessage>>,
-    pub(crate) confirmed: VecDeque<Confirmed>,
+    pub(crate) confirmed: VecDeque<ConfirmedMessage>,
 }
 
-impl Scheduler {
+impl RegionScheduler {
     pub(crate) fn new(name: String, skew: i64) -> Self {
         Self {
             name,

@@ -3,12 +3,12 @@
 
 use super::database::Commit;
 use super::world::RegionWorld;
-use crate::violation::Promise;
-use crate::{Mutation, fault::Fault};
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, Message};
+use crate::violation::Invariant;
+use crate::{Mutation, fault::FaultKind};
+use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
 use ebbtide_model::{EvacuationCause, Seconds};
-use ebbtide_region::{Command, Effects, Input, Region, RegionError, Reply};
+use ebbtide_region::{Effects, Region, RegionCommand, RegionError, RegionInput, RegionReply};
 
 /// How long a lease lasts that is not renewed.
 const LEASE: Seconds = Seconds(15);
@@ -21,7 +21,7 @@ const THOROUGH_RESTORED: u64 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotWritten;
 
-pub(super) type Replies = Vec<Result<Reply, RegionError>>;
+pub(super) type Replies = Vec<Result<RegionReply, RegionError>>;
 
 impl RegionWorld {
     /// Who leads, as far as anybody who asks can tell.
@@ -100,7 +100,7 @@ impl RegionWorld {
                 }
             }
             Err(error) => self.fail(
-                Promise::MemoryIsDurable,
+                Invariant::MemoryIsDurable,
                 format!("what was written cannot be read: {error}"),
             ),
         }
@@ -108,7 +108,11 @@ impl RegionWorld {
 
     /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is
     /// checked.
-    pub(super) fn input(&mut self, who: usize, inputs: Vec<Input>) -> Result<Replies, NotWritten> {
+    pub(super) fn input(
+        &mut self,
+        who: usize,
+        inputs: Vec<RegionInput>,
+    ) -> Result<Replies, NotWritten> {
         if self.shared {
             return self.turn(who, inputs, false);
         }
@@ -124,9 +128,11 @@ impl RegionWorld {
         };
         self.only_asked = matches!(
             inputs.as_slice(),
-            [Input::Command(Command::CreateServers(_))]
+            [RegionInput::Command(RegionCommand::CreateServers(_))]
         );
-        let settles = inputs.iter().any(|input| matches!(input, Input::Report(_)));
+        let settles = inputs
+            .iter()
+            .any(|input| matches!(input, RegionInput::Report(_)));
         let mut changes = Vec::new();
         let mut replies = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -188,7 +194,7 @@ impl RegionWorld {
                 Ok(())
             }
             Commit::Failed => {
-                self.faults.add(Fault::CommitFails);
+                self.faults.add(FaultKind::CommitFails);
                 self.tell(|_| format!("FAULT: a commit of {name} fails"));
                 if self.breaks(Mutation::MemoryAheadOfDatabase) {
                     return Ok(());
@@ -198,7 +204,7 @@ impl RegionWorld {
                 Err(NotWritten)
             }
             Commit::Unknown => {
-                self.fault(Fault::CommitUnknown, || {
+                self.fault(FaultKind::CommitUnknown, || {
                     format!("a commit of {name} is written, and the answer is lost")
                 });
                 self.check_before(changes);
@@ -282,7 +288,7 @@ impl RegionWorld {
         let parsed = Message::from_bytes(&message.body);
         let (Some(host), Ok(parsed)) = (host, parsed) else {
             self.fail(
-                Promise::EverythingEnds,
+                Invariant::EverythingEnds,
                 "a message of the outbox cannot be read".to_owned(),
             );
             return;
@@ -291,7 +297,7 @@ impl RegionWorld {
             && self.database.evacuation(notice.evacuation_id).is_none()
         {
             self.fail(
-                Promise::NoEndForNothing,
+                Invariant::NoEndForNothing,
                 "a notice is sent, and its evacuation is not durable".to_owned(),
             );
         }
@@ -336,7 +342,7 @@ impl RegionWorld {
         let confirmed = std::mem::take(&mut scheduler.confirmed);
         let inputs = confirmed
             .into_iter()
-            .map(|(id, evacuation_id)| Input::Published { id, evacuation_id });
+            .map(|(id, evacuation_id)| RegionInput::Published { id, evacuation_id });
         let _ = self.input(who, inputs.collect());
         true
     }
@@ -364,13 +370,13 @@ impl RegionWorld {
                     evacuation_id: m.evacuation_id,
                     host: m.host.clone(),
                     server_id: m.server_id,
-                    how: EvacuatedHow::Terminated,
+                    how: EvacuationEnd::Terminated,
                     at: m.notified_at,
                     unbilled_seconds: None,
                     storage: None,
                 });
             }
-            Input::Report(message)
+            RegionInput::Report(message)
         });
         let inputs = inputs.collect();
         if self.input(who, inputs) == Err(NotWritten) {

@@ -4,13 +4,13 @@ use super::market::Bids;
 use super::scheduler::Counting;
 use super::world::RegionWorld;
 use crate::Mutation;
-use crate::chance::Chance;
-use crate::fault::Fault;
-use crate::violation::Promise;
+use crate::fault::FaultKind;
+use crate::random::WorldRng;
+use crate::violation::Invariant;
 use ebbtide_model::{
     Decision, Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
 };
-use ebbtide_region::{Command, CreateServers, Ids, Input, Reply};
+use ebbtide_region::{CreateServers, Ids, RegionCommand, RegionInput, RegionReply};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ const PATIENCE: Seconds = Seconds(300);
 
 /// One request of a tenant.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct TenantRequest {
     create: CreateServers,
     /// How many servers it asks for.
     pub(super) count: usize,
@@ -34,14 +34,14 @@ pub(super) struct Request {
 /// What tenants remember.
 #[derive(Debug)]
 pub(super) struct Tenants {
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<TenantRequest>,
     /// Which request a server belongs to.
     pub(super) of: BTreeMap<ServerId, usize>,
     /// Requests without an answer.
     unanswered: VecDeque<usize>,
     /// The next answer is lost.
     pub(super) lose_answer: bool,
-    chance: Chance,
+    chance: WorldRng,
     has_lifetimes: bool,
     /// What they offer, where there is a market.
     bids: Option<Bids>,
@@ -52,7 +52,7 @@ pub(super) struct Tenants {
 pub(crate) const LIFETIMES_FROM: u64 = 10_000_000;
 
 impl Tenants {
-    pub(super) fn new(chance: Chance, seed: u64) -> Self {
+    pub(super) fn new(chance: WorldRng, seed: u64) -> Self {
         Self {
             has_lifetimes: seed >= LIFETIMES_FROM,
             bids: super::market::market_of(seed).map(|_| Bids::new(seed)),
@@ -146,7 +146,7 @@ impl RegionWorld {
             external: (b / 48).is_multiple_of(25),
         };
         let asked_at = self.now;
-        self.tenants.requests.push(Request {
+        self.tenants.requests.push(TenantRequest {
             create,
             count,
             made: BTreeSet::new(),
@@ -181,7 +181,7 @@ impl RegionWorld {
         for (ids, due) in [(settled, crowded), (failed, true), (kept, many)] {
             if due && let Some(id) = ids.get(b as usize % ids.len().max(1)).copied() {
                 self.tell_delete(id);
-                self.command(Command::DeleteServer(id));
+                self.command(RegionCommand::DeleteServer(id));
             }
         }
     }
@@ -230,20 +230,22 @@ impl RegionWorld {
             true => self.foresee(who, &create.request),
             false => None,
         };
-        let inputs = vec![Input::Command(Command::CreateServers(Box::new(create)))];
+        let inputs = vec![RegionInput::Command(RegionCommand::CreateServers(
+            Box::new(create),
+        ))];
         let asked = match early {
             true => self.turn(who, inputs, true),
             false => self.input(who, inputs),
         };
         if let (Some(foreseen), Ok(replies)) = (foreseen, &asked)
-            && let Some(Ok(Reply::Created { decision, .. })) = replies.first()
+            && let Some(Ok(RegionReply::Created { decision, .. })) = replies.first()
         {
             self.compare(&foreseen, decision);
         }
         let answered = match asked {
             Ok(_) if self.tenants.lose_answer => {
                 self.tenants.lose_answer = false;
-                self.fault(Fault::AnswerLost, || {
+                self.fault(FaultKind::AnswerLost, || {
                     "the answer does not reach the tenant".to_owned()
                 });
                 false
@@ -260,14 +262,16 @@ impl RegionWorld {
     fn foresee(&mut self, who: usize, request: &PlacementRequest) -> Option<Decision> {
         let clock = self.schedulers[who].clock(self.now);
         let region = self.schedulers[who].region.as_mut()?;
-        let question = Input::Command(Command::WhatIf(Box::new(request.clone())));
+        let question = RegionInput::Command(RegionCommand::WhatIf(Box::new(request.clone())));
         // Identifiers of its own: a question must not change what comes after it.
         let answer = region.handle(clock, &mut Counting::default(), question);
         match answer {
-            Ok((Reply::WhatIf(decision), effects)) if effects.changes.is_empty() => Some(*decision),
+            Ok((RegionReply::WhatIf(decision), effects)) if effects.changes.is_empty() => {
+                Some(*decision)
+            }
             Ok(_) => {
                 let what = "a question has changed something".to_owned();
-                self.fail(Promise::Deterministic, what);
+                self.fail(Invariant::Deterministic, what);
                 None
             }
             Err(_) => None,
@@ -281,7 +285,7 @@ impl RegionWorld {
         again.seed = foreseen.explanation.seed;
         if foreseen.outcome != made.outcome || foreseen.explanation != again {
             let what = "a request was decided otherwise than had just been foretold".to_owned();
-            self.fail(Promise::Deterministic, what);
+            self.fail(Invariant::Deterministic, what);
         }
     }
 
@@ -307,7 +311,7 @@ impl RegionWorld {
         };
         if let Some(id) = id {
             self.tell_delete(id);
-            self.command(Command::DeleteServer(id));
+            self.command(RegionCommand::DeleteServer(id));
         }
     }
 
@@ -318,7 +322,7 @@ impl RegionWorld {
     pub(super) fn release(&mut self, a: u32) {
         if let Some(id) = self.some_server(a, |s| s == ServerStatus::Evacuating) {
             self.tell(|s| format!("the owner of {} needs no more time", s.of(id.0)));
-            self.command(Command::ReleaseServer(id));
+            self.command(RegionCommand::ReleaseServer(id));
         }
     }
 
@@ -327,12 +331,12 @@ impl RegionWorld {
         let name = self.agents[host].name.clone();
         if b.is_multiple_of(3) {
             self.tell(|_| format!("{name} is disabled"));
-            self.command(Command::DisableHost {
+            self.command(RegionCommand::DisableHost {
                 name,
                 reason: "why not".to_owned(),
             });
         } else {
-            self.command(Command::EnableHost(name));
+            self.command(RegionCommand::EnableHost(name));
         }
     }
 }

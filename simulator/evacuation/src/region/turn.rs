@@ -4,8 +4,8 @@
 use super::shell::{NotWritten, Replies};
 use super::world::RegionWorld;
 use crate::Mutation;
-use crate::violation::Promise;
-use ebbtide_region::{Command, Effects, Input, Speculation};
+use crate::violation::Invariant;
+use ebbtide_region::{Effects, RegionCommand, RegionInput, Speculation};
 
 impl RegionWorld {
     /// A scheduler that answers: the leader, or each of the active schedulers in turn.
@@ -44,7 +44,7 @@ impl RegionWorld {
         }
         if let Some(error) = refused {
             self.fail(
-                Promise::MemoryIsDurable,
+                Invariant::MemoryIsDurable,
                 format!("what another scheduler has written cannot be followed: {error}"),
             );
         }
@@ -77,7 +77,7 @@ impl RegionWorld {
     pub(super) fn turn(
         &mut self,
         who: usize,
-        inputs: Vec<Input>,
+        inputs: Vec<RegionInput>,
         early: bool,
     ) -> Result<Replies, NotWritten> {
         if !self.schedulers[who].works() {
@@ -90,12 +90,12 @@ impl RegionWorld {
         let mut speculations: Vec<Option<Speculation>> = vec![None; inputs.len()];
         if early && let Some(region) = self.schedulers[who].region.as_mut() {
             for (speculation, input) in speculations.iter_mut().zip(&inputs) {
-                if let Input::Command(Command::CreateServers(create)) = input {
+                if let RegionInput::Command(RegionCommand::CreateServers(create)) = input {
                     *speculation = region.speculate(clock, &mut self.ids, create);
                 }
             }
             if let Err(error) = region.end_speculation() {
-                self.fail(Promise::MemoryIsDurable, error.to_string());
+                self.fail(Invariant::MemoryIsDurable, error.to_string());
                 return Err(NotWritten);
             }
         }
@@ -110,13 +110,13 @@ impl RegionWorld {
             return Err(NotWritten);
         }
         self.look_at_duty(who);
-        let of_duty = inputs.iter().any(|i| !matches!(i, Input::Command(_)));
+        let of_duty = inputs.iter().any(|i| !matches!(i, RegionInput::Command(_)));
         if of_duty && self.schedulers[who].epoch.is_none() {
             return Err(NotWritten);
         }
         self.only_asked = matches!(
             inputs.as_slice(),
-            [Input::Command(Command::CreateServers(_))]
+            [RegionInput::Command(RegionCommand::CreateServers(_))]
         );
         let Some(region) = self.schedulers[who].region.as_mut() else {
             return Err(NotWritten);

@@ -1,23 +1,23 @@
 //! The world as a whole: who is in it, and what one step does.
 
 use super::database::Database;
-use super::scheduler::{Counting, Scheduler};
+use super::scheduler::{Counting, RegionScheduler};
 use super::tenants::Tenants;
-use crate::agent::{Agent, Deed};
-use crate::chance::Chance;
-use crate::hypervisor::Fate;
-use crate::script::{Op, Step};
-use crate::shared_storage::{Shared, SharedStorage};
+use crate::agent::{Agent, HostAction};
+use crate::hypervisor::CallFate;
+use crate::random::WorldRng;
+use crate::script::{Op, ScriptStep};
+use crate::shared_storage::{SharedStorage, StorageHandle};
 use crate::story::Story;
-use crate::violation::Promise;
+use crate::violation::Invariant;
 use crate::world_base::{BEGIN, WorldBase};
-use crate::{Ends, Mutation};
-use ebbtide_engine::{Engine, EngineConfig, Policy};
+use crate::{EvacuationCounts, Mutation};
+use ebbtide_engine::{Engine, EngineConfig, RankingPolicy};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationCause, EvacuationState, GroupId, GroupPolicy, Seconds,
     ServerGroup, ServerId, Timestamp,
 };
-use ebbtide_region::{ComebackConfig, Command, Input, RegionConfig};
+use ebbtide_region::{ComebackConfig, RegionCommand, RegionConfig, RegionInput};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(crate) struct RegionWorld {
     pub(super) config: RegionConfig,
     pub(super) engine: Arc<Engine>,
     pub(super) database: Database,
-    pub(super) schedulers: Vec<Scheduler>,
+    pub(super) schedulers: Vec<RegionScheduler>,
     pub(super) ids: Counting,
     pub(super) tenants: Tenants,
     pub(super) group: Option<GroupId>,
@@ -106,7 +106,7 @@ pub(crate) fn engine() -> Option<Arc<Engine>> {
 pub(crate) fn broken_engine(mutation: Mutation) -> Option<Arc<Engine>> {
     let config = match mutation {
         Mutation::DearerVictims => EngineConfig {
-            policy: Policy::Nova,
+            policy: RankingPolicy::Nova,
             ..EngineConfig::default()
         },
         Mutation::ChanceWithoutSeed => EngineConfig {
@@ -125,7 +125,7 @@ impl RegionWorld {
         mutation: Option<Mutation>,
         story: Story,
     ) -> Self {
-        let mut chance = Chance::new(seed, 2);
+        let mut chance = WorldRng::new(seed, 2);
         let now = Timestamp::from_millis(BEGIN);
         let hosts = 2 + chance.below(3) as usize;
         let mut agents: Vec<Agent> = (0..hosts)
@@ -140,21 +140,21 @@ impl RegionWorld {
             })
             .collect();
         // From chance of its own, too: how many of the hosts share a storage, none or at least two.
-        let sharing = match Chance::new(seed, 6).below(10) {
+        let sharing = match WorldRng::new(seed, 6).below(10) {
             0..3 => 0,
             3..6 => 2,
             _ => hosts,
         };
         let storage = Rc::new(RefCell::new(SharedStorage::default()));
         for agent in agents.iter_mut().take(sharing) {
-            let mut shared = Shared::new(&storage, &agent.name);
+            let mut shared = StorageHandle::new(&storage, &agent.name);
             shared.without_token = mutation == Some(Mutation::ResumeWithoutToken);
             agent.hypervisor.shared = Some(shared);
         }
         let schedulers = (0..=chance.below(3))
             .map(|n| {
                 let skew = i64::from(chance.below(1001)) - 500;
-                Scheduler::new(format!("scheduler-{n}"), skew)
+                RegionScheduler::new(format!("scheduler-{n}"), skew)
             })
             .collect();
         let mut world = Self {
@@ -171,13 +171,13 @@ impl RegionWorld {
             liars: vec![false; hosts],
             schedulers,
             ids: Counting::default(),
-            tenants: Tenants::new(Chance::new(seed, 3), seed),
+            tenants: Tenants::new(WorldRng::new(seed, 3), seed),
             group: None,
             only_asked: false,
             commits: 0,
             restored: 0,
             // From chance of its own: everything else stays as it is without it.
-            shared: Chance::new(seed, 5).percent(60),
+            shared: WorldRng::new(seed, 5).percent(60),
             asked_last: 0,
             kept: 0,
             conflicts: 0,
@@ -192,7 +192,7 @@ impl RegionWorld {
 
     /// The hosts register, one after the other so that their order is that of their names; some
     /// regions have a group and a budget.
-    fn begin(&mut self, chance: &mut Chance) {
+    fn begin(&mut self, chance: &mut WorldRng) {
         self.lead();
         for host in 0..self.agents.len() {
             self.now = Timestamp::from_millis(self.now.as_millis() + 1);
@@ -206,7 +206,7 @@ impl RegionWorld {
             } else {
                 GroupPolicy::Affinity
             };
-            self.command(Command::CreateGroup(ServerGroup {
+            self.command(RegionCommand::CreateGroup(ServerGroup {
                 id,
                 name: "apart".to_owned(),
                 project_id: "pets".to_owned(),
@@ -216,7 +216,7 @@ impl RegionWorld {
             self.group = Some(id);
         }
         if chance.percent(20) {
-            self.command(Command::PutBudget(DisruptionBudget {
+            self.command(RegionCommand::PutBudget(DisruptionBudget {
                 scope: BudgetScope::Project("cattle".to_owned()),
                 max_victims: 3,
                 window: Seconds(30),
@@ -229,8 +229,8 @@ impl RegionWorld {
     }
 
     /// One step.
-    pub(crate) fn step(&mut self, step: Step) {
-        let Step { op, a, b } = step;
+    pub(crate) fn step(&mut self, step: ScriptStep) {
+        let ScriptStep { op, a, b } = step;
         self.story.fold(op as u64);
         match op {
             Op::CreateSpot => self.create(a, b, true),
@@ -250,7 +250,7 @@ impl RegionWorld {
             }
             Op::Complete => {
                 let host = self.host_of(a);
-                self.end_call(host, b, Fate::Works);
+                self.end_call(host, b, CallFate::Works);
             }
             Op::Confirm => {
                 let host = self.host_of(a);
@@ -292,7 +292,7 @@ impl RegionWorld {
             }
         }
         if let Some(what) = wrong {
-            self.fail(Promise::ExactlyOnce, what);
+            self.fail(Invariant::ExactlyOnce, what);
         }
     }
 
@@ -304,25 +304,25 @@ impl RegionWorld {
         }
     }
 
-    fn look_at(&mut self, host: usize, deed: Deed) {
+    fn look_at(&mut self, host: usize, deed: HostAction) {
         let (id, server, ends) = match deed {
-            Deed::Tells(id, server) => (id, server, false),
-            Deed::Ends(id, server) => (id, server, true),
+            HostAction::Tells(id, server) => (id, server, false),
+            HostAction::Ends(id, server) => (id, server, true),
         };
         let name = self.agents[host].name.clone();
         let what = if ends { "ended" } else { "told of its end" };
         match self.database.evacuation(id) {
             None => {
                 let what = format!("{name}: a guest is {what} for an evacuation without a record");
-                self.fail(Promise::NoEndForNothing, what);
+                self.fail(Invariant::NoEndForNothing, what);
             }
             Some(e) if e.victim_id != server || e.host != name => {
                 let what = format!("{name}: a guest is {what} that the evacuation is not about");
-                self.fail(Promise::NoEndForNothing, what);
+                self.fail(Invariant::NoEndForNothing, what);
             }
             Some(e) if ends && e.state == EvacuationState::Spared => {
                 let what = format!("{name}: a guest is ended that was said to be spared");
-                self.fail(Promise::NoEndForNothing, what);
+                self.fail(Invariant::NoEndForNothing, what);
             }
             Some(_) => {
                 self.story.fold_id(id.0);
@@ -339,11 +339,11 @@ impl RegionWorld {
     }
 
     /// What came of the evacuations.
-    pub(crate) fn ends(&self) -> Ends {
-        let mut ends = Ends {
+    pub(crate) fn ends(&self) -> EvacuationCounts {
+        let mut ends = EvacuationCounts {
             resumed: self.resumed,
             moved: self.moved,
-            ..Ends::default()
+            ..EvacuationCounts::default()
         };
         for evacuation in self
             .database
@@ -366,9 +366,9 @@ impl RegionWorld {
     }
 
     /// Sends a command to a scheduler that answers. A refusal is an answer, too.
-    pub(super) fn command(&mut self, command: Command) {
+    pub(super) fn command(&mut self, command: RegionCommand) {
         if let Some(who) = self.answers() {
-            let _ = self.input(who, vec![Input::Command(command)]);
+            let _ = self.input(who, vec![RegionInput::Command(command)]);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The agent with its journal, its hypervisor and the one guest there is.
 
-use crate::world::{Broken, Command, HOST, Now, Placement, Report, Small, Step, VICTIM};
+use crate::world::{
+    BrokenInvariant, Command, HOST, Now, Placement, Report, ScriptStep, Small, VICTIM,
+};
 use ebbtide_agent_protocol::{
-    Action, ActionId, AgentCore, Done, DriverError, Effect, Input, NoticeOutcome, Occupancy, Phase,
-    Policy, Record, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverError, DriverResult,
+    EvacuationPhase, EvacuationPolicy, JournalRecord, NoticeOutcome, Occupancy, Token,
 };
 use ebbtide_model::message::{Body, HostedState, Message, Notice, Spare};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Resources, Timestamp};
@@ -27,7 +29,7 @@ pub(crate) enum Call {
 pub(crate) struct Agent {
     core: AgentCore,
     /// The one call that is under way.
-    call: Option<(ActionId, Action)>,
+    call: Option<(ActionId, DriverCall)>,
     /// Evacuations whose point of no return is in the journal.
     acting: BTreeSet<EvacuationId>,
     /// The guest runs.
@@ -38,13 +40,13 @@ pub(crate) struct Agent {
     spared: BTreeSet<EvacuationId>,
 }
 
-fn policy() -> Policy {
-    Policy {
+fn policy() -> EvacuationPolicy {
+    EvacuationPolicy {
         notice_tries: 2,
         act_tries: 2,
         verify_tries: 2,
         start_tries: 1,
-        ..Policy::default()
+        ..EvacuationPolicy::default()
     }
 }
 
@@ -110,21 +112,21 @@ impl Agent {
     }
 
     /// What can happen to it next.
-    pub(crate) fn steps(&self, now: Timestamp, more_faults: bool, steps: &mut Vec<Step>) {
+    pub(crate) fn steps(&self, now: Timestamp, more_faults: bool, steps: &mut Vec<ScriptStep>) {
         if self.call.is_some() {
-            steps.push(Step::Done(Call::Good));
+            steps.push(ScriptStep::Done(Call::Good));
             if more_faults {
-                steps.push(Step::Done(Call::Failed));
-                steps.push(Step::Done(Call::DoneUnheard));
+                steps.push(ScriptStep::Done(Call::Failed));
+                steps.push(ScriptStep::Done(Call::DoneUnheard));
             }
         }
         if self.core.next_wakeup().is_some_and(|at| at <= now) {
-            steps.push(Step::AgentTick);
+            steps.push(ScriptStep::AgentTick);
         }
         if more_faults {
-            steps.push(Step::AgentDies(false));
+            steps.push(ScriptStep::AgentDies(false));
             if self.call.is_some() {
-                steps.push(Step::AgentDies(true));
+                steps.push(ScriptStep::AgentDies(true));
             }
         }
     }
@@ -164,11 +166,11 @@ impl Small {
             body,
         };
         let token = Token(0);
-        self.input(now, Input::Command { token, message });
+        self.input(now, AgentInput::Command { token, message });
     }
 
     pub(crate) fn tick(&self, now: &mut Now) {
-        self.input(now, Input::Tick);
+        self.input(now, AgentInput::Tick);
     }
 
     /// The hypervisor answers.
@@ -193,7 +195,7 @@ impl Small {
                 })
             }
         };
-        self.input(now, Input::ActionDone { action, result });
+        self.input(now, AgentInput::ActionDone { action, result });
     }
 
     pub(crate) fn agent_dies(&self, now: &mut Now, done: bool) {
@@ -209,10 +211,10 @@ impl Small {
     }
 
     /// What the hypervisor does.
-    fn effect(&self, now: &mut Now, what: &Action) -> Result<Done, DriverError> {
+    fn effect(&self, now: &mut Now, what: &DriverCall) -> Result<DriverResult, DriverError> {
         let time = now.time();
         match what {
-            Action::Look => {
+            DriverCall::Look => {
                 let occupancy = match now.agent.runs {
                     false => Occupancy::Absent,
                     true => Occupancy::Present {
@@ -221,15 +223,15 @@ impl Small {
                         since: Timestamp::from_millis(0),
                     },
                 };
-                Ok(Done::seen(occupancy))
+                Ok(DriverResult::seen(occupancy))
             }
             _ if !now.agent.runs => Err(DriverError::NotFound { server_id: VICTIM }),
-            Action::GiveNotice(_) => {
+            DriverCall::GiveNotice(_) => {
                 now.agent.told_at.get_or_insert(time);
-                Ok(Done::Noticed(NoticeOutcome::Delivered))
+                Ok(DriverResult::Noticed(NoticeOutcome::Delivered))
             }
-            Action::WithdrawNotice(_) => Ok(Done::Withdrawn),
-            Action::Interrupt(_) | Action::Fence => {
+            DriverCall::WithdrawNotice(_) => Ok(DriverResult::Withdrawn),
+            DriverCall::Interrupt(_) | DriverCall::Fence => {
                 if !now.was_swapped {
                     now.wrong("a victim is ended for a swap that Placement never took");
                 }
@@ -246,15 +248,15 @@ impl Small {
                     now.placement = Placement::Free;
                 }
                 Ok(match what {
-                    Action::Fence => Done::Fenced,
-                    _ => Done::Interrupted,
+                    DriverCall::Fence => DriverResult::Fenced,
+                    _ => DriverResult::Interrupted,
                 })
             }
-            Action::Start(_) | Action::Delete(_) => Ok(Done::Deleted),
+            DriverCall::Start(_) | DriverCall::Delete(_) => Ok(DriverResult::Deleted),
         }
     }
 
-    fn input(&self, now: &mut Now, input: Input) {
+    fn input(&self, now: &mut Now, input: AgentInput) {
         let time = now.time();
         let effects = now.agent.core.handle(time, input);
         self.perform(now, effects);
@@ -262,32 +264,32 @@ impl Small {
 
     /// As the agent's shell: the journal first. What the journal has is what the core knows once
     /// all of it is written.
-    fn perform(&self, now: &mut Now, effects: Vec<Effect>) {
+    fn perform(&self, now: &mut Now, effects: Vec<AgentEffect>) {
         for effect in &effects {
-            if let Effect::Journal(Record::Evacuation(record)) = effect
-                && let Phase::Acting { .. } = record.phase
-                && !self.breaks(Broken::ActFirst)
+            if let AgentEffect::Journal(JournalRecord::Evacuation(record)) = effect
+                && let EvacuationPhase::Acting { .. } = record.phase
+                && !self.breaks(BrokenInvariant::ActFirst)
             {
                 now.agent.acting.insert(record.evacuation_id);
             }
         }
         for effect in effects {
             match effect {
-                Effect::Drive { action, what, .. } => {
-                    if let Action::Interrupt(_) | Action::Fence = &what {
+                AgentEffect::Drive { action, what, .. } => {
+                    if let DriverCall::Interrupt(_) | DriverCall::Fence = &what {
                         self.about_to_end(now);
                     }
                     now.agent.call = Some((action, what));
                 }
-                Effect::Publish { report, message } => {
+                AgentEffect::Publish { report, message } => {
                     self.say(now, &message.body);
                     // The broker has it; whether anybody ever reads it is another matter.
-                    self.input(now, Input::Published(report));
+                    self.input(now, AgentInput::Published(report));
                 }
-                Effect::Journal(_)
-                | Effect::Ack(_)
-                | Effect::DeadLetter(..)
-                | Effect::ServersChanged => {}
+                AgentEffect::Journal(_)
+                | AgentEffect::Ack(_)
+                | AgentEffect::DeadLetter(..)
+                | AgentEffect::ServersChanged => {}
             }
         }
     }

@@ -12,7 +12,7 @@ mod scheduler;
 mod world;
 
 use stateright::{Checker, HasDiscoveries, Model};
-use world::{Bounds, Broken, Small};
+use world::{Bounds, BrokenInvariant, Small};
 
 /// Explores everything and tells how much that was.
 #[allow(
@@ -97,12 +97,12 @@ fn a_newcomer_that_is_deleted_at_any_moment_leaves_no_victim_without_its_allocat
 
 #[test]
 fn every_broken_rule_is_found() {
-    for broken in Broken::ALL {
+    for broken in BrokenInvariant::ALL {
         let model = Small {
             broken: Some(broken),
             ..Small::new(Bounds {
                 // Nothing is lost by it where the caller waits for the room.
-                at_once: broken == Broken::AnswerUnwritten,
+                at_once: broken == BrokenInvariant::AnswerUnwritten,
                 ..ONE_FAULT
             })
         };

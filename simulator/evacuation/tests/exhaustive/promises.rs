@@ -1,7 +1,7 @@
 //! What must never be, and what must be possible.
 
 use crate::world::{Now, Placement, Small};
-use ebbtide_preemption::{ReplyWhen, State, VictimState};
+use ebbtide_preemption::{PreemptionState, ReplyWhen, VictimState};
 
 type Holds = fn(&Small, &Now) -> bool;
 
@@ -25,11 +25,11 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
                 return true;
             };
             match row.record.state {
-                State::Done => {
+                PreemptionState::Done => {
                     (now.deleted || now.placement == Placement::Swapped) && !now.agent.runs
                 }
-                State::Withdrawn => now.placement != Placement::Swapped,
-                State::Refused => now.placement != Placement::Swapped,
+                PreemptionState::Withdrawn => now.placement != Placement::Swapped,
+                PreemptionState::Refused => now.placement != Placement::Swapped,
                 _ => false,
             }
         },
@@ -61,7 +61,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
             let withdrawn = now
                 .row
                 .as_ref()
-                .is_some_and(|row| row.finished && row.record.state == State::Withdrawn);
+                .is_some_and(|row| row.finished && row.record.state == PreemptionState::Withdrawn);
             let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
             let mut victims = now.row.iter().flat_map(|row| &row.record.victims);
             !withdrawn
@@ -87,7 +87,7 @@ pub(crate) const POSSIBLE: &[(&str, Holds)] = &[
     (
         "a preemption is called off and its victim lives",
         |_, now| {
-            let over = |state| state == State::Withdrawn;
+            let over = |state| state == PreemptionState::Withdrawn;
             now.row
                 .as_ref()
                 .is_some_and(|row| row.finished && over(row.record.state))

@@ -1,9 +1,11 @@
 //! Schedulers and their ledger: as the Nova service does it, a step at a time
 //! (`scheduler/openstack/nova-service`, `evacuate`).
 
-use crate::world::{Broken, Command, HOST, Now, Placement, Report, Small, VICTIM, plan};
-use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
-use ebbtide_preemption::{Action, Input, Preemption, State, VictimState};
+use crate::world::{BrokenInvariant, Command, HOST, Now, Placement, Report, Small, VICTIM, plan};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared};
+use ebbtide_preemption::{
+    Preemption, PreemptionAction, PreemptionInput, PreemptionState, VictimState,
+};
 use std::hash::{Hash, Hasher};
 
 /// Placement's generation of the victim before the swap.
@@ -85,9 +87,11 @@ impl Held {
     pub(crate) fn is_uncertain(&self, now: &Now) -> bool {
         match self.record.state {
             // The answer of Placement can be lost.
-            State::Planned => !self.record.in_doubt,
+            PreemptionState::Planned => !self.record.in_doubt,
             // Who has not the message knows less about its caller.
-            State::Claimed | State::Evacuating => !self.waiting && now.caller_waits,
+            PreemptionState::Claimed | PreemptionState::Evacuating => {
+                !self.waiting && now.caller_waits
+            }
             _ => false,
         }
     }
@@ -107,7 +111,7 @@ impl Small {
             owner: who,
             finished: false,
         });
-        if self.breaks(Broken::NoticeFirst) {
+        if self.breaks(BrokenInvariant::NoticeFirst) {
             let evacuation = record.victims[0].evacuation;
             let until = now.time().plus(self.policy.patience());
             now.commands
@@ -134,7 +138,10 @@ impl Small {
         now.message[who] = true;
         let Some(row) = now.row.clone() else { return };
         if row.record.answered {
-            let room = !matches!(row.record.state, State::Refused | State::Withdrawn);
+            let room = !matches!(
+                row.record.state,
+                PreemptionState::Refused | PreemptionState::Withdrawn
+            );
             now.hear(room);
             return;
         }
@@ -159,7 +166,7 @@ impl Small {
 
     fn adopt(&self, now: &mut Now, who: usize, waiting: bool) {
         let Some(row) = &mut now.row else { return };
-        if row.record.state == State::Planned {
+        if row.record.state == PreemptionState::Planned {
             row.record.in_doubt = true;
         }
         if waiting {
@@ -182,7 +189,7 @@ impl Small {
         let (Some(row), Some(held)) = (&mut now.row, &mut now.held[who]) else {
             return Err(Stop);
         };
-        if row.version == held.version || self.breaks(Broken::Versions) {
+        if row.version == held.version || self.breaks(BrokenInvariant::Versions) {
             row.record = held.record.clone();
             row.version += 1;
             held.version = row.version;
@@ -205,7 +212,7 @@ impl Small {
         }
     }
 
-    fn feed(&self, now: &mut Now, who: usize, input: &Input<'_>) -> Result<(), Stop> {
+    fn feed(&self, now: &mut Now, who: usize, input: &PreemptionInput<'_>) -> Result<(), Stop> {
         let time = now.time();
         let Some(held) = &mut now.held[who] else {
             return Err(Stop);
@@ -214,7 +221,7 @@ impl Small {
             return Ok(());
         }
         // The next owner of the row reads this from Placement again.
-        if held.record.state == State::Claimed {
+        if held.record.state == PreemptionState::Claimed {
             return Ok(());
         }
         self.write(now, who)
@@ -230,7 +237,7 @@ impl Small {
     }
 
     fn try_work(&self, now: &mut Now, who: usize, worse: bool, crash: Crash) -> Result<(), Stop> {
-        self.feed(now, who, &Input::Tick)?;
+        self.feed(now, who, &PreemptionInput::Tick)?;
         let Some(held) = now.held[who].clone() else {
             return Err(Stop);
         };
@@ -242,15 +249,16 @@ impl Small {
             return Ok(());
         };
         let dies = crash == Crash::BeforeWriting;
-        let then = |now: &mut Now, input: &Input<'_>| match dies {
+        let then = |now: &mut Now, input: &PreemptionInput<'_>| match dies {
             true => Err(Stop),
             false => self.feed(now, who, input),
         };
         let victim = &held.record.victims[0];
         match action {
-            Action::Swap => {
+            PreemptionAction::Swap => {
                 let fits = now.placement == Placement::Before
-                    || (self.breaks(Broken::Generations) && now.placement == Placement::GivenBack);
+                    || (self.breaks(BrokenInvariant::Generations)
+                        && now.placement == Placement::GivenBack);
                 if fits && victim.generation == BEFORE {
                     now.placement = Placement::Swapped;
                     now.was_swapped = true;
@@ -258,69 +266,71 @@ impl Small {
                         now.wrong("a swap is taken of which nothing is written down");
                     }
                     let input = if worse {
-                        Input::SwapUnknown
+                        PreemptionInput::SwapUnknown
                     } else {
-                        Input::Swapped
+                        PreemptionInput::Swapped
                     };
                     self.note_sent(now, who, worse);
                     return then(now, &input);
                 }
                 if held.swap_sent && now.placement == Placement::Swapped {
-                    return then(now, &Input::Swapped);
+                    return then(now, &PreemptionInput::Swapped);
                 }
-                then(now, &Input::SwapRefused { reason: "409" })
+                then(now, &PreemptionInput::SwapRefused { reason: "409" })
             }
-            Action::ReadSwap => {
+            PreemptionAction::ReadSwap => {
                 if now.placement == Placement::Free && now.agent.runs {
-                    return then(now, &Input::SwapAbandoned);
+                    return then(now, &PreemptionInput::SwapAbandoned);
                 }
                 let held = now.placement == Placement::Swapped;
-                then(now, &Input::SwapRead { held })
+                then(now, &PreemptionInput::SwapRead { held })
             }
-            Action::AskCaller => {
+            PreemptionAction::AskCaller => {
                 let waits = now.caller_waits && !worse;
-                then(now, &Input::Caller { waits })?;
-                if self.breaks(Broken::AnswerFirst) && waits {
+                then(now, &PreemptionInput::Caller { waits })?;
+                if self.breaks(BrokenInvariant::AnswerFirst) && waits {
                     now.hear(true);
                 }
                 Ok(())
             }
-            Action::Notify(order) => {
+            PreemptionAction::Notify(order) => {
                 let notice = Command::Notice(victim.evacuation, order.attempt, order.begin_before);
                 now.commands.entry(notice).or_insert(0);
                 then(
                     now,
-                    &Input::NoticePublished {
+                    &PreemptionInput::NoticePublished {
                         victim: order.victim,
                         attempt: order.attempt,
                         begin_before: order.begin_before,
                     },
                 )
             }
-            Action::Spare(place) => {
+            PreemptionAction::Spare(place) => {
                 let spare = Command::Spare(victim.evacuation);
                 now.commands.entry(spare).or_insert(0);
-                then(now, &Input::SparePublished { victim: *place })?;
-                if self.breaks(Broken::SpareIsAnswer) {
+                then(now, &PreemptionInput::SparePublished { victim: *place })?;
+                if self.breaks(BrokenInvariant::SpareIsAnswer) {
                     let word = body_of(Report::Spared(victim.evacuation));
-                    return self.feed(now, who, &Input::Report(&word));
+                    return self.feed(now, who, &PreemptionInput::Report(&word));
                 }
                 Ok(())
             }
-            Action::Answer => {
+            PreemptionAction::Answer => {
                 // Written before it is said.
-                then(now, &Input::Answered)?;
+                then(now, &PreemptionInput::Answered)?;
                 let written = now.held[who].as_ref().is_some_and(|h| h.record.answered);
-                if held.waiting && (written || self.breaks(Broken::AnswerUnwritten)) {
+                if held.waiting && (written || self.breaks(BrokenInvariant::AnswerUnwritten)) {
                     now.hear(true);
                 }
                 Ok(())
             }
-            Action::AnswerNoRoom => then(now, &Input::Answered),
-            Action::Record(place) => then(now, &Input::Recorded { victim: *place }),
-            Action::GiveBack => {
+            PreemptionAction::AnswerNoRoom => then(now, &PreemptionInput::Answered),
+            PreemptionAction::Record(place) => {
+                then(now, &PreemptionInput::Recorded { victim: *place })
+            }
+            PreemptionAction::GiveBack => {
                 self.give_back(now);
-                then(now, &Input::GivenBack)
+                then(now, &PreemptionInput::GivenBack)
             }
         }
     }
@@ -345,12 +355,12 @@ impl Small {
 
     /// The driver of a record looks whether its newcomer is still there.
     pub(crate) fn notice(&self, now: &mut Now, who: usize) {
-        let _ = self.feed(now, who, &Input::NewcomersGone);
+        let _ = self.feed(now, who, &PreemptionInput::NewcomersGone);
     }
 
     fn close(&self, now: &mut Now, who: usize, held: &Held) {
         let Some(row) = &mut now.row else { return };
-        if row.version != held.version && !self.breaks(Broken::Versions) {
+        if row.version != held.version && !self.breaks(BrokenInvariant::Versions) {
             now.held[who] = None;
             return;
         }
@@ -358,7 +368,7 @@ impl Small {
         row.version += 1;
         now.held[who] = None;
         if held.waiting {
-            now.hear(held.record.state == State::Done);
+            now.hear(held.record.state == PreemptionState::Done);
         }
     }
 
@@ -367,11 +377,13 @@ impl Small {
     pub(crate) fn hear(&self, now: &mut Now, who: usize, report: Report) {
         let (body, time) = (body_of(report), now.time());
         if now.held[who].is_some() {
-            let _ = self.feed(now, who, &Input::Report(&body));
+            let _ = self.feed(now, who, &PreemptionInput::Report(&body));
             return;
         }
         if let Some(row) = now.row.as_mut().filter(|row| !row.finished)
-            && row.record.feed(&Input::Report(&body), time, &self.policy)
+            && row
+                .record
+                .feed(&PreemptionInput::Report(&body), time, &self.policy)
         {
             row.version += 1;
         }
@@ -392,7 +404,7 @@ fn body_of(report: Report) -> Body {
             evacuation_id,
             host,
             server_id,
-            how: EvacuatedHow::Terminated,
+            how: EvacuationEnd::Terminated,
             at,
             unbilled_seconds: None,
             storage: None,

@@ -5,7 +5,8 @@ use crate::promises;
 use crate::scheduler::{Crash, Held, Row};
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{
-    Holding, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState,
+    Holding, Newcomer, Preemption, PreemptionPolicy, PreemptionState, ReplyWhen, Victim,
+    VictimState,
 };
 use stateright::{Model, Property};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +41,7 @@ pub(crate) struct Bounds {
 
 /// A rule that is broken on purpose, to show that it would be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum BrokenInvariant {
     /// The ledger takes every write, whatever version it names.
     Versions,
     /// A swap is taken whatever generation it names.
@@ -57,7 +58,7 @@ pub(crate) enum Broken {
     ActFirst,
 }
 
-impl Broken {
+impl BrokenInvariant {
     /// All of them.
     pub(crate) const ALL: [Self; 7] = [
         Self::Versions,
@@ -76,9 +77,9 @@ pub(crate) struct Small {
     /// How much is explored.
     pub bounds: Bounds,
     /// What is wrong with it.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenInvariant>,
     /// Times, small.
-    pub policy: Policy,
+    pub policy: PreemptionPolicy,
 }
 
 /// A message for the agent.
@@ -149,7 +150,7 @@ pub(crate) struct Now {
 
 /// Something that can happen.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     /// A second passes.
     Second,
     /// The caller does not wait any more.
@@ -187,7 +188,7 @@ impl Small {
         Self {
             bounds,
             broken: None,
-            policy: Policy {
+            policy: PreemptionPolicy {
                 notice_timeout: Seconds(1),
                 notice_attempts: 1,
                 act_timeout: Seconds(1),
@@ -199,7 +200,7 @@ impl Small {
         }
     }
 
-    pub(crate) fn breaks(&self, broken: Broken) -> bool {
+    pub(crate) fn breaks(&self, broken: BrokenInvariant) -> bool {
         self.broken == Some(broken)
     }
 }
@@ -265,7 +266,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
         request_id: "req-1".to_owned(),
         unique_id: "message-1".to_owned(),
         planned_at: Timestamp::from_millis(0),
-        state: State::Planned,
+        state: PreemptionState::Planned,
         answerer: None,
         reply_when: if at_once {
             ReplyWhen::AtOnce
@@ -305,7 +306,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
 
 impl Model for Small {
     type State = Now;
-    type Action = Step;
+    type Action = ScriptStep;
 
     fn init_states(&self) -> Vec<Now> {
         vec![Now {
@@ -326,19 +327,19 @@ impl Model for Small {
         }]
     }
 
-    fn actions(&self, now: &Now, steps: &mut Vec<Step>) {
+    fn actions(&self, now: &Now, steps: &mut Vec<ScriptStep>) {
         if now.wrong.is_some() {
             return;
         }
         let bounds = &self.bounds;
         if now.at < bounds.seconds {
-            steps.push(Step::Second);
+            steps.push(ScriptStep::Second);
         }
         if now.caller_waits && !bounds.deletes {
-            steps.push(Step::CallerLeaves);
+            steps.push(ScriptStep::CallerLeaves);
         }
         if bounds.deletes && !now.deleted && now.was_swapped {
-            steps.push(Step::Delete);
+            steps.push(ScriptStep::Delete);
         }
         let more_faults = now.faults < bounds.faults;
         for who in 0..SCHEDULERS {
@@ -348,65 +349,65 @@ impl Model for Small {
                         if worse && !(more_faults && held.is_uncertain(now)) {
                             continue;
                         }
-                        steps.push(Step::Work(who, worse, Crash::None));
+                        steps.push(ScriptStep::Work(who, worse, Crash::None));
                         if more_faults && !worse {
-                            steps.push(Step::Work(who, worse, Crash::BeforeWriting));
+                            steps.push(ScriptStep::Work(who, worse, Crash::BeforeWriting));
                         }
                     }
                     if now.deleted {
-                        steps.push(Step::Notice(who));
+                        steps.push(ScriptStep::Notice(who));
                     }
                     if more_faults {
-                        steps.push(Step::Die(who));
+                        steps.push(ScriptStep::Die(who));
                     }
                 }
-                None if now.message[who] && now.row.is_none() => steps.push(Step::Begin(who)),
+                None if now.message[who] && now.row.is_none() => steps.push(ScriptStep::Begin(who)),
                 None => {}
             }
             let open = now.row.as_ref().is_some_and(|row| !row.finished);
             if open && now.held[who].is_none() && more_faults {
-                steps.push(Step::TakeOver(who));
+                steps.push(ScriptStep::TakeOver(who));
             }
             if !now.message[who] && now.heard.is_none() && more_faults {
-                steps.push(Step::Redeliver(who));
+                steps.push(ScriptStep::Redeliver(who));
             }
             if open {
                 let reports = now.reports.iter();
-                steps.extend(reports.map(|report| Step::Hear(who, *report)));
+                steps.extend(reports.map(|report| ScriptStep::Hear(who, *report)));
             }
         }
         let commands = now.commands.iter();
         let commands = commands.filter(|(_, times)| **times < bounds.deliveries);
-        steps.extend(commands.map(|(command, _)| Step::Command(*command)));
+        steps.extend(commands.map(|(command, _)| ScriptStep::Command(*command)));
         now.agent.steps(now.time(), more_faults, steps);
     }
 
-    fn next_state(&self, last: &Now, step: Step) -> Option<Now> {
+    fn next_state(&self, last: &Now, step: ScriptStep) -> Option<Now> {
         let mut now = last.clone();
         match step {
-            Step::Second => now.at += 1,
-            Step::CallerLeaves => now.caller_waits = false,
-            Step::Delete => {
+            ScriptStep::Second => now.at += 1,
+            ScriptStep::CallerLeaves => now.caller_waits = false,
+            ScriptStep::Delete => {
                 now.deleted = true;
                 now.caller_waits = false;
                 if now.placement == Placement::Swapped {
                     now.placement = Placement::Free;
                 }
             }
-            Step::Notice(who) => self.notice(&mut now, who),
-            Step::Begin(who) => self.begin(&mut now, who),
-            Step::Work(who, worse, crash) => self.work(&mut now, who, worse, crash),
-            Step::Redeliver(who) => self.redeliver(&mut now, who),
-            Step::TakeOver(who) => self.take_over(&mut now, who),
-            Step::Die(who) => self.die(&mut now, who),
-            Step::Hear(who, report) => self.hear(&mut now, who, report),
-            Step::Command(command) => {
+            ScriptStep::Notice(who) => self.notice(&mut now, who),
+            ScriptStep::Begin(who) => self.begin(&mut now, who),
+            ScriptStep::Work(who, worse, crash) => self.work(&mut now, who, worse, crash),
+            ScriptStep::Redeliver(who) => self.redeliver(&mut now, who),
+            ScriptStep::TakeOver(who) => self.take_over(&mut now, who),
+            ScriptStep::Die(who) => self.die(&mut now, who),
+            ScriptStep::Hear(who, report) => self.hear(&mut now, who, report),
+            ScriptStep::Command(command) => {
                 *now.commands.get_mut(&command)? += 1;
                 self.deliver(&mut now, command);
             }
-            Step::Done(call) => self.done(&mut now, call),
-            Step::AgentTick => self.tick(&mut now),
-            Step::AgentDies(done) => self.agent_dies(&mut now, done),
+            ScriptStep::Done(call) => self.done(&mut now, call),
+            ScriptStep::AgentTick => self.tick(&mut now),
+            ScriptStep::AgentDies(done) => self.agent_dies(&mut now, done),
         }
         Some(now)
     }

@@ -1,7 +1,7 @@
 //! What advice says of lives whose distribution is known.
 
 use crate::world::{knowledge, lives, model, preempted, tenant};
-use ebbtide_advice::{AdviceError, Asker, Question, Whose};
+use ebbtide_advice::{AdviceError, LifeOwners, Question, Viewer};
 use ebbtide_lifetime::description::Description;
 
 const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
@@ -10,7 +10,7 @@ const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
 fn chances_and_expectation_are_those_of_the_distribution() {
     let truth = model(BATHTUB);
     let all = lives(truth.as_ref(), 1200, 2400.0, 6, 0.3, 11);
-    let known = knowledge(&all, &Asker::Everything, 2400.0, 24.0);
+    let known = knowledge(&all, &Viewer::Everything, 2400.0, 24.0);
     for age in [0.0, 5.0, 20.0] {
         let advice = known
             .advice(&Question {
@@ -20,7 +20,7 @@ fn chances_and_expectation_are_those_of_the_distribution() {
             .unwrap();
         assert_eq!(
             (advice.whose, advice.lives, advice.maximum),
-            (Whose::Everybody, 1200, 24.0)
+            (LifeOwners::Everybody, 1200, 24.0)
         );
         let told = advice.known.unwrap();
         assert!(
@@ -49,7 +49,7 @@ fn chances_and_expectation_are_those_of_the_distribution() {
 fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
     let truth = model(BATHTUB);
     let all = lives(truth.as_ref(), 900, 2400.0, 6, 0.2, 12);
-    let known = knowledge(&all, &Asker::Everything, 2400.0, 24.0);
+    let known = knowledge(&all, &Viewer::Everything, 2400.0, 24.0);
     for (age, job) in [
         (0.0, 8.0),
         (3.0, 2.5),
@@ -235,7 +235,7 @@ fn an_age_that_no_server_reaches_is_refused_in_words_that_make_sense_without_a_l
     let all: Vec<_> = (0..40)
         .map(|n| preempted("a", f64::from(n), 0.01 + f64::from(n) / 400.0))
         .collect();
-    let known = knowledge(&all, &Asker::Everything, 100.0, f64::INFINITY);
+    let known = knowledge(&all, &Viewer::Everything, 100.0, f64::INFINITY);
     let question = Question {
         age: 5_000.0,
         ..Question::default()
@@ -253,7 +253,7 @@ fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own
     // Servers that live for months: no grid has both their age and a job of seconds.
     let truth = model("exponential:lambda=0.0005,max=none");
     let all = lives(truth.as_ref(), 400, 40_000.0, 6, 0.2, 13);
-    let known = knowledge(&all, &Asker::Everything, 40_000.0, f64::INFINITY);
+    let known = knowledge(&all, &Viewer::Everything, 40_000.0, f64::INFINITY);
     for (age, job, checkpoint) in [
         (8_000.0, 0.01, 1.0 / 60.0),
         (8_000.0, 1.0, 1.0 / 60.0),

@@ -2,19 +2,19 @@
 
 use crate::world::{KEPT, at, lives, model};
 use ebbtide_advice::calibration::{Calibration, backtest};
-use ebbtide_advice::{Asker, Pool, choose};
-use ebbtide_lifetime::fit::{Family, Method, fit};
+use ebbtide_advice::{LifePool, Viewer, choose};
+use ebbtide_lifetime::fit::{Estimator, Family, fit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
 
-fn pool(text: &str, stopped: f64, seed: u64) -> Pool {
+fn pool(text: &str, stopped: f64, seed: u64) -> LifePool {
     let model = model(text);
     let all = lives(model.as_ref(), 1200, 2400.0, 7, stopped, seed);
-    Pool::of(&all, &Asker::Everything, at(2400.0), model.maximum(), KEPT)
+    LifePool::of(&all, &Viewer::Everything, at(2400.0), model.maximum(), KEPT)
 }
 
-fn by_choice(pool: &Pool) -> Calibration {
+fn by_choice(pool: &LifePool) -> Calibration {
     backtest(pool, |known| choose(known).ok().map(|chosen| chosen.model))
 }
 
@@ -37,7 +37,7 @@ fn a_model_chosen_from_what_was_known_is_calibrated() {
 #[test]
 fn a_memoryless_model_of_bathtubs_is_not() {
     let found = backtest(&pool(BATHTUB, 0.2, 4), |known| {
-        fit(Family::Exponential, Method::MaximumLikelihood, known)
+        fit(Family::Exponential, Estimator::MaximumLikelihood, known)
             .ok()
             .map(|fit| fit.model)
     });
@@ -53,7 +53,7 @@ fn who_leaves_out_what_users_stopped_is_told_too_much() {
     let found = backtest(&pool("exponential:lambda=0.1,max=none", 0.7, 5), |known| {
         let ended = known.all().iter().filter(|one| one.ended).copied();
         let ended = ebbtide_lifetime::Observations::new(ended, f64::INFINITY).unwrap();
-        fit(Family::Exponential, Method::MaximumLikelihood, &ended)
+        fit(Family::Exponential, Estimator::MaximumLikelihood, &ended)
             .ok()
             .map(|fit| fit.model)
     });
@@ -102,6 +102,6 @@ fn a_region_that_changes_is_not_calibrated() {
                 life
             }),
     );
-    let pool = Pool::of(&all, &Asker::Everything, at(2400.0), f64::INFINITY, KEPT);
+    let pool = LifePool::of(&all, &Viewer::Everything, at(2400.0), f64::INFINITY, KEPT);
     assert_eq!(by_choice(&pool).agrees(), Some(false));
 }

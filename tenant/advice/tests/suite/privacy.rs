@@ -1,11 +1,11 @@
 //! What a tenant learns of others: whole batches of several tenants, or nothing.
 
 use crate::world::{KEPT, at, knowledge, lives, model, preempted, tenant};
-use ebbtide_advice::{Advice, Asker, Kept, Life, Pool, Question, Whose};
+use ebbtide_advice::{Advice, LifeOwners, LifePool, LifeRecord, Question, Retention, Viewer};
 use ebbtide_model::{LifeEnd, Seconds};
 use proptest::prelude::*;
 
-fn asked(all: &[Life], now: f64) -> Advice {
+fn asked(all: &[LifeRecord], now: f64) -> Advice {
     knowledge(all, &tenant("mine"), now, 24.0)
         .advice(&Question {
             job: Some(4.0),
@@ -15,8 +15,8 @@ fn asked(all: &[Life], now: f64) -> Advice {
 }
 
 /// Twelve lives of the asker, and 60 of five others over the first hundred hours.
-fn region() -> Vec<Life> {
-    let mut all: Vec<Life> = (0..12)
+fn region() -> Vec<LifeRecord> {
+    let mut all: Vec<LifeRecord> = (0..12)
         .map(|n| preempted("mine", 7.0 * f64::from(n), 0.5 + 1.3 * f64::from(n)))
         .collect();
     all.extend((0..60).map(|n| {
@@ -31,18 +31,21 @@ fn region() -> Vec<Life> {
 
 #[test]
 fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
-    let own: Vec<Life> = region()
+    let own: Vec<LifeRecord> = region()
         .into_iter()
         .filter(|life| life.project == "mine")
         .collect();
     let alone = asked(&own, 200.0);
-    assert_eq!((alone.whose, alone.lives, alone.own), (Whose::Own, 12, 12));
-    let with = |others: Vec<Life>| {
+    assert_eq!(
+        (alone.whose, alone.lives, alone.own),
+        (LifeOwners::Own, 12, 12)
+    );
+    let with = |others: Vec<LifeRecord>| {
         let mut all = own.clone();
         all.extend(others);
         asked(&all, 200.0)
     };
-    let of = |count: u32, projects: u32| -> Vec<Life> {
+    let of = |count: u32, projects: u32| -> Vec<LifeRecord> {
         let name = |n: u32| format!("other-{}", n % projects);
         (0..count)
             .map(|n| preempted(&name(n), f64::from(n), 3.0))
@@ -56,7 +59,7 @@ fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
     large.extend((0..500).map(|n| preempted("large", f64::from(n) / 10.0, 3.0)));
     assert_eq!(with(large), alone);
     let enough = with(of(12, 3));
-    assert_eq!((enough.whose, enough.own), (Whose::OwnAndOthers, 12));
+    assert_eq!((enough.whose, enough.own), (LifeOwners::OwnAndOthers, 12));
     assert_ne!(enough.known, alone.known);
 }
 
@@ -64,7 +67,7 @@ fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
 fn no_life_of_another_tenant_changes_an_answer_before_its_batch_is_full() {
     let mut more = region();
     let before = asked(&more, 200.0);
-    assert_eq!(before.whose, Whose::OwnAndOthers);
+    assert_eq!(before.whose, LifeOwners::OwnAndOthers);
     for n in 0..9 {
         // Ends one after another, of three tenants, as short as can be told apart most easily.
         more.push(preempted(
@@ -81,7 +84,7 @@ fn no_life_of_another_tenant_changes_an_answer_before_its_batch_is_full() {
 #[test]
 fn servers_of_others_that_run_are_not_seen_to_start_live_or_stop() {
     let mut all = region();
-    let runs = |launched: f64, ended| Life {
+    let runs = |launched: f64, ended| LifeRecord {
         project: "other-1".to_owned(),
         launched: at(launched),
         ended,
@@ -121,19 +124,19 @@ fn ones_own_lives_count_at_once() {
     let after = asked(&all, 200.0);
     assert_eq!((before.own, after.own), (12, 13));
     // For those who see everything, so do all.
-    let everything = Pool::of(&all, &Asker::Everything, at(200.0), 24.0, KEPT);
+    let everything = LifePool::of(&all, &Viewer::Everything, at(200.0), 24.0, KEPT);
     assert_eq!(
         (everything.followed.len(), everything.whose),
-        (73, Whose::Everybody)
+        (73, LifeOwners::Everybody)
     );
 }
 
 #[test]
 fn lives_of_others_that_are_deleted_are_not_seen_to_go() {
     // Kept for 600 h: each hour one more is over.
-    let kept = Kept(Seconds(600 * 3600));
+    let kept = Retention(Seconds(600 * 3600));
     let projects = ["a", "b", "c", "d"];
-    let all: Vec<Life> = (0..1500)
+    let all: Vec<LifeRecord> = (0..1500)
         .map(|n| {
             preempted(
                 projects[n as usize % 4],
@@ -145,15 +148,15 @@ fn lives_of_others_that_are_deleted_are_not_seen_to_go() {
     for hour in 0..40 {
         let now = at(1700.0 + f64::from(hour));
         let gone = at(1100.0 + f64::from(hour));
-        let left: Vec<Life> = all
+        let left: Vec<LifeRecord> = all
             .iter()
             .filter(|life| life.ended.is_none_or(|(end, _)| end >= gone))
             .cloned()
             .collect();
         assert!(left.len() + 500 < all.len());
-        let pool = |lives: &[Life]| Pool::of(lives, &tenant("mine"), now, 24.0, kept);
+        let pool = |lives: &[LifeRecord]| LifePool::of(lives, &tenant("mine"), now, 24.0, kept);
         assert_eq!(pool(&left), pool(&all), "hour {hour}");
-        assert_eq!(pool(&left).whose, Whose::OwnAndOthers);
+        assert_eq!(pool(&left).whose, LifeOwners::OwnAndOthers);
     }
 }
 
@@ -163,7 +166,7 @@ fn what_is_told_is_coarse() {
     let all = lives(truth.as_ref(), 700, 1400.0, 6, 0.2, 21);
     let known = knowledge(&all, &tenant("project-0"), 1400.0, 24.0);
     let advice = known.advice(&Question::default()).unwrap();
-    assert_eq!(advice.whose, Whose::OwnAndOthers);
+    assert_eq!(advice.whose, LifeOwners::OwnAndOthers);
     assert_eq!((advice.lives - advice.own) % 10, 0);
     assert_eq!(advice.interruptions % 10, 0);
     let told = advice.known.unwrap();
@@ -211,14 +214,14 @@ proptest! {
         ends in prop::collection::vec((0.0..50.0f64, 0..4u32), 0..60), launched in 0.0..50.0f64, project in 0..4u32
     ) {
         let name = |project: u32| format!("other-{project}");
-        let mut all: Vec<Life> = ends
+        let mut all: Vec<LifeRecord> = ends
             .iter()
             .map(|&(end, project)| preempted(&name(project), end / 2.0, end / 2.0))
             .collect();
         let now = ends.iter().map(|end| end.0).fold(launched, f64::max);
-        let pool = |all: &[Life], now: f64| Pool::of(all, &tenant("mine"), at(now), f64::INFINITY, KEPT);
+        let pool = |all: &[LifeRecord], now: f64| LifePool::of(all, &tenant("mine"), at(now), f64::INFINITY, KEPT);
         let without = pool(&all, now);
-        all.push(Life { ended: None, ..preempted(&name(project), launched, 0.0) });
+        all.push(LifeRecord { ended: None, ..preempted(&name(project), launched, 0.0) });
         let running = pool(&all, now);
         // What is not in a batch yet is no more than nine, or of few tenants: so one that runs adds
         // itself at most, as long as it had lived when the last batch closed.
@@ -233,7 +236,7 @@ proptest! {
         // An hour later a batch is full with it, and ten ends at least have become known at once;
         // or nothing has changed.
         let later = pool(&all, now.floor() + 1.0);
-        let known = |pool: &Pool| pool.followed.iter().filter(|one| one.seen.ended).count();
+        let known = |pool: &LifePool| pool.followed.iter().filter(|one| one.seen.ended).count();
         prop_assert!(later == running || known(&later) >= known(&running) + 10);
     }
 }

@@ -1,6 +1,6 @@
 //! Lives as a region would have seen them.
 
-use ebbtide_advice::{Asker, Kept, Knowledge, Life, Pool, Scope};
+use ebbtide_advice::{FlavorScope, Knowledge, LifePool, LifeRecord, Retention, Viewer};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::description::Description;
 use ebbtide_model::{LifeEnd, Seconds, Timestamp};
@@ -11,15 +11,15 @@ pub(crate) const HOUR_MS: i64 = 3_600_000;
 /// When the tests' regions began. The beginning of a block.
 pub(crate) const BEGIN: i64 = 1_770_000_000_000 / (1600 * HOUR_MS) * 1600 * HOUR_MS;
 /// How long its lives are kept: blocks are 1,600 h.
-pub(crate) const KEPT: Kept = Kept(Seconds(9600 * 3600));
+pub(crate) const KEPT: Retention = Retention(Seconds(9600 * 3600));
 
 pub(crate) fn at(hours: f64) -> Timestamp {
     Timestamp::from_millis(BEGIN + (hours * HOUR_MS as f64).round() as i64)
 }
 
 /// A life of `project` that began at an hour and was preempted after so many.
-pub(crate) fn preempted(project: &str, launched: f64, hours: f64) -> Life {
-    Life {
+pub(crate) fn preempted(project: &str, launched: f64, hours: f64) -> LifeRecord {
+    LifeRecord {
         project: project.to_owned(),
         launched: at(launched),
         ended: Some((at(launched + hours), LifeEnd::Preempted)),
@@ -41,7 +41,7 @@ pub(crate) fn lives(
     projects: u32,
     stopped: f64,
     seed: u64,
-) -> Vec<Life> {
+) -> Vec<LifeRecord> {
     let mut chance = Pcg64::seed_from_u64(seed);
     (0..count)
         .map(|n| {
@@ -57,7 +57,7 @@ pub(crate) fn lives(
             } else {
                 (whole, LifeEnd::Preempted)
             };
-            Life {
+            LifeRecord {
                 project: format!("project-{}", n % projects),
                 launched: at(launched),
                 ended: (launched + hours <= span).then(|| (at(launched + hours), end)),
@@ -67,14 +67,14 @@ pub(crate) fn lives(
         .collect()
 }
 
-pub(crate) fn tenant(project: &str) -> Asker {
-    Asker::Projects(vec![project.to_owned()])
+pub(crate) fn tenant(project: &str) -> Viewer {
+    Viewer::Projects(vec![project.to_owned()])
 }
 
-pub(crate) fn knowledge(lives: &[Life], asker: &Asker, now: f64, maximum: f64) -> Knowledge {
+pub(crate) fn knowledge(lives: &[LifeRecord], asker: &Viewer, now: f64, maximum: f64) -> Knowledge {
     Knowledge::of(
-        Pool::of(lives, asker, at(now), maximum, KEPT),
-        Scope::Flavor,
+        LifePool::of(lives, asker, at(now), maximum, KEPT),
+        FlavorScope::Flavor,
     )
     .unwrap()
 }

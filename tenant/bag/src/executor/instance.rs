@@ -3,7 +3,7 @@
 use crate::map::Market;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum VmPhase {
     /// A backup that was not needed so far.
     Planned,
     /// Asked for.
@@ -18,24 +18,24 @@ pub(super) enum Phase {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Instance<'a> {
+pub(super) struct ExecutorInstance<'a> {
     pub(super) ty: usize,
     pub(super) market: Market,
     pub(super) cores: &'a [Vec<usize>],
-    pub(super) phase: Phase,
+    pub(super) phase: VmPhase,
     /// Tasks of it that are not done anywhere.
     pub(super) left: usize,
     /// For each core what it runs, and the place of what comes then.
     running: Vec<(Option<usize>, usize)>,
 }
 
-impl<'a> Instance<'a> {
+impl<'a> ExecutorInstance<'a> {
     pub(super) fn new(ty: usize, market: Market, cores: &'a [Vec<usize>]) -> Self {
         Self {
             ty,
             market,
             cores,
-            phase: Phase::Planned,
+            phase: VmPhase::Planned,
             left: cores.iter().map(Vec::len).sum(),
             running: vec![(None, 0); cores.len()],
         }
@@ -51,7 +51,7 @@ impl<'a> Instance<'a> {
     /// Gives every idle core its next task that is not done, if the instance is up.
     pub(super) fn next(&mut self, done: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
         let mut begun = Vec::new();
-        if self.phase != Phase::Up {
+        if self.phase != VmPhase::Up {
             return begun;
         }
         for (core, (running, place)) in self.running.iter_mut().enumerate() {
@@ -72,7 +72,7 @@ impl<'a> Instance<'a> {
 
     /// A new instance in its place: everything from the start.
     pub(super) fn again(&mut self) {
-        self.phase = Phase::Launched;
+        self.phase = VmPhase::Launched;
         self.running.fill((None, 0));
     }
 }

@@ -16,7 +16,7 @@ use crate::error::BagError;
 use crate::input::Bag;
 use crate::map::Market;
 use crate::plan::Plan;
-use instance::{Instance, Phase};
+use instance::{ExecutorInstance, VmPhase};
 
 /// An instance of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +29,7 @@ pub enum VmId {
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum BagEvent {
     /// An instance is up and can run tasks.
     Started(VmId),
     /// A preemptible instance is frozen, with all that runs on it.
@@ -58,8 +58,8 @@ pub enum Event {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Launch an instance; [`Event::Started`] is the answer.
+pub enum BagAction {
+    /// Launch an instance; [`BagEvent::Started`] is the answer.
     Launch(VmId),
     /// Run a task on a core.
     Run {
@@ -140,8 +140,8 @@ pub struct Executor<'a> {
     bag: &'a Bag,
     conduct: Conduct,
     now: u64,
-    primaries: Vec<Instance<'a>>,
-    backups: Vec<Instance<'a>>,
+    primaries: Vec<ExecutorInstance<'a>>,
+    backups: Vec<ExecutorInstance<'a>>,
     /// For each backup its instance of the primary map, and the latest start for what is left of
     /// its tasks.
     covers: Vec<(usize, u64)>,
@@ -153,7 +153,7 @@ pub struct Executor<'a> {
 impl<'a> Executor<'a> {
     /// Begins at time 0: all instances of the primary map are launched.
     #[must_use]
-    pub fn begin(bag: &'a Bag, plan: &'a Plan, conduct: Conduct) -> (Self, Vec<Action>) {
+    pub fn begin(bag: &'a Bag, plan: &'a Plan, conduct: Conduct) -> (Self, Vec<BagAction>) {
         let mut executor = Self {
             bag,
             conduct,
@@ -168,7 +168,7 @@ impl<'a> Executor<'a> {
             for task in planned.vm.tasks() {
                 executor.tasks[task].primary = at;
             }
-            executor.primaries.push(Instance::new(
+            executor.primaries.push(ExecutorInstance::new(
                 planned.vm.ty,
                 planned.vm.market,
                 &planned.vm.cores,
@@ -179,16 +179,18 @@ impl<'a> Executor<'a> {
                     executor.tasks[task].backup = Some(executor.backups.len());
                 }
                 executor.covers.push((at, backup.latest_start(bag)));
-                executor
-                    .backups
-                    .push(Instance::new(backup.ty, Market::OnDemand, &backup.cores));
+                executor.backups.push(ExecutorInstance::new(
+                    backup.ty,
+                    Market::OnDemand,
+                    &backup.cores,
+                ));
             }
             executor.covered.push((first, executor.backups.len()));
         }
         let mut actions = Vec::new();
         for (at, instance) in executor.primaries.iter_mut().enumerate() {
-            instance.phase = Phase::Launched;
-            actions.push(Action::Launch(VmId::Primary(at)));
+            instance.phase = VmPhase::Launched;
+            actions.push(BagAction::Launch(VmId::Primary(at)));
         }
         (executor, actions)
     }
@@ -199,7 +201,7 @@ impl<'a> Executor<'a> {
     /// # Errors
     /// [`BagError::Event`] if time runs backwards, or for an instance or task that is not of the
     /// plan.
-    pub fn on(&mut self, at: u64, event: Event) -> Result<Vec<Action>, BagError> {
+    pub fn on(&mut self, at: u64, event: BagEvent) -> Result<Vec<BagAction>, BagError> {
         let wrong = |problem: String| Err(BagError::Event { at, problem });
         if at < self.now {
             return wrong(format!("the one before was at {} s", self.now));
@@ -209,13 +211,13 @@ impl<'a> Executor<'a> {
             VmId::Backup(vm) => vm < self.backups.len(),
         };
         let (vm, task) = match event {
-            Event::Started(vm)
-            | Event::Hibernated(vm)
-            | Event::Resumed(vm)
-            | Event::Interrupted(vm) => (Some(vm), None),
-            Event::Finished { task, vm } => (Some(vm), Some(task)),
-            Event::Checkpointed { task, .. } => (None, Some(task)),
-            Event::Time => (None, None),
+            BagEvent::Started(vm)
+            | BagEvent::Hibernated(vm)
+            | BagEvent::Resumed(vm)
+            | BagEvent::Interrupted(vm) => (Some(vm), None),
+            BagEvent::Finished { task, vm } => (Some(vm), Some(task)),
+            BagEvent::Checkpointed { task, .. } => (None, Some(task)),
+            BagEvent::Time => (None, None),
         };
         if let Some(vm) = vm.filter(|&vm| !known(vm)) {
             return wrong(format!("the plan has no instance {vm:?}"));
@@ -226,22 +228,22 @@ impl<'a> Executor<'a> {
         self.now = at;
         let mut actions = Vec::new();
         match event {
-            Event::Started(vm) => {
-                if self.instance(vm).phase == Phase::Launched {
-                    self.instance(vm).phase = Phase::Up;
+            BagEvent::Started(vm) => {
+                if self.instance(vm).phase == VmPhase::Launched {
+                    self.instance(vm).phase = VmPhase::Up;
                     self.fill(vm, &mut actions);
                 }
             }
-            Event::Hibernated(vm) => self.hibernated(vm, &mut actions),
-            Event::Resumed(vm) => {
-                if let Phase::Hibernated { up } = self.instance(vm).phase {
-                    self.instance(vm).phase = if up { Phase::Up } else { Phase::Launched };
+            BagEvent::Hibernated(vm) => self.hibernated(vm, &mut actions),
+            BagEvent::Resumed(vm) => {
+                if let VmPhase::Hibernated { up } = self.instance(vm).phase {
+                    self.instance(vm).phase = if up { VmPhase::Up } else { VmPhase::Launched };
                     self.fill(vm, &mut actions);
                 }
             }
-            Event::Interrupted(vm) => self.interrupted(vm, &mut actions),
-            Event::Finished { task, vm } => self.finished(task, vm, &mut actions),
-            Event::Checkpointed { task, work } => {
+            BagEvent::Interrupted(vm) => self.interrupted(vm, &mut actions),
+            BagEvent::Finished { task, vm } => self.finished(task, vm, &mut actions),
+            BagEvent::Checkpointed { task, work } => {
                 let most = self.bag.tasks()[task].seconds;
                 let state = &mut self.tasks[task];
                 state.saved = state.saved.max(work.min(most));
@@ -249,14 +251,14 @@ impl<'a> Executor<'a> {
                     self.reckon(backup);
                 }
             }
-            Event::Time => {}
+            BagEvent::Time => {}
         }
-        self.start_backups(event == Event::Time, &mut actions);
+        self.start_backups(event == BagEvent::Time, &mut actions);
         Ok(actions)
     }
 
-    /// When [`Event::Time`] has to come at the latest, unless another event comes before: the next
-    /// latest start. `None` if there is none.
+    /// When [`BagEvent::Time`] has to come at the latest, unless another event comes before: the
+    /// next latest start. `None` if there is none.
     #[must_use]
     pub fn wake_at(&self) -> Option<u64> {
         (0..self.backups.len())
@@ -284,50 +286,50 @@ impl<'a> Executor<'a> {
         first..end
     }
 
-    fn instance(&mut self, vm: VmId) -> &mut Instance<'a> {
+    fn instance(&mut self, vm: VmId) -> &mut ExecutorInstance<'a> {
         match vm {
             VmId::Primary(vm) => &mut self.primaries[vm],
             VmId::Backup(vm) => &mut self.backups[vm],
         }
     }
 
-    fn hibernated(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+    fn hibernated(&mut self, vm: VmId, actions: &mut Vec<BagAction>) {
         let instance = self.instance(vm);
         let up = match instance.phase {
-            Phase::Up => true,
-            Phase::Launched => false,
-            Phase::Planned | Phase::Hibernated { .. } | Phase::Gone => return,
+            VmPhase::Up => true,
+            VmPhase::Launched => false,
+            VmPhase::Planned | VmPhase::Hibernated { .. } | VmPhase::Gone => return,
         };
-        instance.phase = Phase::Hibernated { up };
+        instance.phase = VmPhase::Hibernated { up };
         if let (VmId::Primary(primary), OnHibernation::Migrate) = (vm, self.conduct.on_hibernation)
             && !self.backups_of(primary).is_empty()
         {
-            self.instance(vm).phase = Phase::Gone;
-            actions.push(Action::Release(vm));
+            self.instance(vm).phase = VmPhase::Gone;
+            actions.push(BagAction::Release(vm));
             self.launch_all(primary, actions);
         }
     }
 
-    fn interrupted(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+    fn interrupted(&mut self, vm: VmId, actions: &mut Vec<BagAction>) {
         let instance = self.instance(vm);
-        if matches!(instance.phase, Phase::Planned | Phase::Gone) {
+        if matches!(instance.phase, VmPhase::Planned | VmPhase::Gone) {
             return;
         }
         match (vm, instance.market) {
             (VmId::Primary(primary), Market::Preemptible) => {
-                instance.phase = Phase::Gone;
+                instance.phase = VmPhase::Gone;
                 self.launch_all(primary, actions);
             }
             // An on-demand instance that dies is no preemption. The best that can be done is
             // another one; the promise is not made for this.
             _ => {
                 instance.again();
-                actions.push(Action::Launch(vm));
+                actions.push(BagAction::Launch(vm));
             }
         }
     }
 
-    fn finished(&mut self, task: usize, vm: VmId, actions: &mut Vec<Action>) {
+    fn finished(&mut self, task: usize, vm: VmId, actions: &mut Vec<BagAction>) {
         if self.tasks[task].done {
             return;
         }
@@ -343,9 +345,9 @@ impl<'a> Executor<'a> {
             let left = instance.left;
             if let Some(core) = instance.stop(task)
                 && place != vm
-                && instance.phase != Phase::Gone
+                && instance.phase != VmPhase::Gone
             {
-                actions.push(Action::Cancel {
+                actions.push(BagAction::Cancel {
                     task,
                     vm: place,
                     core,
@@ -353,9 +355,9 @@ impl<'a> Executor<'a> {
             }
             if left > 0 {
                 self.fill(place, actions);
-            } else if !matches!(self.instance(place).phase, Phase::Planned | Phase::Gone) {
-                self.instance(place).phase = Phase::Gone;
-                actions.push(Action::Release(place));
+            } else if !matches!(self.instance(place).phase, VmPhase::Planned | VmPhase::Gone) {
+                self.instance(place).phase = VmPhase::Gone;
+                actions.push(BagAction::Release(place));
             }
         }
         if let Some(backup) = state.backup {
@@ -364,11 +366,11 @@ impl<'a> Executor<'a> {
     }
 
     /// Gives every idle core its next task that is not done.
-    fn fill(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+    fn fill(&mut self, vm: VmId, actions: &mut Vec<BagAction>) {
         let tasks = std::mem::take(&mut self.tasks);
         let instance = self.instance(vm);
         for (core, task) in instance.next(|task| tasks[task].done) {
-            actions.push(Action::Run {
+            actions.push(BagAction::Run {
                 task,
                 vm,
                 core,
@@ -392,13 +394,14 @@ impl<'a> Executor<'a> {
     /// Whether a backup still waits for its latest start.
     fn waits(&self, backup: usize) -> bool {
         let instance = &self.backups[backup];
-        instance.phase == Phase::Planned
+        instance.phase == VmPhase::Planned
             && instance.left > 0
-            && (self.conduct.copies || self.primaries[self.covers[backup].0].phase != Phase::Up)
+            && (self.conduct.copies || self.primaries[self.covers[backup].0].phase != VmPhase::Up)
     }
 
-    /// What is due exactly now waits for [`Event::Time`]: other tasks may end in the same second.
-    fn start_backups(&mut self, due: bool, actions: &mut Vec<Action>) {
+    /// What is due exactly now waits for [`BagEvent::Time`]: other tasks may end in the same
+    /// second.
+    fn start_backups(&mut self, due: bool, actions: &mut Vec<BagAction>) {
         for backup in 0..self.backups.len() {
             let latest = self.covers[backup].1;
             if self.waits(backup) && (latest < self.now || due && latest == self.now) {
@@ -407,16 +410,16 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn launch_all(&mut self, primary: usize, actions: &mut Vec<Action>) {
+    fn launch_all(&mut self, primary: usize, actions: &mut Vec<BagAction>) {
         for backup in self.backups_of(primary) {
-            if self.backups[backup].phase == Phase::Planned && self.backups[backup].left > 0 {
+            if self.backups[backup].phase == VmPhase::Planned && self.backups[backup].left > 0 {
                 self.launch(backup, actions);
             }
         }
     }
 
-    fn launch(&mut self, backup: usize, actions: &mut Vec<Action>) {
-        self.backups[backup].phase = Phase::Launched;
-        actions.push(Action::Launch(VmId::Backup(backup)));
+    fn launch(&mut self, backup: usize, actions: &mut Vec<BagAction>) {
+        self.backups[backup].phase = VmPhase::Launched;
+        actions.push(BagAction::Launch(VmId::Backup(backup)));
     }
 }

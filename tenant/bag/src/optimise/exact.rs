@@ -4,7 +4,7 @@
 use super::pack::types;
 use crate::input::Bag;
 use crate::map::{Market, Vm};
-use crate::plan::Planned;
+use crate::plan::PlannedVm;
 
 /// Bags up to so many tasks are solved so: 21,147 ways to fill cores, each on each type.
 pub(super) const MOST_TASKS: usize = 8;
@@ -12,7 +12,7 @@ pub(super) const MOST_TASKS: usize = 8;
 /// The cheapest plan in which every core runs its tasks by falling duration, and no preemptible
 /// instance is used beyond the share of the deadline unless it runs a single task on each core.
 /// `None` if the bag is too large.
-pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
+pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<PlannedVm>> {
     let count = bag.tasks().len();
     if count > MOST_TASKS {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_key(|&task| (std::cmp::Reverse(bag.tasks()[task].seconds), task));
     let all = (1usize << count) - 1;
-    let single: Vec<Option<Planned>> = (0..=all)
+    let single: Vec<Option<PlannedVm>> = (0..=all)
         .map(|set| {
             let tasks: Vec<usize> = order
                 .iter()
@@ -65,8 +65,8 @@ pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
 
 /// The cheapest instance for a set of tasks, over all ways to fill cores and all types; on demand
 /// besides.
-fn instance(bag: &Bag, market: Market, tasks: &[usize]) -> Option<Planned> {
-    let mut best: Option<Planned> = None;
+fn instance(bag: &Bag, market: Market, tasks: &[usize]) -> Option<PlannedVm> {
+    let mut best: Option<PlannedVm> = None;
     let mut cores: Vec<Vec<usize>> = Vec::new();
     if !tasks.is_empty() {
         fill(bag, market, tasks, &mut cores, &mut best);
@@ -79,7 +79,7 @@ fn fill(
     market: Market,
     tasks: &[usize],
     cores: &mut Vec<Vec<usize>>,
-    best: &mut Option<Planned>,
+    best: &mut Option<PlannedVm>,
 ) {
     let Some((&task, rest)) = tasks.split_first() else {
         let markets = [market, Market::OnDemand];
@@ -110,7 +110,7 @@ fn fill(
     }
 }
 
-fn consider(bag: &Bag, vm: Vm, best: &mut Option<Planned>) {
+fn consider(bag: &Bag, vm: Vm, best: &mut Option<PlannedVm>) {
     let end = vm.end(bag);
     let limit = match vm.market {
         Market::Preemptible if vm.cores.iter().any(|core| core.len() > 1) => bag.limit(),
@@ -123,7 +123,7 @@ fn consider(bag: &Bag, vm: Vm, best: &mut Option<Planned>) {
     if vm.price(bag) > least {
         return;
     }
-    let planned = Planned::new(bag, vm);
+    let planned = PlannedVm::new(bag, vm);
     if planned.price.weighed(bag) < least {
         *best = Some(planned);
     }

@@ -8,7 +8,7 @@ use crate::error::BagError;
 use crate::greedy::{greedy, literal};
 use crate::input::{Bag, Rules};
 use crate::map::{Market, Vm};
-use crate::plan::{Method, Plan, Planned};
+use crate::plan::{Method, Plan, PlannedVm};
 
 /// How much is done to find a cheap plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn planned(bag: &Bag, market: Market, effort: Effort) -> Plan {
 }
 
 fn complete(bag: &Bag, vms: Vec<Vm>, method: Method) -> Plan {
-    let vms = vms.into_iter().map(|vm| Planned::new(bag, vm)).collect();
+    let vms = vms.into_iter().map(|vm| PlannedVm::new(bag, vm)).collect();
     Plan::new(bag, vms, method)
 }
 
@@ -102,8 +102,8 @@ const SHARES: [f64; 14] = [
 ];
 
 /// Finds the share of the deadline up to which preemptible instances are best used (the paper's
-/// future work): the cheapest by [`crate::Price::weighed`]; of equals the smallest, which leaves
-/// most time to wait out hibernations.
+/// future work): the cheapest by [`crate::PlanPrice::weighed`]; of equals the smallest, which
+/// leaves most time to wait out hibernations.
 ///
 /// # Errors
 /// None, if the bag is usable: the share is no part of what makes a deadline possible.

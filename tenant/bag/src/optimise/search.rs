@@ -6,7 +6,7 @@ use crate::backup::Backup;
 use crate::greedy::in_order;
 use crate::input::Bag;
 use crate::map::{Market, Vm, sum};
-use crate::plan::{Method, Plan, Planned, Price};
+use crate::plan::{Method, Plan, PlanPrice, PlannedVm};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
@@ -45,17 +45,17 @@ pub(super) fn improve(bag: &Bag, market: Market, start: Plan, rounds: u32, seed:
         apart.sort_unstable();
         let before = apart
             .iter()
-            .fold(Price::default(), |sum, &vm| sum + vms[vm].price);
+            .fold(PlanPrice::default(), |sum, &vm| sum + vms[vm].price);
         let tasks = in_order(bag, apart.iter().flat_map(|&vm| vms[vm].vm.tasks()));
         let found = (0..TRIES)
             .map(|_| together(bag, market, &recipes, &tasks, &vms, &apart, &mut chance))
             .filter(|vms| quick_price(bag, vms) <= before.weighed(bag))
             .map(|vms| {
-                let planned: Vec<Planned> =
-                    vms.into_iter().map(|vm| Planned::new(bag, vm)).collect();
+                let planned: Vec<PlannedVm> =
+                    vms.into_iter().map(|vm| PlannedVm::new(bag, vm)).collect();
                 let price = planned
                     .iter()
-                    .fold(Price::default(), |sum, p| sum + p.price);
+                    .fold(PlanPrice::default(), |sum, p| sum + p.price);
                 (price.weighed(bag), planned)
             })
             .min_by_key(|(price, planned)| (*price, planned.len()));
@@ -86,7 +86,7 @@ fn together(
     market: Market,
     recipes: &[Recipe],
     tasks: &[usize],
-    vms: &[Planned],
+    vms: &[PlannedVm],
     apart: &[usize],
     chance: &mut impl Rng,
 ) -> Vec<Vm> {
@@ -138,7 +138,7 @@ fn on_demand_where_copied(
     market: Market,
     recipe: Recipe,
     tasks: &[usize],
-    vms: &[Planned],
+    vms: &[PlannedVm],
     apart: &[usize],
 ) -> Vec<Vm> {
     let backups = apart.iter().flat_map(|&vm| &vms[vm].backups);

@@ -1,6 +1,6 @@
 //! The text of a bag: TOML, or JSON with the same keys. `docs/tenants/bags.md` explains it.
 
-use super::units::{Price, Seconds};
+use super::units::{PriceField, Seconds};
 use crate::error::BagError;
 use crate::input::{Bag, Checkpoints, InstanceType, MOST_TASKS, Rules, Task};
 use ebbtide_lifetime::plan::checkpoint::young_daly;
@@ -54,14 +54,14 @@ struct TypePart {
     name: String,
     vcpus: u32,
     memory_mb: u64,
-    on_demand: Option<Price>,
-    preemptible: Option<Price>,
+    on_demand: Option<PriceField>,
+    preemptible: Option<PriceField>,
     slowdown: Option<f64>,
 }
 
 /// What of the file's rules the command line replaces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Instead {
+pub struct FileOverrides {
     /// The deadline, seconds.
     pub deadline: Option<u64>,
     /// The smallest deadline that can be met, whatever the file says.
@@ -83,7 +83,7 @@ pub enum Format {
 ///
 /// # Errors
 /// [`BagError::File`] for text that is none, the others for a bag that cannot be planned.
-pub fn bag(text: &str, format: Format, instead: Instead) -> Result<Bag, BagError> {
+pub fn bag(text: &str, format: Format, instead: FileOverrides) -> Result<Bag, BagError> {
     let wrong = |problem: String| BagError::File(problem);
     let file: BagFile = match format {
         Format::Json => serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?,

@@ -4,6 +4,6 @@ mod file;
 mod prices;
 mod units;
 
-pub use file::{Format, Instead, bag};
+pub use file::{FileOverrides, Format, bag};
 pub use prices::prices;
 pub use units::{duration, price};

@@ -87,9 +87,9 @@ impl<'de> serde::Deserialize<'de> for Seconds {
 
 /// A price in a file; a number or text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Price(pub(super) Money);
+pub(super) struct PriceField(pub(super) Money);
 
-impl<'de> serde::Deserialize<'de> for Price {
+impl<'de> serde::Deserialize<'de> for PriceField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Written {
             read: price,

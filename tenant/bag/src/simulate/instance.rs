@@ -18,14 +18,14 @@ struct Running {
 
 /// What happens next on an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum InstanceEvent {
     Up,
     Saves { task: usize, work: u64 },
     Done { task: usize },
 }
 
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(super) struct SimulatedInstance {
     pub(super) vm: VmId,
     pub(super) ty: usize,
     pub(super) market: Market,
@@ -39,7 +39,7 @@ pub(super) struct Instance {
     bars: Vec<Bar>,
 }
 
-impl Instance {
+impl SimulatedInstance {
     pub(super) fn launch(
         bag: &Bag,
         vm: VmId,
@@ -71,25 +71,25 @@ impl Instance {
     }
 
     /// The next thing that happens here, if nothing else does before; the first core of equals.
-    pub(super) fn next(&self) -> Option<(u64, Next)> {
+    pub(super) fn next(&self) -> Option<(u64, InstanceEvent)> {
         if self.is_gone() || self.is_frozen() {
             return None;
         }
         if let Some(at) = self.boots {
-            return Some((at, Next::Up));
+            return Some((at, InstanceEvent::Up));
         }
         let events = self.cores.iter().flatten().map(|r| match r.saves {
-            Some((at, work)) if at < r.done => (at, Next::Saves { task: r.task, work }),
-            _ => (r.done, Next::Done { task: r.task }),
+            Some((at, work)) if at < r.done => (at, InstanceEvent::Saves { task: r.task, work }),
+            _ => (r.done, InstanceEvent::Done { task: r.task }),
         });
         events.min_by_key(|(at, _)| *at)
     }
 
     /// It happened.
-    pub(super) fn happened(&mut self, bag: &Bag, next: Next) {
+    pub(super) fn happened(&mut self, bag: &Bag, next: InstanceEvent) {
         match next {
-            Next::Up => self.boots = None,
-            Next::Saves { task, work } => {
+            InstanceEvent::Up => self.boots = None,
+            InstanceEvent::Saves { task, work } => {
                 let slowdown = bag.types()[self.ty].slowdown;
                 if let Some(running) = self.running(task)
                     && let Some((at, _)) = running.saves
@@ -99,7 +99,7 @@ impl Instance {
                     running.saves = Some((at + more.max(1), work + c.interval));
                 }
             }
-            Next::Done { task } => {
+            InstanceEvent::Done { task } => {
                 let done = self.running(task).map_or(0, |running| running.done);
                 self.stop(task, done, BarEnd::Finished);
             }

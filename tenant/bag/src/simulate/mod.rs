@@ -112,7 +112,7 @@ pub struct InstanceRun {
 
 /// What became of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct PlanRun {
     /// When the last task was done, seconds since the begin.
     pub makespan: u64,
     /// Whether that was in time.

@@ -1,9 +1,9 @@
 //! The loop: whatever happens next is told to the executor, and what that asks for is done.
 
-use super::instance::{Instance, Next};
-use super::{BarEnd, OutageEnd, Run, Scenario};
+use super::instance::{InstanceEvent, SimulatedInstance};
+use super::{BarEnd, OutageEnd, PlanRun, Scenario};
 use crate::error::BagError;
-use crate::executor::{Action, Event, Executor, VmId};
+use crate::executor::{BagAction, BagEvent, Executor, VmId};
 use crate::input::Bag;
 use crate::map::Market;
 use crate::plan::Plan;
@@ -22,7 +22,7 @@ struct World<'a> {
     bag: &'a Bag,
     plan: &'a Plan,
     executor: Executor<'a>,
-    instances: Vec<Instance>,
+    instances: Vec<SimulatedInstance>,
     places: BTreeMap<VmId, usize>,
     /// When something happens on an instance next. Entries that are no longer true are passed over.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
@@ -36,7 +36,7 @@ struct World<'a> {
 /// # Errors
 /// [`BagError::Event`] for an outage of an instance that the plan does not have, or one that ends
 /// before it begins.
-pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagError> {
+pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<PlanRun, BagError> {
     let mut turns = turns(plan, scenario)?.into_iter().peekable();
     let (executor, actions) = Executor::begin(bag, plan, scenario.conduct);
     let mut world = World {
@@ -71,7 +71,7 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagE
                     world.turn(at, turn, vm)?;
                 }
             }
-            None => world.tell(at, Event::Time)?,
+            None => world.tell(at, BagEvent::Time)?,
         }
     }
     let met =
@@ -87,7 +87,7 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagE
         .into_iter()
         .map(|instance| instance.paid(bag, &scenario.prices, now))
         .collect();
-    Ok(Run {
+    Ok(PlanRun {
         makespan,
         met,
         price: crate::map::sum(instances.iter().map(|i| i.price)),
@@ -171,14 +171,14 @@ impl World<'_> {
         let vm = self.instances[place].vm;
         self.instances[place].happened(self.bag, next);
         let event = match next {
-            Next::Up => Event::Started(vm),
-            Next::Saves { task, work } => Event::Checkpointed { task, work },
-            Next::Done { task } => {
+            InstanceEvent::Up => BagEvent::Started(vm),
+            InstanceEvent::Saves { task, work } => BagEvent::Checkpointed { task, work },
+            InstanceEvent::Done { task } => {
                 if !self.executor.is_task_done(task) {
                     self.done[task] = now;
                     self.moved += usize::from(matches!(vm, VmId::Backup(_)));
                 }
-                Event::Finished { task, vm }
+                BagEvent::Finished { task, vm }
             }
         };
         self.tell(now, event)?;
@@ -198,16 +198,16 @@ impl World<'_> {
         let event = match turn {
             Turn::Freezes => {
                 instance.freeze(now);
-                Event::Hibernated(vm)
+                BagEvent::Hibernated(vm)
             }
             Turn::Thaws if !instance.is_frozen() => return Ok(()),
             Turn::Thaws => {
                 instance.thaw(now);
-                Event::Resumed(vm)
+                BagEvent::Resumed(vm)
             }
             Turn::Ends => {
                 instance.end(now);
-                Event::Interrupted(vm)
+                BagEvent::Interrupted(vm)
             }
         };
         self.tell(now, event)?;
@@ -215,26 +215,26 @@ impl World<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, now: u64, event: Event) -> Result<(), BagError> {
+    fn tell(&mut self, now: u64, event: BagEvent) -> Result<(), BagError> {
         let actions = self.executor.on(now, event)?;
         self.act(now, &actions);
         Ok(())
     }
 
-    fn act(&mut self, now: u64, actions: &[Action]) {
+    fn act(&mut self, now: u64, actions: &[BagAction]) {
         for action in actions {
             let place = match *action {
-                Action::Launch(vm) => self.launch(now, vm),
-                Action::Run {
+                BagAction::Launch(vm) => self.launch(now, vm),
+                BagAction::Run {
                     task,
                     vm,
                     core,
                     saved,
                 } => self.on(vm, |bag, i| i.run(bag, task, core, saved, now)),
-                Action::Cancel { task, vm, .. } => {
+                BagAction::Cancel { task, vm, .. } => {
                     self.on(vm, |_, i| i.stop(task, now, BarEnd::Cancelled))
                 }
-                Action::Release(vm) => self.on(vm, |_, i| i.end(now)),
+                BagAction::Release(vm) => self.on(vm, |_, i| i.end(now)),
             };
             if let Some(place) = place {
                 self.queued(place);
@@ -242,7 +242,7 @@ impl World<'_> {
         }
     }
 
-    fn on(&mut self, vm: VmId, change: impl FnOnce(&Bag, &mut Instance)) -> Option<usize> {
+    fn on(&mut self, vm: VmId, change: impl FnOnce(&Bag, &mut SimulatedInstance)) -> Option<usize> {
         let place = *self.places.get(&vm)?;
         let instance = &mut self.instances[place];
         if !instance.is_gone() {
@@ -262,7 +262,7 @@ impl World<'_> {
                 (backup.ty, Market::OnDemand, backup.cores.len())
             }
         };
-        let instance = Instance::launch(self.bag, vm, ty, market, cores, now);
+        let instance = SimulatedInstance::launch(self.bag, vm, ty, market, cores, now);
         self.instances.push(instance);
         self.places.insert(vm, self.instances.len() - 1);
         Some(self.instances.len() - 1)

@@ -7,17 +7,17 @@
 //! no job is left, the controller returns the node before its deadline, so that the normal request
 //! that needs the capacity gets it earlier.
 
-use super::{Action, Instance, Manager, World};
+use super::{BurstAction, Manager, RegionInstance, World};
 use crate::error::BurstError;
-use crate::slurm::{Job, JobState, Node};
-use ebbtide_elastic::{Event, State};
+use crate::slurm::{JobState, Node, SlurmJob};
+use ebbtide_elastic::{ControllerEvent, ServerState};
 
 impl Manager {
     pub(super) fn leave(
         &mut self,
         now: i64,
         node: &Node,
-        instance: &Instance,
+        instance: &RegionInstance,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
@@ -30,9 +30,9 @@ impl Manager {
             notice.seen = now;
         }
         let (seen, signalled) = (notice.seen, notice.signalled.clone());
-        if self.state(&node.name) != Some(State::Leaving) {
+        if self.state(&node.name) != Some(ServerState::Leaving) {
             // Says to drain it, too.
-            self.tell(now, Event::Notice(server), world)?;
+            self.tell(now, ControllerEvent::Notice(server), world)?;
         }
         let deadline = instance.deadline_ms.map(|at| at - self.margin_ms);
         let put_back = (seen + self.checkpoint_ms).min(deadline.unwrap_or(i64::MAX));
@@ -43,7 +43,7 @@ impl Manager {
                 continue;
             }
             if !signalled.contains(&job.id) {
-                self.actions.push(Action::Signal { job: job.id });
+                self.actions.push(BurstAction::Signal { job: job.id });
                 let slot = self.slots.get_mut(&node.name);
                 if let Some(notice) = slot.and_then(|slot| slot.notice.as_mut()) {
                     notice.signalled.insert(job.id);
@@ -51,7 +51,7 @@ impl Manager {
             }
             self.displaced.insert(job.id);
             if now >= put_back {
-                self.say(now, super::SOON_MS, Action::Requeue { job: job.id });
+                self.say(now, super::SOON_MS, BurstAction::Requeue { job: job.id });
             }
         }
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -62,7 +62,7 @@ impl Manager {
 }
 
 /// Whether a job is over by then whatever it does.
-fn ends_by(job: &Job, deadline: i64) -> bool {
+fn ends_by(job: &SlurmJob, deadline: i64) -> bool {
     let limit = job
         .limit_minutes
         .and_then(|minutes| i64::try_from(minutes).ok());

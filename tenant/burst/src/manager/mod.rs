@@ -14,14 +14,16 @@ mod leave;
 mod slot;
 mod world;
 
-pub use world::{Action, Instance, Status, World};
+pub use world::{BurstAction, RegionInstance, Status, World};
 
 use crate::age::{Ages, Label};
 use crate::error::BurstError;
-use crate::record::{HOUR_MS, Kind};
-use crate::settings::{Settings, SlurmSettings, millis};
-use crate::slurm::{Job, JobState, Node};
-use ebbtide_elastic::{Action as Elastic, Controller, Event, ServerId, State};
+use crate::record::{HOUR_MS, JobClass};
+use crate::settings::{BurstSettings, SlurmSettings, millis};
+use crate::slurm::{JobState, Node, SlurmJob};
+use ebbtide_elastic::{
+    Controller, ControllerAction as Elastic, ControllerEvent, ServerId, ServerState,
+};
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,9 +42,9 @@ const SOON_MS: i64 = 1_000;
 
 /// Result of one look.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heard {
+pub struct Decisions {
     /// Actions to take, in this order.
-    pub actions: Vec<Action>,
+    pub actions: Vec<BurstAction>,
     /// Errors found.
     pub troubles: Vec<BurstError>,
     /// The long-load ratio.
@@ -64,7 +66,7 @@ pub struct Manager {
     /// Jobs that lost their node, and are to be started again at once.
     displaced: BTreeSet<u32>,
     /// When each action was said last.
-    said: BTreeMap<Action, i64>,
+    said: BTreeMap<BurstAction, i64>,
     /// Until then the controller requests no new instance from the region.
     quiet_until: i64,
     /// Time of the first look: the partition's times count from there.
@@ -74,7 +76,7 @@ pub struct Manager {
     checkpoint_ms: i64,
     margin_ms: i64,
     launch_again_ms: i64,
-    actions: Vec<Action>,
+    actions: Vec<BurstAction>,
     troubles: Vec<BurstError>,
     /// Instances whose nodes have come up.
     seen_up: BTreeSet<String>,
@@ -85,7 +87,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`BurstError::Setting`], [`BurstError::Hosts`].
-    pub fn new(settings: &Settings) -> Result<Self, BurstError> {
+    pub fn new(settings: &BurstSettings) -> Result<Self, BurstError> {
         let policy = &settings.policy;
         Ok(Self {
             settings: settings.slurm.clone(),
@@ -112,7 +114,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`BurstError::Setting`] if the partition's controller rejects an event.
-    pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Heard, BurstError> {
+    pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Decisions, BurstError> {
         self.began.get_or_insert(now);
         self.set_back(self.last.saturating_sub(now));
         let before = if self.last == i64::MIN {
@@ -137,12 +139,12 @@ impl Manager {
         // With the budget used up, the wanted number is zero: the controller drains and returns the
         // existing nodes, one at a time.
         let long = if world.budget_used_up { 0 } else { long };
-        self.tell(now, Event::Load { long, on_demand }, world)?;
+        self.tell(now, ControllerEvent::Load { long, on_demand }, world)?;
         self.cancel(now, world)?;
         self.give_nodes(now, world);
         self.start_again(now, world);
         self.said.retain(|_, at| *at + 10 * AGAIN_MS > now);
-        Ok(Heard {
+        Ok(Decisions {
             actions: std::mem::take(&mut self.actions),
             troubles: std::mem::take(&mut self.troubles),
             ratio: self.controller.long_load_ratio(),
@@ -178,7 +180,7 @@ impl Manager {
             .filter(|node| node.in_service())
             .map(|node| node.name.as_str())
             .collect();
-        let is_long = |job: &&Job| Kind::of(job, &self.settings) == Kind::Long;
+        let is_long = |job: &&SlurmJob| JobClass::of(job, &self.settings) == JobClass::Long;
         let mut busy = BTreeSet::new();
         let mut waiting = 0u32;
         for job in world.jobs.iter().filter(is_long) {
@@ -196,7 +198,12 @@ impl Manager {
     }
 
     /// Reports an event to the partition's controller, and turns its answer into actions.
-    fn tell(&mut self, now: i64, event: Event, world: &World<'_>) -> Result<(), BurstError> {
+    fn tell(
+        &mut self,
+        now: i64,
+        event: ControllerEvent,
+        world: &World<'_>,
+    ) -> Result<(), BurstError> {
         let us = self.micros(now);
         let nodes: BTreeMap<ServerId, String> = self
             .slots
@@ -219,15 +226,15 @@ impl Manager {
                 }
                 Elastic::Keep(server) => {
                     if let Some(node) = self.node_of(server) {
-                        self.say(now, AGAIN_MS, Action::Open { node });
+                        self.say(now, AGAIN_MS, BurstAction::Open { node });
                     }
                 }
                 Elastic::Release(server) => match self.node_of(server) {
-                    Some(node) => self.say(now, AGAIN_MS, Action::PowerDown { node }),
+                    Some(node) => self.say(now, AGAIN_MS, BurstAction::PowerDown { node }),
                     // The server never got a node, so it is gone at once.
                     None => {
                         self.waiting.retain(|one| *one != server);
-                        self.tell(now, Event::Gone(server), world)?;
+                        self.tell(now, ControllerEvent::Gone(server), world)?;
                     }
                 },
             }
@@ -247,7 +254,7 @@ impl Manager {
             .map(|(name, _)| name.clone())
     }
 
-    fn state(&self, name: &str) -> Option<State> {
+    fn state(&self, name: &str) -> Option<ServerState> {
         let slot = self.slots.get(name)?;
         self.controller.state(slot.server)
     }
@@ -259,11 +266,11 @@ impl Manager {
             .is_some_and(|slot| slot.notice.is_some());
         let reason = if noticed { NOTICE } else { SHRINK }.to_owned();
         let node = node.to_owned();
-        self.say(now, AGAIN_MS, Action::Drain { node, reason });
+        self.say(now, AGAIN_MS, BurstAction::Drain { node, reason });
     }
 
     /// Returns an action, unless it was returned within the last `again_ms`.
-    fn say(&mut self, now: i64, again_ms: i64, action: Action) {
+    fn say(&mut self, now: i64, again_ms: i64, action: BurstAction) {
         let due = self.said.get(&action).is_none_or(|at| at + again_ms <= now);
         if due {
             self.said.insert(action.clone(), now);
@@ -282,7 +289,7 @@ impl Manager {
             let Some(server) = self.waiting.pop() else {
                 return Ok(());
             };
-            self.tell(now, Event::Gone(server), world)?;
+            self.tell(now, ControllerEvent::Gone(server), world)?;
         }
     }
 
@@ -305,8 +312,8 @@ impl Manager {
             if free {
                 let server = self.waiting.remove(0);
                 self.slots.insert(name.clone(), Slot::asked(server, now));
-                self.said.remove(&Action::Rest { node: name.clone() });
-                self.say(now, AGAIN_MS, Action::PowerUp { node: name });
+                self.said.remove(&BurstAction::Rest { node: name.clone() });
+                self.say(now, AGAIN_MS, BurstAction::PowerUp { node: name });
             }
         }
     }
@@ -315,13 +322,13 @@ impl Manager {
     /// program twice, the older one stays.
     fn duplicates(&mut self, now: i64, world: &World<'_>) {
         for one in world.instances {
-            let counts = |other: &Instance| other.node == one.node && other.status.is_there();
-            let elder = |other: &&Instance| counts(other) && other.id < one.id;
+            let counts = |other: &RegionInstance| other.node == one.node && other.status.is_there();
+            let elder = |other: &&RegionInstance| counts(other) && other.id < one.id;
             if one.status.is_there() && world.instances.iter().find(elder).is_some() {
                 self.say(
                     now,
                     AGAIN_MS,
-                    Action::Delete {
+                    BurstAction::Delete {
                         instance: one.id.clone(),
                     },
                 );
@@ -339,7 +346,7 @@ impl Manager {
             };
             match job.state {
                 JobState::Pending if job.eligible_ms > now || job.reason == "BeginTime" => {
-                    self.say(now, SOON_MS, Action::StartNow { job: id });
+                    self.say(now, SOON_MS, BurstAction::StartNow { job: id });
                 }
                 JobState::Running | JobState::Completed | JobState::Ended => {
                     // The job runs on the node that it is going to lose, or on another one.
@@ -355,12 +362,20 @@ impl Manager {
 
     fn is_leaving(&self, name: &str) -> bool {
         let ours = self.names.iter().any(|one| one == name);
-        ours && !matches!(self.state(name), Some(State::Active | State::Draining))
+        ours && !matches!(
+            self.state(name),
+            Some(ServerState::Active | ServerState::Draining)
+        )
     }
 
     /// Sets the weight, comment and features of a node with an instance, if Slurm does not have
     /// them yet.
-    fn label(&mut self, now: i64, node: &Node, instance: &Instance) -> Result<(), BurstError> {
+    fn label(
+        &mut self,
+        now: i64,
+        node: &Node,
+        instance: &RegionInstance,
+    ) -> Result<(), BurstError> {
         let launched = instance.launched_ms.unwrap_or(now);
         let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;
         let about = format!("{OURS}: {} since {}", instance.id, launched / 1_000);
@@ -379,7 +394,7 @@ impl Manager {
             || (differs(&node.features, &label.features) && !label.features.is_empty())
         {
             let node = node.name.clone();
-            self.say(now, AGAIN_MS, Action::Label { node, label });
+            self.say(now, AGAIN_MS, BurstAction::Label { node, label });
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The state of one cloud node between request and removal, and its next step.
 
-use super::{AGAIN_MS, Action, Instance, Manager, OURS, SOON_MS, Status, World};
+use super::{AGAIN_MS, BurstAction, Manager, OURS, RegionInstance, SOON_MS, Status, World};
 use crate::error::BurstError;
 use crate::slurm::Node;
-use ebbtide_elastic::{Event, ServerId, State};
+use ebbtide_elastic::{ControllerEvent, ServerId, ServerState};
 use std::collections::BTreeSet;
 
 /// A server of the partition that has a node.
@@ -16,12 +16,12 @@ pub(super) struct Slot {
     /// Its instance, once the region has listed one.
     pub(super) instance: Option<String>,
     /// Its notice, if it has one.
-    pub(super) notice: Option<Notice>,
+    pub(super) notice: Option<SlotNotice>,
 }
 
 /// A notice to an instance, and what the controller has done about it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notice {
+pub(super) struct SlotNotice {
     /// When it was seen.
     pub(super) seen: i64,
     /// Jobs that the controller has signalled to save their work.
@@ -52,7 +52,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&Instance>,
+        instance: Option<&RegionInstance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
@@ -63,11 +63,11 @@ impl Manager {
             slot.instance.get_or_insert_with(|| one.id.clone());
         }
         match self.state(&node.name) {
-            Some(State::Provisioning) => self.coming(now, node, instance, world),
-            Some(State::Active | State::Draining | State::Leaving) => {
+            Some(ServerState::Provisioning) => self.coming(now, node, instance, world),
+            Some(ServerState::Active | ServerState::Draining | ServerState::Leaving) => {
                 self.there(now, node, instance, world)
             }
-            Some(State::Releasing) => self.going(now, node, instance, world),
+            Some(ServerState::Releasing) => self.going(now, node, instance, world),
             // The partition's controller has given it up.
             None => {
                 self.slots.remove(&node.name);
@@ -95,10 +95,10 @@ impl Manager {
             };
             let server = slot.server;
             let up = node.is_up() && one.status == Status::Active;
-            if up && self.state(&name) == Some(State::Provisioning) {
+            if up && self.state(&name) == Some(ServerState::Provisioning) {
                 self.seen_up.insert(one.id.clone());
-                self.tell(before, Event::Up(server), world)?;
-                self.say(now, AGAIN_MS, Action::Open { node: name });
+                self.tell(before, ControllerEvent::Up(server), world)?;
+                self.say(now, AGAIN_MS, BurstAction::Open { node: name });
                 self.label(now, node, one)?;
             }
         }
@@ -121,7 +121,7 @@ impl Manager {
 
     /// Adopts a node whose instance exists already: Slurm has requested it, or another controller
     /// has.
-    fn adopt(&mut self, now: i64, node: &Node, instance: Option<&Instance>) {
+    fn adopt(&mut self, now: i64, node: &Node, instance: Option<&RegionInstance>) {
         let up = node.is_up() && instance.is_some_and(|one| one.status != Status::Coming);
         // A wanted server without a node takes this node, if there is one.
         let server = if self.waiting.is_empty() {
@@ -143,7 +143,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&Instance>,
+        instance: Option<&RegionInstance>,
         world: &World<'_>,
     ) {
         if let Some(one) = instance
@@ -156,7 +156,7 @@ impl Manager {
             // Slurm clears the drain flag when it powers the node down, and would then start the
             // node for the next job.
             if !node.is_drained() {
-                self.say(now, SOON_MS, Action::Rest { node: name });
+                self.say(now, SOON_MS, BurstAction::Rest { node: name });
             }
             return;
         }
@@ -167,7 +167,7 @@ impl Manager {
         }
         if node.is_off() && !node.is_down() {
             if !node.is_drained() {
-                self.say(now, SOON_MS, Action::Rest { node: name });
+                self.say(now, SOON_MS, BurstAction::Rest { node: name });
             }
             // The next instance of this node is new, so its age is 0.
             match self.ages.label(0.0, String::new()) {
@@ -189,7 +189,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&Instance>,
+        instance: Option<&RegionInstance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -197,7 +197,9 @@ impl Manager {
         };
         let name = node.name.clone();
         match instance.map(|one| (one, one.status)) {
-            Some((_, Status::Leaving)) => return self.tell(now, Event::Notice(slot.server), world),
+            Some((_, Status::Leaving)) => {
+                return self.tell(now, ControllerEvent::Notice(slot.server), world);
+            }
             Some((one, Status::Failed | Status::Kept)) => {
                 self.troubles.push(BurstError::NoInstance {
                     node: name,
@@ -239,9 +241,9 @@ impl Manager {
                 // Slurm has not received the request. Meanwhile the budget is used up, or Slurm has
                 // started other nodes by itself.
                 self.slots.remove(&name);
-                return self.tell(now, Event::Gone(slot.server), world);
+                return self.tell(now, ControllerEvent::Gone(slot.server), world);
             }
-            self.say(now, AGAIN_MS, Action::PowerUp { node: name });
+            self.say(now, AGAIN_MS, BurstAction::PowerUp { node: name });
         }
         Ok(())
     }
@@ -270,14 +272,14 @@ impl Manager {
     ) -> Result<(), BurstError> {
         let there = world.instance(&node.name);
         if node.is_starting() || there.is_some_and(|one| one.status.is_there()) {
-            self.tell(now, Event::Notice(server), world)?;
-            if self.state(&node.name) == Some(State::Leaving) {
-                self.tell(now, Event::Drained(server), world)?;
+            self.tell(now, ControllerEvent::Notice(server), world)?;
+            if self.state(&node.name) == Some(ServerState::Leaving) {
+                self.tell(now, ControllerEvent::Drained(server), world)?;
             }
             return Ok(());
         }
         self.slots.remove(&node.name);
-        self.tell(now, Event::Gone(server), world)
+        self.tell(now, ControllerEvent::Gone(server), world)
     }
 
     /// Handles a node that is up, or was up.
@@ -285,7 +287,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&Instance>,
+        instance: Option<&RegionInstance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -314,17 +316,19 @@ impl Manager {
         match self.state(&node.name) {
             // Only drains of this controller are undone: an operator may have drained the node to
             // inspect it.
-            Some(State::Active) if node.is_drained() && node.reason.starts_with(OURS) => {
+            Some(ServerState::Active) if node.is_drained() && node.reason.starts_with(OURS) => {
                 self.say(
                     now,
                     AGAIN_MS,
-                    Action::Open {
+                    BurstAction::Open {
                         node: node.name.clone(),
                     },
                 );
                 Ok(())
             }
-            Some(State::Draining | State::Leaving) => self.drains(now, node, &slot, world),
+            Some(ServerState::Draining | ServerState::Leaving) => {
+                self.drains(now, node, &slot, world)
+            }
             _ => Ok(()),
         }
     }
@@ -342,7 +346,7 @@ impl Manager {
             return Ok(());
         }
         if world.jobs_on(&node.name).next().is_none() && !node.is_completing() {
-            return self.tell(now, Event::Drained(slot.server), world);
+            return self.tell(now, ControllerEvent::Drained(slot.server), world);
         }
         Ok(())
     }
@@ -352,7 +356,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&Instance>,
+        instance: Option<&RegionInstance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -377,7 +381,7 @@ impl Manager {
             }
             None if off => {
                 self.slots.remove(&node.name);
-                self.tell(now, Event::Gone(slot.server), world)
+                self.tell(now, ControllerEvent::Gone(slot.server), world)
             }
             None => {
                 self.power_down(now, node);
@@ -401,20 +405,20 @@ impl Manager {
     /// done it yet.
     fn was_just_started(&self, now: i64, name: &str) -> bool {
         let node = name.to_owned();
-        let said = self.said.get(&Action::PowerUp { node });
+        let said = self.said.get(&BurstAction::PowerUp { node });
         said.is_some_and(|at| now - at < SOON_MS)
     }
 
     /// Slurm gives the node back, whatever it does.
     fn power_down(&mut self, now: i64, node: &Node) {
         let node = node.name.clone();
-        self.say(now, AGAIN_MS, Action::PowerDown { node });
+        self.say(now, AGAIN_MS, BurstAction::PowerDown { node });
     }
 
-    pub(super) fn delete(&mut self, now: i64, instance: &Instance) {
+    pub(super) fn delete(&mut self, now: i64, instance: &RegionInstance) {
         if !matches!(instance.status, Status::Going | Status::Gone) {
             let instance = instance.id.clone();
-            self.say(now, AGAIN_MS, Action::Delete { instance });
+            self.say(now, AGAIN_MS, BurstAction::Delete { instance });
         }
     }
 
@@ -423,7 +427,7 @@ impl Manager {
         self.displace(node, world);
         let reason = format!("{OURS}: {why}");
         let node = node.name.clone();
-        self.say(now, AGAIN_MS, Action::Down { node, reason });
+        self.say(now, AGAIN_MS, BurstAction::Down { node, reason });
     }
 
     pub(super) fn displace(&mut self, node: &Node, world: &World<'_>) {

@@ -1,7 +1,7 @@
 //! Input and output of the controller.
 
 use crate::age::Label;
-use crate::slurm::{Job, Node};
+use crate::slurm::{Node, SlurmJob};
 
 /// State of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Status {
 
 /// An instance as the region reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instance {
+pub struct RegionInstance {
     /// Its id; ids sort by creation time.
     pub id: String,
     /// Its node.
@@ -57,9 +57,9 @@ pub struct World<'a> {
     /// Slurm's nodes.
     pub nodes: &'a [Node],
     /// Slurm's jobs.
-    pub jobs: &'a [Job],
+    pub jobs: &'a [SlurmJob],
     /// The region's instances for this cluster.
-    pub instances: &'a [Instance],
+    pub instances: &'a [RegionInstance],
     /// Whether no more may be spent.
     pub budget_used_up: bool,
 }
@@ -67,14 +67,14 @@ pub struct World<'a> {
 impl<'a> World<'a> {
     /// The instance of a node: the oldest that is there, else one that still has to be dealt with.
     #[must_use]
-    pub fn instance(&self, node: &str) -> Option<&'a Instance> {
+    pub fn instance(&self, node: &str) -> Option<&'a RegionInstance> {
         let own = self.instances.iter().filter(|one| one.node == node);
         own.filter(|one| one.status != Status::Gone)
             .min_by_key(|one| (!one.status.is_there(), &one.id))
     }
 
     /// The jobs that hold something on a node.
-    pub fn jobs_on<'b>(&self, node: &'b str) -> impl Iterator<Item = &'a Job> + use<'a, 'b> {
+    pub fn jobs_on<'b>(&self, node: &'b str) -> impl Iterator<Item = &'a SlurmJob> + use<'a, 'b> {
         self.jobs.iter().filter(move |job| job.is_on(node))
     }
 
@@ -87,7 +87,7 @@ impl<'a> World<'a> {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
+pub enum BurstAction {
     /// Let Slurm start a node: it calls its resume program.
     PowerUp {
         /// Which.

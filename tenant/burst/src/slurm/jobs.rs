@@ -26,7 +26,7 @@ pub enum JobState {
 
 /// A job, or one element of a job array that has left the array's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct SlurmJob {
     /// Slurm's number of it.
     pub id: u32,
     /// The number of its array; 0 without one.
@@ -67,7 +67,7 @@ pub struct Job {
     pub requeues: bool,
 }
 
-impl Job {
+impl SlurmJob {
     /// Whether it has nodes that it uses.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -155,7 +155,7 @@ fn elements(list: &str) -> u32 {
 /// # Errors
 /// [`BurstError::Answer`] for what is no such answer, [`BurstError::Hosts`] for nodes that cannot
 /// be read.
-pub fn jobs(text: &str) -> Result<Vec<Job>, BurstError> {
+pub fn jobs(text: &str) -> Result<Vec<SlurmJob>, BurstError> {
     let rows: Rows = answer("squeue --json", text)?;
     let mut seen = BTreeSet::new();
     let all = rows.jobs.into_iter();
@@ -163,7 +163,7 @@ pub fn jobs(text: &str) -> Result<Vec<Job>, BurstError> {
     all.filter(|row| seen.insert(row.job_id)).map(job).collect()
 }
 
-fn job(row: Row) -> Result<Job, BurstError> {
+fn job(row: Row) -> Result<SlurmJob, BurstError> {
     let state = match row.job_state.as_str() {
         // Put back, and not yet eligible; held.
         "PENDING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" => {
@@ -194,7 +194,7 @@ fn job(row: Row) -> Result<Job, BurstError> {
         JobState::Pending => (Vec::new(), row.start_time),
         _ => (hosts(&row.nodes.unwrap_or_default())?, row.start_time),
     };
-    Ok(Job {
+    Ok(SlurmJob {
         id: row.job_id,
         array: row.array_job_id.unwrap_or(0),
         waits_for_many,

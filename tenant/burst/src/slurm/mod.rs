@@ -8,7 +8,7 @@ mod jobs;
 mod nodes;
 
 pub use hosts::{MOST_HOSTS, hosts};
-pub use jobs::{Job, JobState, jobs};
+pub use jobs::{JobState, SlurmJob, jobs};
 pub use nodes::{Base, Node, nodes};
 
 use crate::error::BurstError;

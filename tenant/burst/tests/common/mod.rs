@@ -1,8 +1,10 @@
 //! A cluster of two nodes that stay and six of the cloud, in words.
 #![allow(dead_code)] // Each test file uses its part.
 
-use ebbtide_burst::slurm::{Base, Job, JobState, Node};
-use ebbtide_burst::{Action, Heard, Instance, Manager, Settings, Status, World};
+use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::{
+    BurstAction, BurstSettings, Decisions, Manager, RegionInstance, Status, World,
+};
 
 pub(crate) const SETTINGS: &str = r#"
 state_dir = "/var/lib/ebbtide-burst"
@@ -24,8 +26,8 @@ checkpoint_seconds = 2
 margin_seconds = 3
 "#;
 
-pub(crate) fn settings() -> Settings {
-    Settings::parse(SETTINGS).unwrap()
+pub(crate) fn settings() -> BurstSettings {
+    BurstSettings::parse(SETTINGS).unwrap()
 }
 
 pub(crate) fn manager() -> Manager {
@@ -61,14 +63,14 @@ pub(crate) fn up(name: &str) -> Node {
     node(name, Base::Idle, &["CLOUD"])
 }
 
-pub(crate) fn job(id: u32, partition: &str, on: &str) -> Job {
+pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
     let nodes: Vec<String> = Some(on)
         .filter(|on| !on.is_empty())
         .map(str::to_owned)
         .into_iter()
         .collect();
     let running = !nodes.is_empty();
-    Job {
+    SlurmJob {
         id,
         array: 0,
         waits_for_many: false,
@@ -95,8 +97,8 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> Job {
     }
 }
 
-pub(crate) fn instance(node: &str, status: Status) -> Instance {
-    Instance {
+pub(crate) fn instance(node: &str, status: Status) -> RegionInstance {
+    RegionInstance {
         id: format!("id-{node}"),
         node: node.to_owned(),
         status,
@@ -112,8 +114,8 @@ pub(crate) fn instance(node: &str, status: Status) -> Instance {
 #[derive(Default)]
 pub(crate) struct Scene {
     pub(crate) nodes: Vec<Node>,
-    pub(crate) jobs: Vec<Job>,
-    pub(crate) instances: Vec<Instance>,
+    pub(crate) jobs: Vec<SlurmJob>,
+    pub(crate) instances: Vec<RegionInstance>,
     pub(crate) broke: bool,
 }
 
@@ -141,7 +143,7 @@ impl Scene {
         }
     }
 
-    pub(crate) fn look(&self, manager: &mut Manager, seconds: i64) -> Heard {
+    pub(crate) fn look(&self, manager: &mut Manager, seconds: i64) -> Decisions {
         manager.look(seconds * 1_000, &self.world()).unwrap()
     }
 
@@ -160,20 +162,20 @@ impl Scene {
 }
 
 /// The actions that are not about labels, in short.
-pub(crate) fn said(heard: &Heard) -> Vec<String> {
+pub(crate) fn said(heard: &Decisions) -> Vec<String> {
     let each = heard.actions.iter().filter_map(|action| {
         Some(match action {
-            Action::PowerUp { node } => format!("power up {node}"),
-            Action::Open { node } => format!("open {node}"),
-            Action::Drain { node, .. } => format!("drain {node}"),
-            Action::Rest { node } => format!("rest {node}"),
-            Action::Down { node, .. } => format!("down {node}"),
-            Action::PowerDown { node } => format!("power down {node}"),
-            Action::Delete { instance } => format!("delete {instance}"),
-            Action::Signal { job } => format!("signal {job}"),
-            Action::Requeue { job } => format!("requeue {job}"),
-            Action::StartNow { job } => format!("start {job}"),
-            Action::Label { .. } => return None,
+            BurstAction::PowerUp { node } => format!("power up {node}"),
+            BurstAction::Open { node } => format!("open {node}"),
+            BurstAction::Drain { node, .. } => format!("drain {node}"),
+            BurstAction::Rest { node } => format!("rest {node}"),
+            BurstAction::Down { node, .. } => format!("down {node}"),
+            BurstAction::PowerDown { node } => format!("power down {node}"),
+            BurstAction::Delete { instance } => format!("delete {instance}"),
+            BurstAction::Signal { job } => format!("signal {job}"),
+            BurstAction::Requeue { job } => format!("requeue {job}"),
+            BurstAction::StartNow { job } => format!("start {job}"),
+            BurstAction::Label { .. } => return None,
         })
     });
     each.collect()

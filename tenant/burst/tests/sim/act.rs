@@ -2,35 +2,35 @@
 
 use super::{Later, Power, SUSPEND, Sim};
 use ebbtide_burst::slurm::JobState;
-use ebbtide_burst::{Action, RESTING};
+use ebbtide_burst::{BurstAction, RESTING};
 
 impl Sim {
-    pub(crate) fn act(&mut self, action: &Action) {
+    pub(crate) fn act(&mut self, action: &BurstAction) {
         let now = self.now;
         match action {
-            Action::PowerUp { node } => {
+            BurstAction::PowerUp { node } => {
                 let host = self.host(node);
                 if host.power == Power::Off && !host.down {
                     self.start(node);
                 }
             }
-            Action::Open { node } => {
+            BurstAction::Open { node } => {
                 let host = self.host(node);
                 host.drain = false;
                 host.reason.clear();
             }
-            Action::Drain { node, reason } => {
+            BurstAction::Drain { node, reason } => {
                 let host = self.host(node);
                 host.drain = true;
                 host.reason.clone_from(reason);
             }
-            Action::Rest { node } => {
+            BurstAction::Rest { node } => {
                 let host = self.host(node);
                 host.drain = true;
                 host.reason = RESTING.to_owned();
             }
-            Action::Down { node, reason } => self.down(node, reason),
-            Action::PowerDown { node } => {
+            BurstAction::Down { node, reason } => self.down(node, reason),
+            BurstAction::PowerDown { node } => {
                 let again = self.again;
                 let host = self.host(node);
                 let away = host.power == Power::Off && !host.down && !again;
@@ -48,10 +48,10 @@ impl Sim {
                 let suspend = Later::Suspend(node.clone());
                 self.later.push((now + 500, suspend));
             }
-            Action::Delete { instance } => self.delete(instance),
-            Action::Signal { .. } => {}
-            Action::Requeue { job } => self.put_back(*job),
-            Action::StartNow { job } => {
+            BurstAction::Delete { instance } => self.delete(instance),
+            BurstAction::Signal { .. } => {}
+            BurstAction::Requeue { job } => self.put_back(*job),
+            BurstAction::StartNow { job } => {
                 let waits = |state| state == JobState::Pending;
                 let work = self.work.iter_mut();
                 for work in work.filter(|one| one.job.id == *job && waits(one.job.state)) {
@@ -59,7 +59,9 @@ impl Sim {
                     work.job.reason.clear();
                 }
             }
-            Action::Label { node, label } => self.host(node).comment.clone_from(&label.comment),
+            BurstAction::Label { node, label } => {
+                self.host(node).comment.clone_from(&label.comment)
+            }
         }
     }
 }

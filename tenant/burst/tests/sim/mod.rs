@@ -6,8 +6,8 @@ mod region;
 mod slurm;
 
 use crate::common;
-use ebbtide_burst::slurm::{Base, Job, JobState, Node};
-use ebbtide_burst::{Action, Instance, Status, World};
+use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::{BurstAction, RegionInstance, Status, World};
 use std::collections::BTreeSet;
 
 /// The world moves on in steps of so much.
@@ -51,7 +51,7 @@ pub(crate) struct Host {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
-    pub(crate) job: Job,
+    pub(crate) job: SlurmJob,
     /// How long it runs.
     pub(crate) lasts: i64,
     /// Since when it runs.
@@ -64,7 +64,7 @@ pub(crate) struct Work {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    pub(crate) shown: Instance,
+    pub(crate) shown: RegionInstance,
     pub(crate) ready: i64,
     pub(crate) boots: bool,
     pub(crate) gone: Option<i64>,
@@ -73,7 +73,7 @@ pub(crate) struct Server {
 /// What happens by itself, later.
 #[derive(Debug, Clone)]
 pub(crate) enum Later {
-    Do(Action),
+    Do(BurstAction),
     Resume(String),
     Suspend(String),
 }
@@ -159,7 +159,7 @@ impl Sim {
                     Later::Do(action) => {
                         self.act(&action);
                         // It may have been given up meanwhile.
-                        if let Action::PowerUp { node } = action {
+                        if let BurstAction::PowerUp { node } = action {
                             self.host(&node).foreign = true;
                         }
                     }
@@ -226,9 +226,9 @@ impl Sim {
     }
 
     /// As squeue shows them: what ended stays for a while in Slurm, but not in its list.
-    pub(crate) fn jobs(&self) -> Vec<Job> {
+    pub(crate) fn jobs(&self) -> Vec<SlurmJob> {
         let shown = self.work.iter().filter(|work| !work.job.is_over());
-        let mut jobs: Vec<Job> = shown.map(|work| work.job.clone()).collect();
+        let mut jobs: Vec<SlurmJob> = shown.map(|work| work.job.clone()).collect();
         for job in &mut jobs {
             // Slurm's clock is the controller's.
             job.start_ms += self.skew;
@@ -237,8 +237,9 @@ impl Sim {
         jobs
     }
 
-    pub(crate) fn instances(&self) -> Vec<Instance> {
-        let mut all: Vec<Instance> = self.servers.iter().map(|one| one.shown.clone()).collect();
+    pub(crate) fn instances(&self) -> Vec<RegionInstance> {
+        let mut all: Vec<RegionInstance> =
+            self.servers.iter().map(|one| one.shown.clone()).collect();
         for one in &mut all {
             one.deadline_ms = one.deadline_ms.map(|at| at + self.skew);
         }

@@ -1,7 +1,7 @@
 //! The region: instances come, have notice, die.
 
 use super::{Later, Power, Server, Sim};
-use ebbtide_burst::{Instance, Status};
+use ebbtide_burst::{RegionInstance, Status};
 
 impl Sim {
     fn server(&mut self, node: &str, status: Status) {
@@ -9,7 +9,7 @@ impl Sim {
         self.next += 1;
         let ready = self.now + 3_000 + self.weather.slow;
         self.servers.push(Server {
-            shown: Instance {
+            shown: RegionInstance {
                 id,
                 node: node.to_owned(),
                 status,

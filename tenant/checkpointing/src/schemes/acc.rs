@@ -6,8 +6,8 @@
 //! within an hour does not matter, for the hour is paid.
 
 use crate::bill::HOUR_SECONDS;
-use crate::scheme::{Act, Scheme, SchemeKind, Seen};
-use crate::terms::{Reading, Terms};
+use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::terms::{AccReading, CheckpointTerms};
 use ebbtide_model::Money;
 
 /// The scheme ACC.
@@ -19,11 +19,11 @@ impl Scheme for Acc {
         SchemeKind::Acc
     }
 
-    fn ceiling(&self, _bid: Money, terms: &Terms) -> Option<Money> {
+    fn ceiling(&self, _bid: Money, terms: &CheckpointTerms) -> Option<Money> {
         terms.ceiling
     }
 
-    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
         let above = |time: i64| seen.history.price_at(time) > seen.bid;
         let mut hour = ((seen.now - seen.launch) / HOUR_SECONDS).max(1);
         loop {
@@ -40,7 +40,7 @@ impl Scheme for Acc {
             }
             let saved = seen.checkpoint == Some(checkpoint) || seen.unsaved_at(terminate) == 0;
             if terminate >= seen.now
-                && (saved || seen.terms.reading == Reading::Naive)
+                && (saved || seen.terms.reading == AccReading::Naive)
                 && above(terminate)
             {
                 return Some(Act::Terminate(terminate));

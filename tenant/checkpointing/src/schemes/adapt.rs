@@ -15,7 +15,7 @@
 //! A scheme that has not seen a failure yet expects none and takes no checkpoint; it learns from
 //! each failure.
 
-use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
 
 /// The scheme ADAPT.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub struct Adaptive;
 
 impl Adaptive {
     /// True if a checkpoint at `time` pays.
-    fn pays(seen: &Seen<'_>, time: i64) -> bool {
+    fn pays(seen: &SchemeView<'_>, time: i64) -> bool {
         let terms = seen.terms;
         let age = time - seen.period.from;
         let until = terms.adapt.every_seconds.max(terms.checkpoint_seconds);
@@ -44,7 +44,7 @@ impl Scheme for Adaptive {
         true
     }
 
-    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
         let every = seen.terms.adapt.every_seconds;
         let first = (seen.now - seen.launch) / every + 1;
         (first..)

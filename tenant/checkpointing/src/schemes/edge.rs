@@ -2,7 +2,7 @@
 //! one above it. A rise while nothing is unsaved, in a restart or during another checkpoint, is let
 //! pass.
 
-use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
 
 /// The scheme EDGE.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ impl Scheme for Edge {
         SchemeKind::Edge
     }
 
-    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
         // After `now`: at `now` there is nothing new since the last checkpoint.
         let rise = seen.history.next_rise(seen.now, seen.bid)?;
         Some(Act::Checkpoint(rise))

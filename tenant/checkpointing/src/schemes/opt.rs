@@ -2,7 +2,7 @@
 //! time is lost. The scheme needs to know the future: it is the bound for all schemes whose
 //! instances end with the price.
 
-use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
 
 /// The scheme OPT.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ impl Scheme for Optimal {
         SchemeKind::Opt
     }
 
-    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
         let end = seen.period.until?;
         // A job that ends before the instance does needs no checkpoint.
         if seen.done() <= end {

@@ -2,23 +2,24 @@
 //! and returns actions.
 //!
 //! Growth is aggressive: the controller requests all missing servers at once. Shrinking is
-//! conservative: the controller drains at most one server within [`Policy::release_interval_us`],
-//! or at each load report if that is 0, and releases a server only after it has drained. A server
-//! counts against the budget from its request until it is known to be gone. The controller knows no
-//! clock, no cluster and no cloud: its caller reports the events and carries out the actions.
+//! conservative: the controller drains at most one server within
+//! [`ElasticPolicy::release_interval_us`], or at each load report if that is 0, and releases a
+//! server only after it has drained. A server counts against the budget from its request until it
+//! is known to be gone. The controller knows no clock, no cluster and no cloud: its caller reports
+//! the events and carries out the actions.
 
 mod server;
 
-pub use server::{Census, ServerId, State};
+pub use server::{Census, ServerId, ServerState};
 
 use crate::error::ElasticError;
-use crate::policy::{Policy, long_load_ratio};
-use server::Server;
+use crate::policy::{ElasticPolicy, long_load_ratio};
+use server::ServerEntry;
 use std::collections::BTreeMap;
 
 /// Something that happened, or was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ControllerEvent {
     /// How loaded the cluster is now.
     Load {
         /// N_long: servers on which long tasks run or wait.
@@ -41,22 +42,23 @@ pub enum Event {
 
 /// What has to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Ask the cloud for a preemptible server; report [`Event::Up`] or [`Event::Gone`].
+pub enum ControllerAction {
+    /// Ask the cloud for a preemptible server; report [`ControllerEvent::Up`] or
+    /// [`ControllerEvent::Gone`].
     Launch(ServerId),
-    /// Give this server no new tasks; report [`Event::Drained`] when it has none left.
+    /// Give this server no new tasks; report [`ControllerEvent::Drained`] when it has none left.
     Drain(ServerId),
     /// This server is needed after all: give it tasks again.
     Keep(ServerId),
-    /// Delete this server; report [`Event::Gone`].
+    /// Delete this server; report [`ControllerEvent::Gone`].
     Release(ServerId),
 }
 
 /// The manager.
 #[derive(Debug, Clone)]
 pub struct Controller {
-    policy: Policy,
-    servers: BTreeMap<ServerId, Server>,
+    policy: ElasticPolicy,
+    servers: BTreeMap<ServerId, ServerEntry>,
     census: Census,
     next: u64,
     now_us: u64,
@@ -69,7 +71,7 @@ pub struct Controller {
 impl Controller {
     /// A manager without servers.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: ElasticPolicy) -> Self {
         Self {
             policy,
             servers: BTreeMap::new(),
@@ -83,25 +85,25 @@ impl Controller {
 
     /// Adopts a server that another controller has requested, for example after a restart. `up`
     /// says whether it takes tasks. The server counts against the budget even if the number of
-    /// servers then exceeds it: only the load causes a release. The caller reports [`Event::Up`]
-    /// for a server that is not up yet.
+    /// servers then exceeds it: only the load causes a release. The caller reports
+    /// [`ControllerEvent::Up`] for a server that is not up yet.
     pub fn adopt(&mut self, now_us: u64, up: bool) -> ServerId {
         let id = ServerId(self.next);
         self.next += 1;
         let state = if up {
-            State::Active
+            ServerState::Active
         } else {
-            State::Provisioning
+            ServerState::Provisioning
         };
         let since_us = now_us.max(self.now_us);
-        self.servers.insert(id, Server { state, since_us });
+        self.servers.insert(id, ServerEntry { state, since_us });
         self.census.enter(state);
         id
     }
 
     /// The policy that it follows.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &ElasticPolicy {
         &self.policy
     }
 
@@ -113,12 +115,12 @@ impl Controller {
 
     /// The state of a server; none if it is gone or never was.
     #[must_use]
-    pub fn state(&self, server: ServerId) -> Option<State> {
+    pub fn state(&self, server: ServerId) -> Option<ServerState> {
         self.servers.get(&server).map(|one| one.state)
     }
 
     /// All servers that are not gone, by age.
-    pub fn servers(&self) -> impl Iterator<Item = (ServerId, State)> {
+    pub fn servers(&self) -> impl Iterator<Item = (ServerId, ServerState)> {
         self.servers.iter().map(|(id, one)| (*id, one.state))
     }
 
@@ -137,15 +139,15 @@ impl Controller {
             .map_or(0, |(long, on_demand)| self.policy.wanted(long, on_demand))
     }
 
-    /// When it wants to be told [`Event::Tick`] at the latest, microseconds; none if only events
-    /// can change anything.
+    /// When it wants to be told [`ControllerEvent::Tick`] at the latest, microseconds; none if only
+    /// events can change anything.
     #[must_use]
     pub fn wake_us(&self) -> Option<u64> {
         let paced = self.policy.release_interval_us() > 0;
         let shrink = (paced && self.surplus() > 0).then_some(self.release_from_us);
         // Servers are launched in the order of their ids, so the first that is not up is the first
         // to time out.
-        let provisioning = |one: &&Server| one.state == State::Provisioning;
+        let provisioning = |one: &&ServerEntry| one.state == ServerState::Provisioning;
         let oldest = if self.census.provisioning > 0 {
             self.servers.values().find(provisioning)
         } else {
@@ -169,9 +171,9 @@ impl Controller {
     pub fn handle(
         &mut self,
         now_us: u64,
-        event: Event,
+        event: ControllerEvent,
         work: &mut dyn FnMut(ServerId) -> u64,
-    ) -> Result<Vec<Action>, ElasticError> {
+    ) -> Result<Vec<ControllerAction>, ElasticError> {
         if now_us < self.now_us {
             let problem = format!("time ran backwards, it was {} µs before", self.now_us);
             return Err(ElasticError::Event {
@@ -181,17 +183,17 @@ impl Controller {
         }
         let mut actions = Vec::new();
         match event {
-            Event::Load { long, on_demand } => self.load = Some((long, on_demand)),
-            Event::Up(id) => self.came_up(now_us, id)?,
-            Event::Drained(id) => self.drained(now_us, id, &mut actions)?,
-            Event::Notice(id) => self.noticed(now_us, id, &mut actions)?,
-            Event::Gone(id) => self.gone(now_us, id)?,
-            Event::Tick => {}
+            ControllerEvent::Load { long, on_demand } => self.load = Some((long, on_demand)),
+            ControllerEvent::Up(id) => self.came_up(now_us, id)?,
+            ControllerEvent::Drained(id) => self.drained(now_us, id, &mut actions)?,
+            ControllerEvent::Notice(id) => self.noticed(now_us, id, &mut actions)?,
+            ControllerEvent::Gone(id) => self.gone(now_us, id)?,
+            ControllerEvent::Tick => {}
         }
         self.now_us = now_us;
         // Without a pace, the reports of the load set it.
         let paced = self.policy.release_interval_us() > 0;
-        let may_shrink = paced || matches!(event, Event::Load { .. });
+        let may_shrink = paced || matches!(event, ControllerEvent::Load { .. });
         self.give_up(&mut actions);
         self.grow(&mut actions);
         if may_shrink {
@@ -211,10 +213,10 @@ impl Controller {
 
     fn came_up(&mut self, now_us: u64, id: ServerId) -> Result<(), ElasticError> {
         match self.known(now_us, id)? {
-            State::Provisioning => self.set(id, State::Active, now_us),
+            ServerState::Provisioning => self.set(id, ServerState::Active, now_us),
             // It was given up a moment before: the release is on its way.
-            State::Releasing => {}
-            State::Active | State::Draining | State::Leaving => {
+            ServerState::Releasing => {}
+            ServerState::Active | ServerState::Draining | ServerState::Leaving => {
                 return Err(impossible(now_us, id, "came up a second time"));
             }
         }
@@ -225,16 +227,16 @@ impl Controller {
         &mut self,
         now_us: u64,
         id: ServerId,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<ControllerAction>,
     ) -> Result<(), ElasticError> {
         match self.known(now_us, id)? {
-            State::Draining | State::Leaving => {
-                self.set(id, State::Releasing, now_us);
-                actions.push(Action::Release(id));
+            ServerState::Draining | ServerState::Leaving => {
+                self.set(id, ServerState::Releasing, now_us);
+                actions.push(ControllerAction::Release(id));
             }
             // It was kept while the report was on its way, or reported twice.
-            State::Active | State::Releasing => {}
-            State::Provisioning => {
+            ServerState::Active | ServerState::Releasing => {}
+            ServerState::Provisioning => {
                 return Err(impossible(now_us, id, "is drained and was never up"));
             }
         }
@@ -245,20 +247,20 @@ impl Controller {
         &mut self,
         now_us: u64,
         id: ServerId,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<ControllerAction>,
     ) -> Result<(), ElasticError> {
         match self.known(now_us, id)? {
-            State::Active => {
-                self.set(id, State::Leaving, now_us);
-                actions.push(Action::Drain(id));
+            ServerState::Active => {
+                self.set(id, ServerState::Leaving, now_us);
+                actions.push(ControllerAction::Drain(id));
             }
-            State::Draining => self.set(id, State::Leaving, now_us),
+            ServerState::Draining => self.set(id, ServerState::Leaving, now_us),
             // Nothing runs there yet: whatever it is good for is over before it begins.
-            State::Provisioning => {
-                self.set(id, State::Releasing, now_us);
-                actions.push(Action::Release(id));
+            ServerState::Provisioning => {
+                self.set(id, ServerState::Releasing, now_us);
+                actions.push(ControllerAction::Release(id));
             }
-            State::Leaving | State::Releasing => {}
+            ServerState::Leaving | ServerState::Releasing => {}
         }
         Ok(())
     }
@@ -271,30 +273,31 @@ impl Controller {
     }
 
     /// Gives up launches that take too long.
-    fn give_up(&mut self, actions: &mut Vec<Action>) {
+    fn give_up(&mut self, actions: &mut Vec<ControllerAction>) {
         if self.census.provisioning == 0 {
             return;
         }
         let timeout = self.policy.launch_timeout_us();
-        let late = |one: &Server| {
-            one.state == State::Provisioning && one.since_us.saturating_add(timeout) <= self.now_us
+        let late = |one: &ServerEntry| {
+            one.state == ServerState::Provisioning
+                && one.since_us.saturating_add(timeout) <= self.now_us
         };
         // The oldest is the first: nothing to look through as long as it is in time.
         let each = self.servers.iter();
-        let launches = each.filter(|(_, one)| one.state == State::Provisioning);
+        let launches = each.filter(|(_, one)| one.state == ServerState::Provisioning);
         let ids: Vec<ServerId> = launches
             .take_while(|(_, one)| late(one))
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
-            self.set(id, State::Releasing, self.now_us);
-            actions.push(Action::Release(id));
+            self.set(id, ServerState::Releasing, self.now_us);
+            actions.push(ControllerAction::Release(id));
         }
     }
 
     /// Obtains all missing servers at once: first the controller keeps draining servers, then it
     /// requests new ones.
-    fn grow(&mut self, actions: &mut Vec<Action>) {
+    fn grow(&mut self, actions: &mut Vec<ControllerAction>) {
         let usable = self.census.provisioning + self.census.active;
         let mut missing = self.wanted().saturating_sub(usable);
         if missing == 0 {
@@ -303,13 +306,13 @@ impl Controller {
         if self.census.draining > 0 {
             let draining = self.servers.iter();
             let ids: Vec<ServerId> = draining
-                .filter(|(_, one)| one.state == State::Draining)
+                .filter(|(_, one)| one.state == ServerState::Draining)
                 .map(|(id, _)| *id)
                 .take(missing as usize)
                 .collect();
             for id in ids {
-                self.set(id, State::Active, self.now_us);
-                actions.push(Action::Keep(id));
+                self.set(id, ServerState::Active, self.now_us);
+                actions.push(ControllerAction::Keep(id));
                 missing -= 1;
             }
         }
@@ -317,46 +320,50 @@ impl Controller {
         for _ in 0..missing.min(room) {
             let id = ServerId(self.next);
             self.next += 1;
-            let server = Server {
-                state: State::Provisioning,
+            let server = ServerEntry {
+                state: ServerState::Provisioning,
                 since_us: self.now_us,
             };
             self.servers.insert(id, server);
-            self.census.enter(State::Provisioning);
-            actions.push(Action::Launch(id));
+            self.census.enter(ServerState::Provisioning);
+            actions.push(ControllerAction::Launch(id));
         }
     }
 
     /// One server at most, the one with least to do; among equals the youngest, whose caches are
     /// coldest.
-    fn shrink(&mut self, work: &mut dyn FnMut(ServerId) -> u64, actions: &mut Vec<Action>) {
+    fn shrink(
+        &mut self,
+        work: &mut dyn FnMut(ServerId) -> u64,
+        actions: &mut Vec<ControllerAction>,
+    ) {
         if self.surplus() == 0 || self.now_us < self.release_from_us {
             return;
         }
         let active = self.servers.iter();
         let idlest = active
-            .filter(|(_, one)| one.state == State::Active)
+            .filter(|(_, one)| one.state == ServerState::Active)
             .map(|(id, _)| *id)
             .min_by_key(|id| (work(*id), std::cmp::Reverse(*id)));
         if let Some(id) = idlest {
-            self.set(id, State::Draining, self.now_us);
+            self.set(id, ServerState::Draining, self.now_us);
             self.release_from_us = self
                 .now_us
                 .saturating_add(self.policy.release_interval_us());
-            actions.push(Action::Drain(id));
+            actions.push(ControllerAction::Drain(id));
         }
     }
 
-    fn known(&self, now_us: u64, id: ServerId) -> Result<State, ElasticError> {
+    fn known(&self, now_us: u64, id: ServerId) -> Result<ServerState, ElasticError> {
         self.state(id)
             .ok_or_else(|| impossible(now_us, id, "is not one of ours, or is gone"))
     }
 
-    fn set(&mut self, id: ServerId, state: State, since_us: u64) {
+    fn set(&mut self, id: ServerId, state: ServerState, since_us: u64) {
         if let Some(server) = self.servers.get_mut(&id) {
             self.census.leave(server.state);
             self.census.enter(state);
-            *server = Server { state, since_us };
+            *server = ServerEntry { state, since_us };
         }
     }
 }

@@ -14,7 +14,7 @@ impl fmt::Display for ServerId {
 
 /// What a server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     /// Asked for, not yet there.
     Provisioning,
     /// Takes tasks.
@@ -29,8 +29,8 @@ pub enum State {
 
 /// A state and since when.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Server {
-    pub(super) state: State,
+pub(super) struct ServerEntry {
+    pub(super) state: ServerState,
     pub(super) since_us: u64,
 }
 
@@ -62,21 +62,21 @@ impl Census {
         self.active + self.draining + self.leaving
     }
 
-    fn of(&mut self, state: State) -> &mut u32 {
+    fn of(&mut self, state: ServerState) -> &mut u32 {
         match state {
-            State::Provisioning => &mut self.provisioning,
-            State::Active => &mut self.active,
-            State::Draining => &mut self.draining,
-            State::Leaving => &mut self.leaving,
-            State::Releasing => &mut self.releasing,
+            ServerState::Provisioning => &mut self.provisioning,
+            ServerState::Active => &mut self.active,
+            ServerState::Draining => &mut self.draining,
+            ServerState::Leaving => &mut self.leaving,
+            ServerState::Releasing => &mut self.releasing,
         }
     }
 
-    pub(super) fn enter(&mut self, state: State) {
+    pub(super) fn enter(&mut self, state: ServerState) {
         *self.of(state) += 1;
     }
 
-    pub(super) fn leave(&mut self, state: State) {
+    pub(super) fn leave(&mut self, state: ServerState) {
         let count = self.of(state);
         *count = count.saturating_sub(1);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// What it knows of the servers that long jobs may use, which are numbered from 0.
 #[derive(Debug, Clone)]
-pub(crate) struct Central {
+pub(crate) struct CentralScheduler {
     /// When the long tasks of a server will be done, and its number; 0 for a server without long
     /// tasks.
     order: BTreeSet<(u64, u32)>,
@@ -21,7 +21,7 @@ struct Known {
     tasks: u32,
 }
 
-impl Central {
+impl CentralScheduler {
     pub(crate) fn new(servers: u32) -> Self {
         Self {
             order: (0..servers).map(|server| (0, server)).collect(),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn each_task_goes_where_it_waits_least() {
-        let mut central = Central::new(2);
+        let mut central = CentralScheduler::new(2);
         let mut place = |now, estimate| central.place(now, estimate).unwrap();
         assert_eq!(place(0, 100), (0, true));
         assert_eq!(place(0, 30), (1, true));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn estimates_are_put_right_by_what_happens() {
-        let mut central = Central::new(2);
+        let mut central = CentralScheduler::new(2);
         central.place(0, 100);
         central.place(0, 110);
         central.began(0, 0, 100);

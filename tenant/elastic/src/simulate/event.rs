@@ -6,30 +6,30 @@ use std::collections::BinaryHeap;
 
 /// A probe on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SentProbe {
     pub(crate) server: u32,
     pub(crate) copy: bool,
 }
 
 /// A long task on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedTask {
     pub(crate) server: u32,
     pub(crate) task_us: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Coming {
+pub(crate) enum QueuedEvent {
     /// The next job of the trace arrives.
     Job(u32),
     /// Probes of a job reach their servers, in this round.
     Probes {
         job: u32,
         round: u8,
-        sent: Vec<Sent>,
+        sent: Vec<SentProbe>,
     },
     /// Tasks of a long job reach their servers.
-    Tasks { job: u32, placed: Vec<Placed> },
+    Tasks { job: u32, placed: Vec<PlacedTask> },
     /// A server is done with what it began as its turn `turn`.
     Free { server: u32, turn: u32 },
     /// A transient server is up.
@@ -46,7 +46,7 @@ pub(crate) enum Coming {
 struct Entry {
     at_us: u64,
     number: u64,
-    coming: Coming,
+    coming: QueuedEvent,
 }
 
 impl PartialEq for Entry {
@@ -78,7 +78,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    pub(crate) fn put(&mut self, at_us: u64, coming: Coming) {
+    pub(crate) fn put(&mut self, at_us: u64, coming: QueuedEvent) {
         self.number += 1;
         self.heap.push(Entry {
             at_us,
@@ -87,12 +87,12 @@ impl Agenda {
         });
     }
 
-    pub(crate) fn take(&mut self) -> Option<(u64, Coming)> {
+    pub(crate) fn take(&mut self) -> Option<(u64, QueuedEvent)> {
         self.heap.pop().map(|entry| (entry.at_us, entry.coming))
     }
 
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Coming> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedEvent> {
         self.heap.iter().map(|entry| &entry.coming)
     }
 }

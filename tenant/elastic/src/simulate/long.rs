@@ -1,8 +1,8 @@
 //! Long jobs: one scheduler for all of them, which knows where long tasks are.
 
-use super::event::{Coming, Placed};
-use super::server::Doing;
-use super::watch::{Happening, Place};
+use super::event::{PlacedTask, QueuedEvent};
+use super::server::Activity;
+use super::watch::{ServerRole, WatchEvent};
 use super::world::World;
 use crate::error::ElasticError;
 
@@ -24,19 +24,23 @@ impl World<'_> {
                 self.clean.remove(server);
                 self.load_changed = true;
             }
-            placed.push(Placed { server, task_us });
+            placed.push(PlacedTask { server, task_us });
         }
         let at_us = self.now_us + self.setup.cluster.network_us;
-        self.agenda.put(at_us, Coming::Tasks { job, placed });
+        self.agenda.put(at_us, QueuedEvent::Tasks { job, placed });
     }
 
-    pub(super) fn tasks_arrive(&mut self, job: u32, placed: &[Placed]) -> Result<(), ElasticError> {
-        for Placed { server, task_us } in placed {
+    pub(super) fn tasks_arrive(
+        &mut self,
+        job: u32,
+        placed: &[PlacedTask],
+    ) -> Result<(), ElasticError> {
+        for PlacedTask { server, task_us } in placed {
             let Some(one) = self.servers.get_mut(*server as usize) else {
                 continue;
             };
             one.longs.push_back((job, *task_us));
-            if one.doing == Doing::Idle {
+            if one.doing == Activity::Idle {
                 self.next(*server)?;
             }
         }
@@ -51,17 +55,17 @@ impl World<'_> {
         };
         self.central
             .began(self.now_us, number, self.estimate_us(job));
-        self.tell(Happening::Began {
+        self.tell(WatchEvent::Began {
             job,
             server: number,
-            place: Place::General,
+            place: ServerRole::General,
             at_us: self.now_us,
             task_us,
         });
         if let Some(known) = self.job(job) {
             self.tally.long.push(self.now_us - known.arrival_us);
         }
-        self.begin(number, Doing::Long { job }, self.now_us + task_us);
+        self.begin(number, Activity::Long { job }, self.now_us + task_us);
         true
     }
 

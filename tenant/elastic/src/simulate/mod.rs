@@ -21,9 +21,9 @@ mod transient;
 mod watch;
 mod world;
 
-pub use outcome::{Outcome, Times, Transients};
+pub use outcome::{MeasuredTimes, SimulationResult, Transients};
 pub use setup::{Cluster, Elastic, Setup};
-pub use watch::{Happening, NoWatch, Place, Watch};
+pub use watch::{NoWatch, ServerRole, Watch, WatchEvent};
 
 use crate::error::ElasticError;
 use crate::trace::Trace;
@@ -38,7 +38,7 @@ pub fn simulate(
     trace: &Trace,
     setup: &Setup,
     watch: &mut dyn Watch,
-) -> Result<Outcome, ElasticError> {
+) -> Result<SimulationResult, ElasticError> {
     let mut world = World::new(trace, setup, watch)?;
     while world.step()? {}
     Ok(world.outcome())

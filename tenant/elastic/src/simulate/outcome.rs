@@ -2,12 +2,12 @@
 
 /// Times that were measured, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Times {
+pub struct MeasuredTimes {
     sorted_us: Vec<u64>,
     sum_us: u128,
 }
 
-impl Times {
+impl MeasuredTimes {
     /// Of these, microseconds, in any order.
     #[must_use]
     pub fn new(mut times_us: Vec<u64>) -> Self {
@@ -83,7 +83,7 @@ pub struct Transients {
     /// How many the provider took.
     pub interrupted: u64,
     /// How long they were up.
-    pub lives: Times,
+    pub lives: MeasuredTimes,
     /// How many were up in the mean, from the first arrival to the last.
     pub mean_up: f64,
     /// The most that there were at a time, from the request to the end: what the budget limits.
@@ -94,16 +94,16 @@ pub struct Transients {
 
 /// A simulation's outcome.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// From the arrival of its job until a task began (the last time, if it was lost), for each
     /// task of a short job.
-    pub short: Times,
+    pub short: MeasuredTimes,
     /// The same for tasks of long jobs.
-    pub long: Times,
+    pub long: MeasuredTimes,
     /// From the arrival of a short job until its last task was done.
-    pub short_jobs: Times,
+    pub short_jobs: MeasuredTimes,
     /// The same for long jobs.
-    pub long_jobs: Times,
+    pub long_jobs: MeasuredTimes,
     /// Tasks of short jobs that ran on transient servers to their end.
     pub on_transients: u64,
     /// Tasks that were lost with a server and began anew.

@@ -2,13 +2,13 @@
 
 /// Servers, each at most once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pool {
+pub(crate) struct ServerPool {
     members: Vec<u32>,
     /// For each server its place in `members`.
     places: Vec<Option<u32>>,
 }
 
-impl Pool {
+impl ServerPool {
     pub(crate) fn of(servers: impl Iterator<Item = u32>) -> Self {
         let mut pool = Self::default();
         servers.for_each(|server| pool.insert(server));
@@ -56,14 +56,14 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::Pool;
+    use super::ServerPool;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     proptest! {
         #[test]
         fn a_pool_is_a_set(changes in prop::collection::vec((any::<bool>(), 0u32..20), 0..100)) {
-            let (mut pool, mut set) = (Pool::default(), BTreeSet::new());
+            let (mut pool, mut set) = (ServerPool::default(), BTreeSet::new());
             for (insert, server) in changes {
                 if insert {
                     pool.insert(server);

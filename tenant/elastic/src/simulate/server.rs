@@ -1,12 +1,12 @@
 //! A server and a job as the simulation keeps them.
 
 use super::queue::ShortQueue;
-use super::watch::Place;
+use super::watch::ServerRole;
 use std::collections::VecDeque;
 
 /// What a server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// Nothing: its queues are empty.
     Idle,
     /// Asks a job for a task and will hear that there is none left.
@@ -23,7 +23,7 @@ pub(crate) enum Doing {
 
 /// May it be given tasks?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Admission {
     /// Not yet.
     Coming,
     /// Yes.
@@ -35,10 +35,10 @@ pub(crate) enum Standing {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Server {
-    pub(crate) place: Place,
-    pub(crate) standing: Standing,
-    pub(crate) doing: Doing,
+pub(crate) struct SimulatedServer {
+    pub(crate) place: ServerRole,
+    pub(crate) standing: Admission,
+    pub(crate) doing: Activity,
     /// How many things it has begun; what comes for an earlier one is out of date.
     pub(crate) turn: u32,
     pub(crate) shorts: ShortQueue,
@@ -49,12 +49,12 @@ pub(crate) struct Server {
     pub(crate) up_us: u64,
 }
 
-impl Server {
-    pub(crate) fn new(place: Place, standing: Standing, launched_us: u64) -> Self {
+impl SimulatedServer {
+    pub(crate) fn new(place: ServerRole, standing: Admission, launched_us: u64) -> Self {
         Self {
             place,
             standing,
-            doing: Doing::Idle,
+            doing: Activity::Idle,
             turn: 0,
             shorts: ShortQueue::default(),
             longs: VecDeque::new(),
@@ -66,7 +66,7 @@ impl Server {
 
 /// What is known of a job.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Progress {
+pub(crate) struct JobProgress {
     /// Durations of tasks that have not begun; the next one is the last.
     pub(crate) left_us: Vec<u64>,
     /// Tasks that are done.
@@ -79,7 +79,7 @@ pub(crate) struct Progress {
     pub(crate) parked: Vec<u32>,
 }
 
-impl Progress {
+impl JobProgress {
     /// Tasks that have not ended and do not run on an on-demand server: each needs a copy there.
     pub(crate) fn uncovered(&self) -> u32 {
         self.left_us.len() as u32 + self.on_transients

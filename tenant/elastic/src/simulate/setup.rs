@@ -1,7 +1,7 @@
 //! What is simulated: the cluster, how its short partition is made up, and the seed.
 
 use crate::error::ElasticError;
-use crate::policy::{MOST_SERVERS, PROVISIONING_US, Policy, duration};
+use crate::policy::{ElasticPolicy, MOST_SERVERS, PROVISIONING_US, duration};
 use ebbtide_lifetime::Lifetime;
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub struct Elastic {
     /// How many there are when.
-    pub policy: Policy,
+    pub policy: ElasticPolicy,
     /// From the request until a server takes tasks, microseconds.
     pub provisioning_us: u64,
     /// How long they live once they are up; none: until they are released.
@@ -112,7 +112,7 @@ pub struct Elastic {
 impl Elastic {
     /// The paper's setup: 120 s of provisioning and no interruptions.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: ElasticPolicy) -> Self {
         Self {
             policy,
             provisioning_us: PROVISIONING_US,

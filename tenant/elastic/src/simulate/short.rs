@@ -9,10 +9,10 @@
 //! *copies*. A copy whose turn comes when all tasks have begun is parked as long as a task runs on
 //! a transient server that has no other one, and wakes up if that server is interrupted.
 
-use super::event::{Coming, Sent};
+use super::event::{QueuedEvent, SentProbe};
 use super::queue::Probe;
-use super::server::{Doing, Standing};
-use super::watch::{Happening, Place};
+use super::server::{Activity, Admission};
+use super::watch::{ServerRole, WatchEvent};
 use super::world::World;
 use crate::error::ElasticError;
 use rand::RngExt;
@@ -39,11 +39,12 @@ impl World<'_> {
             .map(|number| self.aim(number < tasks, 1))
             .collect();
         let round = 1;
-        self.agenda.put(at_us, Coming::Probes { job, round, sent });
+        self.agenda
+            .put(at_us, QueuedEvent::Probes { job, round, sent });
     }
 
     /// A random server for a probe of this round.
-    fn aim(&mut self, copy: bool, round: u8) -> Sent {
+    fn aim(&mut self, copy: bool, round: u8) -> SentProbe {
         let general = self.setup.general();
         let short_only = self.setup.short_on_demand();
         let transients = if copy { 0 } else { self.transients.len() };
@@ -71,7 +72,7 @@ impl World<'_> {
         } else {
             Some(at)
         };
-        Sent {
+        SentProbe {
             server: server.unwrap_or(0),
             copy,
         }
@@ -82,7 +83,7 @@ impl World<'_> {
         &mut self,
         job: u32,
         round: u8,
-        sent: &[Sent],
+        sent: &[SentProbe],
     ) -> Result<(), ElasticError> {
         let mut rejected = Vec::new();
         for probe in sent {
@@ -94,7 +95,7 @@ impl World<'_> {
                 continue;
             };
             server.shorts.push(Probe::new(job, probe.copy));
-            if server.doing == Doing::Idle {
+            if server.doing == Activity::Idle {
                 self.next(probe.server)?;
             }
         }
@@ -103,14 +104,15 @@ impl World<'_> {
             let sent = rejected.iter().map(|copy| self.aim(*copy, round)).collect();
             // The answer, and the way to the next server.
             let at_us = self.now_us + 2 * self.setup.cluster.network_us;
-            self.agenda.put(at_us, Coming::Probes { job, round, sent });
+            self.agenda
+                .put(at_us, QueuedEvent::Probes { job, round, sent });
         }
         Ok(())
     }
 
     fn accepts(&self, server: u32, round: u8) -> bool {
         let standing = self.servers.get(server as usize).map(|one| one.standing);
-        standing == Some(Standing::Open) && (round >= RESERVED || !self.has_long(server))
+        standing == Some(Admission::Open) && (round >= RESERVED || !self.has_long(server))
     }
 
     /// The next probe of an idle server asks for its task; false if there is no probe.
@@ -140,7 +142,7 @@ impl World<'_> {
             self.dismiss(number, probe.job);
         }
         let until_us = self.now_us + 2 * self.setup.cluster.network_us;
-        self.begin(number, Doing::Asking, until_us);
+        self.begin(number, Activity::Asking, until_us);
         true
     }
 
@@ -167,18 +169,18 @@ impl World<'_> {
         let Some(task_us) = progress.left_us.pop() else {
             return false;
         };
-        if place == Place::Transient {
+        if place == ServerRole::Transient {
             progress.on_transients += 1;
         }
         let began_us = self.now_us + 2 * self.setup.cluster.network_us;
-        self.tell(Happening::Began {
+        self.tell(WatchEvent::Began {
             job,
             server: number,
             place,
             at_us: began_us,
             task_us,
         });
-        let doing = Doing::Short {
+        let doing = Activity::Short {
             job,
             began_us,
             task_us,
@@ -193,7 +195,7 @@ impl World<'_> {
         let open = self
             .servers
             .get(number as usize)
-            .is_some_and(|server| server.standing == Standing::Open);
+            .is_some_and(|server| server.standing == Admission::Open);
         if !open || self.has_long(number) {
             return false;
         }
@@ -219,7 +221,7 @@ impl World<'_> {
 
     /// A transient server took a task with it: it waits again, and a parked copy wakes up.
     pub(super) fn lose(&mut self, number: u32, job: u32, began_us: u64, task_us: u64) {
-        self.tell(Happening::Lost {
+        self.tell(WatchEvent::Lost {
             job,
             server: number,
         });
@@ -231,10 +233,11 @@ impl World<'_> {
         progress.left_us.push(task_us);
         progress.on_transients -= 1;
         if let Some(server) = progress.parked.pop() {
-            let sent = vec![Sent { server, copy: true }];
+            let sent = vec![SentProbe { server, copy: true }];
             let at_us = self.now_us + self.setup.cluster.network_us;
             let round = INFORMED;
-            self.agenda.put(at_us, Coming::Probes { job, round, sent });
+            self.agenda
+                .put(at_us, QueuedEvent::Probes { job, round, sent });
         }
     }
 }

@@ -1,20 +1,20 @@
 //! What holds in the world after every single event. What can be seen from outside is tested in
 //! `tests/`.
 
-use super::event::Coming;
-use super::server::{Doing, Standing};
+use super::event::QueuedEvent;
+use super::server::{Activity, Admission};
 use super::setup::{Cluster, Elastic, Setup};
-use super::watch::{NoWatch, Place};
+use super::watch::{NoWatch, ServerRole};
 use super::world::World;
-use crate::policy::Policy;
-use crate::trace::{Job, Trace};
+use crate::policy::ElasticPolicy;
+use crate::trace::{Trace, TraceJob};
 use ebbtide_lifetime::distributions::Exponential;
 use proptest::prelude::*;
 use std::sync::Arc;
 
 const CUTOFF: u64 = 50;
 
-fn jobs() -> impl Strategy<Value = Vec<Job>> {
+fn jobs() -> impl Strategy<Value = Vec<TraceJob>> {
     let short = (1u64..CUTOFF, prop::collection::vec(0u64..60, 1..12));
     let long = (CUTOFF + 1..400, prop::collection::vec(1u64..500, 1..6));
     let one = (0u64..60, prop_oneof![3 => short, 2 => long]);
@@ -22,7 +22,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
         let mut now = 0;
         let each = jobs.into_iter().map(|(after, (estimate, tasks))| {
             now += after;
-            Job {
+            TraceJob {
                 arrival_us: now * 1_000_000,
                 estimate_us: estimate * 1_000_000,
                 tasks_us: tasks.iter().map(|s| s * 1_000_000).collect(),
@@ -48,7 +48,7 @@ prop_compose! {
         notice_us in prop_oneof![Just(0u64), Just(30_000_000)],
         seed in any::<u64>(),
     ) -> Setup {
-        let policy = Policy::new(short_only, ratio, share)
+        let policy = ElasticPolicy::new(short_only, ratio, share)
             .and_then(|p| p.threshold(threshold))
             .and_then(|p| p.release_interval(pace))
             .and_then(|p| timeout.map_or(Ok(p), |timeout| p.launch_timeout(timeout)));
@@ -84,26 +84,27 @@ impl World<'_> {
         let mut transients = 0;
         for (number, server) in (0..).zip(&self.servers) {
             let waits = !server.shorts.is_empty() || !server.longs.is_empty();
-            if waits && server.doing == Doing::Idle {
+            if waits && server.doing == Activity::Idle {
                 return Some(format!(
                     "server {number} is idle while somebody waits there"
                 ));
             }
-            if server.standing == Standing::Gone && (waits || server.doing != Doing::Idle) {
+            if server.standing == Admission::Gone && (waits || server.doing != Activity::Idle) {
                 return Some(format!("server {number} is gone with work"));
             }
-            if server.shorts.iter().any(|probe| probe.copy) && server.place == Place::Transient {
+            if server.shorts.iter().any(|probe| probe.copy) && server.place == ServerRole::Transient
+            {
                 return Some(format!("a copy waits on the transient server {number}"));
             }
-            let open = server.place == Place::Transient && server.standing == Standing::Open;
+            let open = server.place == ServerRole::Transient && server.standing == Admission::Open;
             if self.transients.contains(number) != open {
                 return Some(format!("server {number} is in the wrong pool"));
             }
-            let general = server.place == Place::General;
+            let general = server.place == ServerRole::General;
             if self.clean.contains(number) != (general && !self.central.is_long(number)) {
                 return Some(format!("server {number} is long or not"));
             }
-            let alive = server.place == Place::Transient && server.standing != Standing::Gone;
+            let alive = server.place == ServerRole::Transient && server.standing != Admission::Gone;
             transients += u32::from(alive);
         }
         let controller = self.controller.as_ref().unwrap();
@@ -119,14 +120,14 @@ impl World<'_> {
 
     fn flaw_of_job(&self, number: u32) -> Option<String> {
         let (job, progress) = (self.job(number)?, self.jobs.get(number as usize)?);
-        let coming = |at: &Coming| matches!(at, Coming::Job(next) if *next <= number);
+        let coming = |at: &QueuedEvent| matches!(at, QueuedEvent::Job(next) if *next <= number);
         if self.agenda.iter().any(coming) || self.is_long_job(number) {
             return None;
         }
         let runs = |of: bool| {
             let here = self.servers.iter().filter(|server| {
-                matches!(server.doing, Doing::Short { job, .. } if job == number)
-                    && (server.place == Place::Transient) == of
+                matches!(server.doing, Activity::Short { job, .. } if job == number)
+                    && (server.place == ServerRole::Transient) == of
             });
             here.count() as u32
         };
@@ -143,7 +144,7 @@ impl World<'_> {
             .filter(|probe| probe.job == number && probe.copy)
             .count();
         let sent = self.agenda.iter().map(|coming| match coming {
-            Coming::Probes { job, sent, .. } if *job == number => {
+            QueuedEvent::Probes { job, sent, .. } if *job == number => {
                 sent.iter().filter(|probe| probe.copy).count()
             }
             _ => 0,
@@ -185,7 +186,7 @@ proptest! {
             prop_assert_eq!(progress.done as usize, job.tasks_us.len());
             prop_assert!(progress.parked.is_empty());
         }
-        prop_assert!(world.servers.iter().all(|server| server.doing == Doing::Idle));
+        prop_assert!(world.servers.iter().all(|server| server.doing == Activity::Idle));
         // The load has fallen to zero, so no preemptible server remains.
         let census = world.controller.as_ref().unwrap().census();
         let paced = setup.elastic.as_ref().unwrap().policy.release_interval_us() > 0;

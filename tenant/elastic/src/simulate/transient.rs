@@ -1,10 +1,10 @@
 //! The controller's hands: what it says is done here, and what happens is reported to it.
 
-use super::event::Coming;
-use super::server::{Doing, Server, Standing};
-use super::watch::{Happening, Place};
+use super::event::QueuedEvent;
+use super::server::{Activity, Admission, SimulatedServer};
+use super::watch::{ServerRole, WatchEvent};
 use super::world::World;
-use crate::controller::{Action, Event, ServerId};
+use crate::controller::{ControllerAction, ControllerEvent, ServerId};
 use crate::error::ElasticError;
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl World<'_> {
         Some(ServerId(u64::from(behind)))
     }
 
-    fn at(&mut self, id: ServerId) -> Option<&mut Server> {
+    fn at(&mut self, id: ServerId) -> Option<&mut SimulatedServer> {
         let number = self.number(id);
         self.servers.get_mut(number as usize)
     }
@@ -28,26 +28,26 @@ impl World<'_> {
     pub(super) fn report_load(&mut self) -> Result<(), ElasticError> {
         self.measure();
         let (long, on_demand) = (self.long_servers(), self.on_demand_servers());
-        self.report(Event::Load { long, on_demand })
+        self.report(ControllerEvent::Load { long, on_demand })
     }
 
     pub(super) fn tick(&mut self) -> Result<(), ElasticError> {
         if self.tick_us.is_some_and(|tick| tick <= self.now_us) {
             self.tick_us = None;
         }
-        self.report(Event::Tick)
+        self.report(ControllerEvent::Tick)
     }
 
     pub(super) fn up(&mut self, id: ServerId) -> Result<(), ElasticError> {
         let now_us = self.now_us;
-        let Some(server) = self.at(id).filter(|one| one.standing == Standing::Coming) else {
+        let Some(server) = self.at(id).filter(|one| one.standing == Admission::Coming) else {
             return Ok(());
         };
-        server.standing = Standing::Open;
+        server.standing = Admission::Open;
         server.up_us = now_us;
         let number = self.number(id);
         self.transients.insert(number);
-        self.tell(Happening::Up { server: number });
+        self.tell(WatchEvent::Up { server: number });
         if let Some(elastic) = &self.setup.elastic
             && let Some(lifetime) = &elastic.lifetime
         {
@@ -57,17 +57,19 @@ impl World<'_> {
             let end_us = now_us + life_us;
             if elastic.notice_us > 0 {
                 let notice_us = end_us.saturating_sub(elastic.notice_us).max(now_us);
-                self.agenda.put(notice_us, Coming::Notice(id));
+                self.agenda.put(notice_us, QueuedEvent::Notice(id));
             }
-            self.agenda.put(end_us, Coming::Interrupted(id));
+            self.agenda.put(end_us, QueuedEvent::Interrupted(id));
         }
-        self.report(Event::Up(id))
+        self.report(ControllerEvent::Up(id))
     }
 
     /// A server is told of its end.
     pub(super) fn noticed(&mut self, id: ServerId) -> Result<(), ElasticError> {
         match self.at(id) {
-            Some(server) if server.standing != Standing::Gone => self.report(Event::Notice(id)),
+            Some(server) if server.standing != Admission::Gone => {
+                self.report(ControllerEvent::Notice(id))
+            }
             _ => Ok(()),
         }
     }
@@ -75,15 +77,15 @@ impl World<'_> {
     /// The provider takes a server: what runs there begins anew elsewhere, what waits there has its
     /// copies elsewhere.
     pub(super) fn interrupted(&mut self, id: ServerId) -> Result<(), ElasticError> {
-        let Some(server) = self.at(id).filter(|one| one.standing != Standing::Gone) else {
+        let Some(server) = self.at(id).filter(|one| one.standing != Admission::Gone) else {
             return Ok(());
         };
-        let doing = std::mem::replace(&mut server.doing, Doing::Idle);
+        let doing = std::mem::replace(&mut server.doing, Activity::Idle);
         server.shorts.clear();
         let number = self.number(id);
         self.tally.interrupted += 1;
-        self.tell(Happening::Interrupted { server: number });
-        if let Doing::Short {
+        self.tell(WatchEvent::Interrupted { server: number });
+        if let Activity::Short {
             job,
             began_us,
             task_us,
@@ -92,7 +94,7 @@ impl World<'_> {
             self.lose(number, job, began_us, task_us);
         }
         self.leave(id);
-        self.report(Event::Gone(id))
+        self.report(ControllerEvent::Gone(id))
     }
 
     /// A server without tasks: idle, or drained.
@@ -100,15 +102,15 @@ impl World<'_> {
         let draining = self
             .servers
             .get(number as usize)
-            .is_some_and(|server| server.standing == Standing::Draining);
+            .is_some_and(|server| server.standing == Admission::Draining);
         match self.id(number) {
-            Some(id) if draining => self.report(Event::Drained(id)),
+            Some(id) if draining => self.report(ControllerEvent::Drained(id)),
             _ => Ok(()),
         }
     }
 
     /// Tells the controller, and does what it says. Reports of what that leads to follow in turn.
-    fn report(&mut self, event: Event) -> Result<(), ElasticError> {
+    fn report(&mut self, event: ControllerEvent) -> Result<(), ElasticError> {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let Some(controller) = &mut self.controller else {
@@ -121,7 +123,7 @@ impl World<'_> {
             let mut work = |id: ServerId| {
                 let server = servers.get(first as usize + id.0 as usize);
                 server.map_or(0, |server| {
-                    server.shorts.len() as u64 + u64::from(server.doing != Doing::Idle)
+                    server.shorts.len() as u64 + u64::from(server.doing != Activity::Idle)
                 })
             };
             for action in controller.handle(self.now_us, event, &mut work)? {
@@ -135,46 +137,46 @@ impl World<'_> {
         Ok(())
     }
 
-    fn act(&mut self, action: Action, events: &mut VecDeque<Event>) {
+    fn act(&mut self, action: ControllerAction, events: &mut VecDeque<ControllerEvent>) {
         match action {
-            Action::Launch(id) => self.launch(id),
-            Action::Drain(id) => {
+            ControllerAction::Launch(id) => self.launch(id),
+            ControllerAction::Drain(id) => {
                 let number = self.number(id);
                 self.transients.remove(number);
-                self.tell(Happening::Draining { server: number });
+                self.tell(WatchEvent::Draining { server: number });
                 let Some(server) = self.at(id) else { return };
-                server.standing = Standing::Draining;
-                if server.doing == Doing::Idle {
-                    events.push_back(Event::Drained(id));
+                server.standing = Admission::Draining;
+                if server.doing == Activity::Idle {
+                    events.push_back(ControllerEvent::Drained(id));
                 }
             }
-            Action::Keep(id) => {
+            ControllerAction::Keep(id) => {
                 let number = self.number(id);
                 self.transients.insert(number);
-                self.tell(Happening::Kept { server: number });
+                self.tell(WatchEvent::Kept { server: number });
                 if let Some(server) = self.at(id) {
-                    server.standing = Standing::Open;
+                    server.standing = Admission::Open;
                 }
             }
-            Action::Release(id) => {
+            ControllerAction::Release(id) => {
                 let server = self.number(id);
-                self.tell(Happening::Released { server });
+                self.tell(WatchEvent::Released { server });
                 self.leave(id);
-                events.push_back(Event::Gone(id));
+                events.push_back(ControllerEvent::Gone(id));
             }
         }
     }
 
     fn launch(&mut self, id: ServerId) {
-        let server = Server::new(Place::Transient, Standing::Coming, self.now_us);
+        let server = SimulatedServer::new(ServerRole::Transient, Admission::Coming, self.now_us);
         debug_assert_eq!(self.servers.len(), self.number(id) as usize);
         self.servers.push(server);
         self.tally.launched += 1;
         let server = self.number(id);
-        self.tell(Happening::Launched { server });
+        self.tell(WatchEvent::Launched { server });
         if let Some(elastic) = &self.setup.elastic {
             let at_us = self.now_us + elastic.provisioning_us;
-            self.agenda.put(at_us, Coming::Up(id));
+            self.agenda.put(at_us, QueuedEvent::Up(id));
         }
     }
 
@@ -184,8 +186,8 @@ impl World<'_> {
         let number = self.number(id);
         self.transients.remove(number);
         let Some(server) = self.at(id) else { return };
-        let was_up = server.standing != Standing::Coming;
-        server.standing = Standing::Gone;
+        let was_up = server.standing != Admission::Coming;
+        server.standing = Admission::Gone;
         let (launched_us, up_us) = (server.launched_us, server.up_us);
         self.tally.paid_us += now_us - launched_us;
         if was_up {
@@ -210,7 +212,7 @@ impl World<'_> {
         let at_us = at_us.max(self.now_us);
         if self.tick_us.is_none_or(|tick| at_us < tick) {
             self.tick_us = Some(at_us);
-            self.agenda.put(at_us, Coming::Tick);
+            self.agenda.put(at_us, QueuedEvent::Tick);
         }
     }
 }

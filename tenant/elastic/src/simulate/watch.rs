@@ -2,7 +2,7 @@
 
 /// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerRole {
     /// On demand, for long and short jobs.
     General,
     /// On demand, for short jobs only.
@@ -14,7 +14,7 @@ pub enum Place {
 /// Something that happened. Jobs are numbered as in the trace, servers over all kinds; a transient
 /// server's number is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
+pub enum WatchEvent {
     /// A job came.
     Arrived {
         /// Which.
@@ -29,7 +29,7 @@ pub enum Happening {
         /// Where.
         server: u32,
         /// What that is.
-        place: Place,
+        place: ServerRole,
         /// When it runs, a message's way later than now, microseconds.
         at_us: u64,
         /// How long it takes, microseconds.
@@ -84,7 +84,7 @@ pub enum Happening {
 /// An observer of a simulation.
 pub trait Watch {
     /// Receives an event and its time in microseconds. Times never decrease.
-    fn saw(&mut self, at_us: u64, what: Happening);
+    fn saw(&mut self, at_us: u64, what: WatchEvent);
 }
 
 /// An observer that ignores all events.
@@ -92,5 +92,5 @@ pub trait Watch {
 pub struct NoWatch;
 
 impl Watch for NoWatch {
-    fn saw(&mut self, _: u64, _: Happening) {}
+    fn saw(&mut self, _: u64, _: WatchEvent) {}
 }

@@ -1,17 +1,17 @@
 //! The world: servers, jobs, and what happens next.
 
-use super::central::Central;
-use super::event::{Agenda, Coming};
+use super::central::CentralScheduler;
+use super::event::{Agenda, QueuedEvent};
 use super::meter::Meter;
-use super::outcome::{Outcome, Times, Transients};
-use super::pool::Pool;
-use super::server::{Doing, Progress, Server, Standing};
+use super::outcome::{MeasuredTimes, SimulationResult, Transients};
+use super::pool::ServerPool;
+use super::server::{Activity, Admission, JobProgress, SimulatedServer};
 use super::setup::Setup;
-use super::watch::{Happening, Place, Watch};
+use super::watch::{ServerRole, Watch, WatchEvent};
 use crate::controller::Controller;
 use crate::error::ElasticError;
 use crate::policy::long_load_ratio;
-use crate::trace::{Job, Trace};
+use crate::trace::{Trace, TraceJob};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
@@ -25,14 +25,14 @@ pub(crate) struct World<'a> {
     watch: &'a mut dyn Watch,
     pub(super) now_us: u64,
     pub(super) agenda: Agenda,
-    pub(super) servers: Vec<Server>,
-    pub(super) jobs: Vec<Progress>,
+    pub(super) servers: Vec<SimulatedServer>,
+    pub(super) jobs: Vec<JobProgress>,
     /// General servers without long tasks.
-    pub(super) clean: Pool,
+    pub(super) clean: ServerPool,
     /// Transient servers that take tasks.
-    pub(super) transients: Pool,
+    pub(super) transients: ServerPool,
     /// Long jobs' scheduler; its servers are the first ones here.
-    pub(super) central: Central,
+    pub(super) central: CentralScheduler,
     pub(super) controller: Option<Controller>,
     pub(super) probing: Pcg64Mcg,
     pub(super) fate: Pcg64Mcg,
@@ -68,7 +68,7 @@ impl<'a> World<'a> {
         watch: &'a mut dyn Watch,
     ) -> Result<Self, ElasticError> {
         setup.checked()?;
-        let long = |job: &&Job| job.estimate_us > setup.cluster.cutoff_us;
+        let long = |job: &&TraceJob| job.estimate_us > setup.cluster.cutoff_us;
         let long_jobs = trace.jobs().iter().filter(long).count();
         if long_jobs > 0 && setup.general() == 0 {
             return Err(ElasticError::NoRoom {
@@ -77,15 +77,15 @@ impl<'a> World<'a> {
             });
         }
         let general = setup.general();
-        let server = |place| Server::new(place, Standing::Open, 0);
-        let mut servers = vec![server(Place::General); general as usize];
-        let short_only = vec![server(Place::ShortOnly); setup.short_on_demand() as usize];
+        let server = |place| SimulatedServer::new(place, Admission::Open, 0);
+        let mut servers = vec![server(ServerRole::General); general as usize];
+        let short_only = vec![server(ServerRole::ShortOnly); setup.short_on_demand() as usize];
         servers.extend(short_only);
         let from = trace.jobs().first().map_or(0, |job| job.arrival_us);
         let until = trace.jobs().last().map_or(0, |job| job.arrival_us);
         let meter = Meter::new(from, until);
         let mut agenda = Agenda::default();
-        agenda.put(from, Coming::Job(0));
+        agenda.put(from, QueuedEvent::Job(0));
         Ok(Self {
             trace,
             setup,
@@ -93,10 +93,10 @@ impl<'a> World<'a> {
             now_us: 0,
             agenda,
             servers,
-            jobs: vec![Progress::default(); trace.jobs().len()],
-            clean: Pool::of(0..general),
-            transients: Pool::default(),
-            central: Central::new(general),
+            jobs: vec![JobProgress::default(); trace.jobs().len()],
+            clean: ServerPool::of(0..general),
+            transients: ServerPool::default(),
+            central: CentralScheduler::new(general),
             controller: setup
                 .elastic
                 .as_ref()
@@ -132,14 +132,14 @@ impl<'a> World<'a> {
         };
         self.now_us = at_us;
         match coming {
-            Coming::Job(job) => self.arrive(job),
-            Coming::Probes { job, round, sent } => self.probes_arrive(job, round, &sent)?,
-            Coming::Tasks { job, placed } => self.tasks_arrive(job, &placed)?,
-            Coming::Free { server, turn } => self.free(server, turn)?,
-            Coming::Up(id) => self.up(id)?,
-            Coming::Notice(id) => self.noticed(id)?,
-            Coming::Interrupted(id) => self.interrupted(id)?,
-            Coming::Tick => self.tick()?,
+            QueuedEvent::Job(job) => self.arrive(job),
+            QueuedEvent::Probes { job, round, sent } => self.probes_arrive(job, round, &sent)?,
+            QueuedEvent::Tasks { job, placed } => self.tasks_arrive(job, &placed)?,
+            QueuedEvent::Free { server, turn } => self.free(server, turn)?,
+            QueuedEvent::Up(id) => self.up(id)?,
+            QueuedEvent::Notice(id) => self.noticed(id)?,
+            QueuedEvent::Interrupted(id) => self.interrupted(id)?,
+            QueuedEvent::Tick => self.tick()?,
         }
         if self.load_changed {
             self.load_changed = false;
@@ -148,11 +148,11 @@ impl<'a> World<'a> {
         Ok(true)
     }
 
-    pub(super) fn tell(&mut self, what: Happening) {
+    pub(super) fn tell(&mut self, what: WatchEvent) {
         self.watch.saw(self.now_us, what);
     }
 
-    pub(super) fn job(&self, job: u32) -> Option<&'a Job> {
+    pub(super) fn job(&self, job: u32) -> Option<&'a TraceJob> {
         self.trace.jobs().get(job as usize)
     }
 
@@ -184,10 +184,11 @@ impl<'a> World<'a> {
             return;
         };
         if let Some(next) = self.job(number + 1) {
-            self.agenda.put(next.arrival_us, Coming::Job(number + 1));
+            self.agenda
+                .put(next.arrival_us, QueuedEvent::Job(number + 1));
         }
         let long = self.is_long_job(number);
-        self.tell(Happening::Arrived { job: number, long });
+        self.tell(WatchEvent::Arrived { job: number, long });
         let cluster = &self.setup.cluster;
         // The last one is the next: turned round, they begin in the order of the trace.
         let tasks = job.tasks_us.iter().rev().map(|us| cluster.task_us(*us));
@@ -207,14 +208,14 @@ impl<'a> World<'a> {
             return Ok(());
         };
         // An interrupted server's task never ends.
-        if server.turn != turn || server.standing == Standing::Gone {
+        if server.turn != turn || server.standing == Admission::Gone {
             return Ok(());
         }
-        let doing = std::mem::replace(&mut server.doing, Doing::Idle);
+        let doing = std::mem::replace(&mut server.doing, Activity::Idle);
         match doing {
-            Doing::Idle => Ok(()),
-            Doing::Asking => self.next(number),
-            Doing::Short { job, began_us, .. } => {
+            Activity::Idle => Ok(()),
+            Activity::Asking => self.next(number),
+            Activity::Short { job, began_us, .. } => {
                 let arrival_us = self.job(job).map_or(0, |job| job.arrival_us);
                 self.tally.short.push(began_us - arrival_us);
                 self.ended(number, job);
@@ -223,7 +224,7 @@ impl<'a> World<'a> {
                 }
                 self.next(number)
             }
-            Doing::Long { job } => {
+            Activity::Long { job } => {
                 self.ended(number, job);
                 self.long_ended(number);
                 self.next(number)
@@ -241,13 +242,14 @@ impl<'a> World<'a> {
     }
 
     /// It is busy until then.
-    pub(super) fn begin(&mut self, number: u32, doing: Doing, until_us: u64) {
+    pub(super) fn begin(&mut self, number: u32, doing: Activity, until_us: u64) {
         if let Some(server) = self.servers.get_mut(number as usize) {
             server.turn += 1;
             server.doing = doing;
             let turn = server.turn;
             let server = number;
-            self.agenda.put(until_us, Coming::Free { server, turn });
+            self.agenda
+                .put(until_us, QueuedEvent::Free { server, turn });
         }
     }
 
@@ -255,8 +257,8 @@ impl<'a> World<'a> {
         let transient = self
             .servers
             .get(server as usize)
-            .is_some_and(|server| server.place == Place::Transient);
-        self.tell(Happening::Ended {
+            .is_some_and(|server| server.place == ServerRole::Transient);
+        self.tell(WatchEvent::Ended {
             job: number,
             server,
         });
@@ -300,14 +302,14 @@ impl<'a> World<'a> {
             .set(self.now_us, f64::from(u8::from(above)));
     }
 
-    pub(crate) fn outcome(mut self) -> Outcome {
+    pub(crate) fn outcome(mut self) -> SimulationResult {
         self.settle();
         let tally = self.tally;
-        Outcome {
-            short: Times::new(tally.short),
-            long: Times::new(tally.long),
-            short_jobs: Times::new(tally.short_jobs),
-            long_jobs: Times::new(tally.long_jobs),
+        SimulationResult {
+            short: MeasuredTimes::new(tally.short),
+            long: MeasuredTimes::new(tally.long),
+            short_jobs: MeasuredTimes::new(tally.short_jobs),
+            long_jobs: MeasuredTimes::new(tally.long_jobs),
             on_transients: tally.on_transients,
             lost: tally.lost,
             lost_seconds: tally.lost_us as f64 / 1e6,
@@ -316,7 +318,7 @@ impl<'a> World<'a> {
             transients: Transients {
                 launched: tally.launched,
                 interrupted: tally.interrupted,
-                lives: Times::new(tally.lives),
+                lives: MeasuredTimes::new(tally.lives),
                 mean_up: tally.up.mean(),
                 most: tally.most,
                 paid_hours: tally.paid_us as f64 / 3.6e9,

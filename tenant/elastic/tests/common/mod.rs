@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // Each test uses some of it.
 
-use ebbtide_elastic::{Cluster, Job, Trace};
+use ebbtide_elastic::{Cluster, Trace, TraceJob};
 use proptest::prelude::*;
 use std::io::Read;
 
@@ -10,8 +10,8 @@ use std::io::Read;
 pub const CUTOFF: u64 = 50;
 pub const SECOND: u64 = 1_000_000;
 
-pub fn job(arrival: u64, estimate: u64, tasks: &[u64]) -> Job {
-    Job {
+pub fn job(arrival: u64, estimate: u64, tasks: &[u64]) -> TraceJob {
+    TraceJob {
         arrival_us: arrival * SECOND,
         estimate_us: estimate * SECOND,
         tasks_us: tasks.iter().map(|s| s * SECOND).collect(),

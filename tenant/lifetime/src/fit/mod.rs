@@ -9,7 +9,7 @@ mod verdict;
 pub use curve::{Curve, kaplan_meier, observed};
 pub use family::Family;
 pub use phases::{PhasesFit, default_phases, distance_from, phases};
-pub use verdict::{Verdict, verdict};
+pub use verdict::{FitVerdict, verdict};
 
 use crate::Lifetime;
 use crate::error::LifetimeError;
@@ -23,7 +23,7 @@ const UNLIKELY: f64 = 1e-12;
 
 /// How parameters are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum Estimator {
     /// Least squares, each ended instance with the same weight, on this curve. The paper's way with
     /// [`Curve::EndedOnly`].
     LeastSquares(Curve),
@@ -38,7 +38,7 @@ pub struct Fit {
     /// Which formula.
     pub family: Family,
     /// How it was fitted.
-    pub method: Method,
+    pub method: Estimator,
     /// Its parameters in the order of [`Lifetime::parameters`], times in hours.
     pub parameters: Vec<f64>,
     /// Their standard errors; `None` if the data do not determine them, or they lie on a bound.
@@ -66,13 +66,13 @@ pub struct Fit {
 /// [`LifetimeError::TooFew`] if there are not at least two different ended lifetimes more than
 /// parameters; [`LifetimeError::NoFit`] if the search ends nowhere; [`LifetimeError::Parameter`]
 /// for a uniform or bathtub model without a maximum.
-pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, LifetimeError> {
+pub fn fit(family: Family, method: Estimator, seen: &Observations) -> Result<Fit, LifetimeError> {
     let bounds = family.bounds();
     seen.need(bounds.len() + 2)?;
     let maximum = seen.maximum();
     let curve = match method {
-        Method::LeastSquares(curve) => curve,
-        Method::MaximumLikelihood => Curve::KaplanMeier,
+        Estimator::LeastSquares(curve) => curve,
+        Estimator::MaximumLikelihood => Curve::KaplanMeier,
     };
     let points = curve::points(curve, seen);
     let squares = |p: &[f64]| -> f64 {
@@ -89,11 +89,11 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
         Some((Vec::new(), 0.0))
     } else {
         match method {
-            Method::LeastSquares(_) if family == Family::Bathtub => {
+            Estimator::LeastSquares(_) if family == Family::Bathtub => {
                 walled(search::valleys(&squares, bounds, &starts), maximum)
             }
-            Method::LeastSquares(_) => search::least(&squares, bounds, &starts),
-            Method::MaximumLikelihood => search::least(&unlikely, bounds, &starts),
+            Estimator::LeastSquares(_) => search::least(&squares, bounds, &starts),
+            Estimator::MaximumLikelihood => search::least(&unlikely, bounds, &starts),
         }
     };
     let Some((parameters, _)) = found else {
@@ -110,7 +110,7 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
         None
     } else {
         match method {
-            Method::LeastSquares(_) => {
+            Estimator::LeastSquares(_) => {
                 let spare = points.len() as f64 - parameters.len() as f64;
                 // Near the least squares the Hessian of half their sum is JᵀJ plus a part of the
                 // residuals' size.
@@ -121,7 +121,7 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
                     },
                 )
             }
-            Method::MaximumLikelihood => {
+            Estimator::MaximumLikelihood => {
                 search::inverse_diagonal(&search::curvature(&unlikely, &parameters))
                     .map(|diagonal| diagonal.iter().map(|d| d.sqrt()).collect())
             }
@@ -130,8 +130,8 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
     // Least squares is about all points of the curve. A likelihood takes what is at the maximum
     // lifetime as the atom.
     let r2 = match method {
-        Method::LeastSquares(_) => explained(family, &parameters, &points, maximum),
-        Method::MaximumLikelihood => {
+        Estimator::LeastSquares(_) => explained(family, &parameters, &points, maximum),
+        Estimator::MaximumLikelihood => {
             let below = curve::below_maximum(&points, maximum);
             explained(family, &parameters, &below, maximum)
         }

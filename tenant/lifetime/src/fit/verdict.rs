@@ -1,11 +1,11 @@
 //! Which model to use, in plain words.
 
-use super::{Fit, Method};
+use super::{Estimator, Fit};
 use crate::observation::Observations;
 
 /// What to make of several fits of the same observations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct FitVerdict {
     /// The place of the best formula among the fits that were given.
     pub best: usize,
     /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models
@@ -24,11 +24,11 @@ const ENOUGH: usize = 100;
 /// Compares fits by the criterion that they were made by (Akaike's of the likelihood, or of the
 /// squares), and holds the best one against Kolmogorov and Smirnov. `None` without fits.
 #[must_use]
-pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
+pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<FitVerdict> {
     let mut order: Vec<usize> = (0..fits.len()).collect();
     let cost = |at: usize| match fits[at].method {
-        Method::MaximumLikelihood => fits[at].aic,
-        Method::LeastSquares(_) => {
+        Estimator::MaximumLikelihood => fits[at].aic,
+        Estimator::LeastSquares(_) => {
             let unexplained = (1.0 - fits[at].r2).max(f64::MIN_POSITIVE);
             seen.ended() as f64 * unexplained.ln() + 2.0 * fits[at].parameters.len() as f64
         }
@@ -41,13 +41,13 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
     let mut words = match order.get(1) {
         Some(&second) => {
             let (ahead, figures) = match winner.method {
-                Method::MaximumLikelihood => (
+                Estimator::MaximumLikelihood => (
                     fits[second].aic - winner.aic,
                     format!("AIC {:.1} against {:.1}", winner.aic, fits[second].aic),
                 ),
                 // Points of a distribution function lean on their neighbours, so Akaike's criterion
                 // of the squares exaggerates.
-                Method::LeastSquares(_) => (
+                Estimator::LeastSquares(_) => (
                     (winner.r2 - fits[second].r2) * 200.0,
                     format!("R² {:.3} against {:.3}", winner.r2, fits[second].r2),
                 ),
@@ -89,13 +89,13 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
             winner.family.name()
         )
     });
-    if seen.censored() > 0 && winner.method == Method::LeastSquares(super::Curve::EndedOnly) {
+    if seen.censored() > 0 && winner.method == Estimator::LeastSquares(super::Curve::EndedOnly) {
         words.push_str(&format!(
             " {} instances that their users stopped were left out, so real lifetimes are longer than it says.",
             seen.censored()
         ));
     }
-    Some(Verdict {
+    Some(FitVerdict {
         best,
         fits: standing,
         empirical: !standing && seen.ended() >= ENOUGH,

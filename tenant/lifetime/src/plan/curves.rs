@@ -5,7 +5,7 @@ use crate::Lifetime;
 use crate::error::LifetimeError;
 
 /// Points of a curve.
-pub type Points = Vec<(f64, f64)>;
+pub type CurvePoints = Vec<(f64, f64)>;
 
 /// Figure 4: by how many hours jobs from a new instance get longer, for lengths up to `longest`
 /// hours.
@@ -16,7 +16,7 @@ pub fn wasted_by_length(
     model: &dyn Lifetime,
     longest: f64,
     count: u32,
-) -> Result<Points, LifetimeError> {
+) -> Result<CurvePoints, LifetimeError> {
     along(job(longest)?, count)
         .map(|length| Ok((length, wasted_work(model, length, RunningTime::Corrected)?)))
         .collect()
@@ -34,7 +34,7 @@ pub fn failure_by_age(
     oldest: f64,
     count: u32,
     policy: Option<RunningTime>,
-) -> Result<Points, LifetimeError> {
+) -> Result<CurvePoints, LifetimeError> {
     along(job(oldest)?, count)
         .map(|age| {
             let chance = failure_under_policy(model, model, age, length, policy)?;
@@ -56,7 +56,7 @@ pub fn failure_by_length(
     longest: f64,
     count: u32,
     policy: Option<RunningTime>,
-) -> Result<Points, LifetimeError> {
+) -> Result<CurvePoints, LifetimeError> {
     along(job(longest)?, count)
         .map(|length| {
             let chance = average_failure_believing(model, believed, length, policy)?;

@@ -104,7 +104,7 @@ pub fn running_time(
             Ok(length + (length * model.cdf(end) - model.cdf_integral(s, end)) / alive)
         }
         RunningTime::UntilDone => {
-            let options = checkpoint::Options::default();
+            let options = checkpoint::CheckpointOptions::default();
             checkpoint::without_checkpoints(model, length, age, &options)
         }
     }

@@ -3,7 +3,7 @@
 use super::{MINUTE, each, minutes, numbers, refit};
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Uniform, Weibull};
 use ebbtide_lifetime::plan::checkpoint::{
-    Options, Planner, Reading, expected_makespan, without_checkpoints, young_daly,
+    CheckpointOptions, EquationReading, Planner, expected_makespan, without_checkpoints, young_daly,
 };
 use ebbtide_lifetime::plan::{
     RunningTime, average_failure, failure_probability, running_time, wasted_work,
@@ -11,16 +11,16 @@ use ebbtide_lifetime::plan::{
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 
 /// All cases of one reading, for every parameter set.
-fn plans_are_those_of_the_vectors(key: &str, reading: Reading) {
+fn plans_are_those_of_the_vectors(key: &str, reading: EquationReading) {
     each(|name, model, vector| {
         let cases = vector["checkpoint_dp"][key].as_object().unwrap();
         assert_eq!(cases.len(), 11);
         for (case, expected) in cases {
             let (job, age) = case[1..].split_once("_age").unwrap();
             let (job, age): (f64, f64) = (job.parse().unwrap(), age.parse().unwrap());
-            let options = Options {
+            let options = CheckpointOptions {
                 reading,
-                ..Options::default()
+                ..CheckpointOptions::default()
             };
             let plan = Planner::new(model, job / 60.0, age / 60.0, &options)
                 .unwrap()
@@ -47,27 +47,27 @@ fn plans_are_those_of_the_vectors(key: &str, reading: Reading) {
 fn corrected_plans_are_those_of_the_vectors() {
     let key =
         "corrected: conditional failure prob, lost work from interval start, restart on new VM";
-    plans_are_those_of_the_vectors(key, Reading::Corrected);
+    plans_are_those_of_the_vectors(key, EquationReading::Corrected);
 }
 
 #[test]
 fn plans_of_the_papers_reading_are_those_of_the_vectors() {
     let key = "unconditional, lost=(i+d)/2, restart on new VM";
-    plans_are_those_of_the_vectors(key, Reading::Paper);
+    plans_are_those_of_the_vectors(key, EquationReading::Paper);
 }
 
 #[test]
 fn plans_of_the_papers_reading_with_exact_loss_are_those_of_the_vectors() {
     let key = "unconditional F(t+i+d)-F(t), lost work from interval start, restart on new VM";
-    plans_are_those_of_the_vectors(key, Reading::PaperExactLoss);
+    plans_are_those_of_the_vectors(key, EquationReading::PaperExactLoss);
 }
 
 #[test]
 fn the_papers_reading_gives_the_papers_schedule_with_the_non_idle_refit() {
     let model = Bathtub::new(0.4139, 0.9059, 0.769, 24.45, 24.0).unwrap();
-    let options = Options {
-        reading: Reading::Paper,
-        ..Options::default()
+    let options = CheckpointOptions {
+        reading: EquationReading::Paper,
+        ..CheckpointOptions::default()
     };
     let plan = Planner::new(&model, 5.0, 0.0, &options).unwrap().schedule();
     assert_eq!(minutes(&plan.intervals), [15, 18, 22, 28, 38, 59, 120]);
@@ -78,7 +78,7 @@ fn youngs_and_dalys_rule_costs_what_the_vectors_say() {
     each(|name, model, vector| {
         let vector = &vector["young_daly"];
         let tau = vector["tau_min_delta1_mttf60"].as_f64().unwrap();
-        let options = Options::default();
+        let options = CheckpointOptions::default();
         let plan = young_daly(4.0, MINUTE, 1.0).unwrap();
         assert!((plan[0] * 60.0 - tau).abs() < 1e-9);
         assert!((plan.iter().sum::<f64>() - 4.0).abs() < 1e-12);
@@ -123,11 +123,11 @@ fn simulated_lives_take_as_long_as_the_plan_expects() {
         ]
         .map(|case| (model, case))
     }) {
-        let options = Options {
+        let options = CheckpointOptions {
             cost: cost * MINUTE,
             restart: restart * MINUTE,
             final_checkpoint: last,
-            ..Options::default()
+            ..CheckpointOptions::default()
         };
         let plan = Planner::new(model.as_ref(), length, age, &options).unwrap();
         let expected = plan.schedule().makespan;
@@ -147,9 +147,9 @@ fn simulated_lives_take_as_long_as_the_plan_expects() {
 fn no_fixed_schedule_is_better_than_the_plan() {
     let model = refit();
     for (length, age) in [(5.0, 0.0), (4.0, 19.0), (2.0, 1.0), (10.0, 6.0)] {
-        let options = Options {
+        let options = CheckpointOptions {
             restart: 2.0 * MINUTE,
-            ..Options::default()
+            ..CheckpointOptions::default()
         };
         let plan = Planner::new(&model, length, age, &options)
             .unwrap()
@@ -169,7 +169,7 @@ fn no_fixed_schedule_is_better_than_the_plan() {
 #[test]
 fn a_memoryless_instance_gets_equal_intervals_near_youngs_and_dalys() {
     let model = Exponential::new(1.0, f64::INFINITY).unwrap();
-    let plan = Planner::new(&model, 4.0, 0.0, &Options::default())
+    let plan = Planner::new(&model, 4.0, 0.0, &CheckpointOptions::default())
         .unwrap()
         .schedule();
     let intervals = minutes(&plan.intervals);
@@ -181,25 +181,26 @@ fn a_memoryless_instance_gets_equal_intervals_near_youngs_and_dalys() {
         most - least <= 1 && (10..=11).contains(least),
         "{intervals:?}"
     );
-    let fixed = expected_makespan(&model, &plan.intervals, 0.0, &Options::default()).unwrap();
+    let fixed =
+        expected_makespan(&model, &plan.intervals, 0.0, &CheckpointOptions::default()).unwrap();
     assert!((fixed - plan.makespan).abs() < 1e-9);
 }
 
 #[test]
 fn a_plan_can_be_resumed_on_a_new_instance_and_keeps_its_meaning_in_other_steps() {
     let model = refit();
-    let plan = Planner::new(&model, 5.0, 2.0, &Options::default()).unwrap();
+    let plan = Planner::new(&model, 5.0, 2.0, &CheckpointOptions::default()).unwrap();
     let again = plan.resumed(3.0).unwrap();
-    let fresh = Planner::new(&model, 3.0, 0.0, &Options::default())
+    let fresh = Planner::new(&model, 3.0, 0.0, &CheckpointOptions::default())
         .unwrap()
         .schedule();
     assert_eq!(minutes(&again.intervals), minutes(&fresh.intervals));
     assert!((again.makespan - fresh.makespan).abs() < 1e-9);
     assert_eq!(plan.resumed(0.0).unwrap_err().code(), "EB-LIFETIME-006");
     // A checkpoint of a minute in steps of five is a fifth of a step.
-    let coarse = Options {
+    let coarse = CheckpointOptions {
         step: 5.0 * MINUTE,
-        ..Options::default()
+        ..CheckpointOptions::default()
     };
     let coarse = Planner::new(&model, 5.0, 2.0, &coarse).unwrap().schedule();
     assert!((coarse.makespan - plan.schedule().makespan).abs() < 0.01);
@@ -209,9 +210,9 @@ fn a_plan_can_be_resumed_on_a_new_instance_and_keeps_its_meaning_in_other_steps(
 #[test]
 fn jobs_longer_than_any_lifetime_end_with_checkpoints_and_never_without() {
     let model = refit();
-    let coarse = Options {
+    let coarse = CheckpointOptions {
         step: 5.0 * MINUTE,
-        ..Options::default()
+        ..CheckpointOptions::default()
     };
     let plan = Planner::new(&model, 30.0, 0.0, &coarse).unwrap().schedule();
     assert!(
@@ -233,9 +234,9 @@ fn jobs_longer_than_any_lifetime_end_with_checkpoints_and_never_without() {
 #[test]
 fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
     let model = refit();
-    let coarse = Options {
+    let coarse = CheckpointOptions {
         step: 5.0 * MINUTE,
-        ..Options::default()
+        ..CheckpointOptions::default()
     };
     let plan = Planner::new(&model, 30.0, 3.0, &coarse).unwrap();
     let schedule = plan.schedule();
@@ -254,13 +255,13 @@ fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
         minutes(&fresh.intervals)
     );
     assert!(fresh.new_instances.is_empty());
-    let late = Planner::new(&model, 5.0, 23.99, &Options::default()).unwrap();
+    let late = Planner::new(&model, 5.0, 23.99, &CheckpointOptions::default()).unwrap();
     assert_eq!(late.schedule().new_instances, [0]);
 }
 
 #[test]
 fn a_simulation_with_lives_too_short_for_the_plan_ends_and_says_infinity() {
-    let plan = Planner::new(&refit(), 5.0, 10.0, &Options::default()).unwrap();
+    let plan = Planner::new(&refit(), 5.0, 10.0, &CheckpointOptions::default()).unwrap();
     assert!(plan.schedule().intervals[0] > 1.0);
     let short = Uniform::new(0.05).unwrap();
     assert_eq!(plan.simulate(&short, 1, 3).mean, f64::INFINITY);
@@ -269,8 +270,8 @@ fn a_simulation_with_lives_too_short_for_the_plan_ends_and_says_infinity() {
 #[test]
 fn impossible_questions_are_refused() {
     let model = refit();
-    let options = Options::default();
-    let code = |length, age, options: Options| {
+    let options = CheckpointOptions::default();
+    let code = |length, age, options: CheckpointOptions| {
         Planner::new(&model, length, age, &options)
             .unwrap_err()
             .code()
@@ -282,7 +283,7 @@ fn impossible_questions_are_refused() {
             code(
                 5.0,
                 0.0,
-                Options {
+                CheckpointOptions {
                     step: bad,
                     ..options
                 }
@@ -293,7 +294,7 @@ fn impossible_questions_are_refused() {
             code(
                 5.0,
                 0.0,
-                Options {
+                CheckpointOptions {
                     cost: bad,
                     ..options
                 }
@@ -304,7 +305,7 @@ fn impossible_questions_are_refused() {
             code(
                 5.0,
                 0.0,
-                Options {
+                CheckpointOptions {
                     restart: bad,
                     ..options
                 }
@@ -323,7 +324,7 @@ fn impossible_questions_are_refused() {
         code(
             24.0,
             0.0,
-            Options {
+            CheckpointOptions {
                 step: 1.0 / 3600.0,
                 ..options
             }
@@ -334,7 +335,7 @@ fn impossible_questions_are_refused() {
         code(
             5.0,
             0.0,
-            Options {
+            CheckpointOptions {
                 cost: 25.0,
                 ..options
             }

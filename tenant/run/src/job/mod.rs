@@ -2,8 +2,8 @@
 
 mod notice;
 
-use crate::record::{Checkpoint, End, Life, Record};
-use crate::{Action, Ending, Event, Moment, Rules, RunError, Span, Why};
+use crate::record::{Checkpoint, InstanceWork, RunRecord, WorkEnd};
+use crate::{CheckpointReason, Rules, RunAction, RunEnd, RunError, RunEvent, RunTime, Span};
 use std::collections::BTreeSet;
 
 /// State of the job.
@@ -12,11 +12,11 @@ enum Phase {
     /// There is no instance.
     Waiting,
     /// Its process is being started, or restored from a checkpoint.
-    Starting { since: Moment },
+    Starting { since: RunTime },
     /// Its process has worked since `since`; before, it had the work `base`.
-    Running { since: Moment, base: Span },
+    Running { since: RunTime, base: Span },
     /// A checkpoint is being written; the process counts as paused meanwhile.
-    Saving { id: u64, since: Moment, work: Span },
+    Saving { id: u64, since: RunTime, work: Span },
     /// Its process was ended because of a notice, and the instance still exists.
     Left,
     /// It has ended.
@@ -26,22 +26,22 @@ enum Phase {
 /// A notice and its handling.
 #[derive(Debug, Clone, Copy)]
 struct Notice {
-    deadline: Moment,
+    deadline: RunTime,
     /// When to decide again.
-    later: Option<Moment>,
+    later: Option<RunTime>,
     /// Checkpoints that have failed since the notice.
     failed: u32,
 }
 
 /// A job on preemptible instances.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct RunJob {
     rules: Rules,
-    record: Record,
+    record: RunRecord,
     phase: Phase,
-    now: Moment,
+    now: RunTime,
     /// When the instance became available, and its age then.
-    came: (Moment, Span),
+    came: (RunTime, Span),
     notice: Option<Notice>,
     /// The work at which the next checkpoint is due.
     due: Option<Span>,
@@ -55,24 +55,28 @@ pub struct Job {
     stopping: bool,
 }
 
-impl Job {
+impl RunJob {
     /// A job that continues from `record`, or a new one from an empty record. It waits for its
-    /// first [`Event::Instance`].
+    /// first [`RunEvent::Instance`].
     ///
     /// # Errors
     /// [`RunError::Zero`] for invalid rules.
-    pub fn new(rules: Rules, mut record: Record) -> Result<Self, RunError> {
+    pub fn new(rules: Rules, mut record: RunRecord) -> Result<Self, RunError> {
         rules.check()?;
         // An open life in the record means that the process writing it was lost with its instance.
-        if let Some(life) = record.lives.last_mut().filter(|life| life.end == End::Open) {
-            life.end = End::Interrupted;
+        if let Some(life) = record
+            .lives
+            .last_mut()
+            .filter(|life| life.end == WorkEnd::Open)
+        {
+            life.end = WorkEnd::Interrupted;
         }
         Ok(Self {
             rules,
             record,
             phase: Phase::Waiting,
-            now: Moment::default(),
-            came: (Moment::default(), Span::ZERO),
+            now: RunTime::default(),
+            came: (RunTime::default(), Span::ZERO),
             notice: None,
             due: None,
             failures: 0,
@@ -82,11 +86,11 @@ impl Job {
         })
     }
 
-    /// The state that must outlive this process. After [`Event::Saved`] the caller must store it
+    /// The state that must outlive this process. After [`RunEvent::Saved`] the caller must store it
     /// before it carries out the actions, because they remove older checkpoints. After other
     /// events, and from time to time, the caller should store it to keep the account up to date.
     #[must_use]
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
@@ -120,15 +124,15 @@ impl Job {
     }
 
     /// True if this instance continued from a checkpoint and has not saved since. Only then
-    /// [`Event::RestoreFailed`] has an effect.
+    /// [`RunEvent::RestoreFailed`] has an effect.
     #[must_use]
     pub fn has_resumed(&self) -> bool {
         self.resumed.is_some()
     }
 
-    /// When the job needs [`Event::Time`], unless another event comes before.
+    /// When the job needs [`RunEvent::Time`], unless another event comes before.
     #[must_use]
-    pub fn wake_at(&self) -> Option<Moment> {
+    pub fn wake_at(&self) -> Option<RunTime> {
         match (self.phase, self.notice) {
             (Phase::Running { .. }, Some(notice)) => notice.later,
             (Phase::Running { since, base }, None) => {
@@ -140,36 +144,36 @@ impl Job {
     }
 
     /// Brings the account up to this moment, without a decision.
-    pub fn account(&mut self, now: Moment) {
+    pub fn account(&mut self, now: RunTime) {
         self.now = self.now.max(now);
         self.note();
     }
 
     /// The actions that follow from an event. Time never goes back; an event that does not fit the
     /// phase changes nothing.
-    pub fn handle(&mut self, now: Moment, event: Event) -> Vec<Action> {
+    pub fn handle(&mut self, now: RunTime, event: RunEvent) -> Vec<RunAction> {
         if self.phase == Phase::Over {
             return Vec::new();
         }
         self.account(now);
         let actions = match event {
-            Event::Instance { age } => match self.phase {
+            RunEvent::Instance { age } => match self.phase {
                 Phase::Waiting | Phase::Left => self.arrive(age),
                 _ => Vec::new(),
             },
-            Event::Started => self.started(),
-            Event::RestoreFailed => self.restore_failed(),
-            Event::Saved => self.save_ended(true),
-            Event::SaveFailed => self.save_ended(false),
-            Event::Notice { .. } | Event::Risk if !self.rules.heeds => Vec::new(),
-            Event::Notice { deadline } => self.noticed(deadline),
-            Event::Risk => self.at_risk(),
-            Event::Spared => self.spared(),
-            Event::Gone => self.gone(),
-            Event::Exited { code } => self.exited(code),
-            Event::Killed { code } => self.killed(code),
-            Event::Stop => self.stop(),
-            Event::Time => self.time(),
+            RunEvent::Started => self.started(),
+            RunEvent::RestoreFailed => self.restore_failed(),
+            RunEvent::Saved => self.save_ended(true),
+            RunEvent::SaveFailed => self.save_ended(false),
+            RunEvent::Notice { .. } | RunEvent::Risk if !self.rules.heeds => Vec::new(),
+            RunEvent::Notice { deadline } => self.noticed(deadline),
+            RunEvent::Risk => self.at_risk(),
+            RunEvent::Spared => self.spared(),
+            RunEvent::Gone => self.gone(),
+            RunEvent::Exited { code } => self.exited(code),
+            RunEvent::Killed { code } => self.killed(code),
+            RunEvent::Stop => self.stop(),
+            RunEvent::Time => self.time(),
         };
         self.note();
         actions
@@ -203,45 +207,45 @@ impl Job {
         }
     }
 
-    fn end_life(&mut self, end: End) {
+    fn end_life(&mut self, end: WorkEnd) {
         if let Some(life) = self.record.lives.last_mut() {
             life.end = end;
         }
     }
 
-    fn arrive(&mut self, age: Span) -> Vec<Action> {
+    fn arrive(&mut self, age: Span) -> Vec<RunAction> {
         let from = self.saved();
         if from.is_none() && !self.record.checkpoints.is_empty() {
-            return self.finish(Vec::new(), Ending::CannotRestore);
+            return self.finish(Vec::new(), RunEnd::CannotRestore);
         }
         let work = from.map_or(Span::ZERO, |c| c.work);
         // A checkpoint that an earlier run could not use may be usable here. Then its work is not
         // lost.
         self.record.lost = self.record.lost.plus(self.record.reached()).minus(work);
-        self.record.lives.push(Life {
+        self.record.lives.push(InstanceWork {
             age,
             from: work,
             lasted: Span::ZERO,
             restoring: Span::ZERO,
             saving: Span::ZERO,
             reached: work,
-            end: End::Open,
+            end: WorkEnd::Open,
         });
         self.came = (self.now, age);
         self.notice = None;
         self.failures = 0;
         self.resumed = from.map(|c| c.id);
         self.phase = Phase::Starting { since: self.now };
-        vec![from.map_or(Action::Start, |c| Action::Restore(c.id))]
+        vec![from.map_or(RunAction::Start, |c| RunAction::Restore(c.id))]
     }
 
-    fn started(&mut self) -> Vec<Action> {
+    fn started(&mut self) -> Vec<RunAction> {
         let Phase::Starting { since } = self.phase else {
             return Vec::new();
         };
         let took = self.now.since(since);
         if self.resumed.is_some() {
-            Record::measured(&mut self.record.restarts, took);
+            RunRecord::measured(&mut self.record.restarts, took);
         }
         if let Some(life) = self.record.lives.last_mut() {
             life.restoring = life.restoring.plus(took);
@@ -254,7 +258,7 @@ impl Job {
         self.decide()
     }
 
-    fn restore_failed(&mut self) -> Vec<Action> {
+    fn restore_failed(&mut self) -> Vec<RunAction> {
         // A process may detect a bad checkpoint only while it runs; its work until then does not
         // count.
         let (since, from) = match (self.phase, self.resumed) {
@@ -266,9 +270,9 @@ impl Job {
             life.reached = life.from;
         }
         let Some(next) = self.saved() else {
-            self.end_life(End::Stopped);
+            self.end_life(WorkEnd::Stopped);
             self.phase = Phase::Waiting;
-            return self.finish(Vec::new(), Ending::CannotRestore);
+            return self.finish(Vec::new(), RunEnd::CannotRestore);
         };
         let took = self.now.since(since);
         if let Some(life) = self.record.lives.last_mut() {
@@ -281,7 +285,7 @@ impl Job {
         }
         self.resumed = Some(next.id);
         self.phase = Phase::Starting { since: self.now };
-        vec![Action::Restore(next.id)]
+        vec![RunAction::Restore(next.id)]
     }
 
     /// Plans the next checkpoint.
@@ -303,7 +307,7 @@ impl Job {
         });
     }
 
-    fn save(&mut self, why: Why) -> Vec<Action> {
+    fn save(&mut self, why: CheckpointReason) -> Vec<RunAction> {
         let id = self.record.numbered + 1;
         self.record.numbered = id;
         self.phase = Phase::Saving {
@@ -311,10 +315,10 @@ impl Job {
             since: self.now,
             work: self.work(),
         };
-        vec![Action::Save { id, why }]
+        vec![RunAction::Save { id, why }]
     }
 
-    fn save_ended(&mut self, well: bool) -> Vec<Action> {
+    fn save_ended(&mut self, well: bool) -> Vec<RunAction> {
         let Phase::Saving { id, since, work } = self.phase else {
             return Vec::new();
         };
@@ -330,7 +334,7 @@ impl Job {
         if well {
             self.record.checkpoints.push(Checkpoint { id, work });
             self.record.saved += 1;
-            Record::measured(&mut self.record.costs, took);
+            RunRecord::measured(&mut self.record.costs, took);
             self.failures = 0;
             self.resumed = None;
             let many = self
@@ -342,7 +346,7 @@ impl Job {
                 self.record
                     .checkpoints
                     .drain(..many)
-                    .map(|old| Action::Discard(old.id)),
+                    .map(|old| RunAction::Discard(old.id)),
             );
             self.plan();
         } else {
@@ -360,54 +364,54 @@ impl Job {
             }
         }
         if self.stopping {
-            actions.push(Action::Kill);
+            actions.push(RunAction::Kill);
             return self.stopped(actions);
         }
         actions.extend(self.after_save(well));
         actions
     }
 
-    fn exited(&mut self, code: u8) -> Vec<Action> {
+    fn exited(&mut self, code: u8) -> Vec<RunAction> {
         let actions = match self.phase {
             Phase::Waiting | Phase::Left => return Vec::new(),
-            Phase::Saving { id, .. } => vec![Action::Abandon(id)],
+            Phase::Saving { id, .. } => vec![RunAction::Abandon(id)],
             _ => Vec::new(),
         };
         self.record.exit = Some(code);
-        self.end_life(End::Exited);
-        self.finish(actions, Ending::Exited { code })
+        self.end_life(WorkEnd::Exited);
+        self.finish(actions, RunEnd::Exited { code })
     }
 
-    fn killed(&mut self, code: u8) -> Vec<Action> {
+    fn killed(&mut self, code: u8) -> Vec<RunAction> {
         let actions = match self.phase {
             Phase::Waiting | Phase::Left => return Vec::new(),
             Phase::Saving { id, .. } => {
                 self.record.failed += 1;
-                vec![Action::Abandon(id)]
+                vec![RunAction::Abandon(id)]
             }
             _ => Vec::new(),
         };
         // Under a notice the machine has most probably ended early.
         self.end_life(match self.notice {
-            Some(_) => End::Interrupted,
-            None => End::Stopped,
+            Some(_) => WorkEnd::Interrupted,
+            None => WorkEnd::Stopped,
         });
-        self.finish(actions, Ending::Killed { code })
+        self.finish(actions, RunEnd::Killed { code })
     }
 
-    fn stop(&mut self) -> Vec<Action> {
+    fn stop(&mut self) -> Vec<RunAction> {
         match self.phase {
             Phase::Waiting | Phase::Left | Phase::Over => self.stopped(Vec::new()),
-            Phase::Starting { .. } => self.stopped(vec![Action::Kill]),
+            Phase::Starting { .. } => self.stopped(vec![RunAction::Kill]),
             Phase::Running { .. } if self.stopping || self.unsaved() == Span::ZERO => {
-                self.stopped(vec![Action::Kill])
+                self.stopped(vec![RunAction::Kill])
             }
             Phase::Running { .. } => {
                 self.stopping = true;
-                self.save(Why::Stop)
+                self.save(CheckpointReason::Stop)
             }
             Phase::Saving { id, .. } if self.stopping => {
-                self.stopped(vec![Action::Abandon(id), Action::Kill])
+                self.stopped(vec![RunAction::Abandon(id), RunAction::Kill])
             }
             Phase::Saving { .. } => {
                 self.stopping = true;
@@ -416,25 +420,25 @@ impl Job {
         }
     }
 
-    fn stopped(&mut self, actions: Vec<Action>) -> Vec<Action> {
+    fn stopped(&mut self, actions: Vec<RunAction>) -> Vec<RunAction> {
         let saved = self.unsaved() == Span::ZERO;
-        if matches!(self.record.lives.last(), Some(life) if life.end == End::Open) {
-            self.end_life(End::Stopped);
+        if matches!(self.record.lives.last(), Some(life) if life.end == WorkEnd::Open) {
+            self.end_life(WorkEnd::Stopped);
         }
-        self.finish(actions, Ending::Stopped { saved })
+        self.finish(actions, RunEnd::Stopped { saved })
     }
 
-    fn finish(&mut self, mut actions: Vec<Action>, ending: Ending) -> Vec<Action> {
+    fn finish(&mut self, mut actions: Vec<RunAction>, ending: RunEnd) -> Vec<RunAction> {
         self.note();
         self.phase = Phase::Over;
-        actions.push(Action::Finish(ending));
+        actions.push(RunAction::Finish(ending));
         actions
     }
 
-    fn time(&mut self) -> Vec<Action> {
+    fn time(&mut self) -> Vec<RunAction> {
         match self.phase {
             Phase::Saving { id, since, .. } if self.now >= since.plus(self.rules.timeout) => {
-                let mut actions = vec![Action::Abandon(id)];
+                let mut actions = vec![RunAction::Abandon(id)];
                 actions.extend(self.save_ended(false));
                 actions
             }
@@ -444,10 +448,12 @@ impl Job {
     }
 
     /// Decides what a running process needs now.
-    fn decide(&mut self) -> Vec<Action> {
+    fn decide(&mut self) -> Vec<RunAction> {
         match self.notice {
             Some(notice) => self.decide_under(notice),
-            None if self.due.is_some_and(|due| self.work() >= due) => self.save(Why::Planned),
+            None if self.due.is_some_and(|due| self.work() >= due) => {
+                self.save(CheckpointReason::Planned)
+            }
             None => Vec::new(),
         }
     }

@@ -1,14 +1,14 @@
 //! Handling of a notice.
 
-use super::{Job, Notice, Phase};
-use crate::record::End;
-use crate::{Action, Moment, Span, Why};
+use super::{Notice, Phase, RunJob};
+use crate::record::WorkEnd;
+use crate::{CheckpointReason, RunAction, RunTime, Span};
 
 /// Number of failed checkpoints under one notice after which the job stops trying.
 const TRIES: u32 = 3;
 
-impl Job {
-    pub(super) fn noticed(&mut self, deadline: Moment) -> Vec<Action> {
+impl RunJob {
+    pub(super) fn noticed(&mut self, deadline: RunTime) -> Vec<RunAction> {
         if self.notice.is_some_and(|known| known.deadline == deadline) {
             return Vec::new();
         }
@@ -37,7 +37,7 @@ impl Job {
     }
 
     /// Decides what a running process does before the end of its instance.
-    pub(super) fn decide_under(&mut self, notice: Notice) -> Vec<Action> {
+    pub(super) fn decide_under(&mut self, notice: Notice) -> Vec<RunAction> {
         if self.unsaved() == Span::ZERO {
             return self.leave();
         }
@@ -59,19 +59,19 @@ impl Job {
                 self.look_again(Some(last));
                 Vec::new()
             }
-            (true, _) => self.save(Why::Notice),
+            (true, _) => self.save(CheckpointReason::Notice),
             // A checkpoint now would only delay the job's end.
             (false, true) => {
                 self.look_again(None);
                 Vec::new()
             }
             // Without this attempt the work since the last checkpoint is lost in any case.
-            (false, false) => self.save(Why::LastTry),
+            (false, false) => self.save(CheckpointReason::LastTry),
         }
     }
 
     /// Continues after a checkpoint, successful or not.
-    pub(super) fn after_save(&mut self, well: bool) -> Vec<Action> {
+    pub(super) fn after_save(&mut self, well: bool) -> Vec<RunAction> {
         let Some(notice) = self.notice else {
             return Vec::new();
         };
@@ -89,21 +89,23 @@ impl Job {
         self.leave()
     }
 
-    pub(super) fn at_risk(&mut self) -> Vec<Action> {
+    pub(super) fn at_risk(&mut self) -> Vec<RunAction> {
         let worth = self.unsaved() > self.cost();
         match self.phase {
-            Phase::Running { .. } if worth && self.notice.is_none() => self.save(Why::Risk),
+            Phase::Running { .. } if worth && self.notice.is_none() => {
+                self.save(CheckpointReason::Risk)
+            }
             _ => Vec::new(),
         }
     }
 
-    pub(super) fn spared(&mut self) -> Vec<Action> {
+    pub(super) fn spared(&mut self) -> Vec<RunAction> {
         if self.notice.take().is_none() {
             return Vec::new();
         }
         match self.phase {
             Phase::Left => {
-                self.end_life(End::Stayed);
+                self.end_life(WorkEnd::Stayed);
                 self.arrive(self.age())
             }
             _ => {
@@ -113,40 +115,40 @@ impl Job {
         }
     }
 
-    pub(super) fn gone(&mut self) -> Vec<Action> {
+    pub(super) fn gone(&mut self) -> Vec<RunAction> {
         let mut actions = match self.phase {
             Phase::Waiting | Phase::Over => return Vec::new(),
             Phase::Left => Vec::new(),
             Phase::Saving { id, .. } => {
                 self.record.failed += 1;
-                vec![Action::Abandon(id), Action::Kill]
+                vec![RunAction::Abandon(id), RunAction::Kill]
             }
-            Phase::Starting { .. } | Phase::Running { .. } => vec![Action::Kill],
+            Phase::Starting { .. } | Phase::Running { .. } => vec![RunAction::Kill],
         };
-        self.end_life(End::Interrupted);
+        self.end_life(WorkEnd::Interrupted);
         if self.stopping {
             return self.stopped(actions);
         }
         self.note();
         self.phase = Phase::Waiting;
         self.notice = None;
-        actions.push(Action::Await);
+        actions.push(RunAction::Await);
         actions
     }
 
     /// Ends the process, and releases the instance if the rules permit it.
-    fn leave(&mut self) -> Vec<Action> {
+    fn leave(&mut self) -> Vec<RunAction> {
         self.note();
-        self.end_life(End::Interrupted);
+        self.end_life(WorkEnd::Interrupted);
         self.phase = Phase::Left;
-        let mut actions = vec![Action::Kill];
+        let mut actions = vec![RunAction::Kill];
         if self.rules.releases {
-            actions.push(Action::Release);
+            actions.push(RunAction::Release);
         }
         actions
     }
 
-    fn look_again(&mut self, later: Option<Moment>) {
+    fn look_again(&mut self, later: Option<RunTime>) {
         if let Some(notice) = &mut self.notice {
             notice.later = later;
         }

@@ -1,7 +1,7 @@
 //! The test bed: a region, a cluster, machines for instances, and the controller.
 
 use ebbtide_cli::slurm::Slurm;
-use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_harness::{Process, ProcessCommand, Signal, eventually};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
 use ebbtide_runtime::task::{self, Task};
@@ -154,7 +154,7 @@ impl Bed {
             format!("PartitionName=alone Nodes=s[1-{STAY}] MaxTime=INFINITE State=UP"),
             format!("PartitionName=closed Nodes=s[1-{STAY}] MaxTime=INFINITE State=DOWN"),
         ];
-        let process = Command::new("a Slurm cluster", "/bin/bash")
+        let process = ProcessCommand::new("a Slurm cluster", "/bin/bash")
             .arg(script)
             .arg("serve")
             .arg(&dir)
@@ -238,7 +238,7 @@ impl Bed {
     /// Starts `ebbtide-burst`.
     pub(crate) fn burst(&self, task: &str, config: &Path, more: &[&str]) -> Process {
         let name = config.file_stem().unwrap().to_string_lossy().into_owned();
-        Command::new("ebbtide-burst", bin("ebbtide-burst"))
+        ProcessCommand::new("ebbtide-burst", bin("ebbtide-burst"))
             .arg(task)
             .arg("--config")
             .arg(config)
@@ -303,7 +303,7 @@ impl Bed {
     /// Runs `ebbtide` to its end; its JSON.
     pub(crate) async fn ebbtide(&self, arguments: &[&str]) -> serde_json::Value {
         let out = self.path("answer.json");
-        let process = Command::new("ebbtide", "/bin/sh")
+        let process = ProcessCommand::new("ebbtide", "/bin/sh")
             .args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh"])
             .arg(&out)
             .arg(bin("ebbtide"))

@@ -1,7 +1,7 @@
 //! The script of a lane, run by a shell as slurmd would: what a notice does to it.
 
 use crate::bed::{PATIENCE, counted};
-use ebbtide_harness::{Command, Process, eventually};
+use ebbtide_harness::{Process, ProcessCommand, eventually};
 use ebbtide_integration_tests::bin;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ impl Bag {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("bag.toml");
         std::fs::write(&file, BAG).unwrap();
-        let process = Command::new("ebbtide", bin("ebbtide"))
+        let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
             .args(["bag", "submit"])
             .arg(&file)
             .arg("--dir")
@@ -47,7 +47,7 @@ impl Bag {
 
     /// Starts the lane.
     fn lane(&self) -> Process {
-        Command::new("a lane", "/bin/sh")
+        ProcessCommand::new("a lane", "/bin/sh")
             .arg(&self.script)
             .env("SLURM_ARRAY_TASK_ID", "1")
             .env("SLURM_JOB_ID", "7")

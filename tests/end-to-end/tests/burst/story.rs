@@ -63,7 +63,7 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     burst(&bed, "short", "out").await;
     eventually(PATIENCE, async || {
         let jobs = bed.slurm.jobs().await.map_err(|error| error.to_string())?;
-        let on_cloud = |job: &&ebbtide_burst::slurm::Job| {
+        let on_cloud = |job: &&ebbtide_burst::slurm::SlurmJob| {
             job.runs() && job.nodes.iter().any(|node| node.starts_with('c'))
         };
         let busy = jobs.iter().filter(on_cloud).count();

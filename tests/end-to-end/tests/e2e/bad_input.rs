@@ -5,7 +5,7 @@ use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
-use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, Message};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, Message};
 use ebbtide_model::{EvacuationId, MessageId, ServerId, Timestamp};
 use ebbtide_proto::v1;
 use uuid::Uuid;
@@ -242,7 +242,7 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
             evacuation_id,
             host,
             server_id,
-            how: EvacuatedHow::Terminated,
+            how: EvacuationEnd::Terminated,
             at,
             unbilled_seconds: None,
             storage: None,
@@ -290,7 +290,7 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
         evacuation_id: evacuation.id.parse().unwrap(),
         host: placement.host.clone(),
         server_id: victim.parse().unwrap(),
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at,
         unbilled_seconds: None,
         storage: None,

@@ -1,7 +1,7 @@
 //! The `ebbtide` command against a running region.
 
 use super::kit::{create, fill, request, until};
-use ebbtide_harness::{Command, eventually};
+use ebbtide_harness::{ProcessCommand, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 
@@ -14,7 +14,7 @@ pub(super) async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let log = region.dir().join(format!("ebbtide-{n}.log"));
-    let process = Command::new("ebbtide", bin("ebbtide"))
+    let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
         .env("EBBTIDE_ENDPOINT", region.endpoint().unwrap())
         .env("EBBTIDE_PROJECT", "tests")
         .args(arguments.iter().copied())
@@ -104,7 +104,7 @@ async fn watch_tells_what_happens() {
     let region = Region::start(RegionOptions::default()).await.unwrap();
     fill(&region, 0).await;
     let log = region.dir().join("watch.log");
-    let watch = Command::new("ebbtide watch", bin("ebbtide"))
+    let watch = ProcessCommand::new("ebbtide watch", bin("ebbtide"))
         .env("EBBTIDE_ENDPOINT", region.endpoint().unwrap())
         .args(["watch", "--all-projects"])
         .spawn(&log)
@@ -131,7 +131,7 @@ async fn watch_tells_what_happens() {
 async fn the_papers_tables_agree_for_anyone() {
     let region = Region::prepare(RegionOptions::default()).await.unwrap();
     let log = region.dir().join("conform.log");
-    let process = Command::new("ebbtide conform", bin("ebbtide"))
+    let process = ProcessCommand::new("ebbtide conform", bin("ebbtide"))
         .args(["conform", "papers"])
         .spawn(&log)
         .unwrap();

@@ -1,6 +1,6 @@
 //! The four tables of the preemptible-scheduler paper, through the running service with its agents.
 
-use ebbtide_demo::story::{self, Teller};
+use ebbtide_demo::story::{self, StoryWriter};
 use ebbtide_engine::papers;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_model::Seconds;
@@ -18,7 +18,7 @@ async fn table_agrees(number: u8, database: Database) {
         .find(|t| t.id.starts_with(&format!("table{number}_")))
         .unwrap();
     let mut told = Vec::new();
-    let mut teller = Teller::new(&mut told, now);
+    let mut teller = StoryWriter::new(&mut told, now);
     let ending = story::tell(&region.endpoint().unwrap(), &table, Seconds(1), &mut teller).await;
     let told = String::from_utf8_lossy(&told).into_owned();
     let ending =

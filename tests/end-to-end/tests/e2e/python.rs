@@ -2,7 +2,7 @@
 
 use super::command::ebbtide;
 use super::kit::{create, flavor, request};
-use ebbtide_harness::{Command, eventually};
+use ebbtide_harness::{ProcessCommand, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ async fn the_python_kit_and_novas_weighers_pass_their_own_tests() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("unittest.log");
     let limited = "ulimit -t \"$1\" && shift && exec \"$@\"";
-    let process = Command::new("unittest", "/bin/bash")
+    let process = ProcessCommand::new("unittest", "/bin/bash")
         .env("PYTHONPATH", package())
         .args(["-c", limited, "limited", MOST_CPU_SECONDS, PYTHON])
         .args(["-W", "ignore", "-m", "unittest", "discover", "-s"])
@@ -51,7 +51,7 @@ async fn a_weigher_of_novas_counts_in_a_region_as_the_compiled_in_one_does() {
     .unwrap();
     let socket = region.dir().join("nova.sock");
     let address = format!("unix:{}", socket.display());
-    let _service = Command::new("ebbtide-nova-weighers", PYTHON)
+    let _service = ProcessCommand::new("ebbtide-nova-weighers", PYTHON)
         .env("PYTHONPATH", package())
         .args([
             "-W",

@@ -1,7 +1,7 @@
 //! Starting, and being told why not.
 
 use super::kit::{preemptible, request, server};
-use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_harness::{Process, ProcessCommand, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
@@ -10,7 +10,7 @@ use std::path::Path;
 async fn refused(region: &Region, arguments: &[&str], config: &str) -> (Option<i32>, String) {
     let path = region.dir().join("refused.toml");
     std::fs::write(&path, config).unwrap();
-    let process: Process = Command::new("refused", bin("ebbtide-scheduler"))
+    let process: Process = ProcessCommand::new("refused", bin("ebbtide-scheduler"))
         .arg("--config")
         .arg(&path)
         .args(arguments.iter().copied())

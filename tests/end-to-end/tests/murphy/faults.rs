@@ -1,7 +1,7 @@
 //! What goes wrong: four lanes beside each other, each with its own dice of the same seed.
 
-use ebbtide_bench::seeded::Seeded;
-use ebbtide_harness::{Deadline, Kind, MariaDb, Postgres, RabbitMq, Server, Signal};
+use ebbtide_bench::seeded::SeededNumbers;
+use ebbtide_harness::{Deadline, MariaDb, Postgres, PrivateServer, RabbitMq, ServerKind, Signal};
 use ebbtide_integration_tests::{Peer, Region};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Diary {
 
 /// Until when things go wrong, and where that is written down.
 pub(crate) struct Lane<'a> {
-    pub(crate) dice: Seeded,
+    pub(crate) dice: SeededNumbers,
     pub(crate) end: Deadline,
     pub(crate) diary: &'a Diary,
 }
@@ -226,7 +226,7 @@ pub(crate) async fn database(mut lane: Lane<'_>, tested: &mut TestedDatabase) {
     }
 }
 
-async fn break_server<K: Kind>(lane: &mut Lane<'_>, server: &mut Server<K>) {
+async fn break_server<K: ServerKind>(lane: &mut Lane<'_>, server: &mut PrivateServer<K>) {
     match lane.dice.below(3) {
         0 => {
             server.kill();
@@ -253,7 +253,7 @@ async fn lock(file: &Path, during: Duration) {
         c = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)\n\
         c.execute('BEGIN EXCLUSIVE')\ntime.sleep(float(sys.argv[2]))\nc.execute('ROLLBACK')";
     let log = file.with_extension("lock.log");
-    let process = ebbtide_harness::Command::new("lock", "/usr/bin/python3")
+    let process = ebbtide_harness::ProcessCommand::new("lock", "/usr/bin/python3")
         .args(["-c", PROGRAM])
         .arg(file)
         .arg(during.as_secs_f64().to_string())

@@ -2,7 +2,7 @@
 //! left.
 
 use crate::asker::{Asker, PATIENCE};
-use ebbtide_bench::seeded::Seeded;
+use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_proto::v1;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Ledger {
 /// One caller.
 pub(crate) struct Caller {
     pub(crate) asker: Asker,
-    pub(crate) dice: Seeded,
+    pub(crate) dice: SeededNumbers,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) over: Arc<AtomicBool>,
 }

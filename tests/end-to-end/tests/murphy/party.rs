@@ -6,7 +6,7 @@ use crate::faults::{self, Diary, Lane, Schedulers, TestedDatabase};
 use crate::judge;
 use crate::load::{Caller, FLAVORS, Ledger};
 use crate::watch::Watch;
-use ebbtide_bench::seeded::Seeded;
+use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_cli::client::Region as Clients;
 use ebbtide_harness::{Deadline, MariaDb, Postgres, RabbitMq};
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
@@ -119,7 +119,7 @@ impl Day {
         let load = join_all((0..PREEMPTORS + FILLERS).map(|n| {
             let caller = Caller {
                 asker: Asker::of(&ready, n as usize),
-                dice: Seeded::new(self.seed, 100 + n),
+                dice: SeededNumbers::new(self.seed, 100 + n),
                 ledger: Arc::clone(&ledger),
                 over: Arc::clone(&over),
             };
@@ -143,7 +143,7 @@ impl Day {
                     _ => Duration::from_secs(10).min(whole.remaining()),
                 };
                 let lane = |n: u64| Lane {
-                    dice: Seeded::new(self.seed, 1 + n + 10 * round),
+                    dice: SeededNumbers::new(self.seed, 1 + n + 10 * round),
                     end: Deadline::after(end),
                     diary: &diary,
                 };

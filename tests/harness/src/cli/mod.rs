@@ -7,7 +7,9 @@ pub(crate) use run::run;
 pub(crate) use serve::serve;
 
 use crate::Wanted;
-use ebbtide_harness::{Kind, MariaDb, Postgres, RabbitMq, Result, Server, Settings};
+use ebbtide_harness::{
+    MariaDb, Postgres, PrivateServer, RabbitMq, Result, ServerKind, ServerSettings,
+};
 use std::io::Write;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -62,15 +64,18 @@ impl Servers {
     }
 }
 
-async fn start_if<K: Kind>(wanted: bool, base: Option<&Path>) -> Result<Option<Server<K>>> {
+async fn start_if<K: ServerKind>(
+    wanted: bool,
+    base: Option<&Path>,
+) -> Result<Option<PrivateServer<K>>> {
     if !wanted {
         return Ok(None);
     }
     let settings = match base {
-        Some(base) => Settings::kept(base.join(K::SLUG)),
-        None => Settings::temporary(),
+        Some(base) => ServerSettings::kept(base.join(K::SLUG)),
+        None => ServerSettings::temporary(),
     };
-    let server = Server::<K>::start_with(settings).await?;
+    let server = PrivateServer::<K>::start_with(settings).await?;
     say(&format!(
         "{} answers at {} (log: {})",
         K::NAME,
@@ -80,7 +85,7 @@ async fn start_if<K: Kind>(wanted: bool, base: Option<&Path>) -> Result<Option<S
     Ok(Some(server))
 }
 
-async fn stop<K: Kind>(server: &mut Option<Server<K>>) {
+async fn stop<K: ServerKind>(server: &mut Option<PrivateServer<K>>) {
     if let Some(server) = server
         && let Err(error) = server.stop().await
     {
@@ -88,7 +93,7 @@ async fn stop<K: Kind>(server: &mut Option<Server<K>>) {
     }
 }
 
-async fn ended<K: Kind>(server: Option<&Server<K>>) -> &'static str {
+async fn ended<K: ServerKind>(server: Option<&PrivateServer<K>>) -> &'static str {
     match server {
         Some(server) => {
             server.ended().await;

@@ -3,7 +3,7 @@
 use super::{EndSignal, EndSignals, Servers, say};
 use crate::Wanted;
 use ebbtide_harness::{
-    Command, ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, Process, Server, Signal,
+    ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, PrivateServer, Process, ProcessCommand, Signal,
 };
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -47,16 +47,22 @@ pub(crate) async fn run(wanted: Wanted, command: Vec<OsString>) -> ExitCode {
 fn spawn(servers: &Servers, command: Vec<OsString>) -> ebbtide_harness::Result<Process> {
     let mut words = command.into_iter();
     let program = words.next().unwrap_or_default();
-    let mut command = Command::new(program.to_string_lossy(), &program)
+    let mut command = ProcessCommand::new(program.to_string_lossy(), &program)
         .args(words)
         // It may be a test runner with children of its own to look after.
         .term_when_parent_dies();
     for (variable, url) in [
-        (ENV_AMQP_URL, servers.rabbitmq.as_ref().map(Server::url)),
-        (ENV_MYSQL_URL, servers.mariadb.as_ref().map(Server::url)),
+        (
+            ENV_AMQP_URL,
+            servers.rabbitmq.as_ref().map(PrivateServer::url),
+        ),
+        (
+            ENV_MYSQL_URL,
+            servers.mariadb.as_ref().map(PrivateServer::url),
+        ),
         (
             ENV_POSTGRES_URL,
-            servers.postgresql.as_ref().map(Server::url),
+            servers.postgresql.as_ref().map(PrivateServer::url),
         ),
     ] {
         if let Some(url) = url {

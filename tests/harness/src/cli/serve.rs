@@ -2,7 +2,7 @@
 
 use super::{EndSignals, Servers, say};
 use crate::Wanted;
-use ebbtide_harness::{DirectoryLock, Kind, Server};
+use ebbtide_harness::{DirectoryLock, PrivateServer, ServerKind};
 use serde::Serialize;
 use std::fs::Permissions;
 use std::io;
@@ -36,7 +36,7 @@ struct Service {
 }
 
 impl Service {
-    fn of<K: Kind>(server: &Server<K>) -> Self {
+    fn of<K: ServerKind>(server: &PrivateServer<K>) -> Self {
         Self {
             url: server.url(),
             port: server.port(),

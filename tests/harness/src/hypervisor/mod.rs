@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::process::{Command, Process};
+use crate::process::{Process, ProcessCommand};
 use crate::{Signal, eventually};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -32,12 +32,12 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 /// The virtual machine that tests run.
 #[derive(Debug, Clone)]
-pub struct Guest {
+pub struct TestGuest {
     dir: PathBuf,
     accelerator: String,
 }
 
-impl Guest {
+impl TestGuest {
     /// The guest, built if it is not there: seconds if Debian's archive is near. Built once for all
     /// tests.
     ///
@@ -82,14 +82,14 @@ pub struct Hypervisor {
     // Ends before its directory is removed.
     node: Process,
     home: Home,
-    guest: Guest,
+    guest: TestGuest,
 }
 
 impl Hypervisor {
     /// A hypervisor without servers.
     ///
     /// # Errors
-    /// [`Error::Failed`] if this is not root, [`Error::ProgramMissing`], what [`Guest::build`]
+    /// [`Error::Failed`] if this is not root, [`Error::ProgramMissing`], what [`TestGuest::build`]
     /// answers, [`Error::TooSlow`].
     pub async fn start() -> Result<Self> {
         for program in ["libvirtd", "virsh", "unshare"] {
@@ -102,7 +102,7 @@ impl Hypervisor {
                 output: "only root can make a private libvirtd; run the tests as root".to_owned(),
             });
         }
-        let guest = Guest::build().await?;
+        let guest = TestGuest::build().await?;
         let home = Home::temporary("node")?;
         let node = spawn(&home, &guest)?;
         let this = Self { node, home, guest };
@@ -130,7 +130,7 @@ impl Hypervisor {
 
     /// The guest.
     #[must_use]
-    pub fn guest(&self) -> &Guest {
+    pub fn guest(&self) -> &TestGuest {
         &self.guest
     }
 
@@ -239,14 +239,14 @@ impl Hypervisor {
     }
 }
 
-fn spawn(home: &Home, guest: &Guest) -> Result<Process> {
+fn spawn(home: &Home, guest: &TestGuest) -> Result<Process> {
     let script = home.write("node.sh", NODE)?;
     // A test in a network of its own has it for talking with its guests.
     let network = match std::env::var_os(ENV_NETWORK) {
         Some(_) => "shared",
         None => "own",
     };
-    Command::new("a private hypervisor", "bash")
+    ProcessCommand::new("a private hypervisor", "bash")
         .arg(script)
         .arg(home.path())
         .arg(&guest.dir)

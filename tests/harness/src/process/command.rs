@@ -17,7 +17,7 @@ const CHECK_PARENT: &str = r#"[ "$PPID" = "$1" ] || exit 125; shift; exec "$@""#
 
 /// A program with its arguments, environment and output, to be started as a [`Process`].
 #[derive(Debug, Clone)]
-pub struct Command {
+pub struct ProcessCommand {
     name: String,
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -28,7 +28,7 @@ pub struct Command {
     when_parent_dies: Signal,
 }
 
-impl Command {
+impl ProcessCommand {
     /// `program` by path, or by name to be looked up in PATH. `name` is for people: messages and
     /// thread names.
     #[must_use]
@@ -123,7 +123,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// As [`Command::spawn`].
+    /// As [`ProcessCommand::spawn`].
     pub fn spawn_in_foreground(self) -> Result<Process> {
         let command = self.prepared()?;
         Process::spawn(self.name, command, Log::none(), false)

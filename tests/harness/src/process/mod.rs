@@ -12,7 +12,7 @@ mod command;
 mod log;
 mod tree;
 
-pub use command::Command;
+pub use command::ProcessCommand;
 
 use crate::error::{Error, Result};
 use ebbtide_runtime::clock::Deadline;
@@ -47,7 +47,7 @@ pub enum Signal {
     Cont,
 }
 
-/// A running (or ended) child process; made by [`Command::spawn`].
+/// A running (or ended) child process; made by [`ProcessCommand::spawn`].
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -134,7 +134,7 @@ impl Process {
         })
     }
 
-    /// Its name for people, as given to [`Command::new`].
+    /// Its name for people, as given to [`ProcessCommand::new`].
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -4,7 +4,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 fn shell(script: &str) -> (tempfile::TempDir, Process) {
     let dir = tempfile::tempdir().unwrap();
-    let process = Command::new("the script", "sh")
+    let process = ProcessCommand::new("the script", "sh")
         .args(["-c", script])
         .spawn(dir.path().join("log"))
         .unwrap();
@@ -118,7 +118,7 @@ async fn a_stopped_process_does_nothing_until_it_continues() {
 async fn a_program_that_is_not_there_is_an_error_of_spawn() {
     let dir = tempfile::tempdir().unwrap();
     for program in ["no-such-program-anywhere", "/no/such/program"] {
-        let error = Command::new("nothing", program)
+        let error = ProcessCommand::new("nothing", program)
             .spawn(dir.path().join("log"))
             .unwrap_err();
         assert_eq!(error.code(), "EB-HARNESS-003");

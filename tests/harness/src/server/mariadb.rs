@@ -1,6 +1,6 @@
 //! A private MariaDB, without any of the system's configuration files.
 
-use super::{Kind, Place, Server};
+use super::{PrivateServer, ServerKind, ServerPlace};
 use crate::error::{Error, Result};
 use crate::process::{Process, Signal};
 use crate::programs;
@@ -13,7 +13,7 @@ pub enum Maria {}
 
 /// A private MariaDB. Its URL is `mysql://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user may do
 /// everything.
-pub type MariaDb = Server<Maria>;
+pub type MariaDb = PrivateServer<Maria>;
 
 /// Run at every start, before the first connection is accepted. The socket in the private directory
 /// is root's.
@@ -28,7 +28,7 @@ GRANT ALL PRIVILEGES ON *.* TO 'ebbtide'@'127.0.0.1' WITH GRANT OPTION;
 /// limited for ordinary users.
 const STORAGE: [&str; 2] = ["--innodb-log-file-size=8M", "--innodb-use-native-aio=OFF"];
 
-impl Kind for Maria {
+impl ServerKind for Maria {
     const NAME: &'static str = "MariaDB";
     const SLUG: &'static str = "mariadb";
     const PORTS: usize = 1;
@@ -41,7 +41,7 @@ impl Kind for Maria {
         format!("mysql://ebbtide:ebbtide@127.0.0.1:{port}/ebbtide")
     }
 
-    async fn prepare(place: &Place) -> Result<()> {
+    async fn prepare(place: &ServerPlace) -> Result<()> {
         place.home.write("init.sql", INIT)?;
         let data = place.join("data");
         if data.exists() {
@@ -66,7 +66,7 @@ impl Kind for Maria {
         std::fs::rename(&unfinished, &data).map_err(Error::io("rename", &unfinished))
     }
 
-    async fn launch(place: &Place, log: &Path) -> Result<Vec<Process>> {
+    async fn launch(place: &ServerPlace, log: &Path) -> Result<Vec<Process>> {
         // Default: every commit is flushed. 2: every commit is handed to the operating system,
         // which survives SIGKILL.
         let flush = if place.durable { 1 } else { 2 };
@@ -95,12 +95,12 @@ impl Kind for Maria {
         Ok(vec![server])
     }
 
-    async fn answers(place: &Place) -> Result<()> {
+    async fn answers(place: &ServerPlace) -> Result<()> {
         access(place.port())?.execute("SELECT 1").await.map(drop)
     }
 }
 
-impl Server<Maria> {
+impl PrivateServer<Maria> {
     /// Creates an empty database (utf8mb4) and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _,
     /// beginning with a letter.
     ///

@@ -14,7 +14,7 @@ mod tests;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::ports;
-use crate::process::{Command, Process, Signal};
+use crate::process::{Process, ProcessCommand, Signal};
 use crate::programs;
 use ebbtide_runtime::clock::Deadline;
 use std::marker::PhantomData;
@@ -41,20 +41,20 @@ const PORT_TAKEN: [&str; 3] = [
 
 /// How a server is to be run.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ServerSettings {
     directory: Option<PathBuf>,
     durable: bool,
     deadline: Duration,
     files: Vec<(String, String)>,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self::temporary()
     }
 }
 
-impl Settings {
+impl ServerSettings {
     /// In a temporary directory that is removed in the end, and without flushing to disk: data
     /// survives the death of the server, but not that of the machine. For tests.
     #[must_use]
@@ -105,7 +105,7 @@ impl Settings {
 
 /// Where a server lives.
 #[derive(Debug)]
-pub struct Place {
+pub struct ServerPlace {
     home: Home,
     /// The first one is for clients.
     ports: Vec<u16>,
@@ -113,7 +113,7 @@ pub struct Place {
     deadline: Duration,
 }
 
-impl Place {
+impl ServerPlace {
     fn path(&self) -> &Path {
         self.home.path()
     }
@@ -128,8 +128,8 @@ impl Place {
 
     /// A program of the server: in its directory, as its user, with nothing of the caller's
     /// environment.
-    fn command(&self, name: &str, program: impl Into<PathBuf>) -> Command {
-        Command::new(name, program)
+    fn command(&self, name: &str, program: impl Into<PathBuf>) -> ProcessCommand {
+        ProcessCommand::new(name, program)
             .env_clear()
             .env("PATH", programs::PATH)
             .env("HOME", self.path())
@@ -141,7 +141,7 @@ impl Place {
     }
 
     /// Runs a program that sets something up, to its end.
-    async fn run(&self, name: &str, command: Command) -> Result<()> {
+    async fn run(&self, name: &str, command: ProcessCommand) -> Result<()> {
         let process = command.spawn(self.join("setup.log"))?;
         let status = process.wait_exit(self.deadline).await?;
         if status.success() {
@@ -157,7 +157,7 @@ impl Place {
 
 /// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`] and [`crate::Postgresql`]
 /// only.
-pub trait Kind: sealed::Sealed + Send + Sync + 'static {
+pub trait ServerKind: sealed::Sealed + Send + Sync + 'static {
     /// Its name for people.
     const NAME: &'static str;
     /// Its name for files.
@@ -183,19 +183,20 @@ pub trait Kind: sealed::Sealed + Send + Sync + 'static {
 
     /// Makes the data directory when it is not there yet.
     #[doc(hidden)]
-    fn prepare(place: &Place) -> impl Future<Output = Result<()>> + Send;
+    fn prepare(place: &ServerPlace) -> impl Future<Output = Result<()>> + Send;
 
     /// Starts its processes; the server itself comes first, its helpers follow.
     #[doc(hidden)]
-    fn launch(place: &Place, log: &Path) -> impl Future<Output = Result<Vec<Process>>> + Send;
+    fn launch(place: &ServerPlace, log: &Path)
+    -> impl Future<Output = Result<Vec<Process>>> + Send;
 
     /// Logs in, and completes what can only be set up in a running server.
     #[doc(hidden)]
-    fn answers(place: &Place) -> impl Future<Output = Result<()>> + Send;
+    fn answers(place: &ServerPlace) -> impl Future<Output = Result<()>> + Send;
 }
 
 mod sealed {
-    /// Keeps [`super::Kind`] ours.
+    /// Keeps [`super::ServerKind`] ours.
     pub trait Sealed {}
     impl Sealed for super::rabbitmq::Rabbit {}
     impl Sealed for super::mariadb::Maria {}
@@ -206,22 +207,22 @@ mod sealed {
 ///
 /// Dropping it kills it and removes its directory, unless that was given.
 #[derive(Debug)]
-pub struct Server<K: Kind> {
+pub struct PrivateServer<K: ServerKind> {
     /// Before `place`: processes end before their directory goes. Empty when the server is not
     /// running.
     processes: Vec<Process>,
-    place: Place,
+    place: ServerPlace,
     kind: PhantomData<K>,
 }
 
-impl<K: Kind> Server<K> {
-    /// Starts a server with [`Settings::temporary`].
+impl<K: ServerKind> PrivateServer<K> {
+    /// Starts a server with [`ServerSettings::temporary`].
     ///
     /// # Errors
     ///
-    /// As [`Server::start_with`].
+    /// As [`PrivateServer::start_with`].
     pub async fn start() -> Result<Self> {
-        Self::start_with(Settings::temporary()).await
+        Self::start_with(ServerSettings::temporary()).await
     }
 
     /// Starts a server and waits until a login goes through.
@@ -232,21 +233,21 @@ impl<K: Kind> Server<K> {
     /// and [`Error::BadAnswer`] when it does not come up, [`Error::PortsTaken`] when others were
     /// quicker five times, [`Error::DirectoryBusy`] and [`Error::Unreachable`] for a given
     /// directory, [`Error::Io`] and [`Error::Spawn`] when the machine does not do what it should.
-    pub async fn start_with(settings: Settings) -> Result<Self> {
+    pub async fn start_with(settings: ServerSettings) -> Result<Self> {
         let mut server = Self::prepared(settings).await?;
         server.come_up().await?;
         Ok(server)
     }
 
     /// A server with its data directory and its ports, not yet started.
-    async fn prepared(settings: Settings) -> Result<Self> {
+    async fn prepared(settings: ServerSettings) -> Result<Self> {
         let home = match &settings.directory {
             None => Home::temporary(K::SLUG)?,
             Some(directory) => Home::kept(directory, K::ROOT_WILL_DO)?,
         };
         let mut server = Self {
             processes: Vec::new(),
-            place: Place {
+            place: ServerPlace {
                 home,
                 ports: Vec::new(),
                 durable: settings.durable,
@@ -323,8 +324,8 @@ impl<K: Kind> Server<K> {
         self.processes.first().map(Process::pid)
     }
 
-    /// Ends it in the orderly way, and keeps its data for [`Server::restart`]. Does nothing when it
-    /// does not run.
+    /// Ends it in the orderly way, and keeps its data for [`PrivateServer::restart`]. Does nothing
+    /// when it does not run.
     ///
     /// # Errors
     ///
@@ -339,7 +340,7 @@ impl<K: Kind> Server<K> {
     }
 
     /// Ends it as a power failure of its host would: SIGKILL for all its processes, without
-    /// warning. Its data stays for [`Server::restart`].
+    /// warning. Its data stays for [`PrivateServer::restart`].
     pub fn kill(&mut self) {
         self.processes.clear();
     }
@@ -348,14 +349,14 @@ impl<K: Kind> Server<K> {
     ///
     /// # Errors
     ///
-    /// As [`Server::start_with`].
+    /// As [`PrivateServer::start_with`].
     pub async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
         self.launch().await
     }
 
     /// Makes it hang: it accepts nothing and says nothing, and its connections stay open. The end
-    /// of it is [`Server::thaw`].
+    /// of it is [`PrivateServer::thaw`].
     ///
     /// # Errors
     ///
@@ -364,7 +365,7 @@ impl<K: Kind> Server<K> {
         self.signal(Signal::Stop)
     }
 
-    /// Lets it go on after [`Server::freeze`].
+    /// Lets it go on after [`PrivateServer::freeze`].
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! A private PostgreSQL.
 
-use super::{Kind, Place, Server};
+use super::{PrivateServer, ServerKind, ServerPlace};
 use crate::error::{Error, Result};
 use crate::process::{Process, Signal};
 use crate::programs;
@@ -13,9 +13,9 @@ pub enum Postgresql {}
 
 /// A private PostgreSQL. Its URL is `postgres://ebbtide:ebbtide@127.0.0.1:PORT/ebbtide`; the user
 /// is the superuser.
-pub type Postgres = Server<Postgresql>;
+pub type Postgres = PrivateServer<Postgresql>;
 
-impl Kind for Postgresql {
+impl ServerKind for Postgresql {
     const NAME: &'static str = "PostgreSQL";
     const SLUG: &'static str = "postgresql";
     const PORTS: usize = 1;
@@ -29,7 +29,7 @@ impl Kind for Postgresql {
         format!("postgres://ebbtide:ebbtide@127.0.0.1:{port}/ebbtide")
     }
 
-    async fn prepare(place: &Place) -> Result<()> {
+    async fn prepare(place: &ServerPlace) -> Result<()> {
         let data = place.join("data");
         if data.exists() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Kind for Postgresql {
         std::fs::rename(&unfinished, &data).map_err(Error::io("rename", &unfinished))
     }
 
-    async fn launch(place: &Place, log: &Path) -> Result<Vec<Process>> {
+    async fn launch(place: &ServerPlace, log: &Path) -> Result<Vec<Process>> {
         let mut server = place
             .command(Self::NAME, programs::postgresql()?.join("postgres"))
             .arg("-D")
@@ -82,7 +82,7 @@ impl Kind for Postgresql {
         Ok(vec![server.spawn(log)?])
     }
 
-    async fn answers(place: &Place) -> Result<()> {
+    async fn answers(place: &ServerPlace) -> Result<()> {
         let access = access(place.port())?;
         match access.execute("SELECT 1").await {
             Err(Error::Failed { output, .. }) if output.contains("does not exist") => {
@@ -93,7 +93,7 @@ impl Kind for Postgresql {
     }
 }
 
-impl Server<Postgresql> {
+impl PrivateServer<Postgresql> {
     /// Creates an empty database and returns its URL. `name`: 1 to 60 of a-z, 0-9 and _, beginning
     /// with a letter.
     ///

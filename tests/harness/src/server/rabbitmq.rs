@@ -9,7 +9,7 @@
 //!   systemd; then it is replaced by it (`exec`), and signals reach the right process. So it is
 //!   made to believe that.
 
-use super::{Kind, Place, Server};
+use super::{PrivateServer, ServerKind, ServerPlace};
 use crate::amqp;
 use crate::error::{Error, Result};
 use crate::eventually::Pace;
@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 pub enum Rabbit {}
 
 /// A private RabbitMQ. Its URL is `amqp://guest:guest@127.0.0.1:PORT/%2f`.
-pub type RabbitMq = Server<Rabbit>;
+pub type RabbitMq = PrivateServer<Rabbit>;
 
 /// Libraries that the broker loads most of its modules from, in this order at the head of the
 /// search path. Without it Erlang looks for each of some thousand modules in up to 70 directories
@@ -50,7 +50,7 @@ const BROKER_LIBRARIES: [&str; 8] = [
 /// The file that [`RabbitMq::control`] runs; people may, too.
 const CONTROL: &str = "rabbitmqctl";
 
-impl Kind for Rabbit {
+impl ServerKind for Rabbit {
     const NAME: &'static str = "RabbitMQ";
     const SLUG: &'static str = "rabbitmq";
     /// AMQP, Erlang distribution, epmd.
@@ -64,12 +64,12 @@ impl Kind for Rabbit {
         format!("amqp://guest:guest@127.0.0.1:{port}/%2f")
     }
 
-    async fn prepare(place: &Place) -> Result<()> {
+    async fn prepare(place: &ServerPlace) -> Result<()> {
         // Present and empty, so that the one of the system is not looked for.
         place.home.write("advanced.config", "[].\n").map(drop)
     }
 
-    async fn launch(place: &Place, log: &Path) -> Result<Vec<Process>> {
+    async fn launch(place: &ServerPlace, log: &Path) -> Result<Vec<Process>> {
         let [port, distribution_port, epmd_port] = place.ports[..] else {
             return Err(Error::BadAnswer {
                 name: Self::NAME.to_owned(),
@@ -125,7 +125,7 @@ impl Kind for Rabbit {
         Ok(vec![broker.spawn(log)?, epmd])
     }
 
-    async fn answers(place: &Place) -> Result<()> {
+    async fn answers(place: &ServerPlace) -> Result<()> {
         let greeted = async { amqp::Connection::open(place.port()).await?.close().await };
         greeted.await.map_err(|reason| Error::BadAnswer {
             name: Self::NAME.to_owned(),
@@ -213,7 +213,7 @@ impl RabbitMq {
 }
 
 /// Writes a `rabbitmqctl` for this broker: Debian's own speaks to the broker of the machine.
-fn write_control(place: &Place, epmd_port: u16, scripts: &Path) -> Result<()> {
+fn write_control(place: &ServerPlace, epmd_port: u16, scripts: &Path) -> Result<()> {
     let text = format!(
         "#!/bin/sh\n# rabbitmqctl for the broker of this directory.\n\
          export HOME='{}' LC_ALL=C.UTF-8 ERL_EPMD_PORT={epmd_port} RABBITMQ_CONF_ENV_FILE='{}'\n\
@@ -235,12 +235,12 @@ fn refused(reason: String) -> Error {
     }
 }
 
-fn node_name(place: &Place) -> Result<String> {
+fn node_name(place: &ServerPlace) -> Result<String> {
     Ok(format!("ebbtide-{}@localhost", place.home.name()?))
 }
 
 /// Waits until epmd listens: it prints nothing that could be waited for.
-async fn wait_for_epmd(epmd: &Process, port: u16, place: &Place) -> Result<()> {
+async fn wait_for_epmd(epmd: &Process, port: u16, place: &ServerPlace) -> Result<()> {
     let mut pace = Pace::until(place.deadline);
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .await

@@ -6,7 +6,7 @@ use super::rabbitmq::{Rabbit, RabbitMq};
 use super::*;
 use crate::amqp::Connection;
 use crate::eventually;
-use crate::shared::Shared;
+use crate::shared::SharedServers;
 use crate::sql::{Access, Dialect};
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -45,7 +45,7 @@ fn servers_of(directory: &Path) -> Vec<String> {
     all
 }
 
-fn sql<K: Kind>(server: &Server<K>, dialect: Dialect) -> Access {
+fn sql<K: ServerKind>(server: &PrivateServer<K>, dialect: Dialect) -> Access {
     Access::parse(dialect, &server.url()).unwrap()
 }
 
@@ -110,8 +110,8 @@ async fn two_brokers_run_side_by_side_and_know_nothing_of_each_other() {
 }
 
 /// The same for both databases.
-async fn database_life<K: Kind>(dialect: Dialect) {
-    let (server, other) = tokio::join!(Server::<K>::start(), Server::<K>::start());
+async fn database_life<K: ServerKind>(dialect: Dialect) {
+    let (server, other) = tokio::join!(PrivateServer::<K>::start(), PrivateServer::<K>::start());
     let (mut server, other) = (server.unwrap(), other.unwrap());
     let directory = server.directory().to_owned();
     let url = server.url();
@@ -263,7 +263,7 @@ async fn databases_are_made_by_name_and_are_separate() {
 #[tokio::test]
 async fn a_kept_directory_has_the_data_and_the_port_again() {
     let base = Home::temporary("test").unwrap();
-    let settings = || Settings::kept(base.path().join("postgresql"));
+    let settings = || ServerSettings::kept(base.path().join("postgresql"));
     let mut first = Postgres::start_with(settings()).await.unwrap();
     let url = first.create_database("kept").await.unwrap();
     let busy = Postgres::start_with(settings()).await;
@@ -278,8 +278,10 @@ async fn a_kept_directory_has_the_data_and_the_port_again() {
 
 /// A server that finds one of its ports taken says so, leaves no process, and comes up on other
 /// ports.
-async fn comes_up_elsewhere<K: Kind>(index: usize) -> Server<K> {
-    let mut server = Server::<K>::prepared(Settings::temporary()).await.unwrap();
+async fn comes_up_elsewhere<K: ServerKind>(index: usize) -> PrivateServer<K> {
+    let mut server = PrivateServer::<K>::prepared(ServerSettings::temporary())
+        .await
+        .unwrap();
     let ports = server.place.ports.clone();
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports[index])).unwrap();
     let error = server.launch().await.unwrap_err();
@@ -306,7 +308,9 @@ async fn a_broker_whose_epmd_port_is_taken_comes_up_on_others() {
 
 #[tokio::test]
 async fn a_broker_tells_that_its_other_ports_are_taken() {
-    let mut server = RabbitMq::prepared(Settings::temporary()).await.unwrap();
+    let mut server = RabbitMq::prepared(ServerSettings::temporary())
+        .await
+        .unwrap();
     for index in [1, 0] {
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, server.place.ports[index])).unwrap();
         let error = server.launch().await.unwrap_err();
@@ -321,7 +325,7 @@ async fn a_directory_that_is_closed_to_others_is_used_as_root_or_refused() {
     let closed = tempfile::tempdir().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(closed.path(), mode).unwrap();
-    let at = |slug: &str| Settings::kept(closed.path().join(slug));
+    let at = |slug: &str| ServerSettings::kept(closed.path().join(slug));
     let (rabbitmq, mariadb, postgres) = tokio::join!(
         RabbitMq::start_with(at("rabbitmq")),
         MariaDb::start_with(at("mariadb")),
@@ -351,7 +355,7 @@ async fn a_server_that_does_not_come_up_says_why_with_the_end_of_its_log() {
     let base = Home::temporary("test").unwrap();
     let directory = base.path().join("postgresql");
     std::fs::create_dir_all(directory.join("data")).unwrap();
-    let error = Postgres::start_with(Settings::kept(&directory))
+    let error = Postgres::start_with(ServerSettings::kept(&directory))
         .await
         .unwrap_err();
     assert_eq!(error.code(), "EB-HARNESS-004");
@@ -360,7 +364,7 @@ async fn a_server_that_does_not_come_up_says_why_with_the_end_of_its_log() {
 
 #[tokio::test]
 async fn shared_servers_give_each_caller_a_corner_of_its_own() {
-    let (one, two) = tokio::join!(Shared::postgres(), Shared::postgres());
+    let (one, two) = tokio::join!(SharedServers::postgres(), SharedServers::postgres());
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.name(), two.name());
     let server = |url: &str| url.rsplit_once('/').unwrap().0.to_owned();
@@ -372,7 +376,7 @@ async fn shared_servers_give_each_caller_a_corner_of_its_own() {
     let gone = format!("SELECT COUNT(*) FROM pg_database WHERE datname = '{name}'");
     assert_eq!(access.execute(&gone).await.unwrap(), "0");
 
-    let maria = Shared::mariadb().await.unwrap();
+    let maria = SharedServers::mariadb().await.unwrap();
     let access = Access::parse(Dialect::MariaDb, maria.url()).unwrap();
     assert_eq!(
         access.execute("SELECT DATABASE()").await.unwrap(),
@@ -391,7 +395,7 @@ async fn an_ordinary_user_can_start_all_three() {
         let copy = Home::temporary("test").unwrap();
         let program = copy.path().join("test");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        let process = Command::new("the test as nobody", &program)
+        let process = ProcessCommand::new("the test as nobody", &program)
             .args(["--exact", "--nocapture"])
             .arg("server::tests::an_ordinary_user_can_start_all_three")
             .env(AS_USER, "1")

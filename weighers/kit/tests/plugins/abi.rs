@@ -5,7 +5,7 @@ use crate::installed::{environment, packages};
 use crate::support::run;
 use ebbtide_model::Resources;
 use ebbtide_plugin_kit::{Language, NewProject, write};
-use ebbtide_wasm::{Grants, Limits, Sandbox, Settings, WasmWeigher};
+use ebbtide_wasm::{Grants, PluginSettings, Sandbox, SandboxLimits, WasmWeigher};
 use ebbtide_weigher_api::{
     Bounds, Column, Details, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
     Texts, Weigher,
@@ -85,9 +85,14 @@ fn project(into: &Path, name: &str, language: Language) {
 fn reads_everything(component: &Path) {
     let bytes = std::fs::read(component).unwrap();
     let compiled = Sandbox::new().unwrap().compile(&bytes).unwrap();
-    let settings = Settings::new();
+    let settings = PluginSettings::new();
     let weigher = compiled
-        .weigher("abi", &settings, Limits::default(), Grants::default())
+        .weigher(
+            "abi",
+            &settings,
+            SandboxLimits::default(),
+            Grants::default(),
+        )
         .unwrap();
     assert_eq!(weigher.default_multiplier().to_bits(), (-2.5_f64).to_bits());
     let bounds = Bounds {

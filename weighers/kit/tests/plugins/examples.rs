@@ -5,7 +5,9 @@ use crate::support::{built, cargo, failures};
 use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_plugin_kit::{Check, Subject, check};
-use ebbtide_wasm::{Grants, Limits, Sandbox, Settings, WIT, WasmCostModule, WasmWeigher};
+use ebbtide_wasm::{
+    Grants, PluginSettings, Sandbox, SandboxLimits, WIT, WasmCostModule, WasmWeigher,
+};
 use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, RequestDetails, RequestView, Texts, Weigher,
 };
@@ -19,7 +21,7 @@ fn directory(kind: &str, name: &str) -> PathBuf {
     root.join(kind).join("examples").join(name)
 }
 
-fn settings(pairs: &[(&str, &str)]) -> Settings {
+fn settings(pairs: &[(&str, &str)]) -> PluginSettings {
     pairs
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -27,7 +29,7 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 }
 
 /// Tests it, builds it, and runs the kit over it. Gives its bytes.
-fn made(kind: &str, name: &str, set: &Settings) -> Vec<u8> {
+fn made(kind: &str, name: &str, set: &PluginSettings) -> Vec<u8> {
     let dir = directory(kind, name);
     let contract = std::fs::read_to_string(dir.join("wit/plugin.wit")).unwrap();
     assert_eq!(contract, WIT, "{name} has another contract");
@@ -176,7 +178,7 @@ fn weigher(name: &str, set: &[(&str, &str)]) -> WasmWeigher {
     let bytes = made("weighers", name, &set);
     let compiled = Sandbox::new().unwrap().compile(&bytes).unwrap();
     compiled
-        .weigher(name, &set, Limits::default(), Grants::default())
+        .weigher(name, &set, SandboxLimits::default(), Grants::default())
         .unwrap()
 }
 
@@ -185,7 +187,7 @@ fn cost_module(name: &str, set: &[(&str, &str)]) -> WasmCostModule {
     let bytes = made("cost_modules", name, &set);
     let compiled = Sandbox::new().unwrap().compile(&bytes).unwrap();
     compiled
-        .cost_module(name, &set, Limits::default(), Grants::default())
+        .cost_module(name, &set, SandboxLimits::default(), Grants::default())
         .unwrap()
 }
 

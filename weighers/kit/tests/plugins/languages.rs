@@ -3,7 +3,7 @@
 
 use crate::installed::{environment, packages};
 use crate::support::{failures, run};
-use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, files, write};
+use ebbtide_plugin_kit::{Check, CheckOutcome, Language, NewProject, Subject, check, files, write};
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ fn made(name: &str, is_cost_module: bool, language: Language) -> (tempfile::Temp
     (dir, into)
 }
 
-fn outcome(checks: &[Check], name: &str) -> Option<Outcome> {
+fn outcome(checks: &[Check], name: &str) -> Option<CheckOutcome> {
     let found = checks.iter().find(|check| check.name == name);
     found.map(|check| check.outcome)
 }
@@ -74,7 +74,7 @@ fn a_new_project_in_c_works(name: &str, is_cost_module: bool) {
     let component = into.join(name).with_extension("wasm");
     let checks = conforms(Subject::new(&component), is_cost_module);
     // No clock, no sockets: its library brings in nothing that is not used.
-    assert_eq!(outcome(&checks, "imports"), Some(Outcome::Passed));
+    assert_eq!(outcome(&checks, "imports"), Some(CheckOutcome::Passed));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_new_project_in_go_works(name: &str, is_cost_module: bool) {
     let component = into.join(name).with_extension("wasm");
     let checks = conforms(Subject::new(&component), is_cost_module);
     // No clock either, though Go's runtime begins with a look at one.
-    assert_eq!(outcome(&checks, "imports"), Some(Outcome::Passed));
+    assert_eq!(outcome(&checks, "imports"), Some(CheckOutcome::Passed));
     let source = fs::read_to_string(into.join("tools/wasi.wat")).unwrap();
     assert!(
         wat::parse_str(source).unwrap() == fs::read(into.join("build/wasi.wasm")).unwrap(),

@@ -2,7 +2,7 @@
 
 use crate::languages::refuses_a_misspelt_setting;
 use crate::support::{built, cargo, failures};
-use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
+use ebbtide_plugin_kit::{Check, CheckOutcome, Language, NewProject, Subject, check, write};
 
 fn project(name: &str, is_cost_module: bool) -> NewProject {
     NewProject {
@@ -153,5 +153,5 @@ fn a_file_that_is_no_component_fails_the_first_check_and_no_other_is_tried() {
     std::fs::write(&file, "to do: write it").unwrap();
     let checks = check(&Subject::new(&file)).unwrap();
     assert_eq!(checks.len(), 1);
-    assert_eq!(checks[0].outcome, Outcome::Failed);
+    assert_eq!(checks[0].outcome, CheckOutcome::Failed);
 }

@@ -1,6 +1,6 @@
 //! The conformance kit on services: a good one passes, bad ones are found out, in plain words.
 
-use ebbtide_plugin_kit::{Check, Outcome, Place, Subject, bench, check};
+use ebbtide_plugin_kit::{Check, CheckOutcome, PluginLocation, Subject, bench, check};
 use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::plugin_server::{Plugin, PluginServer};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,14 +91,14 @@ fn start() -> (Runtime, String) {
 /// With more patience than a busy machine needs.
 fn at(address: &str, plugin: &str) -> Subject {
     let mut subject = Subject::at(address, plugin);
-    if let Place::Service { limits, .. } = &mut subject.place {
+    if let PluginLocation::Service { limits, .. } = &mut subject.place {
         limits.deadline = Duration::from_secs(30);
     }
     subject
 }
 
 fn failures(checks: &[Check]) -> Vec<&'static str> {
-    let failed = checks.iter().filter(|c| c.outcome == Outcome::Failed);
+    let failed = checks.iter().filter(|c| c.outcome == CheckOutcome::Failed);
     failed.map(|check| check.name).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Building plugins in tests.
 
-use ebbtide_plugin_kit::{Check, Outcome};
+use ebbtide_plugin_kit::{Check, CheckOutcome};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +44,6 @@ pub(crate) fn built(name: &str) -> PathBuf {
 pub(crate) fn failures(checks: &[Check]) -> Vec<&Check> {
     checks
         .iter()
-        .filter(|check| check.outcome == Outcome::Failed)
+        .filter(|check| check.outcome == CheckOutcome::Failed)
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::kit::{cost_guest, sandbox, settings, try_cost, weigher_guest};
 use ebbtide_cost_api::{CostModule, NO_END, SetCost, VictimBatch};
-use ebbtide_wasm::{Grants, Kind, Limits};
+use ebbtide_wasm::{Grants, Kind, SandboxLimits};
 
 const TWO: VictimBatch<'_> = VictimBatch {
     len: 2,
@@ -46,7 +46,7 @@ fn the_first_cost_module_that_was_kept_still_runs() {
     assert_eq!(first.kind(), Kind::CostModule);
     let none = settings(&[]);
     let module = first
-        .cost_module("owners", &none, Limits::default(), Grants::default())
+        .cost_module("owners", &none, SandboxLimits::default(), Grants::default())
         .unwrap();
     assert_eq!(module.reads(), ["vcpus"]);
     let mut out = [f64::NAN; 2];
@@ -95,14 +95,14 @@ fn a_cost_module_that_misbehaves_fails_its_call_only() {
 fn a_plugin_of_the_other_kind_is_refused_by_name() {
     let none = settings(&[]);
     let refused = cost_guest()
-        .weigher("n", &none, Limits::default(), Grants::default())
+        .weigher("n", &none, SandboxLimits::default(), Grants::default())
         .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "it is a cost module, and a weigher is wanted"
     );
     let refused = weigher_guest()
-        .cost_module("n", &none, Limits::default(), Grants::default())
+        .cost_module("n", &none, SandboxLimits::default(), Grants::default())
         .unwrap_err();
     assert_eq!(
         refused.to_string(),

@@ -1,7 +1,7 @@
 //! Files that are no plugins, and one that was made long ago.
 
 use super::kit::{sandbox, settings, weigh};
-use ebbtide_wasm::{Compiled, Grants, Kind, Limits};
+use ebbtide_wasm::{Compiled, Grants, Kind, SandboxLimits};
 
 /// Made in November 2026 for `ebbtide:plugin@1.0.0`, with wit-bindgen 0.63. It must run for ever.
 const FIRST: &[u8] = include_bytes!("../fixtures/weigher-1.0.wasm");
@@ -28,7 +28,7 @@ fn the_first_plugin_ever_made_still_runs() {
         .weigher(
             "spread",
             &settings(&[]),
-            Limits::default(),
+            SandboxLimits::default(),
             Grants::default(),
         )
         .unwrap();
@@ -87,7 +87,12 @@ fn an_interface_with_other_types_is_refused() {
         r#"(component (instance $i) (export "ebbtide:plugin/weigher@1.0.0" (instance $i)))"#;
     let empty = text(empty);
     let said = empty
-        .weigher("n", &settings(&[]), Limits::default(), Grants::default())
+        .weigher(
+            "n",
+            &settings(&[]),
+            SandboxLimits::default(),
+            Grants::default(),
+        )
         .unwrap_err()
         .to_string();
     assert!(said.contains("has no function describe"), "{said}");
@@ -101,7 +106,12 @@ fn what_imports_more_than_plugins_have_is_refused_with_its_name() {
     let greedy = text(greedy);
     assert_eq!(greedy.imports(), ["acme:secrets/keys@1.0.0"]);
     let said = greedy
-        .weigher("n", &settings(&[]), Limits::default(), Grants::default())
+        .weigher(
+            "n",
+            &settings(&[]),
+            SandboxLimits::default(),
+            Grants::default(),
+        )
         .unwrap_err()
         .to_string();
     assert!(

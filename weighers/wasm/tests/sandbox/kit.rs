@@ -2,7 +2,8 @@
 
 use ebbtide_model::Resources;
 use ebbtide_wasm::{
-    Compiled, Grants, Limits, Sandbox, Settings, WasmCostModule, WasmError, WasmWeigher,
+    Compiled, Grants, PluginSettings, Sandbox, SandboxLimits, WasmCostModule, WasmError,
+    WasmWeigher,
 };
 use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
@@ -63,7 +64,7 @@ pub(crate) fn cost_guest() -> &'static Compiled {
     GUEST.get_or_init(|| sandbox().compile(&guest(Some("cost"))).unwrap())
 }
 
-pub(crate) fn settings(pairs: &[(&str, &str)]) -> Settings {
+pub(crate) fn settings(pairs: &[(&str, &str)]) -> PluginSettings {
     pairs
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -74,7 +75,7 @@ pub(crate) fn try_weigher(pairs: &[(&str, &str)]) -> Result<WasmWeigher, WasmErr
     weigher_guest().weigher(
         "naughty",
         &settings(pairs),
-        Limits::default(),
+        SandboxLimits::default(),
         Grants::default(),
     )
 }
@@ -87,7 +88,7 @@ pub(crate) fn try_cost(pairs: &[(&str, &str)]) -> Result<WasmCostModule, WasmErr
     cost_guest().cost_module(
         "naughty",
         &settings(pairs),
-        Limits::default(),
+        SandboxLimits::default(),
         Grants::default(),
     )
 }

@@ -1,7 +1,7 @@
 //! Each thing that a plugin must not do, and what is said of it.
 
 use super::kit::{failure, settings, try_weigher, weigh, weigher, weigher_guest};
-use ebbtide_wasm::{Grants, Limits};
+use ebbtide_wasm::{Grants, SandboxLimits};
 use std::sync::Arc;
 
 #[test]
@@ -96,7 +96,7 @@ fn a_granted_clock_is_read_and_nothing_else_is_granted_by_it() {
         .weigher(
             "n",
             &settings(&[("do", "time")]),
-            Limits::default(),
+            SandboxLimits::default(),
             grants.clone(),
         )
         .unwrap();
@@ -105,7 +105,7 @@ fn a_granted_clock_is_read_and_nothing_else_is_granted_by_it() {
         .weigher(
             "n",
             &settings(&[("do", "network")]),
-            Limits::default(),
+            SandboxLimits::default(),
             grants,
         )
         .unwrap();
@@ -124,7 +124,7 @@ fn random_numbers_are_the_same_in_every_call_unless_they_are_granted() {
         .weigher(
             "n",
             &settings(&[("do", "random")]),
-            Limits::default(),
+            SandboxLimits::default(),
             grants,
         )
         .unwrap();

@@ -2,12 +2,12 @@
 
 use super::NovaArgs;
 use crate::Context;
-use crate::commands::replay::progress::Progress;
+use crate::commands::replay::progress::ReplayProgress;
 use crate::errors::CliError;
 use crate::render::plural;
 use ebbtide_conformance::answer;
 use ebbtide_conformance::case::Case;
-use ebbtide_conformance::conform::{Difference, compare};
+use ebbtide_conformance::conform::{AnswerDifference, compare};
 use ebbtide_nova::python::{Dict, Value};
 use ebbtide_runtime::clock;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,15 +20,15 @@ const SHOWN_A_CASE: usize = 5;
 
 /// A difference that is shown.
 #[derive(Debug, Clone)]
-pub(super) struct Shown {
+pub(super) struct CaseDifference {
     pub(super) case: String,
     pub(super) shape: String,
-    pub(super) difference: Difference,
+    pub(super) difference: AnswerDifference,
 }
 
 /// What came of all cases.
 #[derive(Debug, Default)]
-pub(super) struct Summary {
+pub(super) struct ConformSummary {
     pub(super) total: usize,
     pub(super) agree: usize,
     /// Cases that agree, and all, by shape.
@@ -36,7 +36,7 @@ pub(super) struct Summary {
     /// Cases that differ, by field.
     pub(super) fields: BTreeMap<String, usize>,
     /// The first differences in the order of the file.
-    pub(super) shown: Vec<Shown>,
+    pub(super) shown: Vec<CaseDifference>,
     /// How many more there are.
     pub(super) hidden: usize,
 }
@@ -45,7 +45,7 @@ pub(super) struct Summary {
 struct Verdict {
     id: String,
     shape: String,
-    differences: Vec<Difference>,
+    differences: Vec<AnswerDifference>,
 }
 
 /// Decides and compares.
@@ -57,13 +57,13 @@ pub(super) fn run(
     args: &NovaArgs,
     lines: &[(usize, String)],
     threads: usize,
-) -> Result<Summary, CliError> {
+) -> Result<ConformSummary, CliError> {
     let bad = |problem: String| CliError::Corpus {
         path: args.file.clone(),
         problem,
     };
     let mut verdicts: Vec<(usize, Verdict)> = Vec::with_capacity(lines.len());
-    let mut progress = Progress::of(context, lines.len(), "cases");
+    let mut progress = ReplayProgress::of(context, lines.len(), "cases");
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let started = clock::instant();
@@ -157,8 +157,8 @@ fn expected(case: &Case, answer: Option<Value>) -> Result<Dict<Value>, String> {
     }
 }
 
-fn summary(verdicts: Vec<(usize, Verdict)>, most: usize) -> Summary {
-    let mut summary = Summary::default();
+fn summary(verdicts: Vec<(usize, Verdict)>, most: usize) -> ConformSummary {
+    let mut summary = ConformSummary::default();
     let alone = verdicts.len() == 1;
     for (_, verdict) in verdicts {
         let shape = summary.shapes.entry(verdict.shape.clone()).or_default();
@@ -176,7 +176,7 @@ fn summary(verdicts: Vec<(usize, Verdict)>, most: usize) -> Summary {
         let taken = if alone { room } else { room.min(SHOWN_A_CASE) };
         summary.hidden += verdict.differences.len().saturating_sub(taken);
         for difference in verdict.differences.into_iter().take(taken) {
-            summary.shown.push(Shown {
+            summary.shown.push(CaseDifference {
                 case: verdict.id.clone(),
                 shape: verdict.shape.clone(),
                 difference,

@@ -2,11 +2,13 @@
 //! bids of a series; the gain over all series.
 
 use super::CheckpointingArgs;
-use super::sweep::{All, Swept};
+use super::sweep::{BidSweep, SweepResult};
 use crate::Context;
 use crate::errors::CliError;
-use ebbtide_chart::{Axis, Bars, Colour, Dash, Figure, Line, Panel, Rule, Shape};
-use ebbtide_checkpointing::{SchemeKind, SchemeResult, Series, Summary};
+use ebbtide_chart::{
+    Axis, BarLayer, Colour, Dash, Figure, LineLayer, Panel, PointShape, ReferenceLine,
+};
+use ebbtide_checkpointing::{SchemeKind, SchemeResult, SchemeSummary, Series};
 use ebbtide_simulator::SimError;
 use std::path::Path;
 
@@ -16,7 +18,7 @@ pub(super) fn write(
     args: &CheckpointingArgs,
     directory: &Path,
     series: &[Series],
-    all: &All,
+    all: &SweepResult,
 ) -> Result<(), CliError> {
     let mut figures: Vec<(String, Figure)> = series
         .iter()
@@ -66,14 +68,14 @@ fn file_name(name: &str) -> String {
 }
 
 /// How a scheme's line looks: the same in all charts, and different without colours.
-fn style(kind: SchemeKind) -> (Colour, Dash, Shape) {
+fn style(kind: SchemeKind) -> (Colour, Dash, PointShape) {
     match kind {
-        SchemeKind::None => (Colour::GREY, Dash::Dotted, Shape::Cross),
-        SchemeKind::Opt => (Colour::BLACK, Dash::Solid, Shape::Circle),
-        SchemeKind::Hour => (Colour::ORANGE, Dash::Dashed, Shape::Square),
-        SchemeKind::Edge => (Colour::PURPLE, Dash::Dashed, Shape::Triangle),
-        SchemeKind::Adapt => (Colour::GREEN, Dash::Dashed, Shape::Circle),
-        SchemeKind::Acc => (Colour::VERMILION, Dash::Solid, Shape::Square),
+        SchemeKind::None => (Colour::GREY, Dash::Dotted, PointShape::Cross),
+        SchemeKind::Opt => (Colour::BLACK, Dash::Solid, PointShape::Circle),
+        SchemeKind::Hour => (Colour::ORANGE, Dash::Dashed, PointShape::Square),
+        SchemeKind::Edge => (Colour::PURPLE, Dash::Dashed, PointShape::Triangle),
+        SchemeKind::Adapt => (Colour::GREEN, Dash::Dashed, PointShape::Circle),
+        SchemeKind::Acc => (Colour::VERMILION, Dash::Solid, PointShape::Square),
     }
 }
 
@@ -81,7 +83,12 @@ fn style(kind: SchemeKind) -> (Colour, Dash, Shape) {
 type Measure = (&'static str, &'static str, fn(&SchemeResult) -> f64);
 
 /// Figures 7, 8 and 9 for one series, with its price below.
-fn figure(args: &CheckpointingArgs, all: &All, series: &Series, swept: &Swept) -> Figure {
+fn figure(
+    args: &CheckpointingArgs,
+    all: &SweepResult,
+    series: &Series,
+    swept: &BidSweep,
+) -> Figure {
     let measures: [Measure; 3] = [
         ("Cost", "mean cost [$]", |r| r.cost),
         ("Time", "mean time from start to end [h]", |r| r.hours),
@@ -104,7 +111,7 @@ fn figure(args: &CheckpointingArgs, all: &All, series: &Series, swept: &Swept) -
                 let enough = 2 * result.finished >= row.starts;
                 enough.then(|| (row.bid.micros() as f64 / 1e6, measure(result)))
             });
-            let line = Line::new(kind.as_str(), points.collect());
+            let line = LineLayer::new(kind.as_str(), points.collect());
             panel = panel.with(line.colour(colour).dash(dash).marks(shape));
         }
         figure = figure.panel(panel);
@@ -113,7 +120,7 @@ fn figure(args: &CheckpointingArgs, all: &All, series: &Series, swept: &Swept) -
 }
 
 /// The price, with the lowest and the highest bid.
-fn prices(series: &Series, swept: &Swept) -> Panel {
+fn prices(series: &Series, swept: &BidSweep) -> Panel {
     let mut points: Vec<(f64, f64)> = series
         .history
         .changes()
@@ -130,22 +137,27 @@ fn prices(series: &Series, swept: &Swept) -> Panel {
         Axis::new("price [$/h]").logarithmic(),
     )
     .title("Price, lowest and highest bid")
-    .with(Line::new("", points).steps().width(1).colour(Colour::BLUE));
+    .with(
+        LineLayer::new("", points)
+            .steps()
+            .width(1)
+            .colour(Colour::BLUE),
+    );
     for (words, bid) in [dollars(swept.rows.first()), dollars(swept.rows.last())]
         .into_iter()
         .flatten()
     {
-        panel = panel.with(Rule::horizontal(bid).label(words).reached());
+        panel = panel.with(ReferenceLine::horizontal(bid).label(words).reached());
     }
     panel
 }
 
 /// A figure, and how a scheme stands in it against OPT.
-type Gain = (&'static str, fn(&Summary) -> f64);
+type Gain = (&'static str, fn(&SchemeSummary) -> f64);
 
 /// Figure 10: a scheme against OPT, series by series.
-fn gains(args: &CheckpointingArgs, all: &All) -> Figure {
-    let compared: Vec<&Swept> = all
+fn gains(args: &CheckpointingArgs, all: &SweepResult) -> Figure {
+    let compared: Vec<&BidSweep> = all
         .series
         .iter()
         .filter(|one| !one.summaries.is_empty())
@@ -177,10 +189,10 @@ fn gains(args: &CheckpointingArgs, all: &All) -> Figure {
             Axis::new("against OPT [%]"),
         )
         .title(title)
-        .with(Bars::new(shown.as_str(), bars.collect()).colour(Colour::BLUE));
+        .with(BarLayer::new(shown.as_str(), bars.collect()).colour(Colour::BLUE));
         if let Some(mean) = all.summaries.iter().find(|summary| summary.kind == shown) {
             let mean = measure(mean);
-            panel = panel.with(Rule::horizontal(mean).label(format!("mean {mean:+.1} %")));
+            panel = panel.with(ReferenceLine::horizontal(mean).label(format!("mean {mean:+.1} %")));
         }
         figure = figure.panel(panel.height(480));
     }

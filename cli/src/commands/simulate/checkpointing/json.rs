@@ -1,10 +1,10 @@
 //! The comparison as JSON. Money is text, exact where it is a price; means are numbers.
 
 use super::CheckpointingArgs;
-use super::sweep::{All, Swept};
+use super::sweep::{BidSweep, SweepResult};
 use crate::json::Json;
 use ebbtide_checkpointing::{
-    Against, BidComparison, Knowledge, Reading, SchemeResult, Spread, Summary,
+    AccReading, AdaptKnowledge, Against, BidComparison, SchemeResult, SchemeSummary, Spread,
 };
 
 fn integer(value: i64) -> Json {
@@ -16,17 +16,17 @@ fn count(value: usize) -> Json {
 }
 
 /// Everything.
-pub(super) fn all(args: &CheckpointingArgs, all: &All) -> Json {
+pub(super) fn all(args: &CheckpointingArgs, all: &SweepResult) -> Json {
     let terms = args.terms();
     let starts = args.starts();
     let ceiling = terms.ceiling.map(|price| price.to_string());
     let reading = match terms.reading {
-        Reading::Strict => "strict",
-        Reading::Naive => "naive",
+        AccReading::Strict => "strict",
+        AccReading::Naive => "naive",
     };
     let knows = match terms.adapt.knowledge {
-        Knowledge::Past => "past",
-        Knowledge::Whole => "whole",
+        AdaptKnowledge::Past => "past",
+        AdaptKnowledge::Whole => "whole",
     };
     let terms = Json::object([("checkpoint_seconds", integer(terms.checkpoint_seconds))])
         .with("restart_seconds", integer(terms.restart_seconds))
@@ -50,7 +50,7 @@ pub(super) fn all(args: &CheckpointingArgs, all: &All) -> Json {
     .with("seconds", all.seconds)
 }
 
-fn one(one: &Swept) -> Json {
+fn one(one: &BidSweep) -> Json {
     let rows: Vec<Json> = one.rows.iter().map(bid).collect();
     Json::object([("series", Json::from(one.name.as_str()))])
         .with("from", integer(one.span.0))
@@ -99,7 +99,7 @@ fn scheme(result: &SchemeResult) -> Json {
         )
 }
 
-fn summaries(summaries: &[Summary], of: &'static str) -> Vec<Json> {
+fn summaries(summaries: &[SchemeSummary], of: &'static str) -> Vec<Json> {
     let spread = |spread: Spread| {
         Json::object([("mean", Json::from(spread.mean))])
             .with("min", spread.min)

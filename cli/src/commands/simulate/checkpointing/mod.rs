@@ -3,8 +3,8 @@
 mod bids;
 mod charts;
 mod json;
-mod shown;
 mod sweep;
+mod tables;
 
 pub(in crate::commands) use bids::Bids;
 
@@ -13,8 +13,8 @@ use crate::errors::CliError;
 use crate::hours::Hours;
 use clap::Args;
 use ebbtide_checkpointing::{
-    Adapt, CheckpointingError, Knowledge, PriceHistory, Reading, SchemeKind, Series, Starts, Terms,
-    read_series,
+    AccReading, Adapt, AdaptKnowledge, CheckpointTerms, CheckpointingError, PriceHistory,
+    SchemeKind, Series, Starts, read_series,
 };
 use ebbtide_model::Money;
 use std::path::{Path, PathBuf};
@@ -101,13 +101,13 @@ pub struct CheckpointingArgs {
     /// ACC where the price rose after its checkpoint was due: strict keeps the instance, naive
     /// loses the work
     #[arg(long, value_name = "strict|naive", default_value = "strict", value_parser = reading)]
-    pub(super) acc: Reading,
+    pub(super) acc: AccReading,
     /// Time between two decisions of ADAPT
     #[arg(long, value_name = "TIME", default_value = "60m")]
     pub(super) adapt_every: Hours,
     /// What ADAPT has learned from: the past (prices before each launch), or the whole history
     #[arg(long, value_name = "past|whole", default_value = "past", value_parser = knowledge)]
-    pub(super) adapt_knows: Knowledge,
+    pub(super) adapt_knows: AdaptKnowledge,
     /// Draw the comparison into this directory, one SVG for each series and one over all
     #[arg(long, value_name = "DIR")]
     pub(super) plot: Option<PathBuf>,
@@ -116,18 +116,18 @@ pub struct CheckpointingArgs {
     pub(super) threads: Option<u32>,
 }
 
-fn reading(text: &str) -> Result<Reading, String> {
+fn reading(text: &str) -> Result<AccReading, String> {
     match text {
-        "strict" => Ok(Reading::Strict),
-        "naive" => Ok(Reading::Naive),
+        "strict" => Ok(AccReading::Strict),
+        "naive" => Ok(AccReading::Naive),
         _ => Err("strict or naive".to_owned()),
     }
 }
 
-fn knowledge(text: &str) -> Result<Knowledge, String> {
+fn knowledge(text: &str) -> Result<AdaptKnowledge, String> {
     match text {
-        "past" => Ok(Knowledge::Past),
-        "whole" => Ok(Knowledge::Whole),
+        "past" => Ok(AdaptKnowledge::Past),
+        "whole" => Ok(AdaptKnowledge::Whole),
         _ => Err("past or whole".to_owned()),
     }
 }
@@ -171,8 +171,8 @@ fn in_file(path: &Path, error: CheckpointingError) -> CliError {
 }
 
 impl CheckpointingArgs {
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> CheckpointTerms {
+        CheckpointTerms {
             checkpoint_seconds: seconds(self.costs.checkpoint),
             restart_seconds: seconds(self.costs.restart),
             terminate_seconds: seconds(self.costs.terminate),
@@ -224,5 +224,5 @@ pub(super) fn run(context: &mut Context, args: &CheckpointingArgs) -> Result<(),
     if let Some(directory) = &args.plot {
         charts::write(context, args, directory, &series, &swept)?;
     }
-    shown::all(context, args, &swept)
+    tables::all(context, args, &swept)
 }

@@ -2,10 +2,11 @@
 
 use super::CheckpointingArgs;
 use crate::Context;
-use crate::commands::replay::progress::Progress;
+use crate::commands::replay::progress::ReplayProgress;
 use crate::errors::CliError;
 use ebbtide_checkpointing::{
-    BidComparison, CheckpointingError, SchemeKind, Series, Summary, compare, over_bids, over_series,
+    BidComparison, CheckpointingError, SchemeKind, SchemeSummary, Series, compare, over_bids,
+    over_series,
 };
 use ebbtide_model::Money;
 use ebbtide_runtime::clock;
@@ -13,34 +14,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// One series with all its bids.
-pub(super) struct Swept {
+pub(super) struct BidSweep {
     pub(super) name: String,
     /// First and last second of the history, lowest and highest price.
     pub(super) span: (i64, i64),
     pub(super) extremes: (Money, Money),
     pub(super) rows: Vec<BidComparison>,
     /// Each scheme against OPT over the bids; none for schemes that nothing can be said about.
-    pub(super) summaries: Vec<Summary>,
+    pub(super) summaries: Vec<SchemeSummary>,
 }
 
-impl Swept {
+impl BidSweep {
     /// The summary of a scheme.
-    pub(super) fn of(&self, kind: SchemeKind) -> Option<&Summary> {
+    pub(super) fn of(&self, kind: SchemeKind) -> Option<&SchemeSummary> {
         self.summaries.iter().find(|summary| summary.kind == kind)
     }
 }
 
 /// Everything.
-pub(super) struct All {
+pub(super) struct SweepResult {
     pub(super) kinds: Vec<SchemeKind>,
-    pub(super) series: Vec<Swept>,
+    pub(super) series: Vec<BidSweep>,
     /// Each scheme against OPT over the series.
-    pub(super) summaries: Vec<Summary>,
+    pub(super) summaries: Vec<SchemeSummary>,
     pub(super) jobs: usize,
     pub(super) seconds: f64,
 }
 
-impl All {
+impl SweepResult {
     /// Refuses what says nothing at all.
     pub(super) fn possible(&self, args: &CheckpointingArgs) -> Result<(), CliError> {
         let rows = || self.series.iter().flat_map(|one| &one.rows);
@@ -72,7 +73,7 @@ pub(super) fn all(
     context: &mut Context,
     args: &CheckpointingArgs,
     series: &[Series],
-) -> Result<All, CliError> {
+) -> Result<SweepResult, CliError> {
     let begin = clock::instant();
     let kinds = args.kinds();
     let tasks: Vec<(usize, Money)> = series
@@ -81,9 +82,9 @@ pub(super) fn all(
         .flat_map(|(i, one)| args.bids(&one.history).into_iter().map(move |bid| (i, bid)))
         .collect();
     let done = play(context, args, series, &kinds, &tasks)?;
-    let mut swept: Vec<Swept> = series
+    let mut swept: Vec<BidSweep> = series
         .iter()
-        .map(|one| Swept {
+        .map(|one| BidSweep {
             name: one.name.clone(),
             span: (one.history.start(), one.history.end()),
             extremes: one.history.extremes(),
@@ -100,9 +101,9 @@ pub(super) fn all(
         let summaries = kinds.iter().filter_map(|kind| over_bids(&one.rows, *kind));
         one.summaries = summaries.collect();
     }
-    let every: Vec<Summary> = swept.iter().flat_map(|one| one.summaries.clone()).collect();
+    let every: Vec<SchemeSummary> = swept.iter().flat_map(|one| one.summaries.clone()).collect();
     let rows = swept.iter().flat_map(|one| &one.rows);
-    Ok(All {
+    Ok(SweepResult {
         jobs: rows.map(|row| row.starts * row.schemes.len()).sum(),
         summaries: kinds
             .iter()
@@ -129,7 +130,7 @@ fn play(
         .unwrap_or(1);
     let (terms, starts, work) = (args.terms(), args.starts(), super::seconds(args.job));
     let next = AtomicUsize::new(0);
-    let mut progress = Progress::of(context, tasks.len(), "bids");
+    let mut progress = ReplayProgress::of(context, tasks.len(), "bids");
     let mut done: Vec<Option<BidComparison>> = tasks.iter().map(|_| None).collect();
     let mut failed = None;
     std::thread::scope(|scope| {

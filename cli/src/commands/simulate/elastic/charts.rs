@@ -1,12 +1,12 @@
 //! The distributions of the delays, as in the paper's figure 3, and what the sweeps gave.
 
-use super::play::All;
+use super::play::PartitionResults;
 use super::sweep::Knob;
 use super::{ElasticArgs, Terms};
-use ebbtide_chart::{Axis, Colour, Dash, Figure, Line, Panel, Rule, Shape};
+use ebbtide_chart::{Axis, Colour, Dash, Figure, LineLayer, Panel, PointShape, ReferenceLine};
 
 /// One panel for the distributions, one for each sweep.
-pub(super) fn figure(args: &ElasticArgs, terms: &Terms, all: &All) -> Figure {
+pub(super) fn figure(args: &ElasticArgs, terms: &Terms, all: &PartitionResults) -> Figure {
     let knobs = all.knobs();
     let title = format!(
         "Short tasks on {} servers, {} for short jobs only",
@@ -27,17 +27,17 @@ pub(super) fn figure(args: &ElasticArgs, terms: &Terms, all: &All) -> Figure {
 
 /// Steps that begin at the bottom. Times of zero have no place on a logarithmic axis: they lie at
 /// its beginning.
-fn steps(name: String, distribution: &[(f64, f64)], least: f64) -> Line {
+fn steps(name: String, distribution: &[(f64, f64)], least: f64) -> LineLayer {
     let mut points = vec![(least, 0.0)];
     points.extend(
         distribution
             .iter()
             .map(|(time, share)| (time.max(least), *share)),
     );
-    Line::new(name, points).steps()
+    LineLayer::new(name, points).steps()
 }
 
-fn distributions(args: &ElasticArgs, all: &All) -> Panel {
+fn distributions(args: &ElasticArgs, all: &PartitionResults) -> Panel {
     /// A millisecond: what messages take.
     const LEAST: f64 = 1e-3;
     let longest = all.asked().map(|one| one.figures.max);
@@ -59,9 +59,9 @@ fn distributions(args: &ElasticArgs, all: &All) -> Panel {
     panel
 }
 
-fn sweep(all: &All, knob: Knob) -> Panel {
+fn sweep(all: &PartitionResults, knob: Knob) -> Panel {
     // The chart cuts off infinite values; at these points no task waits.
-    let of = |value: fn(&super::play::Played) -> f64| -> Vec<(f64, f64)> {
+    let of = |value: fn(&super::play::SimulatedPartition) -> f64| -> Vec<(f64, f64)> {
         all.swept(knob).map(|(x, one)| (x, value(one))).collect()
     };
     Panel::new(
@@ -70,9 +70,9 @@ fn sweep(all: &All, knob: Knob) -> Panel {
     )
     .title(knob.as_str())
     .with(
-        Line::new("improvement", of(|one| one.improvement))
-            .marks(Shape::Circle)
+        LineLayer::new("improvement", of(|one| one.improvement))
+            .marks(PointShape::Circle)
             .colour(Colour::BLUE),
     )
-    .with(Rule::horizontal(1.0).reached().label("static"))
+    .with(ReferenceLine::horizontal(1.0).reached().label("static"))
 }

@@ -1,8 +1,8 @@
 //! The comparison as JSON: delays in seconds, lives and what was paid in hours. What is infinite or
 //! no number is null.
 
-use super::play::{All, Figures, Played};
-use super::shown::verdict;
+use super::play::{Figures, PartitionResults, SimulatedPartition};
+use super::tables::verdict;
 use super::{ElasticArgs, Terms};
 use crate::json::Json;
 use ebbtide_elastic::Trace;
@@ -16,7 +16,12 @@ fn seconds(us: u64) -> Json {
 }
 
 /// Everything. `improvement` is that of the last r.
-pub(super) fn all(args: &ElasticArgs, trace: &Trace, terms: &Terms, all: &All) -> Json {
+pub(super) fn all(
+    args: &ElasticArgs,
+    trace: &Trace,
+    terms: &Terms,
+    all: &PartitionResults,
+) -> Json {
     let cluster = &terms.cluster;
     let servers = Json::object([("servers", Json::from(cluster.servers))])
         .with("short_only", cluster.short_only)
@@ -28,7 +33,7 @@ pub(super) fn all(args: &ElasticArgs, trace: &Trace, terms: &Terms, all: &All) -
         .with("whole_seconds", cluster.whole_seconds);
     let lifetime = terms.lifetime.as_ref();
     let last = all.asked().last();
-    let number = |of: fn(&Played) -> f64| Json::from(last.map_or(f64::NAN, of));
+    let number = |of: fn(&SimulatedPartition) -> f64| Json::from(last.map_or(f64::NAN, of));
     let distribution: Vec<Json> = pairs(&all.fixed);
     let asked: Vec<Json> = all
         .asked()
@@ -78,7 +83,7 @@ fn figures(figures: &Figures) -> Json {
         .with("mean_long_load_ratio", figures.long_load)
 }
 
-fn partition(one: &Played) -> Json {
+fn partition(one: &SimulatedPartition) -> Json {
     let policy = &one.elastic.policy;
     let of = &one.figures;
     let transients = Json::object([("mean_active", Json::from(of.transients_up))])

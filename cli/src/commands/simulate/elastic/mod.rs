@@ -4,16 +4,18 @@
 mod charts;
 mod json;
 mod play;
-mod shown;
 mod sweep;
+mod tables;
 
 use crate::Context;
 use crate::charts::write;
-use crate::commands::model::{Given, ModelArgs};
+use crate::commands::model::{ModelArgs, SourcedModel};
 use crate::errors::CliError;
 use crate::hours::Hours;
 use clap::Args;
-use ebbtide_elastic::{Cluster, Elastic, ElasticError, LONGEST_US, Policy, Trace, long_load_ratio};
+use ebbtide_elastic::{
+    Cluster, Elastic, ElasticError, ElasticPolicy, LONGEST_US, Trace, long_load_ratio,
+};
 use std::path::{Path, PathBuf};
 use sweep::Sweep;
 
@@ -148,7 +150,7 @@ struct Terms {
     cluster: Cluster,
     /// The elastic partition for each r.
     partitions: Vec<Elastic>,
-    lifetime: Option<Given>,
+    lifetime: Option<SourcedModel>,
 }
 
 impl ElasticArgs {
@@ -165,7 +167,7 @@ impl ElasticArgs {
         };
         cluster.checked()?;
         let lifetime = match &self.partition.lifetime {
-            Some(model) => Some(Given::read(&ModelArgs {
+            Some(model) => Some(SourcedModel::read(&ModelArgs {
                 model: model.clone(),
                 group: None,
             })?),
@@ -181,7 +183,7 @@ impl ElasticArgs {
             let provisioning_us = micros(self.partition.provisioning);
             let elastic = Elastic {
                 provisioning_us,
-                lifetime: terms.lifetime.as_ref().map(Given::shared),
+                lifetime: terms.lifetime.as_ref().map(SourcedModel::shared),
                 notice_us: micros(self.partition.notice),
                 ..Elastic::new(policy)
             };
@@ -190,8 +192,13 @@ impl ElasticArgs {
         Ok(terms)
     }
 
-    fn policy(&self, ratio: f64, share: f64, threshold: f64) -> Result<Policy, ElasticError> {
-        Policy::new(self.cluster.short_only, ratio, share)?
+    fn policy(
+        &self,
+        ratio: f64,
+        share: f64,
+        threshold: f64,
+    ) -> Result<ElasticPolicy, ElasticError> {
+        ElasticPolicy::new(self.cluster.short_only, ratio, share)?
             .threshold(threshold)?
             .release_interval(micros(self.partition.release_interval))
     }
@@ -215,7 +222,7 @@ pub(super) fn run(context: &mut Context, args: &ElasticArgs) -> Result<(), CliEr
     if let Some(path) = &args.svg {
         write(context, path, &charts::figure(args, &terms, &played))?;
     }
-    shown::all(context, args, &trace, &terms, &played)
+    tables::all(context, args, &trace, &terms, &played)
 }
 
 /// What is probably not meant.

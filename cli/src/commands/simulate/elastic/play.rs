@@ -1,12 +1,13 @@
 //! Every partition with every seed, over all cores.
 
-use super::sweep::{Knob, Point};
+use super::sweep::{Knob, SweepPoint};
 use super::{ElasticArgs, Terms};
 use crate::Context;
-use crate::commands::replay::progress::Progress;
+use crate::commands::replay::progress::ReplayProgress;
 use crate::errors::CliError;
 use ebbtide_elastic::{
-    Elastic, ElasticError, Gain, Happening, Outcome, Setup, Times, Trace, Watch, simulate,
+    Elastic, ElasticError, Gain, MeasuredTimes, Setup, SimulationResult, Trace, Watch, WatchEvent,
+    simulate,
 };
 use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,11 +49,11 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn of(outcome: &Outcome, distribution: bool) -> Self {
-        let Outcome {
+    fn of(outcome: &SimulationResult, distribution: bool) -> Self {
+        let SimulationResult {
             short, transients, ..
         } = outcome;
-        let lives: &Times = &transients.lives;
+        let lives: &MeasuredTimes = &transients.lives;
         Self {
             mean: short.mean(),
             median: short.quantile(0.5),
@@ -115,7 +116,7 @@ impl Figures {
 
 /// A simulated partition.
 #[derive(Debug, Clone)]
-pub(super) struct Played {
+pub(super) struct SimulatedPartition {
     pub(super) swept: Option<(Knob, f64)>,
     pub(super) elastic: Elastic,
     pub(super) figures: Figures,
@@ -131,21 +132,21 @@ pub(super) struct Played {
 }
 
 /// Everything.
-pub(super) struct All {
+pub(super) struct PartitionResults {
     pub(super) fixed: Figures,
-    pub(super) partitions: Vec<Played>,
+    pub(super) partitions: Vec<SimulatedPartition>,
     pub(super) short_tasks: usize,
     pub(super) seconds: f64,
 }
 
-impl All {
+impl PartitionResults {
     /// The partitions that were asked for, by r.
-    pub(super) fn asked(&self) -> impl Iterator<Item = &Played> {
+    pub(super) fn asked(&self) -> impl Iterator<Item = &SimulatedPartition> {
         self.partitions.iter().filter(|one| one.swept.is_none())
     }
 
     /// Those of the sweep of a setting.
-    pub(super) fn swept(&self, knob: Knob) -> impl Iterator<Item = (f64, &Played)> {
+    pub(super) fn swept(&self, knob: Knob) -> impl Iterator<Item = (f64, &SimulatedPartition)> {
         let each = self.partitions.iter();
         each.filter_map(move |one| match one.swept {
             Some((of, value)) if of == knob => Some((value, one)),
@@ -169,8 +170,8 @@ impl All {
 struct Counter<'a>(&'a AtomicUsize);
 
 impl Watch for Counter<'_> {
-    fn saw(&mut self, _: u64, what: Happening) {
-        if matches!(what, Happening::Arrived { .. }) {
+    fn saw(&mut self, _: u64, what: WatchEvent) {
+        if matches!(what, WatchEvent::Arrived { .. }) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -182,8 +183,8 @@ pub(super) fn all(
     args: &ElasticArgs,
     trace: &Trace,
     terms: &Terms,
-    points: Vec<Point>,
-) -> Result<All, CliError> {
+    points: Vec<SweepPoint>,
+) -> Result<PartitionResults, CliError> {
     let begin = clock::instant();
     let seeds: Vec<u64> = (0..u64::from(args.seeds))
         .map(|more| args.seed.wrapping_add(more))
@@ -211,7 +212,7 @@ pub(super) fn all(
     let partitions = played.collect();
     let cutoff = terms.cluster.cutoff_us;
     let short = trace.jobs().iter().filter(|job| job.estimate_us <= cutoff);
-    Ok(All {
+    Ok(PartitionResults {
         fixed,
         partitions,
         short_tasks: short.map(|job| job.tasks_us.len()).sum(),
@@ -219,7 +220,12 @@ pub(super) fn all(
     })
 }
 
-fn judged(point: Point, fixed: &Figures, fixed_each: &[Figures], each: &[Figures]) -> Played {
+fn judged(
+    point: SweepPoint,
+    fixed: &Figures,
+    fixed_each: &[Figures],
+    each: &[Figures],
+) -> SimulatedPartition {
     let figures = Figures::over(each);
     let pairs = fixed_each.iter().zip(each);
     let quotients = pairs.map(|(fixed, elastic)| Gain::quotient(fixed.mean, elastic.mean));
@@ -228,7 +234,7 @@ fn judged(point: Point, fixed: &Figures, fixed_each: &[Figures], each: &[Figures
     });
     let policy = &point.elastic.policy;
     let (normalised, saving) = Gain::price(figures.transients_up, policy);
-    Played {
+    SimulatedPartition {
         swept: point.swept,
         improvement: Gain::quotient(fixed.mean, figures.mean),
         max_improvement: Gain::quotient(fixed.max, figures.max),
@@ -253,7 +259,7 @@ fn run(
         .or_else(|| std::thread::available_parallelism().ok().map(Into::into))
         .unwrap_or(1);
     let jobs = trace.jobs().len();
-    let mut progress = Progress::of(context, jobs * setups.len(), "jobs");
+    let mut progress = ReplayProgress::of(context, jobs * setups.len(), "jobs");
     let (next, arrived) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let mut done: Vec<Option<Figures>> = setups.iter().map(|_| None).collect();
     let mut failed: Option<ElasticError> = None;

@@ -2,7 +2,7 @@
 
 use super::{ElasticArgs, Terms, number};
 use crate::errors::CliError;
-use ebbtide_elastic::{Elastic, Policy};
+use ebbtide_elastic::{Elastic, ElasticPolicy};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::distributions::Bathtub;
 use std::str::FromStr;
@@ -114,19 +114,19 @@ impl FromStr for Sweep {
 
 /// One elastic partition to play.
 #[derive(Debug, Clone)]
-pub(super) struct Point {
+pub(super) struct SweepPoint {
     /// Which setting has which value; none for the partition that was asked for.
     pub(super) swept: Option<(Knob, f64)>,
     pub(super) elastic: Elastic,
 }
 
 /// Everything that is to be played: each r, then the sweeps.
-pub(super) fn plan(args: &ElasticArgs, terms: &Terms) -> Result<Vec<Point>, CliError> {
-    let asked = terms.partitions.iter().map(|elastic| Point {
+pub(super) fn plan(args: &ElasticArgs, terms: &Terms) -> Result<Vec<SweepPoint>, CliError> {
+    let asked = terms.partitions.iter().map(|elastic| SweepPoint {
         swept: None,
         elastic: elastic.clone(),
     });
-    let mut points: Vec<Point> = asked.collect();
+    let mut points: Vec<SweepPoint> = asked.collect();
     let Some(base) = terms.partitions.last() else {
         return Ok(points);
     };
@@ -138,7 +138,7 @@ pub(super) fn plan(args: &ElasticArgs, terms: &Terms) -> Result<Vec<Point>, CliE
                 &sweep.values
             };
             for value in values {
-                points.push(Point {
+                points.push(SweepPoint {
                     swept: Some((*knob, *value)),
                     elastic: varied(base, *knob, *value)?,
                 });
@@ -153,8 +153,8 @@ fn varied(base: &Elastic, knob: Knob, value: f64) -> Result<Elastic, CliError> {
     let policy = &base.policy;
     // What is too long is refused by name.
     let seconds = (value * 1e6).round() as u64;
-    let with = |ratio: f64, share: f64| -> Result<Policy, CliError> {
-        Ok(Policy::new(policy.short_only(), ratio, share)?
+    let with = |ratio: f64, share: f64| -> Result<ElasticPolicy, CliError> {
+        Ok(ElasticPolicy::new(policy.short_only(), ratio, share)?
             .threshold(policy.threshold_ratio())?
             .release_interval(policy.release_interval_us())?)
     };

@@ -24,8 +24,8 @@ mod row;
 mod usage;
 
 pub use error::LedgerError;
-pub use owner::{Owner, OwnerSeen};
-pub use row::{Ending, LedgerHead, LedgerRow, NewRow, Written};
+pub use owner::{Owner, OwnerObservation};
+pub use row::{LedgerHead, LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
 use crate::connect::Connections;

@@ -1,7 +1,7 @@
 //! The schedulers that share the ledger.
 
 use super::{Ledger, LedgerError, Stop, column, is_duplicate, row};
-use crate::database::{Failure, Work, statement};
+use crate::database::{TransactionFailure, TransactionFuture, statement};
 use sea_orm::{ConnectionTrait, Value};
 
 /// A scheduler that registered: its name and which of its lives this is.
@@ -24,7 +24,7 @@ impl Owner {
 
 /// A scheduler as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerSeen {
+pub struct OwnerObservation {
     /// Name and epoch.
     pub owner: Owner,
     /// Milliseconds since its last heartbeat, by the database's clock.
@@ -75,7 +75,7 @@ impl Ledger {
         self.database()
             .write(
                 "a registration",
-                move |transaction| -> Work<'_, i64, Stop> {
+                move |transaction| -> TransactionFuture<'_, i64, Stop> {
                     let backend = transaction.get_database_backend();
                     let make = |sql: &str| statement(backend, sql, [Value::from(name)]);
                     let (update, insert) = (make(update), make(insert));
@@ -84,7 +84,7 @@ impl Ledger {
                         if transaction.execute_raw(update).await?.rows_affected() == 0 {
                             match transaction.execute_raw(insert).await {
                                 Err(error) if is_duplicate(&error) => {
-                                    return Err(Failure::Refused(Stop::Duplicate));
+                                    return Err(TransactionFailure::Refused(Stop::Duplicate));
                                 }
                                 other => other?,
                             };
@@ -92,7 +92,7 @@ impl Ledger {
                         let row = transaction.query_one_raw(select).await?;
                         match row {
                             Some(row) => Ok(row.try_get_by_index(0)?),
-                            None => Err(Failure::Refused(Stop::Duplicate)),
+                            None => Err(TransactionFailure::Refused(Stop::Duplicate)),
                         }
                     })
                 },
@@ -123,7 +123,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn owners(&self) -> Result<Vec<OwnerSeen>, LedgerError> {
+    pub async fn owners(&self) -> Result<Vec<OwnerObservation>, LedgerError> {
         const TABLE: &str = "nova_schedulers";
         let sql = format!(
             "SELECT name, epoch, {} - last_seen FROM nova_schedulers ORDER BY name",
@@ -132,7 +132,7 @@ impl Ledger {
         let rows = self.query("the schedulers", &sql, Vec::new()).await?;
         rows.iter()
             .map(|row| {
-                Ok(OwnerSeen {
+                Ok(OwnerObservation {
                     owner: Owner {
                         name: column(row, TABLE, 0)?,
                         epoch: column(row, TABLE, 1)?,

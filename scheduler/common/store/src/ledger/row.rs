@@ -5,7 +5,7 @@ use super::{
     is_duplicate, pairs, places, sorted, text,
 };
 use crate::StoreError;
-use crate::database::{Failure, Work, statement};
+use crate::database::{TransactionFailure, TransactionFuture, statement};
 use ebbtide_runtime::ids;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
 use serde_json::Value as Json;
@@ -74,7 +74,7 @@ pub struct LedgerRow {
 
 /// How a row ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RowEnd {
     /// Its request is answered from it, now and when it comes again.
     Answers,
     /// It came to nothing: its request can have another row.
@@ -84,7 +84,7 @@ pub enum Ending {
 /// What became of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Written {
+pub enum UpdateResult {
     /// It is written; the row has this version now.
     Updated(i64),
     /// The row has another version: another scheduler has changed it, and this one must not touch
@@ -112,7 +112,7 @@ fn taken_pause(writer: Uuid, tries: u32) -> Duration {
 enum Step<'a> {
     Move(&'a str, &'a Json),
     Replan(&'a str, &'a Json),
-    Finish(&'a str, &'a Json, Ending),
+    Finish(&'a str, &'a Json, RowEnd),
     Adopt(&'a Owner, &'a Json),
 }
 
@@ -175,7 +175,7 @@ impl Ledger {
         );
         let sql = sql.as_str();
         self.database()
-            .write("an insert", move |transaction| -> Work<'_, (), Stop> {
+            .write("an insert", move |transaction| -> TransactionFuture<'_, (), Stop> {
                 let values: [Value; 7] = [
                     text(row.id),
                     row.request_id.as_str().into(),
@@ -272,7 +272,7 @@ impl Ledger {
         expected_version: i64,
         state: &str,
         document: &Json,
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<UpdateResult, LedgerError> {
         self.step(id, expected_version, Step::Move(state, document), &[])
             .await
     }
@@ -288,7 +288,7 @@ impl Ledger {
         state: &str,
         victims: &[Uuid],
         document: &Json,
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<UpdateResult, LedgerError> {
         let victims = sorted(victims);
         self.step(
             id,
@@ -310,8 +310,8 @@ impl Ledger {
         expected_version: i64,
         state: &str,
         document: &Json,
-        ending: Ending,
-    ) -> Result<Written, LedgerError> {
+        ending: RowEnd,
+    ) -> Result<UpdateResult, LedgerError> {
         let step = Step::Finish(state, document, ending);
         self.step(id, expected_version, step, &[]).await
     }
@@ -327,7 +327,7 @@ impl Ledger {
         expected_version: i64,
         owner: &Owner,
         document: &Json,
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<UpdateResult, LedgerError> {
         self.step(id, expected_version, Step::Adopt(owner, document), &[])
             .await
     }
@@ -338,7 +338,7 @@ impl Ledger {
         expected_version: i64,
         step: Step<'_>,
         victims: &[Uuid],
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<UpdateResult, LedgerError> {
         let writer = ids::random();
         let (set, mut values): (&str, Vec<Value>) = match step {
             Step::Move(state, document)
@@ -372,7 +372,7 @@ impl Ledger {
         let mut tries = 1;
         loop {
             match self.step_once(id, step, &sql, &values, victims).await {
-                Ok(true) => return Ok(Written::Updated(expected_version + 1)),
+                Ok(true) => return Ok(UpdateResult::Updated(expected_version + 1)),
                 Ok(false) => return self.perhaps_ours(id, expected_version + 1, writer).await,
                 Err(Stop::Store(error)) => return Err(error.into()),
                 Err(Stop::Duplicate) => self.refuse_taken(victims, id, writer, tries).await?,
@@ -390,37 +390,40 @@ impl Ledger {
         victims: &[Uuid],
     ) -> Result<bool, Stop> {
         self.database()
-            .write("an update", move |transaction| -> Work<'_, bool, Stop> {
-                let backend = transaction.get_database_backend();
-                let update = statement(backend, sql, values.iter().cloned());
-                let release = statement(
-                    backend,
-                    "DELETE FROM nova_preemption_victims WHERE preemption_id = ?",
-                    [text(id)],
-                );
-                let reopen = matches!(step, Step::Finish(_, _, Ending::Nothing)).then(|| {
-                    statement(
+            .write(
+                "an update",
+                move |transaction| -> TransactionFuture<'_, bool, Stop> {
+                    let backend = transaction.get_database_backend();
+                    let update = statement(backend, sql, values.iter().cloned());
+                    let release = statement(
                         backend,
-                        "DELETE FROM nova_preemption_requests WHERE preemption_id = ?",
+                        "DELETE FROM nova_preemption_victims WHERE preemption_id = ?",
                         [text(id)],
-                    )
-                });
-                let changes_victims = matches!(step, Step::Replan(..) | Step::Finish(..));
-                let victims = victims.to_vec();
-                Box::pin(async move {
-                    if transaction.execute_raw(update).await?.rows_affected() == 0 {
-                        return Ok(false);
-                    }
-                    if changes_victims {
-                        transaction.execute_raw(release).await?;
-                        link(transaction, VICTIMS, &victims, id).await?;
-                    }
-                    if let Some(reopen) = reopen {
-                        transaction.execute_raw(reopen).await?;
-                    }
-                    Ok(true)
-                })
-            })
+                    );
+                    let reopen = matches!(step, Step::Finish(_, _, RowEnd::Nothing)).then(|| {
+                        statement(
+                            backend,
+                            "DELETE FROM nova_preemption_requests WHERE preemption_id = ?",
+                            [text(id)],
+                        )
+                    });
+                    let changes_victims = matches!(step, Step::Replan(..) | Step::Finish(..));
+                    let victims = victims.to_vec();
+                    Box::pin(async move {
+                        if transaction.execute_raw(update).await?.rows_affected() == 0 {
+                            return Ok(false);
+                        }
+                        if changes_victims {
+                            transaction.execute_raw(release).await?;
+                            link(transaction, VICTIMS, &victims, id).await?;
+                        }
+                        if let Some(reopen) = reopen {
+                            transaction.execute_raw(reopen).await?;
+                        }
+                        Ok(true)
+                    })
+                },
+            )
             .await
     }
 
@@ -430,18 +433,18 @@ impl Ledger {
         id: Uuid,
         version: i64,
         writer: Uuid,
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<UpdateResult, LedgerError> {
         let sql = "SELECT version, writer FROM nova_preemptions WHERE id = ?";
         let rows = self.query("an update", sql, vec![text(id)]).await?;
         let Some(row) = rows.first() else {
-            return Ok(Written::Lost);
+            return Ok(UpdateResult::Lost);
         };
         let found: i64 = column(row, "nova_preemptions", 0)?;
         let theirs: String = column(row, "nova_preemptions", 1)?;
         Ok(if found == version && theirs == writer.to_string() {
-            Written::Updated(version)
+            UpdateResult::Updated(version)
         } else {
-            Written::Lost
+            UpdateResult::Lost
         })
     }
 
@@ -501,16 +504,19 @@ impl Ledger {
         let values = values.as_slice();
         let done = self
             .database()
-            .write(operation, move |transaction| -> Work<'_, u64, StoreError> {
-                let statement = statement(
-                    transaction.get_database_backend(),
-                    sql,
-                    values.iter().cloned(),
-                );
-                Box::pin(
-                    async move { Ok(transaction.execute_raw(statement).await?.rows_affected()) },
-                )
-            })
+            .write(
+                operation,
+                move |transaction| -> TransactionFuture<'_, u64, StoreError> {
+                    let statement = statement(
+                        transaction.get_database_backend(),
+                        sql,
+                        values.iter().cloned(),
+                    );
+                    Box::pin(async move {
+                        Ok(transaction.execute_raw(statement).await?.rows_affected())
+                    })
+                },
+            )
             .await?;
         Ok(done)
     }
@@ -539,7 +545,7 @@ async fn link(
     (table, column): (&str, &str),
     uuids: &[Uuid],
     row: Uuid,
-) -> Result<(), Failure<Stop>> {
+) -> Result<(), TransactionFailure<Stop>> {
     for uuids in uuids.chunks(CHUNK) {
         let sql = format!(
             "INSERT INTO {table} ({column}, preemption_id) VALUES {}",
@@ -555,9 +561,9 @@ async fn link(
 pub(super) async fn unique(
     transaction: &DatabaseTransaction,
     insert: Statement,
-) -> Result<(), Failure<Stop>> {
+) -> Result<(), TransactionFailure<Stop>> {
     match transaction.execute_raw(insert).await {
-        Err(error) if is_duplicate(&error) => Err(Failure::Refused(Stop::Duplicate)),
+        Err(error) if is_duplicate(&error) => Err(TransactionFailure::Refused(Stop::Duplicate)),
         other => Ok(other.map(drop)?),
     }
 }

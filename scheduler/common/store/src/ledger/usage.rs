@@ -1,7 +1,7 @@
 //! What is not to be billed: the last, unfinished period of every victim.
 
 use super::{Ledger, LedgerError, MAX_NAME_CHARS, Stop, column, id, row, text};
-use crate::database::{Work, statement};
+use crate::database::{TransactionFuture, statement};
 use sea_orm::{ConnectionTrait, Value};
 use uuid::Uuid;
 
@@ -67,19 +67,22 @@ impl Ledger {
         let sql = sql.as_str();
         let done = self
             .database()
-            .write("a usage record", move |transaction| -> Work<'_, (), Stop> {
-                let values: [Value; 7] = [
-                    text(usage.evacuation_id),
-                    text(usage.server_id),
-                    usage.project_id.as_str().into(),
-                    usage.flavor.as_str().into(),
-                    usage.launched_at.into(),
-                    usage.ended_at.into(),
-                    usage.unbilled_seconds.into(),
-                ];
-                let insert = statement(transaction.get_database_backend(), sql, values);
-                Box::pin(async move { row::unique(transaction, insert).await })
-            })
+            .write(
+                "a usage record",
+                move |transaction| -> TransactionFuture<'_, (), Stop> {
+                    let values: [Value; 7] = [
+                        text(usage.evacuation_id),
+                        text(usage.server_id),
+                        usage.project_id.as_str().into(),
+                        usage.flavor.as_str().into(),
+                        usage.launched_at.into(),
+                        usage.ended_at.into(),
+                        usage.unbilled_seconds.into(),
+                    ];
+                    let insert = statement(transaction.get_database_backend(), sql, values);
+                    Box::pin(async move { row::unique(transaction, insert).await })
+                },
+            )
             .await;
         match done {
             Ok(()) => Ok(true),

@@ -1,6 +1,6 @@
 //! A fresh database for each test, and raw SQL for what the store does not do.
 
-use ebbtide_harness::Shared;
+use ebbtide_harness::SharedServers;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_store::{Lease, Store, StoreConfig};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
@@ -27,12 +27,14 @@ impl TestDb {
     }
 
     pub(crate) async fn mariadb() -> Self {
-        let database = Shared::mariadb().await.expect("a MariaDB server");
+        let database = SharedServers::mariadb().await.expect("a MariaDB server");
         Self::on(database.url().to_owned(), Box::new(database))
     }
 
     pub(crate) async fn postgres() -> Self {
-        let database = Shared::postgres().await.expect("a PostgreSQL server");
+        let database = SharedServers::postgres()
+            .await
+            .expect("a PostgreSQL server");
         Self::on(database.url().to_owned(), Box::new(database))
     }
 

@@ -3,8 +3,8 @@
 use crate::databases::TestDb;
 use ebbtide_store::Store;
 use ebbtide_store::ledger::{
-    Ending, Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, UsageFilter,
-    Written,
+    Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, RowEnd, UpdateResult,
+    UsageFilter,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -73,8 +73,8 @@ async fn rows_of_late_are_those_that_are_open_and_those_that_ended_just_now(db: 
     }
     for id in [1, 2] {
         let document = json!({"ended": true});
-        let ended = ledger.finish(uuid(id), 1, "done", &document, Ending::Answers);
-        assert_eq!(ended.await.unwrap(), Written::Updated(2));
+        let ended = ledger.finish(uuid(id), 1, "done", &document, RowEnd::Answers);
+        assert_eq!(ended.await.unwrap(), UpdateResult::Updated(2));
     }
     let of_late = async |millis| {
         let rows = ledger.rows_of_late(millis).await.unwrap();
@@ -101,28 +101,28 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     let doc = json!({"step": 2});
     assert_eq!(
         ledger.update(id, 1, "claimed", &doc).await.unwrap(),
-        Written::Updated(2)
+        UpdateResult::Updated(2)
     );
     assert_eq!(
         ledger.update(id, 1, "noticed", &json!(3)).await.unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
     assert_eq!(
         ledger
-            .finish(id, 1, "failed", &json!(3), Ending::Answers)
+            .finish(id, 1, "failed", &json!(3), RowEnd::Answers)
             .await
             .unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
     let other = ledger.register("b").await.unwrap();
     let theirs = json!({"answerer": "b"});
     assert_eq!(
         ledger.adopt(id, 1, &other, &theirs).await.unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
     assert_eq!(
         ledger.update(uuid(9), 1, "x", &doc).await.unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
     let found = one(&ledger, 1).await;
     assert_eq!(
@@ -131,7 +131,7 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     );
     assert_eq!(
         ledger.adopt(id, 2, &other, &theirs).await.unwrap(),
-        Written::Updated(3)
+        UpdateResult::Updated(3)
     );
     let adopted = one(&ledger, 1).await;
     assert_eq!((&adopted.owner, &adopted.document), (&other, &theirs));
@@ -149,7 +149,7 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     assert_eq!(ledger.open_row_of_victim(uuid(9)).await.unwrap(), None);
     assert_eq!(
         ledger.update(id, 2, "noticed", &doc).await.unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
 }
 
@@ -188,7 +188,7 @@ async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
         .replan(uuid(2), 1, "planned", &[uuid(13), uuid(12)], &json!(1))
         .await
         .unwrap();
-    assert_eq!(replanned, Written::Updated(2));
+    assert_eq!(replanned, UpdateResult::Updated(2));
     let all = [
         (uuid(10), uuid(1)),
         (uuid(11), uuid(1)),
@@ -198,10 +198,10 @@ async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
     assert_eq!(ledger.victims_of_open_rows().await.unwrap(), all);
     assert_eq!(
         ledger
-            .finish(uuid(1), 1, "done", &json!(null), Ending::Answers)
+            .finish(uuid(1), 1, "done", &json!(null), RowEnd::Answers)
             .await
             .unwrap(),
-        Written::Updated(2)
+        UpdateResult::Updated(2)
     );
     assert_eq!(ledger.victims_of_open_rows().await.unwrap(), all[2..]);
     ledger.insert(&row(3, &owner, &[10, 11])).await.unwrap();
@@ -217,7 +217,7 @@ async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
     assert_eq!(open, [uuid(2), uuid(3)]);
     assert_eq!(
         ledger.update(uuid(1), 2, "again", &json!(1)).await.unwrap(),
-        Written::Lost
+        UpdateResult::Lost
     );
 }
 
@@ -244,14 +244,14 @@ async fn a_request_is_answered_from_one_row_only(db: TestDb) {
     ledger.insert(&asked(3, "another")).await.unwrap();
     // What came to nothing can be planned again.
     let nothing = ledger
-        .finish(uuid(1), 1, "withdrawn", &json!(1), Ending::Nothing)
+        .finish(uuid(1), 1, "withdrawn", &json!(1), RowEnd::Nothing)
         .await;
-    assert_eq!(nothing.unwrap(), Written::Updated(2));
+    assert_eq!(nothing.unwrap(), UpdateResult::Updated(2));
     ledger.insert(&asked(4, "one")).await.unwrap();
     let done = ledger
-        .finish(uuid(4), 1, "done", &json!(1), Ending::Answers)
+        .finish(uuid(4), 1, "done", &json!(1), RowEnd::Answers)
         .await;
-    assert_eq!(done.unwrap(), Written::Updated(2));
+    assert_eq!(done.unwrap(), UpdateResult::Updated(2));
     // What was answered is answered for good, until it is purged.
     let late = ledger.insert(&asked(5, "one")).await.unwrap_err();
     assert_eq!(late, taken(4));
@@ -332,9 +332,9 @@ async fn schedulers_that_race_never_share_a_victim(db: TestDb) {
                             .collect();
                         assert_eq!(held, mine, "somebody else has a victim of {id}");
                         let ended = ledger
-                            .finish(uuid(id), 1, "done", &json!(round as u64), Ending::Answers)
+                            .finish(uuid(id), 1, "done", &json!(round as u64), RowEnd::Answers)
                             .await;
-                        assert_eq!(ended.unwrap(), Written::Updated(2));
+                        assert_eq!(ended.unwrap(), UpdateResult::Updated(2));
                         won += 1;
                     }
                     Err(LedgerError::VictimTaken { victim, by }) => {
@@ -376,7 +376,7 @@ async fn of_all_who_adopt_a_row_one_gets_it(db: TestDb) {
                         .adopt(row.id, row.version, &me, &row.document)
                         .await
                         .unwrap()
-                        != Written::Lost
+                        != UpdateResult::Lost
                 {
                     adopted += 1;
                 }
@@ -456,10 +456,10 @@ async fn what_is_over_is_purged_and_nothing_else(db: TestDb) {
     for n in 1..=2 {
         assert_eq!(
             ledger
-                .finish(uuid(n), 1, "done", &json!(1), Ending::Answers)
+                .finish(uuid(n), 1, "done", &json!(1), RowEnd::Answers)
                 .await
                 .unwrap(),
-            Written::Updated(2)
+            UpdateResult::Updated(2)
         );
     }
     assert_eq!(ledger.purge(3_600_000).await.unwrap(), 0);

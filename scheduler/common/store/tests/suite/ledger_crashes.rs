@@ -3,7 +3,7 @@
 use crate::ledger::{one, row, uuid};
 use ebbtide_harness::{MariaDb, Postgres};
 use ebbtide_store::StoreConfig;
-use ebbtide_store::ledger::{Ending, Ledger, LedgerError, Written};
+use ebbtide_store::ledger::{Ledger, LedgerError, RowEnd, UpdateResult};
 use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -40,11 +40,11 @@ macro_rules! survives_a_killed_server {
                         let done = async {
                             ledger.insert(&new).await?;
                             ledger
-                                .finish(uuid(id), 1, "done", &json!(1), Ending::Answers)
+                                .finish(uuid(id), 1, "done", &json!(1), RowEnd::Answers)
                                 .await
                         };
                         match done.await {
-                            Ok(Written::Updated(2)) => {
+                            Ok(UpdateResult::Updated(2)) => {
                                 confirmed.push(id);
                                 progress.send_modify(|count| *count += 1);
                             }
@@ -106,9 +106,9 @@ async fn tidy(ledger: &Ledger, id: u128) -> Result<(), LedgerError> {
         && !row.finished
     {
         let ended = ledger
-            .finish(row.id, row.version, "failed", &json!(2), Ending::Answers)
+            .finish(row.id, row.version, "failed", &json!(2), RowEnd::Answers)
             .await?;
-        assert_ne!(ended, Written::Lost, "nobody else touches it");
+        assert_ne!(ended, UpdateResult::Lost, "nobody else touches it");
     }
     Ok(())
 }

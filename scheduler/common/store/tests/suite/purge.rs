@@ -4,7 +4,7 @@ use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
 use ebbtide_store::{
-    DecisionFilter, EvacuationFilter, Kind, LifeFilter, PriceFilter, Purged, ServerFilter,
+    DecisionFilter, EvacuationFilter, LifeFilter, PriceFilter, PurgeKind, Purged, ServerFilter,
 };
 use sea_orm::{ConnectionTrait, Statement};
 
@@ -25,7 +25,10 @@ async fn a_decision_stays_as_long_as_one_of_its_servers_does(db: TestDb) {
     ];
     store.commit(&lease, &changes).await.unwrap();
     assert_eq!(
-        store.purge_some(Kind::Decisions, at(50), 9).await.unwrap(),
+        store
+            .purge_some(PurgeKind::Decisions, at(50), 9)
+            .await
+            .unwrap(),
         0
     );
     store
@@ -33,7 +36,10 @@ async fn a_decision_stays_as_long_as_one_of_its_servers_does(db: TestDb) {
         .await
         .unwrap();
     assert_eq!(
-        store.purge_some(Kind::Decisions, at(50), 9).await.unwrap(),
+        store
+            .purge_some(PurgeKind::Decisions, at(50), 9)
+            .await
+            .unwrap(),
         1
     );
 }
@@ -42,7 +48,7 @@ async fn what_is_archived_is_read_and_then_forgotten_unless_it_has_changed(db: T
     let (store, lease) = db.open_with_lease().await;
     let changes = [put_server(gone(1, 10)), put_server(gone(2, 20))];
     store.commit(&lease, &changes).await.unwrap();
-    let old = store.old(Kind::Servers, at(50), 9).await.unwrap();
+    let old = store.old(PurgeKind::Servers, at(50), 9).await.unwrap();
     let read: Vec<ebbtide_model::Server> = old
         .iter()
         .map(|record| serde_json::from_str(&record.json).unwrap())
@@ -54,7 +60,13 @@ async fn what_is_archived_is_read_and_then_forgotten_unless_it_has_changed(db: T
         .commit(&lease, &[put_server(server(1))])
         .await
         .unwrap();
-    assert_eq!(store.forget(Kind::Servers, &ids, at(50)).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .forget(PurgeKind::Servers, &ids, at(50))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(store.load(at(0)).await.unwrap().servers, [server(1)]);
 }
 

@@ -5,7 +5,7 @@ use ebbtide_model::decision::{
     DroppedHost, FilterCount, FilterStep, InstanceExplanation, RankedHost, Weight,
 };
 use ebbtide_model::record::{Change, OutboxMessage};
-use ebbtide_model::server::Fault;
+use ebbtide_model::server::ServerFailure;
 use ebbtide_model::*;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -56,7 +56,7 @@ pub(crate) fn server(n: u64) -> Server {
         created_at: at(n as i64),
         launched_at: Some(at(n as i64 + 5)),
         ended_at: None,
-        fault: Some(Fault {
+        fault: Some(ServerFailure {
             code: "EB-X-001".to_owned(),
             message: "it hiccuped".to_owned(),
             at: at(3),
@@ -158,7 +158,7 @@ pub(crate) fn decision(n: u64, servers: &[ServerId], hosts: usize) -> Decision {
             force_hosts: Vec::new(),
             alternates: 2,
         },
-        outcome: Outcome::Placed(
+        outcome: DecisionOutcome::Placed(
             servers
                 .iter()
                 .map(|&server_id| Placement {
@@ -198,7 +198,7 @@ pub(crate) fn decision(n: u64, servers: &[ServerId], hosts: usize) -> Decision {
 
 pub(crate) fn refusal(n: u64, servers: &[ServerId]) -> Decision {
     Decision {
-        outcome: Outcome::NoValidHost(NoValidHost {
+        outcome: DecisionOutcome::NoValidHost(NoValidHost {
             reason: "all full".to_owned(),
             placed_before: 0,
             dropped: vec![FilterCount {

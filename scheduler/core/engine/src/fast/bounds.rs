@@ -18,8 +18,8 @@
 
 use super::bits::{Bits, ones};
 use super::phases::{Clock, smallest_sums};
-use super::survey::Wanted;
-use crate::state::State;
+use super::survey::CompactDemand;
+use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -33,17 +33,21 @@ const MARGINAL: f32 = 1.6;
 
 /// What bounds are worked out from.
 pub(super) struct Bounder<'r, 's> {
-    state: &'r State<'s>,
-    wanted: &'r [Wanted<'s>],
+    state: &'r DecisionState<'s>,
+    wanted: &'r [CompactDemand<'s>],
     clock: &'r Clock,
     /// For each class that is asked for, what a victim of each shape frees of it.
     freed: Vec<Vec<i32>>,
 }
 
 impl<'r, 's> Bounder<'r, 's> {
-    pub(super) fn new(state: &'r State<'s>, wanted: &'r [Wanted<'s>], clock: &'r Clock) -> Self {
+    pub(super) fn new(
+        state: &'r DecisionState<'s>,
+        wanted: &'r [CompactDemand<'s>],
+        clock: &'r Clock,
+    ) -> Self {
         let shapes = state.table.shape_slots().min(usize::from(OTHER_SHAPE));
-        let freed = |want: &Wanted<'_>| {
+        let freed = |want: &CompactDemand<'_>| {
             let all = (0..shapes).map(|shape| state.table.shape_frees(shape, want.index));
             all.collect()
         };
@@ -279,7 +283,7 @@ impl<'r, 's> Bounder<'r, 's> {
         if limit >= NEVER - 1 {
             return None;
         }
-        let scarce = |want: &Wanted<'_>| -> (f32, f32) {
+        let scarce = |want: &CompactDemand<'_>| -> (f32, f32) {
             let missing = solved.iter().map(|host| {
                 let missing = (want.amount - want.class.future.get(host.at())).max(0) as f32;
                 let largest = want.class.largest.get(host.at()).max(1) as f32;

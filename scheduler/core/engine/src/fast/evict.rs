@@ -13,10 +13,10 @@
 use super::bits::{Bits, ones};
 use super::bounds::{Bounder, NEVER};
 use super::phases::Clock;
-use super::survey::Wanted;
-use crate::plugins::Failure;
-use crate::ranking::{Place, Solved, Tier, Tools};
-use crate::state::State;
+use super::survey::CompactDemand;
+use crate::plugins::DecideFailure;
+use crate::ranking::{RankedCandidate, SolvedHosts, Tier, Tools};
+use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex};
 use ebbtide_solver::Cost;
 use std::cmp::Reverse;
@@ -35,12 +35,12 @@ type Bounded = (u32, u32, HostIndex);
 /// Solves each host that could be among the first `exact` of `hosts`.
 pub(super) fn evict(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     hosts: &Bits,
-    wanted: &[Wanted<'_>],
+    wanted: &[CompactDemand<'_>],
     clock: &Clock,
     exact: usize,
-) -> Result<(Vec<Place>, Solved), Failure> {
+) -> Result<(Vec<RankedCandidate>, SolvedHosts), DecideFailure> {
     tools.search.price_by_period(state, clock.period_ms());
     let bounder = Bounder::new(state, wanted, clock);
     let mut queue = Queue {
@@ -50,15 +50,17 @@ pub(super) fn evict(
         many: exact.saturating_mul(AHEAD),
     };
     let mut refined: BinaryHeap<Reverse<Bounded>> = BinaryHeap::new();
-    let (mut places, mut solved) = (Vec::new(), Solved::new(exact));
+    let (mut places, mut solved) = (Vec::new(), SolvedHosts::new(exact));
     loop {
         let limit = solved
             .cutoff()
             .map_or(NEVER - 1, |cutoff| clock.units(cutoff));
         if queue.is_to_be_filled() {
             if queue.many > FEW {
-                let solved: Vec<HostIndex> =
-                    places.iter().map(|place: &Place| place.host).collect();
+                let solved: Vec<HostIndex> = places
+                    .iter()
+                    .map(|place: &RankedCandidate| place.host)
+                    .collect();
                 bounder.raise(hosts, &mut queue.bounds, limit, &solved);
             }
             queue.fill(state, limit);
@@ -99,9 +101,9 @@ pub(super) fn evict(
 /// registration.
 pub(super) fn lower_bounds(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     hosts: &Bits,
-    wanted: &[Wanted<'_>],
+    wanted: &[CompactDemand<'_>],
     clock: &Clock,
 ) -> Vec<(HostIndex, Cost)> {
     tools.search.price_by_period(state, clock.period_ms());
@@ -113,15 +115,15 @@ pub(super) fn lower_bounds(
 /// Solves a host, which becomes the place at `position`.
 fn solve(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     host: HostIndex,
-    solved: &mut Solved,
+    solved: &mut SolvedHosts,
     position: usize,
-) -> Result<Place, Failure> {
+) -> Result<RankedCandidate, DecideFailure> {
     let cutoff = solved.cutoff();
     let bundle = state.ask.bundle;
     let verdict = tools.search.solve(state, host, bundle, cutoff)?;
-    let mut place = Place {
+    let mut place = RankedCandidate {
         host,
         tier: Tier::Evicts,
         eviction: None,
@@ -148,7 +150,7 @@ impl Queue<'_> {
 
     /// Puts the next few in order. Limits only ever fall, so who is above this one is never asked
     /// for again.
-    fn fill(&mut self, state: &State<'_>, limit: u32) {
+    fn fill(&mut self, state: &DecisionState<'_>, limit: u32) {
         self.ready = self.lowest(state, limit.min(NEVER - 1));
         for bounded in &self.ready {
             self.bounds[bounded.2.at()] = NEVER;
@@ -162,7 +164,7 @@ impl Queue<'_> {
     }
 
     /// The hosts with the lowest bounds that are not above the limit, in order.
-    fn lowest(&self, state: &State<'_>, mut limit: u32) -> Vec<Bounded> {
+    fn lowest(&self, state: &DecisionState<'_>, mut limit: u32) -> Vec<Bounded> {
         let mut best: Vec<Bounded> = Vec::new();
         for (block, &word) in self.hosts.words().iter().enumerate() {
             if word == 0 {

@@ -16,21 +16,21 @@ mod weigh;
 
 pub(crate) use bits::Bits;
 
-use crate::filters::{Filtered, Passed, Pipeline, count};
-use crate::plugins::Failure;
+use crate::filters::{Filtered, FilteredHosts, Pipeline, count};
+use crate::plugins::DecideFailure;
 use crate::ranking::{
-    Place, RankedPlace, Ranking, Tier, Tools, append_weighed, exact_places, rank_solved,
+    RankedCandidate, RankedPlace, Ranking, Tier, Tools, append_weighed, exact_places, rank_solved,
 };
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::HostIndex;
-use crate::{Policy, ranking};
+use crate::{RankingPolicy, ranking};
 use ebbtide_model::decision::FilterStep;
 use ebbtide_solver::Cost;
 use phases::Clock;
-use survey::Wanted;
+use survey::CompactDemand;
 
 /// What one step has found.
-pub(crate) struct Step {
+pub(crate) struct PlacementStep {
     /// What each filter left.
     pub(crate) filters: Vec<FilterStep>,
     /// How many hosts passed them.
@@ -41,10 +41,10 @@ pub(crate) struct Step {
 /// Filters and ranks the hosts for the next instance, or the next bundle.
 pub(crate) fn step(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
-) -> Result<Step, Failure> {
-    let usable = tools.fast && tools.engine.config().policy == Policy::Tiered;
+) -> Result<PlacementStep, DecideFailure> {
+    let usable = tools.fast && tools.engine.config().policy == RankingPolicy::Tiered;
     let wanted = survey::wanted(state).filter(|_| usable);
     match wanted {
         Some(wanted) => tiered(tools, state, pipeline, &wanted),
@@ -53,31 +53,37 @@ pub(crate) fn step(
 }
 
 /// Host by host.
-fn simple(tools: &mut Tools<'_>, state: &State<'_>, pipeline: &Pipeline) -> Result<Step, Failure> {
+fn simple(
+    tools: &mut Tools<'_>,
+    state: &DecisionState<'_>,
+    pipeline: &Pipeline,
+) -> Result<PlacementStep, DecideFailure> {
     let Filtered { hosts, steps } = pipeline.next(state);
     let passed = count(&hosts);
     let ranking = tools.rank(state, places(state, hosts))?;
-    Ok(Step {
+    Ok(PlacementStep {
         filters: steps,
         passed,
         ranking,
     })
 }
 
-fn places(state: &State<'_>, hosts: Vec<HostIndex>) -> Vec<Place> {
+fn places(state: &DecisionState<'_>, hosts: Vec<HostIndex>) -> Vec<RankedCandidate> {
     let hosts = hosts.into_iter();
-    hosts.map(|host| Place::new(state, host)).collect()
+    hosts
+        .map(|host| RankedCandidate::new(state, host))
+        .collect()
 }
 
 /// The policy `tiered`.
 fn tiered(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
-    wanted: &[Wanted<'_>],
-) -> Result<Step, Failure> {
+    wanted: &[CompactDemand<'_>],
+) -> Result<PlacementStep, DecideFailure> {
     let mut room = None;
-    let Passed { hosts, steps } = pipeline.next_set(state, |hosts| {
+    let FilteredHosts { hosts, steps } = pipeline.next_set(state, |hosts| {
         let fits = fitting(hosts, wanted, state, survey::FULL, Tier::Room);
         let passed = if state.ask.preemptible() {
             fits.clone()
@@ -89,7 +95,7 @@ fn tiered(
     });
     let done = |ranking| {
         let passed = u32::try_from(hosts.count()).unwrap_or(u32::MAX);
-        Ok(Step {
+        Ok(PlacementStep {
             filters: steps,
             passed,
             ranking,
@@ -139,7 +145,7 @@ fn tiered(
 
 fn plain(host: HostIndex, tier: Tier) -> RankedPlace {
     RankedPlace {
-        place: Place {
+        place: RankedCandidate {
             host,
             tier,
             eviction: None,
@@ -152,14 +158,14 @@ fn plain(host: HostIndex, tier: Tier) -> RankedPlace {
 /// Those of `hosts` that are in a tier or in a better one.
 fn fitting(
     hosts: &Bits,
-    wanted: &[Wanted<'_>],
-    state: &State<'_>,
-    which: survey::Which,
+    wanted: &[CompactDemand<'_>],
+    state: &DecisionState<'_>,
+    which: survey::StateColumn,
     tier: Tier,
 ) -> Bits {
     let mut fit = survey::fitting(hosts, wanted, which);
     survey::amend(&mut fit, hosts, state, |host| {
-        Place::new(state, host).tier <= tier
+        RankedCandidate::new(state, host).tier <= tier
     });
     fit
 }
@@ -168,11 +174,11 @@ fn fitting(
 /// all is chosen.
 fn append(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     ranking: &mut Ranking,
     hosts: &Bits,
     tier: Tier,
-) -> Result<(), Failure> {
+) -> Result<(), DecideFailure> {
     let config = tools.engine.config();
     let chance = config.shuffle_best_same_weighed_hosts || config.host_subset_size > 1;
     let many = tools.listed().max(1);
@@ -197,10 +203,10 @@ fn append(
 /// Ranks hosts when none has free capacity, not even after the instances that are leaving are gone.
 fn evict(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     hosts: &Bits,
-    wanted: &[Wanted<'_>],
-) -> Result<Ranking, Failure> {
+    wanted: &[CompactDemand<'_>],
+) -> Result<Ranking, DecideFailure> {
     let Some(clock) = Clock::new(tools.engine, tools.broken, state) else {
         let places = places(state, hosts.in_order(state.table));
         return tools.rank(state, places);
@@ -214,7 +220,7 @@ fn evict(
 /// if that requires pricing every instance.
 pub(crate) fn lower_bounds(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
 ) -> Option<Vec<(HostIndex, Cost)>> {
     let wanted = survey::wanted(state).filter(|_| tools.fast)?;
@@ -230,7 +236,7 @@ pub(crate) fn lower_bounds(
 }
 
 /// Those of `hosts` that hold the request in h_n.
-fn with_capacity(hosts: &Bits, wanted: &[Wanted<'_>], state: &State<'_>) -> Bits {
+fn with_capacity(hosts: &Bits, wanted: &[CompactDemand<'_>], state: &DecisionState<'_>) -> Bits {
     let mut passed = survey::fitting(hosts, wanted, survey::NORMAL);
     survey::amend(&mut passed, hosts, state, |host| {
         let mut needs = state.ask.needs.iter();
@@ -242,11 +248,11 @@ fn with_capacity(hosts: &Bits, wanted: &[Wanted<'_>], state: &State<'_>) -> Bits
 /// The best `many` of the hosts that have room, none of those in `taken`.
 pub(crate) fn alternates(
     tools: &Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     pipeline: &Pipeline,
     taken: &[HostIndex],
     many: usize,
-) -> Result<Vec<HostIndex>, Failure> {
+) -> Result<Vec<HostIndex>, DecideFailure> {
     let wanted = survey::wanted(state).filter(|_| tools.fast);
     let mut hosts = match wanted {
         Some(wanted) => {
@@ -263,7 +269,7 @@ pub(crate) fn alternates(
         }
     };
     taken.iter().for_each(|&host| hosts.set(host, false));
-    if tools.engine.config().policy == Policy::FirstFit {
+    if tools.engine.config().policy == RankingPolicy::FirstFit {
         return Ok(hosts.first(state.table, many));
     }
     if tools.fast

@@ -2,8 +2,8 @@
 
 use super::bounds::NEVER;
 use crate::Engine;
-use crate::plugins::Broken;
-use crate::state::State;
+use crate::plugins::FailedPlugins;
+use crate::state::DecisionState;
 use crate::table::{PHASES, WIDE};
 use ebbtide_cost_api::{CostForm, SetCost};
 use ebbtide_solver::Cost;
@@ -28,7 +28,11 @@ pub(super) struct Clock {
 impl Clock {
     /// `None` if the costs of this engine are not parts of the billing period that the table keeps
     /// phases of.
-    pub(super) fn new(engine: &Engine, broken: &Broken, state: &State<'_>) -> Option<Self> {
+    pub(super) fn new(
+        engine: &Engine,
+        broken: &FailedPlugins,
+        state: &DecisionState<'_>,
+    ) -> Option<Self> {
         let CostForm::UsedOfPeriod { period_seconds } = engine.cost_module.form() else {
             return None;
         };

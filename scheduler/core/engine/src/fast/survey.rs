@@ -5,12 +5,12 @@
 //! only if it does not.
 
 use super::bits::Bits;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{BLOCK, Blocked, ClassIndex, CompactClass, HostIndex, LIMIT};
 
 /// One class that is asked for.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct CompactDemand<'a> {
     pub(super) class: &'a CompactClass,
     pub(super) index: ClassIndex,
     /// For the whole bundle; above zero.
@@ -18,22 +18,22 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Which of the columns of a class is compared.
-pub(super) type Which = for<'a> fn(&'a CompactClass) -> &'a Blocked<i32>;
+pub(super) type StateColumn = for<'a> fn(&'a CompactClass) -> &'a Blocked<i32>;
 
-pub(super) const NORMAL: Which = |class| &class.normal;
-pub(super) const FULL: Which = |class| &class.full;
-pub(super) const FUTURE: Which = |class| &class.future;
+pub(super) const NORMAL: StateColumn = |class| &class.normal;
+pub(super) const FULL: StateColumn = |class| &class.full;
+pub(super) const FUTURE: StateColumn = |class| &class.future;
 
 /// The requested amounts for the whole bundle. `None` if an amount exceeds what the columns can
 /// hold, or if no host has a class.
-pub(super) fn wanted<'a>(state: &State<'a>) -> Option<Vec<Wanted<'a>>> {
+pub(super) fn wanted<'a>(state: &DecisionState<'a>) -> Option<Vec<CompactDemand<'a>>> {
     let needs = state.ask.needs.iter();
     let all = needs.map(|need| {
         let index = state.table.class_index(need.class)?;
         let class = state.table.compact(index);
         let amount = need.amount.checked_mul(state.ask.bundle)?;
         let amount = i32::try_from(amount).ok().filter(|a| *a < LIMIT)?;
-        Some(Wanted {
+        Some(CompactDemand {
             class,
             index,
             amount,
@@ -43,7 +43,7 @@ pub(super) fn wanted<'a>(state: &State<'a>) -> Option<Vec<Wanted<'a>>> {
 }
 
 /// Those of `hosts` on which everything fits.
-pub(super) fn fitting(hosts: &Bits, wanted: &[Wanted<'_>], which: Which) -> Bits {
+pub(super) fn fitting(hosts: &Bits, wanted: &[CompactDemand<'_>], which: StateColumn) -> Bits {
     let mut fit = Bits::none(hosts.words().len());
     for (block, &here) in hosts.words().iter().enumerate() {
         if here == 0 {
@@ -66,7 +66,7 @@ pub(super) fn fitting(hosts: &Bits, wanted: &[Wanted<'_>], which: Which) -> Bits
     fit
 }
 
-fn fitting_block(wanted: &[Wanted<'_>], which: Which, block: usize) -> u64 {
+fn fitting_block(wanted: &[CompactDemand<'_>], which: StateColumn, block: usize) -> u64 {
     let mut signs = [0; BLOCK];
     for want in wanted {
         let free = which(want.class).block(block);
@@ -101,7 +101,7 @@ pub(super) fn gather(bytes: &[u8; BLOCK]) -> u64 {
 pub(super) fn amend(
     fit: &mut Bits,
     hosts: &Bits,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     fits: impl Fn(HostIndex) -> bool,
 ) {
     for (host, _) in state.touched() {

@@ -9,11 +9,11 @@
 use super::bits::{Bits, ones};
 use super::survey::gather;
 use crate::Engine;
-use crate::plugins::Broken;
+use crate::plugins::FailedPlugins;
 use crate::ranking::{
-    Batch, Place, RankedPlace, Tier, best_first, has_own_multipliers, normal, range_of,
+    Batch, RankedCandidate, RankedPlace, Tier, best_first, has_own_multipliers, normal, range_of,
 };
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex, WeightColumn};
 use ebbtide_model::decision::Weight;
 use ebbtide_weigher_api::{Bounds, Column, RequestDetails, RequestView, WeigherForm};
@@ -81,8 +81,8 @@ type Touched = Vec<(HostIndex, Vec<f64>)>;
 /// one by one. All of them are in a tier in which no instance has to leave.
 pub(super) fn best(
     engine: &Engine,
-    broken: &Broken,
-    state: &State<'_>,
+    broken: &FailedPlugins,
+    state: &DecisionState<'_>,
     hosts: &Bits,
     tier: Tier,
     many: usize,
@@ -147,7 +147,7 @@ pub(super) fn best(
 
 fn ranked(host: HostIndex, tier: Tier, total: f64, weights: Vec<Weight>) -> RankedPlace {
     RankedPlace {
-        place: Place {
+        place: RankedCandidate {
             host,
             tier,
             eviction: None,
@@ -160,8 +160,8 @@ fn ranked(host: HostIndex, tier: Tier, total: f64, weights: Vec<Weight>) -> Rank
 /// The weighers in use, if each says what it gives, and counts the same on every host.
 fn parts<'a>(
     engine: &'a Engine,
-    broken: &Broken,
-    state: &State<'a>,
+    broken: &FailedPlugins,
+    state: &DecisionState<'a>,
     tier: Tier,
 ) -> Option<Vec<Part<'a>>> {
     let request = RequestView {
@@ -203,7 +203,12 @@ fn parts<'a>(
     (sum < LARGEST_MULTIPLIERS).then_some(parts)
 }
 
-fn source<'a>(state: &State<'a>, column: Column, negated: bool, needs: f64) -> Option<Source<'a>> {
+fn source<'a>(
+    state: &DecisionState<'a>,
+    column: Column,
+    negated: bool,
+    needs: f64,
+) -> Option<Source<'a>> {
     let constant = |value: f64| Some(Source::Constant(if negated { 0.0 - value } else { value }));
     match column {
         Column::PreemptionNeeded => constant(needs),
@@ -225,7 +230,7 @@ fn source<'a>(state: &State<'a>, column: Column, negated: bool, needs: f64) -> O
 }
 
 /// The hosts that the request has changed, with their cells worked out anew.
-fn touched(state: &State<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> Touched {
+fn touched(state: &DecisionState<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> Touched {
     let mut needed = [false; Column::COUNT];
     for part in parts {
         if let Source::Column { column, .. } = part.source {
@@ -234,7 +239,7 @@ fn touched(state: &State<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> T
     }
     let touched = state.touched().map(|(host, _)| host);
     let cells = |host: HostIndex| {
-        let place = Place {
+        let place = RankedCandidate {
             host,
             tier,
             eviction: None,
@@ -358,7 +363,7 @@ struct Line<'a> {
 }
 
 /// Offers all of `hosts` that could be among the best.
-fn scan(parts: &[Part<'_>], state: &State<'_>, hosts: &Bits, best: &mut Best) {
+fn scan(parts: &[Part<'_>], state: &DecisionState<'_>, hosts: &Bits, best: &mut Best) {
     let lines: Vec<Line<'_>> = parts.iter().filter_map(line).collect();
     let margin = MARGIN * parts.iter().map(|part| part.multiplier.abs()).sum::<f64>();
     let mut known: Vec<(f32, f32)> = Vec::new();

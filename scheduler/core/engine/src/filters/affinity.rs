@@ -5,8 +5,8 @@
 //! one request are placed together on one host. Members of the group are never victims of a request
 //! that joins it.
 
-use super::{Candidates, Effect, Filter};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
 
@@ -17,7 +17,7 @@ impl Filter for Affinity {
         "affinity"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         let Some(group) = state
             .ask
             .group
@@ -35,11 +35,11 @@ impl Filter for Affinity {
         }
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        Effect::none_if(state.ask.policy() != Some(GroupPolicy::Affinity))
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
+        FilterEffect::none_if(state.ask.policy() != Some(GroupPolicy::Affinity))
     }
 
-    fn reason(&self, _state: &State<'_>, _host: HostIndex) -> String {
+    fn reason(&self, _state: &DecisionState<'_>, _host: HostIndex) -> String {
         "the server group's members are on another host".to_owned()
     }
 }

@@ -9,15 +9,15 @@
 //! first that cannot be compared, a value that cannot be compared simply does not match here: one
 //! typing error in an aggregate takes no request down, and the answer does not depend on chance.
 
-use super::{Candidates, Effect, Filter, Verdicts, extra_specs_ops};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates, Verdicts, extra_specs_ops};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use std::collections::BTreeSet;
 
 pub(super) struct Aggregates;
 
 /// The first demand that an aggregate set does not meet, with the values it has.
-fn unmet<'a>(state: &State<'a>, set: u32) -> Option<(&'a str, &'a str, BTreeSet<&'a str>)> {
+fn unmet<'a>(state: &DecisionState<'a>, set: u32) -> Option<(&'a str, &'a str, BTreeSet<&'a str>)> {
     let sets = state.table.aggregate_sets();
     state
         .ask
@@ -42,7 +42,7 @@ impl Filter for Aggregates {
         "aggregates"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         if state.ask.properties.aggregate_specs.is_empty() {
             return;
         }
@@ -53,11 +53,11 @@ impl Filter for Aggregates {
         });
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        Effect::none_if(state.ask.properties.aggregate_specs.is_empty())
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
+        FilterEffect::none_if(state.ask.properties.aggregate_specs.is_empty())
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         match unmet(state, state.table.aggregate_set(host)) {
             Some((key, demand, values)) if values.is_empty() => {
                 format!("{key} must match {demand:?}, and none of its aggregates has the key")

@@ -5,15 +5,15 @@
 //! only after it, but two members would share the host if its end failed. So evicting a member
 //! never makes room under the policy.
 
-use super::{Candidates, Effect, Filter};
+use super::{Filter, FilterEffect, HostCandidates};
 use crate::EligibleHosts;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
 
 /// How many more members of its group the request may place on a host at once; `None` if any
 /// number.
-pub(crate) fn most_members(state: &State<'_>, host: HostIndex) -> Option<u32> {
+pub(crate) fn most_members(state: &DecisionState<'_>, host: HostIndex) -> Option<u32> {
     if let Some(most) = state.ask.eligible.and_then(|eligible| eligible.most(host)) {
         let placed = state.pending(host).map_or(0, |pending| pending.placed);
         return Some(most.saturating_sub(u32::try_from(placed).unwrap_or(u32::MAX)));
@@ -36,7 +36,7 @@ impl Filter for AntiAffinity {
         "anti-affinity"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         if state.ask.eligible.is_some_and(EligibleHosts::is_limited) {
             hosts.retain(|host| most_members(state, host).is_none_or(|most| most > 0));
             return;
@@ -53,12 +53,12 @@ impl Filter for AntiAffinity {
         hosts.retain(|host| state.members_on(host).all() < limit);
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
         let limited = state.ask.eligible.is_some_and(EligibleHosts::is_limited);
-        Effect::none_if(!limited && state.ask.policy() != Some(GroupPolicy::AntiAffinity))
+        FilterEffect::none_if(!limited && state.ask.policy() != Some(GroupPolicy::AntiAffinity))
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         if let Some(most) = state.ask.eligible.and_then(|eligible| eligible.most(host)) {
             return format!("the server group allows {most} instances of the request");
         }

@@ -4,8 +4,8 @@
 //! `nova`. Nova allows a host one zone only; if aggregates say several, the host is in each of
 //! them. Names are compared with case.
 
-use super::{Candidates, Effect, Filter, Verdicts};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates, Verdicts};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 
 pub(super) struct AvailabilityZone;
@@ -15,7 +15,7 @@ impl Filter for AvailabilityZone {
         "availability-zone"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         let Some(zone) = state.ask.request.availability_zone.as_deref() else {
             return;
         };
@@ -27,11 +27,11 @@ impl Filter for AvailabilityZone {
         });
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        Effect::none_if(state.ask.request.availability_zone.is_none())
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
+        FilterEffect::none_if(state.ask.request.availability_zone.is_none())
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         let zones = state
             .table
             .aggregate_sets()

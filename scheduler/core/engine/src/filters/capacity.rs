@@ -7,14 +7,14 @@
 //! over-committed in another class passes. Under affinity all instances of the request have to fit
 //! together.
 
-use super::{Candidates, Filter};
-use crate::ask::Need;
-use crate::state::State;
+use super::{Filter, HostCandidates};
+use crate::checked_request::ResourceDemand;
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 
 pub(super) struct Capacity;
 
-fn free(state: &State<'_>, host: HostIndex, need: &Need<'_>) -> i64 {
+fn free(state: &DecisionState<'_>, host: HostIndex, need: &ResourceDemand<'_>) -> i64 {
     if state.ask.preemptible() {
         state.free_full(host, need)
     } else {
@@ -27,7 +27,7 @@ impl Filter for Capacity {
         "capacity"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         let needs = &state.ask.needs;
         let bundle = state.ask.bundle;
         if needs.iter().any(|need| need.columns.is_none()) {
@@ -41,7 +41,7 @@ impl Filter for Capacity {
         });
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         let counted = if state.ask.preemptible() {
             "all"
         } else {

@@ -2,8 +2,8 @@
 //! instances (Nova's ComputeFilter). The caller decides which agent is silent, because the engine
 //! has no clock.
 
-use super::{Candidates, Effect, Filter};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 
 pub(super) struct EnabledAndUp;
@@ -13,15 +13,15 @@ impl Filter for EnabledAndUp {
         "enabled-and-up"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         hosts.retain(|host| state.table.is_usable(host));
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        Effect::Keeps(state.table.usable_bits())
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
+        FilterEffect::Keeps(state.table.usable_bits())
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         format!("it is {}", state.table.health(host).as_str())
     }
 }

@@ -5,8 +5,8 @@
 //! server that can only continue where its retained resources are reachable gets those hosts,
 //! whatever the lists say.
 
-use super::{Candidates, Effect, Filter};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Filter for Hosts {
         "hosts"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         let request = state.ask.request;
         if let Some(only) = &state.ask.only {
             hosts.retain(|host| only.contains(&host));
@@ -37,15 +37,15 @@ impl Filter for Hosts {
         });
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        Effect::none_if(
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
+        FilterEffect::none_if(
             state.ask.only.is_none()
                 && state.ask.request.ignore_hosts.is_empty()
                 && state.ask.request.force_hosts.is_empty(),
         )
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         let name = state.table.host_name(host);
         if state.ask.only.is_some() {
             return "what was kept of the server cannot go on here".to_owned();

@@ -24,7 +24,7 @@ pub(crate) use anti_affinity::most_members;
 use crate::EligibleHosts;
 use crate::HostTable;
 use crate::fast::Bits;
-use crate::state::State;
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::decision::{DroppedHost, FilterStep};
 
@@ -34,16 +34,16 @@ pub(crate) trait Filter: Sync {
     fn name(&self) -> &'static str;
 
     /// Drops the hosts that do not pass.
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates);
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates);
 
     /// What it does to a large set of hosts, if that is known without asking for each.
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
         let _ = state;
-        Effect::Unknown
+        FilterEffect::Unknown
     }
 
     /// Why a host that it dropped did not pass, in words.
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String;
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String;
 
     /// True if it also runs for forced hosts.
     fn applies_to_forced(&self) -> bool {
@@ -53,7 +53,7 @@ pub(crate) trait Filter: Sync {
 
 /// What a filter does to any set of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect<'a> {
+pub(crate) enum FilterEffect<'a> {
     /// It has to be run.
     Unknown,
     /// The request does not use this filter: every host passes.
@@ -62,7 +62,7 @@ pub(crate) enum Effect<'a> {
     Keeps(&'a [u64]),
 }
 
-impl Effect<'_> {
+impl FilterEffect<'_> {
     fn none_if(idle: bool) -> Self {
         if idle { Self::None } else { Self::Unknown }
     }
@@ -89,7 +89,7 @@ const CAPACITY: usize = 2;
 
 /// The hosts that are left, in the order of their registration.
 #[derive(Debug)]
-pub(crate) struct Candidates {
+pub(crate) struct HostCandidates {
     pub(crate) hosts: Vec<HostIndex>,
     /// The first few that the running filter has dropped.
     dropped: Vec<HostIndex>,
@@ -97,7 +97,7 @@ pub(crate) struct Candidates {
     sample: usize,
 }
 
-impl Candidates {
+impl HostCandidates {
     /// Keeps the hosts of which `keep` says so.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(HostIndex) -> bool) {
         let (dropped, sample) = (&mut self.dropped, self.sample);
@@ -120,7 +120,7 @@ pub(crate) struct Filtered {
 
 /// The same as a set.
 #[derive(Debug, Clone)]
-pub(crate) struct Passed {
+pub(crate) struct FilteredHosts {
     pub(crate) hosts: Bits,
     pub(crate) steps: Vec<FilterStep>,
 }
@@ -128,14 +128,14 @@ pub(crate) struct Passed {
 /// Runs the filters of a request. The first answer is kept for the instances that follow.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    once: Passed,
+    once: FilteredHosts,
     sample: usize,
 }
 
 impl Pipeline {
     /// Runs the static filters. `sample` is how many dropped hosts each filter names.
-    pub(crate) fn new(state: &State<'_>, sample: usize) -> Self {
-        let mut once = Passed {
+    pub(crate) fn new(state: &DecisionState<'_>, sample: usize) -> Self {
+        let mut once = FilteredHosts {
             hosts: Bits::of(state.table.known_bits()),
             steps: Vec::new(),
         };
@@ -147,7 +147,7 @@ impl Pipeline {
     }
 
     /// The same, host by host.
-    pub(crate) fn simple(state: &State<'_>, sample: usize) -> Self {
+    pub(crate) fn simple(state: &DecisionState<'_>, sample: usize) -> Self {
         let all = Filtered {
             hosts: state.table.order().to_vec(),
             steps: Vec::new(),
@@ -160,7 +160,7 @@ impl Pipeline {
         let Filtered { hosts, steps } = run(filters, state, all, sample);
         let mut set = Bits::none(state.table.known_bits().len());
         hosts.into_iter().for_each(|host| set.set(host, true));
-        let mut once = Passed { hosts: set, steps };
+        let mut once = FilteredHosts { hosts: set, steps };
         if let Some(eligible) = state.ask.eligible {
             admit(&mut once, eligible);
         }
@@ -173,7 +173,7 @@ impl Pipeline {
     }
 
     /// The hosts that may take the next instance.
-    pub(crate) fn next(&self, state: &State<'_>) -> Filtered {
+    pub(crate) fn next(&self, state: &DecisionState<'_>) -> Filtered {
         let start = Filtered {
             hosts: self.once.hosts.in_order(state.table),
             steps: self.once.steps.clone(),
@@ -185,9 +185,9 @@ impl Pipeline {
     /// capacity.
     pub(crate) fn next_set(
         &self,
-        state: &State<'_>,
+        state: &DecisionState<'_>,
         capacity: impl FnOnce(&Bits) -> Bits,
-    ) -> Passed {
+    ) -> FilteredHosts {
         let mut passed = self.once.clone();
         run_on_set(&DYNAMIC[..CAPACITY], state, &mut passed, self.sample);
         if !passed.hosts.is_empty() {
@@ -200,7 +200,7 @@ impl Pipeline {
 
 /// Keeps the hosts that external filters (in OpenStack mode Nova's) have selected. The explanation
 /// lists this as one step.
-fn admit(passed: &mut Passed, eligible: &EligibleHosts) {
+fn admit(passed: &mut FilteredHosts, eligible: &EligibleHosts) {
     let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);
     passed.hosts.keep(eligible.hosts().words());
@@ -213,21 +213,26 @@ fn admit(passed: &mut Passed, eligible: &EligibleHosts) {
 }
 
 /// Runs filters on a set; host by host only where that cannot be helped.
-fn run_on_set(filters: &[&dyn Filter], state: &State<'_>, passed: &mut Passed, sample: usize) {
+fn run_on_set(
+    filters: &[&dyn Filter],
+    state: &DecisionState<'_>,
+    passed: &mut FilteredHosts,
+    sample: usize,
+) {
     let forced = !state.ask.request.force_hosts.is_empty();
     for &filter in filters.iter().filter(|f| !forced || f.applies_to_forced()) {
         if passed.hosts.is_empty() {
             break;
         }
         let left = match filter.effect(state) {
-            Effect::None => passed.hosts.clone(),
-            Effect::Keeps(bits) => {
+            FilterEffect::None => passed.hosts.clone(),
+            FilterEffect::Keeps(bits) => {
                 let mut left = passed.hosts.clone();
                 left.keep(bits);
                 left
             }
-            Effect::Unknown => {
-                let mut candidates = Candidates {
+            FilterEffect::Unknown => {
+                let mut candidates = HostCandidates {
                     hosts: passed.hosts.iter().collect(),
                     dropped: Vec::new(),
                     sample: 0,
@@ -244,7 +249,13 @@ fn run_on_set(filters: &[&dyn Filter], state: &State<'_>, passed: &mut Passed, s
 }
 
 /// Notes what a filter has left.
-fn note(filter: &dyn Filter, state: &State<'_>, passed: &mut Passed, left: Bits, sample: usize) {
+fn note(
+    filter: &dyn Filter,
+    state: &DecisionState<'_>,
+    passed: &mut FilteredHosts,
+    left: Bits,
+    sample: usize,
+) {
     let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let dropped = passed.hosts.without(&left).first(state.table, sample);
     let named = |host| DroppedHost {
@@ -260,10 +271,15 @@ fn note(filter: &dyn Filter, state: &State<'_>, passed: &mut Passed, left: Bits,
     passed.hosts = left;
 }
 
-fn run(filters: &[&dyn Filter], state: &State<'_>, start: Filtered, sample: usize) -> Filtered {
+fn run(
+    filters: &[&dyn Filter],
+    state: &DecisionState<'_>,
+    start: Filtered,
+    sample: usize,
+) -> Filtered {
     let forced = !state.ask.request.force_hosts.is_empty();
     let mut steps = start.steps;
-    let mut candidates = Candidates {
+    let mut candidates = HostCandidates {
         hosts: start.hosts,
         dropped: Vec::new(),
         sample,

@@ -2,14 +2,14 @@
 //! none that it forbids (`trait:NAME=forbidden`), as Placement has it. Hosts with the same traits
 //! are judged once.
 
-use super::{Candidates, Effect, Filter, Verdicts};
-use crate::state::State;
+use super::{Filter, FilterEffect, HostCandidates, Verdicts};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 
 pub(super) struct Traits;
 
 /// What is wrong with a set of traits, in words.
-fn problem(state: &State<'_>, set: u32) -> Option<String> {
+fn problem(state: &DecisionState<'_>, set: u32) -> Option<String> {
     let traits = state.table.traits(set);
     let wanted = state.ask.properties;
     if let Some(missing) = wanted.required_traits.iter().find(|t| !traits.contains(*t)) {
@@ -24,7 +24,7 @@ impl Filter for Traits {
         "traits"
     }
 
-    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+    fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
         let wanted = state.ask.properties;
         if wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty() {
             return;
@@ -36,12 +36,14 @@ impl Filter for Traits {
         });
     }
 
-    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+    fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
         let wanted = state.ask.properties;
-        Effect::none_if(wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty())
+        FilterEffect::none_if(
+            wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty(),
+        )
     }
 
-    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+    fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {
         problem(state, state.table.trait_set(host)).unwrap_or_default()
     }
 }

@@ -12,9 +12,9 @@ use std::cmp::Ordering;
 
 /// The random numbers of one attempt to decide.
 #[derive(Debug)]
-pub(crate) struct Chance(Pcg64);
+pub(crate) struct DecisionRng(Pcg64);
 
-impl Chance {
+impl DecisionRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Pcg64::seed_from_u64(seed))
     }
@@ -55,7 +55,7 @@ mod tests {
     fn choose(config: &EngineConfig, totals: &[f64], seed: u64) -> usize {
         let mut order: Vec<usize> = (0..totals.len()).collect();
         order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
-        let rank = Chance::new(seed)
+        let rank = DecisionRng::new(seed)
             .choose(&mut order, totals, config)
             .unwrap();
         order[rank]
@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn nothing_to_choose_from_is_no_choice() {
         let config = EngineConfig::default();
-        assert_eq!(Chance::new(0).choose(&mut [], &[], &config), None);
+        assert_eq!(DecisionRng::new(0).choose(&mut [], &[], &config), None);
     }
 }

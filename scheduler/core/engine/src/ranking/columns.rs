@@ -1,7 +1,7 @@
 //! What weighers are shown about the hosts, as flat columns.
 
-use super::{Place, Tier, facts};
-use crate::state::State;
+use super::{RankedCandidate, Tier, facts};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Column, Fact, FactColumn, PreemptibleRows};
@@ -19,8 +19,8 @@ pub(crate) struct Batch {
 impl Batch {
     /// Works out the columns of which `needed` says so, and the ages if `ages` does.
     pub(crate) fn new(
-        state: &State<'_>,
-        places: &[Place],
+        state: &DecisionState<'_>,
+        places: &[RankedCandidate],
         needed: &[bool; Column::COUNT],
         ages: bool,
     ) -> Self {
@@ -47,8 +47,8 @@ impl Batch {
     /// Adds the facts that the weighers read, each once.
     pub(super) fn add_facts<'f>(
         &mut self,
-        state: &State<'_>,
-        places: &[Place],
+        state: &DecisionState<'_>,
+        places: &[RankedCandidate],
         facts: impl Iterator<Item = &'f Fact>,
     ) {
         let mut hosts: Vec<HostIndex> = Vec::new();
@@ -71,7 +71,7 @@ impl Batch {
         })
     }
 
-    fn add_ages(&mut self, state: &State<'_>, places: &[Place]) {
+    fn add_ages(&mut self, state: &DecisionState<'_>, places: &[RankedCandidate]) {
         self.offsets.push(0);
         for place in places {
             let start = self.ages.len();
@@ -93,8 +93,8 @@ impl Batch {
     }
 }
 
-fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
-    let each = |value: &dyn Fn(&Place) -> f64| places.iter().map(value).collect();
+fn fill(state: &DecisionState<'_>, places: &[RankedCandidate], column: Column) -> Vec<f64> {
+    let each = |value: &dyn Fn(&RankedCandidate) -> f64| places.iter().map(value).collect();
     let counts = state.table.counts();
     let placed = |host: HostIndex| state.pending(host).map_or(0, |p| p.placed) as f64;
     let victims = |host: HostIndex| state.pending(host).map_or(0, |p| p.victims.len()) as f64;
@@ -134,14 +134,17 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
 }
 
 /// What was just placed takes of a class, on each host.
-fn placed<'a>(state: &'a State<'_>, class: &ResourceClass) -> impl Fn(HostIndex) -> i64 + 'a {
+fn placed<'a>(
+    state: &'a DecisionState<'_>,
+    class: &ResourceClass,
+) -> impl Fn(HostIndex) -> i64 + 'a {
     let need = state.ask.needs.iter().find(|need| need.class == class);
     let amount = need.map_or(0, |need| need.amount);
     move |host| state.pending(host).map_or(0, |p| p.placed) * amount
 }
 
 /// How many instances of the request's size fit into h_n.
-fn normal_room(state: &State<'_>, host: HostIndex) -> f64 {
+fn normal_room(state: &DecisionState<'_>, host: HostIndex) -> f64 {
     let placed = match state.ask.preemptible() {
         true => 0,
         false => state.pending(host).map_or(0, |p| p.placed),
@@ -155,14 +158,19 @@ fn normal_room(state: &State<'_>, host: HostIndex) -> f64 {
 }
 
 /// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.
-fn unsold(state: &State<'_>, places: &[Place], class: &ResourceClass, unit: f64) -> Vec<f64> {
+fn unsold(
+    state: &DecisionState<'_>,
+    places: &[RankedCandidate],
+    class: &ResourceClass,
+    unit: f64,
+) -> Vec<f64> {
     let (columns, placed) = (state.table.class(class), placed(state, class));
     let free = |host| columns.map_or(0, |c| c.unsold(host)) - placed(host);
     places.iter().map(|p| free(p.host) as f64 * unit).collect()
 }
 
 /// total × ratio − used, in floating point, as Nova's CPUWeigher.
-fn free_vcpus(state: &State<'_>, places: &[Place]) -> Vec<f64> {
+fn free_vcpus(state: &DecisionState<'_>, places: &[RankedCandidate]) -> Vec<f64> {
     let class = ResourceClass::vcpu();
     let (columns, placed) = (state.table.class(&class), placed(state, &class));
     let free = |host| columns.map_or(0.0, |c| c.stretched(host, placed(host)));

@@ -2,18 +2,18 @@
 //! first whose room is becoming free; if there is none either, the first that can evict enough,
 //! with its own cheapest victims. Nothing is weighed.
 
-use super::{Place, RankedPlace, Ranking, Tier, Tools, append_plain};
-use crate::plugins::Failure;
-use crate::state::State;
-use crate::victims::{Impossible, Verdict};
+use super::{RankedCandidate, RankedPlace, Ranking, Tier, Tools, append_plain};
+use crate::plugins::DecideFailure;
+use crate::state::DecisionState;
+use crate::victims::{ShortageReason, VictimSearchResult};
 use ebbtide_solver::Cost;
 
 /// See the module's text.
 pub(super) fn rank(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
-    places: Vec<Place>,
-) -> Result<Ranking, Failure> {
+    state: &DecisionState<'_>,
+    places: Vec<RankedCandidate>,
+) -> Result<Ranking, DecideFailure> {
     let mut ranking = Ranking {
         optimal: true,
         ranked: places.len(),
@@ -24,7 +24,7 @@ pub(super) fn rank(
     };
     let mut rest = places.into_iter();
     if best == Tier::Evicts {
-        let left: Vec<Place> = rest.collect();
+        let left: Vec<RankedCandidate> = rest.collect();
         tools.learn_costs(state, &left)?;
         rest = left.into_iter();
     }
@@ -37,7 +37,7 @@ pub(super) fn rank(
                 .search
                 .solve(state, place.host, state.ask.bundle, None)?
             {
-                Verdict::Found(eviction) => {
+                VictimSearchResult::Found(eviction) => {
                     ranking.optimal &= eviction.optimal;
                     let gap = eviction
                         .cost
@@ -46,12 +46,14 @@ pub(super) fn rank(
                     ranking.gap = Cost::from_micros(gap);
                     place.eviction = Some(eviction);
                 }
-                Verdict::Impossible(why) => {
+                VictimSearchResult::Impossible(why) => {
                     ranking.impossible.push((place.host, why));
                     continue;
                 }
-                Verdict::NotBetter | Verdict::Undecided(_) => {
-                    ranking.impossible.push((place.host, Impossible::Unknown));
+                VictimSearchResult::NotBetter | VictimSearchResult::Undecided(_) => {
+                    ranking
+                        .impossible
+                        .push((place.host, ShortageReason::Unknown));
                     ranking.optimal = false;
                     continue;
                 }

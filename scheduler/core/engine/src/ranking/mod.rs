@@ -12,16 +12,16 @@ mod nova;
 mod tiered;
 mod weights;
 
-pub(crate) use choice::Chance;
+pub(crate) use choice::DecisionRng;
 pub(crate) use columns::Batch;
-pub(crate) use tiered::{Solved, exact_places, rank_solved};
-pub(crate) use weights::{Weighed, best_first, has_own_multipliers, normal, range_of, weigh};
+pub(crate) use tiered::{SolvedHosts, exact_places, rank_solved};
+pub(crate) use weights::{HostWeights, best_first, has_own_multipliers, normal, range_of, weigh};
 
-use crate::plugins::{Broken, Failure};
-use crate::state::State;
+use crate::plugins::{DecideFailure, FailedPlugins};
+use crate::state::DecisionState;
 use crate::table::HostIndex;
-use crate::victims::{Eviction, Impossible, Search};
-use crate::{Engine, Policy};
+use crate::victims::{Eviction, ShortageReason, VictimSearch};
+use crate::{Engine, RankingPolicy};
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::Cost;
 
@@ -38,16 +38,16 @@ pub(crate) enum Tier {
 
 /// A host that passed the filters.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct RankedCandidate {
     pub(crate) host: HostIndex,
     pub(crate) tier: Tier,
     /// The cheapest sufficient victim set, where one is needed and known.
     pub(crate) eviction: Option<Eviction>,
 }
 
-impl Place {
+impl RankedCandidate {
     /// Looks what a host means for the next instance, or the next bundle.
-    pub(crate) fn new(state: &State<'_>, host: HostIndex) -> Self {
+    pub(crate) fn new(state: &DecisionState<'_>, host: HostIndex) -> Self {
         let count = state.ask.bundle;
         let room = state
             .ask
@@ -83,7 +83,7 @@ impl Place {
 /// A place with its weights.
 #[derive(Debug, Clone)]
 pub(crate) struct RankedPlace {
-    pub(crate) place: Place,
+    pub(crate) place: RankedCandidate,
     pub(crate) total: f64,
     pub(crate) weights: Vec<Weight>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Ranking {
     /// How many places there were to choose from.
     pub(crate) ranked: usize,
     /// Hosts on which no victim set is sufficient, as far as that was looked at.
-    pub(crate) impossible: Vec<(HostIndex, Impossible)>,
+    pub(crate) impossible: Vec<(HostIndex, ShortageReason)>,
     /// No limit has cut a search that mattered.
     pub(crate) optimal: bool,
     /// How much cheaper the victims could be at most.
@@ -109,9 +109,9 @@ pub(crate) struct Ranking {
 /// What the policies work with during one attempt to decide.
 pub(crate) struct Tools<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) broken: &'a Broken,
-    pub(crate) search: Search,
-    pub(crate) chance: Chance,
+    pub(crate) broken: &'a FailedPlugins,
+    pub(crate) search: VictimSearch,
+    pub(crate) chance: DecisionRng,
     /// False to look at every host: slower, and the same answer.
     pub(crate) fast: bool,
 }
@@ -120,13 +120,13 @@ impl Tools<'_> {
     /// Ranks places by the configured policy.
     pub(crate) fn rank(
         &mut self,
-        state: &State<'_>,
-        places: Vec<Place>,
-    ) -> Result<Ranking, Failure> {
+        state: &DecisionState<'_>,
+        places: Vec<RankedCandidate>,
+    ) -> Result<Ranking, DecideFailure> {
         match self.engine.config().policy {
-            Policy::Tiered => tiered::rank(self, state, places),
-            Policy::Nova => nova::rank(self, state, places),
-            Policy::FirstFit => first_fit::rank(self, state, places),
+            RankingPolicy::Tiered => tiered::rank(self, state, places),
+            RankingPolicy::Nova => nova::rank(self, state, places),
+            RankingPolicy::FirstFit => first_fit::rank(self, state, places),
         }
     }
 
@@ -136,7 +136,11 @@ impl Tools<'_> {
     }
 
     /// Learns the costs of all candidates on these places.
-    fn learn_costs(&mut self, state: &State<'_>, places: &[Place]) -> Result<(), Failure> {
+    fn learn_costs(
+        &mut self,
+        state: &DecisionState<'_>,
+        places: &[RankedCandidate],
+    ) -> Result<(), DecideFailure> {
         let hosts = places.iter().map(|p| p.host);
         self.search.prepare(self.engine, self.broken, state, hosts)
     }
@@ -146,11 +150,11 @@ impl Tools<'_> {
 /// `choose`, one of them is chosen.
 pub(crate) fn append_weighed(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
+    state: &DecisionState<'_>,
     ranking: &mut Ranking,
-    places: Vec<Place>,
+    places: Vec<RankedCandidate>,
     choose: bool,
-) -> Result<(), Failure> {
+) -> Result<(), DecideFailure> {
     let weighed = weigh(tools.engine, tools.broken, state, &places)?;
     let mut order = weighed.order.clone();
     let chosen = choose
@@ -181,7 +185,11 @@ pub(crate) fn append_weighed(
 }
 
 /// Appends places without weighing them, as many as an explanation still has room for.
-fn append_plain(tools: &Tools<'_>, ranking: &mut Ranking, places: impl Iterator<Item = Place>) {
+fn append_plain(
+    tools: &Tools<'_>,
+    ranking: &mut Ranking,
+    places: impl Iterator<Item = RankedCandidate>,
+) {
     let room = tools.listed().saturating_sub(ranking.places.len());
     let plain = |place| RankedPlace {
         place,

@@ -4,18 +4,18 @@
 //! So the exact cost of every such host has to be known before the first weigher runs. Hosts on
 //! which nothing is sufficient are left out before.
 
-use super::{Place, Ranking, Tier, Tools, append_weighed};
-use crate::plugins::Failure;
-use crate::state::State;
-use crate::victims::{Impossible, Verdict};
+use super::{RankedCandidate, Ranking, Tier, Tools, append_weighed};
+use crate::plugins::DecideFailure;
+use crate::state::DecisionState;
+use crate::victims::{ShortageReason, VictimSearchResult};
 use ebbtide_solver::Cost;
 
 /// See the module's text.
 pub(super) fn rank(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
-    places: Vec<Place>,
-) -> Result<Ranking, Failure> {
+    state: &DecisionState<'_>,
+    places: Vec<RankedCandidate>,
+) -> Result<Ranking, DecideFailure> {
     let mut ranking = Ranking {
         optimal: true,
         ..Ranking::default()
@@ -30,13 +30,15 @@ pub(super) fn rank(
                 .search
                 .solve(state, place.host, state.ask.bundle, None)?
             {
-                Verdict::Found(eviction) => place.eviction = Some(eviction),
-                Verdict::Impossible(why) => {
+                VictimSearchResult::Found(eviction) => place.eviction = Some(eviction),
+                VictimSearchResult::Impossible(why) => {
                     ranking.impossible.push((place.host, why));
                     continue;
                 }
-                Verdict::NotBetter | Verdict::Undecided(_) => {
-                    ranking.impossible.push((place.host, Impossible::Unknown));
+                VictimSearchResult::NotBetter | VictimSearchResult::Undecided(_) => {
+                    ranking
+                        .impossible
+                        .push((place.host, ShortageReason::Unknown));
                     ranking.optimal = false;
                     continue;
                 }

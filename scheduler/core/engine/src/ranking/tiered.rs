@@ -11,10 +11,10 @@
 //! Hosts without any sufficient victim set are distinguished only if no other host exists: a host
 //! behind the listed ones is never checked for whether it could free enough at a higher price.
 
-use super::{Place, Ranking, Tier, Tools, append_plain, append_weighed};
-use crate::plugins::Failure;
-use crate::state::State;
-use crate::victims::{Impossible, Verdict};
+use super::{RankedCandidate, Ranking, Tier, Tools, append_plain, append_weighed};
+use crate::plugins::DecideFailure;
+use crate::state::DecisionState;
+use crate::victims::{ShortageReason, VictimSearchResult};
 use ebbtide_solver::Cost;
 
 /// How many places are exact at least: the winner and the runner-up.
@@ -28,9 +28,9 @@ pub(crate) fn exact_places(tools: &Tools<'_>) -> usize {
 /// See the module's text.
 pub(super) fn rank(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
-    places: Vec<Place>,
-) -> Result<Ranking, Failure> {
+    state: &DecisionState<'_>,
+    places: Vec<RankedCandidate>,
+) -> Result<Ranking, DecideFailure> {
     let Some(best) = places.iter().map(|place| place.tier).min() else {
         return Ok(Ranking {
             optimal: true,
@@ -45,10 +45,10 @@ pub(super) fn rank(
         ranked: places.len(),
         ..Ranking::default()
     };
-    let (equals, rest): (Vec<Place>, Vec<Place>) =
+    let (equals, rest): (Vec<RankedCandidate>, Vec<RankedCandidate>) =
         places.into_iter().partition(|place| place.tier == best);
     append_weighed(tools, state, &mut ranking, equals, true)?;
-    let (waiting, evicting): (Vec<Place>, Vec<Place>) = rest
+    let (waiting, evicting): (Vec<RankedCandidate>, Vec<RankedCandidate>) = rest
         .into_iter()
         .partition(|place| place.tier == Tier::Waits);
     append_plain(tools, &mut ranking, waiting.into_iter().chain(evicting));
@@ -56,19 +56,19 @@ pub(super) fn rank(
 }
 
 /// Hosts that have been solved.
-pub(crate) struct Solved {
+pub(crate) struct SolvedHosts {
     /// How many places are exact.
     exact: usize,
     /// Positions of the places with a victim set.
     found: Vec<usize>,
-    impossible: Vec<(usize, Impossible)>,
+    impossible: Vec<(usize, ShortageReason)>,
     /// The smallest lower bound of a host whose search was cut.
     cut: Option<Cost>,
     /// The lowest costs so far, ascending, `exact` at most.
     lowest: Vec<Cost>,
 }
 
-impl Solved {
+impl SolvedHosts {
     /// No host is solved yet.
     pub(crate) fn new(exact: usize) -> Self {
         Self {
@@ -86,9 +86,14 @@ impl Solved {
     }
 
     /// Notes what was found out about the place at a position.
-    pub(crate) fn take(&mut self, place: &mut Place, position: usize, verdict: Verdict) {
+    pub(crate) fn take(
+        &mut self,
+        place: &mut RankedCandidate,
+        position: usize,
+        verdict: VictimSearchResult,
+    ) {
         match verdict {
-            Verdict::Found(eviction) => {
+            VictimSearchResult::Found(eviction) => {
                 if !eviction.optimal {
                     self.cut_at(eviction.lower_bound);
                 }
@@ -98,11 +103,11 @@ impl Solved {
                 self.found.push(position);
                 place.eviction = Some(eviction);
             }
-            Verdict::NotBetter => {}
-            Verdict::Impossible(why) => self.impossible.push((position, why)),
-            Verdict::Undecided(bound) => {
+            VictimSearchResult::NotBetter => {}
+            VictimSearchResult::Impossible(why) => self.impossible.push((position, why)),
+            VictimSearchResult::Undecided(bound) => {
                 self.cut_at(bound);
-                self.impossible.push((position, Impossible::Unknown));
+                self.impossible.push((position, ShortageReason::Unknown));
             }
         }
     }
@@ -115,9 +120,9 @@ impl Solved {
 /// Ranks hosts when none has free capacity, not even after the instances that are leaving are gone.
 fn evict(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
-    mut places: Vec<Place>,
-) -> Result<Ranking, Failure> {
+    state: &DecisionState<'_>,
+    mut places: Vec<RankedCandidate>,
+) -> Result<Ranking, DecideFailure> {
     tools.learn_costs(state, &places)?;
     let bundle = state.ask.bundle;
     let mut bounds: Vec<(Cost, usize)> = places
@@ -126,7 +131,7 @@ fn evict(
         .map(|(position, place)| (tools.search.bound(state, place.host), position))
         .collect();
     bounds.sort_unstable();
-    let mut solved = Solved::new(exact_places(tools));
+    let mut solved = SolvedHosts::new(exact_places(tools));
     for &(bound, position) in &bounds {
         if solved.cutoff().is_some_and(|cutoff| bound > cutoff) {
             break;
@@ -145,11 +150,11 @@ fn evict(
 /// were to choose from.
 pub(crate) fn rank_solved(
     tools: &mut Tools<'_>,
-    state: &State<'_>,
-    places: &[Place],
-    mut solved: Solved,
+    state: &DecisionState<'_>,
+    places: &[RankedCandidate],
+    mut solved: SolvedHosts,
     passed: usize,
-) -> Result<Ranking, Failure> {
+) -> Result<Ranking, DecideFailure> {
     if !solved.found.is_empty() {
         solved.impossible.clear();
     }

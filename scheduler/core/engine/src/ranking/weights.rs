@@ -13,12 +13,12 @@
 //! says `nan`), NaN counts as larger than every number here. A total that is NaN puts its host
 //! behind all others.
 
-use super::Place;
+use super::RankedCandidate;
 use super::columns::Batch;
 use crate::Engine;
-use crate::plugins::{Broken, Failure, UsedWeigher};
+use crate::plugins::{DecideFailure, FailedPlugins, UsedWeigher};
 use crate::pyfloat::python_float;
-use crate::state::State;
+use crate::state::DecisionState;
 use ebbtide_model::decision::Weight;
 use ebbtide_weigher_api::{Bounds, Column, Details, HostBatch, RequestDetails, RequestView};
 use std::cmp::Ordering;
@@ -34,7 +34,7 @@ struct Part {
 
 /// Hosts with their weights.
 #[derive(Debug)]
-pub(crate) struct Weighed {
+pub(crate) struct HostWeights {
     /// By position of the host.
     pub(crate) totals: Vec<f64>,
     /// Positions, best first; equal totals stay in their order.
@@ -42,7 +42,7 @@ pub(crate) struct Weighed {
     parts: Vec<Part>,
 }
 
-impl Weighed {
+impl HostWeights {
     /// What each weigher gave the host at a position.
     pub(crate) fn weights(&self, position: usize) -> Vec<Weight> {
         let weight = |part: &Part| Weight {
@@ -58,10 +58,10 @@ impl Weighed {
 /// Weighs hosts against each other.
 pub(crate) fn weigh(
     engine: &Engine,
-    broken: &Broken,
-    state: &State<'_>,
-    places: &[Place],
-) -> Result<Weighed, Failure> {
+    broken: &FailedPlugins,
+    state: &DecisionState<'_>,
+    places: &[RankedCandidate],
+) -> Result<HostWeights, DecideFailure> {
     let mut totals = vec![0.0; places.len()];
     let mut parts = Vec::new();
     if let Some(eligible) = state.ask.eligible {
@@ -98,7 +98,7 @@ pub(crate) fn weigh(
     }
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
-    Ok(Weighed {
+    Ok(HostWeights {
         totals,
         order,
         parts,
@@ -108,10 +108,10 @@ pub(crate) fn weigh(
 fn run(
     place: usize,
     used: &UsedWeigher,
-    state: &State<'_>,
-    places: &[Place],
+    state: &DecisionState<'_>,
+    places: &[RankedCandidate],
     batch: &Batch,
-) -> Result<Part, Failure> {
+) -> Result<Part, DecideFailure> {
     let weigher = used.weigher.as_ref();
     let flavor = &state.ask.request.flavor;
     let extra_specs = flavor.extra_specs.iter();
@@ -141,10 +141,10 @@ fn run(
     let mut raw = vec![f64::NAN; places.len()];
     weigher
         .weigh(&request, &hosts, &mut raw)
-        .map_err(|error| Failure::Weigher(place, format!("failed: {error}")))?;
+        .map_err(|error| DecideFailure::Weigher(place, format!("failed: {error}")))?;
     if let Some(bad) = raw.iter().position(|x| !x.is_finite()) {
         let host = state.table.host_name(places[bad].host);
-        return Err(Failure::Weigher(
+        return Err(DecideFailure::Weigher(
             place,
             format!("gave {} for host {host}", raw[bad]),
         ));
@@ -196,14 +196,18 @@ fn normalise(raw: &mut [f64], bounds: Bounds) -> Vec<f64> {
 }
 
 /// True if the metadata of some aggregate says how much a weigher counts on its hosts.
-pub(crate) fn has_own_multipliers(used: &UsedWeigher, state: &State<'_>) -> bool {
+pub(crate) fn has_own_multipliers(used: &UsedWeigher, state: &DecisionState<'_>) -> bool {
     let key = used.weigher.multiplier_key();
     let mut all = state.table.aggregates().iter();
     all.any(|aggregate| aggregate.metadata.contains_key(key))
 }
 
 /// How much the weigher counts on each host.
-fn multipliers(used: &UsedWeigher, state: &State<'_>, places: &[Place]) -> Vec<f64> {
+fn multipliers(
+    used: &UsedWeigher,
+    state: &DecisionState<'_>,
+    places: &[RankedCandidate],
+) -> Vec<f64> {
     let sets = state.table.aggregate_sets();
     let mut of_set: Vec<Option<f64>> = vec![None; sets.sets()];
     let key = used.weigher.multiplier_key();

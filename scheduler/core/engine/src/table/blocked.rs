@@ -8,19 +8,19 @@
 pub(crate) const BLOCK: usize = 64;
 
 /// A number that can be put in order; NaN is in no block's range.
-pub(crate) trait Cell: Copy + Default + PartialOrd {
+pub(crate) trait BlockValue: Copy + Default + PartialOrd {
     /// Larger than every other.
     const TOP: Self;
     /// Smaller than every other.
     const BOTTOM: Self;
 }
 
-impl Cell for i32 {
+impl BlockValue for i32 {
     const TOP: Self = i32::MAX;
     const BOTTOM: Self = i32::MIN;
 }
 
-impl Cell for f32 {
+impl BlockValue for f32 {
     const TOP: Self = f32::INFINITY;
     const BOTTOM: Self = f32::NEG_INFINITY;
 }
@@ -44,7 +44,7 @@ impl<T> Default for Blocked<T> {
     }
 }
 
-impl<T: Cell> Blocked<T> {
+impl<T: BlockValue> Blocked<T> {
     /// Room for so many host slots.
     pub(super) fn resize(&mut self, slots: usize) {
         let blocks = slots.div_ceil(BLOCK);
@@ -100,7 +100,7 @@ impl<T: Cell> Blocked<T> {
 }
 
 /// The smallest and the largest of some cells; NaN counts for nothing.
-fn range<T: Cell>(cells: &[T; BLOCK]) -> (T, T) {
+fn range<T: BlockValue>(cells: &[T; BLOCK]) -> (T, T) {
     cells.iter().fold((T::TOP, T::BOTTOM), |(lo, hi), &x| {
         (if x < lo { x } else { lo }, if x > hi { x } else { hi })
     })

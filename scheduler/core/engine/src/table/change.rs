@@ -1,7 +1,10 @@
 //! Instances come and go.
 
 use super::lanes::WIDE;
-use super::{Amount, HostIndex, HostTable, InstanceRow, Shape, Slot, index_of, instance::Moment};
+use super::{
+    Amount, HostIndex, HostTable, InstanceRow, InstanceSize, Slot, index_of,
+    instance::CompactTimestamp,
+};
 use crate::{EngineError, Instance};
 use ebbtide_model::ServerId;
 
@@ -23,12 +26,12 @@ impl HostTable {
             name: instance.name.as_str().into(),
             project: self.acquire_project(&instance.project_id),
             host,
-            shape: self.acquire_shape(Shape::of(instance)),
+            shape: self.acquire_shape(InstanceSize::of(instance)),
             flavor: self.flavors.acquire(instance.flavor.clone()),
-            ends_at: Moment::new(instance.ends_at),
+            ends_at: CompactTimestamp::new(instance.ends_at),
             group: instance.group_id,
-            launched_at: Moment::new(instance.launched_at),
-            protected_until: Moment::new(instance.protected_until),
+            launched_at: CompactTimestamp::new(instance.launched_at),
+            protected_until: CompactTimestamp::new(instance.protected_until),
             price_per_hour: instance.price_per_hour,
             max_price: instance.max_price,
             priority: instance.priority,

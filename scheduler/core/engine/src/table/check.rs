@@ -3,7 +3,7 @@
 
 use super::change::freed_by;
 use super::groups::GroupEntry;
-use super::{ClassColumns, CountColumns, HostIndex, HostTable, Phase, index_of, signed};
+use super::{ClassColumns, CountColumns, HostIndex, HostTable, InstancePhase, index_of, signed};
 use std::collections::{BTreeMap, HashMap};
 
 impl HostTable {
@@ -101,7 +101,7 @@ impl HostTable {
                 let retained = shape.retained().get(class);
                 columns[index.at()].add(row, signed(takes), signed(retained));
             }
-            if let Some(group) = row.group.filter(|_| row.phase != Phase::Retained) {
+            if let Some(group) = row.group.filter(|_| row.phase != InstancePhase::Retained) {
                 groups.entry(group).or_default().add(row, true);
             }
         }

@@ -1,7 +1,7 @@
 //! The numbers of the table: one column a resource class and use, one column a host property.
 
 use super::instance::InstanceRow;
-use super::{HostIndex, Phase, WIDE};
+use super::{HostIndex, InstancePhase, WIDE};
 use ebbtide_model::Inventory;
 
 /// Everything about one resource class, host by host.
@@ -69,19 +69,19 @@ impl ClassColumns {
     pub(super) fn add(&mut self, row: &InstanceRow, takes: i64, retained: i64) {
         let at = row.host.at();
         match (row.preemptible, row.phase) {
-            (_, Phase::Retained) => self.normal[at] += retained,
+            (_, InstancePhase::Retained) => self.normal[at] += retained,
             (false, _) => self.normal[at] += takes,
             (true, phase) => {
                 self.normal[at] += retained;
                 let freed = takes - retained;
-                if phase == Phase::Leaving {
+                if phase == InstancePhase::Leaving {
                     self.leaving[at] += freed;
                 } else {
                     self.preemptible[at] += freed;
                 }
             }
         }
-        if row.phase == Phase::Claimed {
+        if row.phase == InstancePhase::Claimed {
             self.claimed[at] += takes;
         }
     }
@@ -153,7 +153,7 @@ impl CountColumns {
 
     /// Counts an instance, or with `false` no longer.
     pub(super) fn add(&mut self, row: &InstanceRow, present: bool) {
-        if row.phase == Phase::Retained {
+        if row.phase == InstancePhase::Retained {
             return;
         }
         let at = row.host.at();
@@ -165,7 +165,7 @@ impl CountColumns {
             };
         };
         change(&mut self.instances[at]);
-        if matches!(row.phase, Phase::Building | Phase::Leaving) {
+        if matches!(row.phase, InstancePhase::Building | InstancePhase::Leaving) {
             change(&mut self.io_ops[at]);
         }
         if row.is_staying_preemptible() {

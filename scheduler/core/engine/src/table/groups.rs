@@ -1,7 +1,7 @@
 //! Server groups and where their members are.
 
 use super::instance::InstanceRow;
-use super::{HostIndex, HostTable, Phase};
+use super::{HostIndex, HostTable, InstancePhase};
 use ebbtide_model::{GroupId, ServerGroup};
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub(crate) struct GroupEntry {
 impl GroupEntry {
     /// Counts a member, or with `false` no longer.
     pub(super) fn add(&mut self, row: &InstanceRow, present: bool) {
-        if row.phase == Phase::Retained {
+        if row.phase == InstancePhase::Retained {
             return;
         }
         let count = self.members.entry(row.host).or_default();
-        let kind = if row.phase == Phase::Leaving {
+        let kind = if row.phase == InstancePhase::Leaving {
             &mut count.leaving
         } else {
             &mut count.staying

@@ -5,7 +5,7 @@ use ebbtide_model::{GroupId, Money, ResourceClass, Resources, ServerId, Timestam
 
 /// Where an instance is, as far as a decision cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum InstancePhase {
     /// It has the room promised: its victims are still there, or its start was not sent yet.
     Claimed,
     /// It is being built, which is I/O work on its host.
@@ -36,7 +36,7 @@ pub struct Instance {
     /// What it goes on taking when it is evacuated: the disk of a server that is stopped or
     /// hibernated. Counted in h_n like normal usage, since no eviction frees it. What it does not
     /// take it does not retain either: the table cuts this at `resources`. Without meaning for a
-    /// normal instance, unless it is in [`Phase::Retained`].
+    /// normal instance, unless it is in [`InstancePhase::Retained`].
     pub retained: Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
@@ -57,7 +57,7 @@ pub struct Instance {
     /// Priority class; 0 goes first.
     pub priority: u8,
     /// Where it is.
-    pub phase: Phase,
+    pub phase: InstancePhase,
 }
 
 /// An instance in the table, borrowed.
@@ -94,7 +94,7 @@ pub struct InstanceView<'a> {
     /// Priority class; 0 goes first.
     pub priority: u8,
     /// Where it is.
-    pub phase: Phase,
+    pub phase: InstancePhase,
 }
 
 impl InstanceView<'_> {
@@ -124,12 +124,12 @@ impl InstanceView<'_> {
 
 /// What instances of one kind take and retain. Invariant: of no class more is retained than taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct InstanceSize {
     takes: Resources,
     retained: Resources,
 }
 
-impl Shape {
+impl InstanceSize {
     pub(super) fn of(instance: &Instance) -> Self {
         Self {
             takes: instance.resources.clone(),
@@ -164,9 +164,9 @@ impl Shape {
 
 /// A moment, or none, in eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(i64);
+pub(crate) struct CompactTimestamp(i64);
 
-impl Moment {
+impl CompactTimestamp {
     /// Before every timestamp.
     const NONE: i64 = i64::MIN;
 
@@ -194,15 +194,15 @@ pub(crate) struct InstanceRow {
     pub(crate) host: HostIndex,
     pub(crate) shape: u32,
     pub(crate) flavor: u32,
-    pub(crate) ends_at: Moment,
+    pub(crate) ends_at: CompactTimestamp,
     pub(crate) group: Option<GroupId>,
-    pub(crate) launched_at: Moment,
-    pub(crate) protected_until: Moment,
+    pub(crate) launched_at: CompactTimestamp,
+    pub(crate) protected_until: CompactTimestamp,
     pub(crate) price_per_hour: Money,
     pub(crate) max_price: Money,
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
-    pub(crate) phase: Phase,
+    pub(crate) phase: InstancePhase,
     /// Where it stands in its host's list.
     pub(super) position: u32,
 }
@@ -210,7 +210,7 @@ pub(crate) struct InstanceRow {
 impl InstanceRow {
     /// True for a preemptible instance that is not leaving.
     pub(crate) fn is_staying_preemptible(&self) -> bool {
-        self.preemptible && !matches!(self.phase, Phase::Leaving | Phase::Retained)
+        self.preemptible && !matches!(self.phase, InstancePhase::Leaving | InstancePhase::Retained)
     }
 
     /// Milliseconds that it has been running.

@@ -28,7 +28,7 @@ mod lanes;
 mod rows;
 mod usage;
 
-pub use instance::{Instance, InstanceView, Phase};
+pub use instance::{Instance, InstancePhase, InstanceView};
 pub use usage::{ClassTotals, ClassUsage, HostUsage, HostView};
 
 pub(crate) use aggregates::Aggregates;
@@ -36,7 +36,7 @@ pub(crate) use blocked::{BLOCK, Blocked};
 pub(crate) use columns::{ClassColumns, CountColumns};
 pub(crate) use compact::{CompactClass, LIMIT, WeightColumn, WeightColumns};
 pub(crate) use groups::MemberCount;
-pub(crate) use instance::{InstanceRow, Shape};
+pub(crate) use instance::{InstanceRow, InstanceSize};
 pub(crate) use lanes::{Lanes, OTHER_SHAPE, PHASES, WIDE};
 
 use ebbtide_model::{GroupId, Host, HostHealth, ResourceClass, ServerId, Timestamp, Trait};
@@ -158,7 +158,7 @@ pub struct HostTable {
     free_instances: Vec<Slot>,
     projects: Interner<String>,
     flavors: Interner<String>,
-    shapes: Interner<Shape>,
+    shapes: Interner<InstanceSize>,
     /// By number of the shape.
     shape_amounts: Vec<Amounts>,
     trait_sets: Interner<BTreeSet<Trait>>,
@@ -411,7 +411,7 @@ impl HostTable {
         self.projects.acquire(project_id.to_owned())
     }
 
-    fn acquire_shape(&mut self, shape: Shape) -> u32 {
+    fn acquire_shape(&mut self, shape: InstanceSize) -> u32 {
         let amounts = shape
             .takes()
             .iter()
@@ -567,7 +567,7 @@ impl HostTable {
     }
 
     /// What instances of a shape take and retain.
-    pub(crate) fn shape(&self, shape: u32) -> &Shape {
+    pub(crate) fn shape(&self, shape: u32) -> &InstanceSize {
         self.shapes.get(shape)
     }
 

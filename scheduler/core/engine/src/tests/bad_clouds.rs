@@ -2,7 +2,7 @@
 //! are not numbers. The answer is as defined, and comes soon.
 
 use super::kit::*;
-use crate::{EngineConfig, HostTable, Phase, WeigherConfig};
+use crate::{EngineConfig, HostTable, InstancePhase, WeigherConfig};
 use ebbtide_model::{Decision, PlacementRequest};
 
 /// Decides both ways; the answers are the same.
@@ -190,7 +190,7 @@ fn a_cloud_in_which_nobody_may_leave_says_so_of_every_host() {
         {
             let protected = crate::Instance {
                 protected_until: Some(minutes_ago(-5)),
-                phase: Phase::Running,
+                phase: InstancePhase::Running,
                 ..view
             };
             table.put_instance(&protected).unwrap();

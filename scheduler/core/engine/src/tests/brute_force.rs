@@ -2,7 +2,7 @@
 //! no code with the engine but the table's data.
 
 use super::kit::now;
-use crate::{Budgets, Instance, Phase};
+use crate::{Budgets, Instance, InstancePhase};
 use ebbtide_model::{Host, Resources};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) type Price = (u8, u64, usize);
 fn used(instances: &[Instance], class: &str, counts: impl Fn(&Instance) -> bool) -> i64 {
     let amounts = instances.iter().map(|i| {
         let takes = i.resources.amount(class);
-        if i.phase != Phase::Retained && counts(i) {
+        if i.phase != InstancePhase::Retained && counts(i) {
             takes
         } else {
             i.retained.amount(class).min(takes)
@@ -24,7 +24,11 @@ fn used(instances: &[Instance], class: &str, counts: impl Fn(&Instance) -> bool)
 }
 
 fn staying(instance: &Instance) -> bool {
-    instance.preemptible && !matches!(instance.phase, Phase::Leaving | Phase::Retained)
+    instance.preemptible
+        && !matches!(
+            instance.phase,
+            InstancePhase::Leaving | InstancePhase::Retained
+        )
 }
 
 pub(crate) fn is_candidate(instance: &Instance) -> bool {

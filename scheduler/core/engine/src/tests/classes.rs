@@ -4,7 +4,7 @@
 use super::brute_force::on_host;
 use super::kit::*;
 use crate::{Budgets, HostTable, Instance};
-use ebbtide_model::{Host, Inventory, Outcome};
+use ebbtide_model::{DecisionOutcome, Host, Inventory};
 use proptest::prelude::*;
 
 /// Of each cell its dedicated CPUs, memory and huge pages, and two pools of devices: eleven classes
@@ -91,8 +91,8 @@ proptest! {
         let best = hosts.iter().filter_map(|host| on_host(host, &instances, &all, &budgets)).min();
         let decision = decide(&table, &request);
         match &decision.outcome {
-            Outcome::NoValidHost(_) => prop_assert_eq!(best, None),
-            Outcome::Placed(_) => {
+            DecisionOutcome::NoValidHost(_) => prop_assert_eq!(best, None),
+            DecisionOutcome::Placed(_) => {
                 let victims: Vec<u64> = decision.victims().map(|(_, v)| (v.cost * 1e6).round() as u64).collect();
                 let (_, cost, count) = best.unwrap();
                 prop_assert_eq!((victims.iter().sum::<u64>(), victims.len()), (cost, count));

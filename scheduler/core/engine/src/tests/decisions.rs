@@ -1,7 +1,7 @@
 //! One instance: where it is placed, which instances have to leave, and which never do.
 
 use super::kit::*;
-use crate::{Budgets, EngineConfig, Instance, Phase};
+use crate::{Budgets, EngineConfig, Instance, InstancePhase};
 use ebbtide_model::Timestamp;
 
 #[test]
@@ -40,7 +40,7 @@ fn the_cheapest_sufficient_set_over_all_hosts_is_chosen() {
 #[test]
 fn room_that_is_becoming_free_is_waited_for_before_anybody_else_is_asked_to_go() {
     let leaving = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..spot(1, "a", 2, 50)
     };
     let table = cloud(
@@ -60,11 +60,11 @@ fn room_that_is_becoming_free_is_waited_for_before_anybody_else_is_asked_to_go()
 fn room_that_is_promised_is_not_given_again() {
     // 4 VCPUs: two are claimed by a normal instance whose victim is still there.
     let leaving = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..spot(1, "a", 2, 50)
     };
     let claimed = Instance {
-        phase: Phase::Claimed,
+        phase: InstancePhase::Claimed,
         ..normal(2, "a", 2)
     };
     let table = cloud(&[("a", 4)], &[leaving, claimed, normal(3, "a", 2)]);
@@ -93,7 +93,7 @@ fn a_preemptible_request_sees_the_full_state_and_never_has_victims() {
     );
     // Room that is becoming free is not yet there for it.
     let leaving = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..spot(1, "a", 3, 50)
     };
     let table = cloud(&[("a", 4)], &[leaving]);
@@ -121,7 +121,7 @@ fn an_instance_in_its_protected_time_is_no_victim() {
 #[test]
 fn instances_that_leave_already_are_no_victims() {
     let leaving = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..spot(1, "a", 2, 0)
     };
     let table = cloud(&[("a", 4)], &[leaving, spot(2, "a", 2, 59)]);
@@ -130,7 +130,7 @@ fn instances_that_leave_already_are_no_victims() {
 
 #[test]
 fn instances_that_have_not_started_can_be_victims() {
-    for phase in [Phase::Claimed, Phase::Building] {
+    for phase in [InstancePhase::Claimed, InstancePhase::Building] {
         let fresh = Instance {
             phase,
             launched_at: None,

@@ -1,7 +1,7 @@
 //! Server groups: together, apart, and what that means for victims.
 
 use super::kit::*;
-use crate::{Budgets, EngineConfig, HostTable, Instance, Phase, Policy};
+use crate::{Budgets, EngineConfig, HostTable, Instance, InstancePhase, RankingPolicy};
 use ebbtide_model::{DecisionId, GroupPolicy};
 
 fn member(instance: Instance) -> Instance {
@@ -32,7 +32,7 @@ fn affinity_goes_where_the_members_are() {
 #[test]
 fn a_leaving_member_does_not_attract() {
     let leaving = member(Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..normal(1, "b", 1)
     });
     let mut table = cloud(&[("a", 9), ("b", 4)], &[leaving]);
@@ -109,7 +109,7 @@ fn several_instances_under_affinity_find_the_host_that_holds_them_all() {
 #[test]
 fn anti_affinity_keeps_members_apart_and_leaving_ones_still_count() {
     let leaving = member(Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..normal(1, "a", 1)
     });
     let mut table = cloud(&[("a", 9), ("b", 4), ("c", 2)], &[leaving]);
@@ -171,7 +171,7 @@ fn soft_policies_are_wishes() {
 fn an_unknown_group_is_refused_by_its_code() {
     let table = cloud(&[("a", 8)], &[]);
     let engine = engine(EngineConfig {
-        policy: Policy::Nova,
+        policy: RankingPolicy::Nova,
         ..EngineConfig::default()
     });
     let budgets = crate::Budgets::unlimited();

@@ -3,9 +3,9 @@
 
 use super::brute_force::{cost, is_candidate, within};
 use super::kit::*;
-use crate::{Budgets, EngineConfig, HostTable, Instance, PluginFailure, Policy};
+use crate::{Budgets, EngineConfig, HostTable, Instance, PluginFailure, RankingPolicy};
 use ebbtide_cost_api::{CostError, CostModule, SetCost, VictimBatch};
-use ebbtide_model::{Decision, GroupPolicy, Outcome};
+use ebbtide_model::{Decision, DecisionOutcome, GroupPolicy};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn surcharge(set: &[&Instance], step_seconds: u64) -> u64 {
 
 fn agrees(case: &Case, decision: &Decision, step_seconds: u64) -> Result<(), TestCaseError> {
     let expected = case.brute_force(step_seconds);
-    let Outcome::Placed(placements) = &decision.outcome else {
+    let DecisionOutcome::Placed(placements) = &decision.outcome else {
         prop_assert_eq!(expected, None);
         return Ok(());
     };
@@ -377,7 +377,7 @@ fn more_instances_than_are_placed_together_get_a_gap_and_not_a_claim() {
     let together = decide(&table, &wants(1).times(128));
     assert!(together.explanation.optimal);
     let first_fit = EngineConfig {
-        policy: Policy::FirstFit,
+        policy: RankingPolicy::FirstFit,
         ..EngineConfig::default()
     };
     assert_eq!(

@@ -1,10 +1,10 @@
 //! Words for tests: clouds, instances, requests, decisions.
 
-use crate::{Budgets, Engine, EngineConfig, EngineError, HostTable, Instance, Phase};
+use crate::{Budgets, Engine, EngineConfig, EngineError, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
-    Aggregate, AggregateId, Decision, DecisionId, Flavor, FlavorId, GroupId, GroupPolicy, Host,
-    Inventory, Money, NoValidHost, Outcome, Placement, PlacementRequest, ResourceClass, Resources,
-    ServerGroup, ServerId, Timestamp,
+    Aggregate, AggregateId, Decision, DecisionId, DecisionOutcome, Flavor, FlavorId, GroupId,
+    GroupPolicy, Host, Inventory, Money, NoValidHost, Placement, PlacementRequest, ResourceClass,
+    Resources, ServerGroup, ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -76,7 +76,7 @@ pub(crate) fn normal(number: u128, host: &str, vcpus: u64) -> Instance {
         flavor: String::new(),
         ends_at: None,
         priority: 0,
-        phase: Phase::Running,
+        phase: InstancePhase::Running,
     }
 }
 
@@ -230,16 +230,16 @@ pub(crate) fn try_decide(
 /// The placements; the test fails if there are none.
 pub(crate) fn placed(decision: &Decision) -> &[Placement] {
     match &decision.outcome {
-        Outcome::Placed(placements) => placements,
-        Outcome::NoValidHost(no) => panic!("{}", no.reason),
+        DecisionOutcome::Placed(placements) => placements,
+        DecisionOutcome::NoValidHost(no) => panic!("{}", no.reason),
     }
 }
 
 /// The refusal; the test fails if there is none.
 pub(crate) fn refused(decision: &Decision) -> &NoValidHost {
     match &decision.outcome {
-        Outcome::NoValidHost(no) => no,
-        Outcome::Placed(placements) => panic!("placed: {placements:?}"),
+        DecisionOutcome::NoValidHost(no) => no,
+        DecisionOutcome::Placed(placements) => panic!("placed: {placements:?}"),
     }
 }
 
@@ -263,8 +263,12 @@ pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
     for placement in placed(decision) {
         for victim in &placement.victims {
             let mut instance = table.instance(victim.server_id).unwrap().to_instance();
-            assert_ne!(instance.phase, Phase::Leaving, "a victim was chosen twice");
-            instance.phase = Phase::Leaving;
+            assert_ne!(
+                instance.phase,
+                InstancePhase::Leaving,
+                "a victim was chosen twice"
+            );
+            instance.phase = InstancePhase::Leaving;
             table.put_instance(&instance).unwrap();
         }
         table
@@ -284,7 +288,7 @@ pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
                 flavor: decision.request.flavor.name.clone(),
                 ends_at: None,
                 priority: properties.priority,
-                phase: Phase::Claimed,
+                phase: InstancePhase::Claimed,
             })
             .unwrap();
     }

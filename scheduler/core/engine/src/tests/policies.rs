@@ -1,7 +1,7 @@
 //! Ranking policies: Nova's arithmetic, first fit, chance, multipliers of aggregates.
 
 use super::kit::*;
-use crate::{EngineConfig, Policy, WeigherConfig};
+use crate::{EngineConfig, RankingPolicy, WeigherConfig};
 use ebbtide_model::{Inventory, ResourceClass};
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn nova(weighers: &[(&str, f64)]) -> EngineConfig {
         })
         .collect();
     EngineConfig {
-        policy: Policy::Nova,
+        policy: RankingPolicy::Nova,
         weighers,
         ..EngineConfig::default()
     }
@@ -112,7 +112,7 @@ fn under_nova_the_weighers_alone_decide_about_evictions() {
         "fewer free CPUs are better"
     );
     let config = EngineConfig {
-        policy: Policy::Nova,
+        policy: RankingPolicy::Nova,
         ..EngineConfig::default()
     };
     let default = decide_with(&engine(config), &table, &wants(2));
@@ -148,7 +148,7 @@ fn under_nova_hosts_without_a_sufficient_set_are_left_out_before_weighing() {
 #[test]
 fn first_fit_takes_the_first_in_the_order_of_registration() {
     let config = EngineConfig {
-        policy: Policy::FirstFit,
+        policy: RankingPolicy::FirstFit,
         ..EngineConfig::default()
     };
     let engine = engine(config);

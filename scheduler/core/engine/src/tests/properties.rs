@@ -3,9 +3,9 @@
 use super::brute_force::{Price, cost, is_candidate, on_host, within};
 use super::kit::*;
 use super::table::any_phase;
-use crate::{Budgets, EngineConfig, HostTable, Instance, Phase, Policy};
+use crate::{Budgets, EngineConfig, HostTable, Instance, InstancePhase, RankingPolicy};
 use ebbtide_model::{
-    Decision, GroupPolicy, Host, Outcome, PlacementRequest, ResourceClass, ServerGroup,
+    Decision, DecisionOutcome, GroupPolicy, Host, PlacementRequest, ResourceClass, ServerGroup,
 };
 use proptest::prelude::*;
 
@@ -151,17 +151,17 @@ fn any_request() -> impl Strategy<Value = PlacementRequest> {
         })
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+fn any_policy() -> impl Strategy<Value = RankingPolicy> {
     prop_oneof![
-        Just(Policy::Tiered),
-        Just(Policy::Nova),
-        Just(Policy::FirstFit)
+        Just(RankingPolicy::Tiered),
+        Just(RankingPolicy::Nova),
+        Just(RankingPolicy::FirstFit)
     ]
 }
 
 /// Decides without listing more hosts than it must, so that hosts are skipped as they would be in a
 /// large cloud.
-fn decided(cloud: &Cloud, request: &PlacementRequest, policy: Policy) -> Decision {
+fn decided(cloud: &Cloud, request: &PlacementRequest, policy: RankingPolicy) -> Decision {
     decided_listing(0, cloud, request, policy)
 }
 
@@ -169,7 +169,7 @@ fn decided_listing(
     explain_hosts: u32,
     cloud: &Cloud,
     request: &PlacementRequest,
-    policy: Policy,
+    policy: RankingPolicy,
 ) -> Decision {
     let engine = engine(EngineConfig {
         policy,
@@ -186,7 +186,7 @@ fn victims<'a>(cloud: &'a Cloud, decision: &Decision) -> Vec<&'a Instance> {
 }
 
 fn is_placed(decision: &Decision) -> bool {
-    matches!(decision.outcome, Outcome::Placed(_))
+    matches!(decision.outcome, DecisionOutcome::Placed(_))
 }
 
 /// Free once all instances that are leaving are gone, for the classes of the request.
@@ -242,7 +242,7 @@ proptest! {
                 prop_assert_eq!(placement.waits_for_room, !fits);
                 prop_assert!(fits || !request.flavor.is_preemptible());
                 let mut one = decision.clone();
-                one.outcome = Outcome::Placed(vec![placement.clone()]);
+                one.outcome = DecisionOutcome::Placed(vec![placement.clone()]);
                 apply(&mut table, &one);
             }
         }
@@ -273,7 +273,7 @@ proptest! {
             .iter()
             .filter_map(|host| on_host(host, &cloud.instances, &resources, &cloud.budgets))
             .min();
-        let decision = decided(&cloud, &request, Policy::Tiered);
+        let decision = decided(&cloud, &request, RankingPolicy::Tiered);
         let found = is_placed(&decision).then(|| {
             let set = victims(&cloud, &decision);
             let tier = match (placed(&decision)[0].waits_for_room, set.len()) {
@@ -370,11 +370,11 @@ proptest! {
     ) {
         let decision = decided(&cloud, &request, policy);
         match &decision.outcome {
-            Outcome::Placed(placements) => {
+            DecisionOutcome::Placed(placements) => {
                 let ids: Vec<_> = placements.iter().map(|p| p.server_id).collect();
                 prop_assert_eq!(ids, request.server_ids);
             }
-            Outcome::NoValidHost(no) => {
+            DecisionOutcome::NoValidHost(no) => {
                 prop_assert!((no.placed_before as usize) < request.server_ids.len());
                 prop_assert_eq!(decision.victims().count(), 0);
                 let last = decision.explanation.instances.last().unwrap();
@@ -392,8 +392,8 @@ proptest! {
         if is_placed(&decision) {
             let members = |host: &str, leaving: bool| {
                 let there = cloud.instances.iter().filter(|i| i.host == host && i.group_id.is_some());
-                let there = there.filter(|i| i.phase != Phase::Retained);
-                let there = there.filter(|i| leaving || i.phase != Phase::Leaving).count();
+                let there = there.filter(|i| i.phase != InstancePhase::Retained);
+                let there = there.filter(|i| leaving || i.phase != InstancePhase::Leaving).count();
                 let new = placed(&decision).iter().filter(|p| p.host == host).count();
                 (there, new)
             };
@@ -469,7 +469,7 @@ proptest! {
             .filter_map(|host| on_host(host, &cloud.instances, &resources, &cloud.budgets))
             .collect();
         prices.sort_unstable();
-        let decision = decided_listing(2, &cloud, &request, Policy::Tiered);
+        let decision = decided_listing(2, &cloud, &request, RankingPolicy::Tiered);
         let ranking = &decision.explanation.instances[0].ranking;
         if prices.first().is_some_and(|best| best.0 == 2) {
             let told: Vec<(u64, usize)> = ranking
@@ -483,7 +483,7 @@ proptest! {
 
     #[test]
     fn more_room_never_costs_more(cloud in any_cloud(), request in any_request()) {
-        let before = decided(&cloud, &request, Policy::Tiered);
+        let before = decided(&cloud, &request, RankingPolicy::Tiered);
         if is_placed(&before) {
             let mut roomier = cloud.clone();
             for host in &mut roomier.hosts {
@@ -491,7 +491,7 @@ proptest! {
                     inventory.total += 1;
                 }
             }
-            let after = decided(&roomier, &request, Policy::Tiered);
+            let after = decided(&roomier, &request, RankingPolicy::Tiered);
             prop_assert!(is_placed(&after));
             let price = |cloud: &Cloud, decision: &Decision| {
                 victims(cloud, decision).iter().map(|i| cost(i)).sum::<u64>()

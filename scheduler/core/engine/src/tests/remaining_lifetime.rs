@@ -3,7 +3,7 @@
 
 use super::kit::*;
 use crate::{Engine, EngineConfig, HostTable, Instance};
-use ebbtide_model::{LifeGroup, LifeTable, LifeTables, Outcome, Seconds};
+use ebbtide_model::{DecisionOutcome, LifeGroup, LifeTable, LifeTables, Seconds};
 use proptest::prelude::*;
 
 const HOUR: f64 = 3600.0;
@@ -140,8 +140,8 @@ proptest! {
         let again = decide_with(&engine, &table, &wants(wanted));
         prop_assert_eq!(&decision, &again);
         match decision.outcome {
-            Outcome::NoValidHost(_) => prop_assert_eq!(least, f64::INFINITY),
-            Outcome::Placed(placements) => {
+            DecisionOutcome::NoValidHost(_) => prop_assert_eq!(least, f64::INFINITY),
+            DecisionOutcome::Placed(placements) => {
                 let chosen = placements[0].victims.iter();
                 let chosen = chosen.map(|victim| instances.iter().find(|i| i.id == victim.server_id).unwrap());
                 let cost: f64 = chosen.map(price).sum();

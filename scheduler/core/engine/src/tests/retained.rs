@@ -1,7 +1,7 @@
 //! Servers that are stopped or hibernated when they are evacuated: their disks stay where they are.
 
 use super::kit::*;
-use crate::{ClassUsage, HostTable, Instance, Phase};
+use crate::{ClassUsage, HostTable, Instance, InstancePhase};
 use ebbtide_model::{GroupPolicy, ResourceClass};
 
 fn usage(table: &HostTable, class: &ResourceClass) -> ClassUsage {
@@ -22,7 +22,7 @@ fn wants_disk(vcpus: u32, disk_gb: u32) -> ebbtide_model::PlacementRequest {
 
 fn stopped(instance: &Instance) -> Instance {
     Instance {
-        phase: Phase::Retained,
+        phase: InstancePhase::Retained,
         ..instance.clone()
     }
 }
@@ -30,11 +30,11 @@ fn stopped(instance: &Instance) -> Instance {
 #[test]
 fn what_is_retained_counts_as_normal_in_every_phase() {
     for phase in [
-        Phase::Claimed,
-        Phase::Building,
-        Phase::Running,
-        Phase::Leaving,
-        Phase::Retained,
+        InstancePhase::Claimed,
+        InstancePhase::Building,
+        InstancePhase::Running,
+        InstancePhase::Leaving,
+        InstancePhase::Retained,
     ] {
         let instance = Instance {
             phase,
@@ -47,8 +47,22 @@ fn what_is_retained_counts_as_normal_in_every_phase() {
         );
         assert_eq!((disk.normal, disk.preemptible, disk.leaving), (60, 0, 0));
         assert_eq!((disk.free_normal, disk.free_full), (20, 20));
-        assert_eq!(disk.claimed, if phase == Phase::Claimed { 60 } else { 0 });
-        assert_eq!(cpu, if phase == Phase::Retained { 8 } else { 5 });
+        assert_eq!(
+            disk.claimed,
+            if phase == InstancePhase::Claimed {
+                60
+            } else {
+                0
+            }
+        );
+        assert_eq!(
+            cpu,
+            if phase == InstancePhase::Retained {
+                8
+            } else {
+                5
+            }
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::kit::*;
 use super::table::any_phase;
-use crate::{Budgets, Engine, EngineConfig, HostTable, Instance, Policy, WeigherConfig};
+use crate::{Budgets, Engine, EngineConfig, HostTable, Instance, RankingPolicy, WeigherConfig};
 use ebbtide_model::{
     GroupPolicy, HostHealth, LifeGroup, LifeTable, LifeTables, PlacementRequest, ResourceClass,
 };
@@ -74,7 +74,7 @@ fn any_instance(hosts: usize) -> impl Strategy<Value = Instance> {
         (0..hosts, 1..5_u64, 1..4_u64),
         prop::bool::weighted(0.8),
         age,
-        prop_oneof![4 => Just(crate::Phase::Running), 1 => any_phase()],
+        prop_oneof![4 => Just(crate::InstancePhase::Running), 1 => any_phase()],
         prop::bool::weighted(0.1),
         (0..3_u8, prop::bool::weighted(0.1)),
         prop::option::weighted(0.1, 0..4_u64),
@@ -254,9 +254,9 @@ fn lifetimes() -> LifeTables {
 
 fn any_engine() -> impl Strategy<Value = Engine> {
     let policy = prop_oneof![
-        6 => Just(Policy::Tiered),
-        1 => Just(Policy::Nova),
-        1 => Just(Policy::FirstFit)
+        6 => Just(RankingPolicy::Tiered),
+        1 => Just(RankingPolicy::Nova),
+        1 => Just(RankingPolicy::FirstFit)
     ];
     let weighers = prop_oneof![
         4 => Just(None),

@@ -1,7 +1,7 @@
 //! The host table: sums, order, and that both states stay true whatever happens.
 
 use super::kit::*;
-use crate::{EngineError, HostTable, Instance, Phase};
+use crate::{EngineError, HostTable, Instance, InstancePhase};
 use ebbtide_model::{GroupPolicy, HostHealth, Inventory, ResourceClass, Timestamp};
 use proptest::prelude::*;
 
@@ -17,15 +17,15 @@ fn vcpus(table: &HostTable, host: &str) -> crate::ClassUsage {
 #[test]
 fn both_states_are_subtractions() {
     let leaving = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..spot(3, "a", 1, 10)
     };
     let claimed = Instance {
-        phase: Phase::Claimed,
+        phase: InstancePhase::Claimed,
         ..normal(4, "a", 2)
     };
     let going = Instance {
-        phase: Phase::Leaving,
+        phase: InstancePhase::Leaving,
         ..normal(5, "a", 1)
     };
     let table = cloud(
@@ -178,7 +178,7 @@ enum Operation {
         host: usize,
         vcpus: u64,
         preemptible: bool,
-        phase: Phase,
+        phase: InstancePhase,
         group: Option<u128>,
         /// In MiB; may be more than it takes.
         retained: u64,
@@ -191,13 +191,13 @@ enum Operation {
 
 const HOSTS: [&str; 4] = ["a", "b", "c", "d"];
 
-pub(super) fn any_phase() -> impl Strategy<Value = Phase> {
+pub(super) fn any_phase() -> impl Strategy<Value = InstancePhase> {
     prop_oneof![
-        1 => Just(Phase::Claimed),
-        1 => Just(Phase::Building),
-        4 => Just(Phase::Running),
-        1 => Just(Phase::Leaving),
-        1 => Just(Phase::Retained)
+        1 => Just(InstancePhase::Claimed),
+        1 => Just(InstancePhase::Building),
+        4 => Just(InstancePhase::Running),
+        1 => Just(InstancePhase::Leaving),
+        1 => Just(InstancePhase::Retained)
     ]
 }
 

@@ -18,7 +18,7 @@ fn said(evacuation_id: EvacuationId, server_id: ServerId, host: &str, at: Timest
             evacuation_id,
             host: host.clone(),
             server_id,
-            how: EvacuatedHow::Terminated,
+            how: EvacuationEnd::Terminated,
             at,
             unbilled_seconds: None,
             storage: None,
@@ -41,7 +41,7 @@ fn said(evacuation_id: EvacuationId, server_id: ServerId, host: &str, at: Timest
 
 #[test]
 fn what_another_host_says_or_of_another_victim_or_evacuation_changes_nothing() {
-    let policy = Policy::default();
+    let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let later = now.plus(Seconds(5));
     for state in [
@@ -66,11 +66,14 @@ fn what_another_host_says_or_of_another_victim_or_evacuation_changes_nothing() {
             said(other_evacuation, server, "h", now),
         ];
         for body in forged.iter().flatten() {
-            assert!(!doc.feed(&Input::Report(body), now, &policy), "{body:?}");
+            assert!(
+                !doc.feed(&PreemptionInput::Report(body), now, &policy),
+                "{body:?}"
+            );
             assert_eq!(doc, before, "{body:?}");
         }
         // The right one is believed.
         let [_, evacuated, ..] = said(evacuation, server, "h", now);
-        assert!(doc.feed(&Input::Report(&evacuated), now, &policy));
+        assert!(doc.feed(&PreemptionInput::Report(&evacuated), now, &policy));
     }
 }

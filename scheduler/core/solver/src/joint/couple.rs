@@ -10,33 +10,33 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::curves::{Plan, Relaxed, relax};
-use super::host::{Key, Point, Points, Terms, polished};
-use super::{Hosts, JointOutcome, JointProblem, JointSolution, Price, Share};
+use super::curves::{CountPlan, Relaxed, relax};
+use super::host::{Key, NodeConstraints, PointSolver, SolvedPoint, polished};
+use super::{CoverCost, HostShare, Hosts, JointOutcome, JointProblem, JointSolution};
 use crate::cost::Cost;
 use crate::error::SolverError;
-use crate::outcome::Limits;
+use crate::outcome::SearchLimits;
 use crate::problem::MAX_CANDIDATES;
-use crate::steps::{Line, ONE, Steps, towards};
+use crate::steps::{ONE, StepCurve, SupportLine, towards};
 
 /// So often lines are moved at the first node. Each costs a run over all hosts.
 const ROOT_MOVES: u64 = 12;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Node {
-    bound: Price,
+    bound: CoverCost,
     made: u64,
-    terms: Terms,
+    terms: NodeConstraints,
 }
 
 struct Search<'a, 'h> {
     problem: &'a JointProblem<'a>,
     hosts: &'h mut dyn Hosts,
-    limits: Limits,
-    points: Points,
-    steps: Steps,
+    limits: SearchLimits,
+    points: PointSolver,
+    steps: StepCurve,
     base: Vec<(u64, usize)>,
-    best: Option<(Price, Plan)>,
+    best: Option<(CoverCost, CountPlan)>,
     heap: BinaryHeap<Reverse<Node>>,
     made: u64,
 }
@@ -45,14 +45,14 @@ struct Search<'a, 'h> {
 pub(super) fn run(
     problem: &JointProblem<'_>,
     hosts: &mut dyn Hosts,
-    limits: Limits,
+    limits: SearchLimits,
 ) -> Result<(JointOutcome, u64), SolverError> {
     let mut base: Vec<(u64, usize)> = (0..hosts.count())
         .map(|host| (hosts.bound(host).micros(), host))
         .collect();
     base.retain(|(micros, _)| *micros != Cost::MAX.micros());
     base.sort_unstable();
-    let mut steps = Steps::default();
+    let mut steps = StepCurve::default();
     // A quarter of what the costs of a host may be: the others are half of it.
     steps.load(
         problem.steps,
@@ -63,7 +63,7 @@ pub(super) fn run(
         problem,
         hosts,
         limits,
-        points: Points::default(),
+        points: PointSolver::default(),
         steps,
         base,
         best: None,
@@ -77,13 +77,14 @@ pub(super) fn run(
 
 impl Search<'_, '_> {
     /// The least bound of what was not looked at; `None` if that is nothing.
-    fn search(&mut self) -> Result<Option<Price>, SolverError> {
-        let mut cut: Option<Price> = None;
-        let mut lower = |price: Price| cut = Some(cut.map_or(price, |cut: Price| cut.min(price)));
+    fn search(&mut self) -> Result<Option<CoverCost>, SolverError> {
+        let mut cut: Option<CoverCost> = None;
+        let mut lower =
+            |price: CoverCost| cut = Some(cut.map_or(price, |cut: CoverCost| cut.min(price)));
         self.heap.push(Reverse(Node {
-            bound: Price::new(0, 0),
+            bound: CoverCost::new(0, 0),
             made: 0,
-            terms: Terms::default(),
+            terms: NodeConstraints::default(),
         }));
         let mut root = true;
         while let Some(Reverse(mut node)) = self.heap.pop() {
@@ -136,7 +137,7 @@ impl Search<'_, '_> {
         Ok(cut.filter(|cut| self.best.as_ref().is_none_or(|(best, _)| cut < best)))
     }
 
-    fn relax(&mut self, terms: &Terms, root: bool) -> Result<Relaxed, SolverError> {
+    fn relax(&mut self, terms: &NodeConstraints, root: bool) -> Result<Relaxed, SolverError> {
         relax(
             self.problem.count,
             &self.base,
@@ -150,7 +151,11 @@ impl Search<'_, '_> {
 
     /// Lines for the groups that err, moved a step up the Lagrangian dual again and again; keeps
     /// the best.
-    fn move_lines(&mut self, terms: &mut Terms, first: Relaxed) -> Result<Relaxed, SolverError> {
+    fn move_lines(
+        &mut self,
+        terms: &mut NodeConstraints,
+        first: Relaxed,
+    ) -> Result<Relaxed, SolverError> {
         let mut best = first;
         let mut best_terms = terms.clone();
         if self.steps.are_zero() {
@@ -201,9 +206,9 @@ impl Search<'_, '_> {
     }
 
     /// A price under the lines as a price of the whole.
-    fn total(&self, terms: &Terms, price: Price) -> Price {
+    fn total(&self, terms: &NodeConstraints, price: CoverCost) -> CoverCost {
         let starts = terms.lines.values().map(|&line| self.steps.start(line));
-        price.plus(Price::new(starts.sum(), 0))
+        price.plus(CoverCost::new(starts.sum(), 0))
     }
 
     /// What all victims of a plan cost besides their own costs.
@@ -230,7 +235,7 @@ impl Search<'_, '_> {
     }
 
     /// Keeps a plan if it is within the budgets and better than the best.
-    fn offer(&mut self, plan: &Plan) {
+    fn offer(&mut self, plan: &CountPlan) {
         let counts = counts(plan);
         if !self.keeps_budgets(&counts) {
             return;
@@ -245,14 +250,14 @@ impl Search<'_, '_> {
             .iter()
             .map(|(_, _, entry)| entry.victims.len())
             .sum();
-        let price = Price::new(own + i128::from(self.surcharge(&counts)), victims);
+        let price = CoverCost::new(own + i128::from(self.surcharge(&counts)), victims);
         if self.best.as_ref().is_none_or(|(best, _)| price < *best) {
             self.best = Some((price, plan.clone()));
         }
     }
 
     /// The key for which a plan is not what the node believes; budgets first.
-    fn erring(&mut self, terms: &Terms, plan: &Plan) -> Option<Key> {
+    fn erring(&mut self, terms: &NodeConstraints, plan: &CountPlan) -> Option<Key> {
         let counts = counts(plan);
         let excess = |(key, &count): (&Key, &u32)| match key {
             Key::Budget(budget) => {
@@ -292,15 +297,15 @@ impl Search<'_, '_> {
     }
 
     /// Solves the hosts of a plan one after another, each with what those before it have left.
-    fn repair(&mut self, plan: &Plan) -> Result<(), SolverError> {
-        let mut terms = Terms::default();
+    fn repair(&mut self, plan: &CountPlan) -> Result<(), SolverError> {
+        let mut terms = NodeConstraints::default();
         let mut shares = Vec::new();
         for (host, count, _) in &plan.shares {
             match self
                 .points
                 .solve(self.hosts, *host, *count, &terms, self.limits)?
             {
-                Point::Set(entry) => {
+                SolvedPoint::Set(entry) => {
                     for &(key, used) in &entry.usage {
                         let reserved = terms.reserved.entry(key).or_default();
                         *reserved += used;
@@ -309,7 +314,7 @@ impl Search<'_, '_> {
                             self.steps.reach(touch + 1);
                             terms.lines.insert(
                                 group,
-                                Line {
+                                SupportLine {
                                     touch,
                                     slope: self.steps.next(touch),
                                 },
@@ -318,10 +323,10 @@ impl Search<'_, '_> {
                     }
                     shares.push((*host, *count, entry));
                 }
-                Point::Never | Point::Undecided => return Ok(()),
+                SolvedPoint::Never | SolvedPoint::Undecided => return Ok(()),
             }
         }
-        let plan = Plan {
+        let plan = CountPlan {
             shares,
             ..plan.clone()
         };
@@ -329,7 +334,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    fn split(&mut self, node: Node, key: Key, plan: &Plan) {
+    fn split(&mut self, node: Node, key: Key, plan: &CountPlan) {
         // The host that takes most beyond what it has to; the most preferred of equals.
         let takes = plan.shares.iter().filter_map(|(host, _, entry)| {
             let used = entry
@@ -345,7 +350,7 @@ impl Search<'_, '_> {
             if let Key::Group(group) = key {
                 let touch = node.terms.reserved.get(&key).copied().unwrap_or(0);
                 self.steps.reach(touch + 1);
-                let line = Line {
+                let line = SupportLine {
                     touch,
                     slope: self.steps.next(touch),
                 };
@@ -378,7 +383,7 @@ impl Search<'_, '_> {
                 Key::Budget(_) => None,
             };
             self.steps.reach(reserved + 1);
-            let raised = Line {
+            let raised = SupportLine {
                 touch: reserved,
                 slope: self.steps.next(reserved),
             };
@@ -392,7 +397,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn push(&mut self, node: Node, change: impl FnOnce(&mut Terms)) {
+    fn push(&mut self, node: Node, change: impl FnOnce(&mut NodeConstraints)) {
         self.made += 1;
         let mut node = Node {
             made: self.made,
@@ -402,7 +407,7 @@ impl Search<'_, '_> {
         self.heap.push(Reverse(node));
     }
 
-    fn outcome(&mut self, cut: Option<Price>) -> JointOutcome {
+    fn outcome(&mut self, cut: Option<CoverCost>) -> JointOutcome {
         let Some((price, plan)) = self.best.take() else {
             return match cut {
                 Some(cut) => JointOutcome::Undecided {
@@ -426,10 +431,12 @@ impl Search<'_, '_> {
         let cost = own.saturating_add(surcharge);
         debug_assert!(cut.is_some() || cost == price.micros());
         let lower_bound = cut.map_or(cost, |cut| cut.micros().min(cost));
-        let share = |(host, count, entry): &(usize, u32, std::rc::Rc<super::host::Entry>)| Share {
-            host: *host,
-            count: *count,
-            victims: entry.victims.clone(),
+        let share = |(host, count, entry): &(usize, u32, std::rc::Rc<super::host::CheapestSet>)| {
+            HostShare {
+                host: *host,
+                count: *count,
+                victims: entry.victims.clone(),
+            }
         };
         JointOutcome::Solved(JointSolution {
             shares: plan.shares.iter().map(share).collect(),
@@ -442,7 +449,7 @@ impl Search<'_, '_> {
 }
 
 /// How many victims of each key a plan has.
-fn counts(plan: &Plan) -> BTreeMap<Key, u32> {
+fn counts(plan: &CountPlan) -> BTreeMap<Key, u32> {
     let mut counts = BTreeMap::new();
     for (_, _, entry) in &plan.shares {
         for &(key, used) in &entry.usage {

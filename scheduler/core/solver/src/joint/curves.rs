@@ -15,33 +15,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::host::{Bounds, Entry, Point, Points, Terms};
-use super::{Hosts, Price};
+use super::host::{CheapestSet, CountBounds, NodeConstraints, PointSolver, SolvedPoint};
+use super::{CoverCost, Hosts};
 use crate::error::SolverError;
-use crate::outcome::Limits;
+use crate::outcome::SearchLimits;
 
 /// A choice of counts, and what it costs under the lines.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) price: Price,
+pub(crate) struct CountPlan {
+    pub(crate) price: CoverCost,
     /// No choice of the node costs less; below the price only where a search was cut.
-    pub(crate) floor: Price,
-    pub(crate) shares: Vec<(usize, u32, Rc<Entry>)>,
+    pub(crate) floor: CoverCost,
+    pub(crate) shares: Vec<(usize, u32, Rc<CheapestSet>)>,
 }
 
 /// What the relaxation of a node says.
 #[derive(Debug)]
 pub(crate) enum Relaxed {
-    Plan(Plan),
+    Plan(CountPlan),
     Infeasible,
     /// Out of nodes, or no set was seen where one may be.
-    Open(Price),
+    Open(CoverCost),
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Bounded,
-    Solved(Rc<Entry>),
+    Solved(Rc<CheapestSet>),
     Gone,
 }
 
@@ -50,9 +50,9 @@ struct Curves<'a> {
     count: u32,
     /// Hosts by their bound for one instance, then by preference.
     base: &'a [(u64, usize)],
-    points: BTreeMap<(u32, usize), (Price, State)>,
+    points: BTreeMap<(u32, usize), (CoverCost, State)>,
     /// Points that were examined and are still possible, by count, in order.
-    order: Vec<BTreeSet<(Price, usize)>>,
+    order: Vec<BTreeSet<(CoverCost, usize)>>,
     /// From so many instances on a host is of no use.
     never: BTreeMap<usize, u32>,
     bound_to: BTreeSet<usize>,
@@ -67,9 +67,9 @@ pub(crate) fn relax(
     count: u32,
     base: &[(u64, usize)],
     hosts: &mut dyn Hosts,
-    points: &mut Points,
-    terms: &Terms,
-    limits: Limits,
+    points: &mut PointSolver,
+    terms: &NodeConstraints,
+    limits: SearchLimits,
     patient: bool,
 ) -> Result<Relaxed, SolverError> {
     let mut curves = Curves {
@@ -81,7 +81,7 @@ pub(crate) fn relax(
         bound_to: terms.bound_to(),
         bounded: vec![0; hosts.count()],
     };
-    let mut floor: Option<Price> = None;
+    let mut floor: Option<CoverCost> = None;
     loop {
         points.nodes += 1;
         let Some((price, choice)) = curves.cheapest() else {
@@ -101,7 +101,7 @@ pub(crate) fn relax(
                 }
             });
             let shares = shares.collect();
-            return Ok(Relaxed::Plan(Plan {
+            return Ok(Relaxed::Plan(CountPlan {
                 price,
                 floor: floor.map_or(price, |floor| floor.min(price)),
                 shares,
@@ -120,18 +120,18 @@ pub(crate) fn relax(
                 continue;
             }
             match points.solve(hosts, host, count, terms, limits)? {
-                Point::Set(entry) => {
+                SolvedPoint::Set(entry) => {
                     if !entry.optimal {
                         floor = Some(floor.map_or(price, |floor| floor.min(price)));
                     }
-                    let priced = Price::new(i128::from(entry.priced), entry.victims.len());
+                    let priced = CoverCost::new(i128::from(entry.priced), entry.victims.len());
                     if entry.optimal {
                         curves.raise(count, host, priced);
                     }
                     curves.set(count, host, priced, State::Solved(entry));
                 }
-                Point::Never => curves.kill(count, host),
-                Point::Undecided => {
+                SolvedPoint::Never => curves.kill(count, host),
+                SolvedPoint::Undecided => {
                     floor = Some(floor.map_or(price, |floor| floor.min(price)));
                     curves.set(count, host, price, State::Gone);
                 }
@@ -149,7 +149,7 @@ impl Curves<'_> {
         self.never.get(&host).is_some_and(|&from| count >= from)
     }
 
-    fn set(&mut self, count: u32, host: usize, price: Price, state: State) {
+    fn set(&mut self, count: u32, host: usize, price: CoverCost, state: State) {
         let order = &mut self.order[count as usize];
         if let Some((before, _)) = self.points.get(&(count, host)) {
             order.remove(&(*before, host));
@@ -162,9 +162,9 @@ impl Curves<'_> {
 
     /// Takes over the bounds of a host for one, two, … up to `most` instances; there are none for
     /// what it cannot take.
-    fn bound(&mut self, host: usize, most: u32, bounds: &Bounds) {
+    fn bound(&mut self, host: usize, most: u32, bounds: &CountBounds) {
         for (before, &micros) in (0..).zip(&bounds.micros) {
-            self.raise(before, host, Price::new(i128::from(micros), 0));
+            self.raise(before, host, CoverCost::new(i128::from(micros), 0));
         }
         self.bounded[host] = most;
         let known = bounds.micros.len() as u32;
@@ -174,7 +174,7 @@ impl Curves<'_> {
     }
 
     /// More instances on a host are no cheaper than so many.
-    fn raise(&mut self, count: u32, host: usize, price: Price) {
+    fn raise(&mut self, count: u32, host: usize, price: CoverCost) {
         for more in count + 1..=self.count {
             let is_lower = match self.points.get(&(more, host)) {
                 None => true,
@@ -199,8 +199,8 @@ impl Curves<'_> {
     }
 
     /// The points that a best choice may use, by host.
-    fn listed(&self) -> BTreeMap<usize, Vec<(u32, Price)>> {
-        let mut listed: BTreeMap<usize, Vec<(u32, Price)>> = BTreeMap::new();
+    fn listed(&self) -> BTreeMap<usize, Vec<(u32, CoverCost)>> {
+        let mut listed: BTreeMap<usize, Vec<(u32, CoverCost)>> = BTreeMap::new();
         let unseen = self
             .base
             .iter()
@@ -211,7 +211,7 @@ impl Curves<'_> {
             let touched = self.order[count as usize].iter().copied();
             let fresh = unseen
                 .iter()
-                .map(|&(micros, host)| (Price::new(i128::from(micros), 0), host));
+                .map(|&(micros, host)| (CoverCost::new(i128::from(micros), 0), host));
             let (mut touched, mut fresh) = (touched.peekable(), fresh.peekable());
             let merged = std::iter::from_fn(|| match (touched.peek(), fresh.peek()) {
                 (Some(left), Some(right)) if left <= right => touched.next(),
@@ -227,7 +227,7 @@ impl Curves<'_> {
                     match self.points.get(&(count, host)) {
                         Some((_, State::Gone)) => {}
                         Some((price, _)) => known.push((count, *price)),
-                        None => known.push((count, Price::new(0, 0))),
+                        None => known.push((count, CoverCost::new(0, 0))),
                     }
                 }
             }
@@ -236,13 +236,13 @@ impl Curves<'_> {
     }
 
     /// The cheapest choice at what is known, as points; `None` if there is none.
-    fn cheapest(&self) -> Option<(Price, Vec<(u32, usize)>)> {
-        let listed: Vec<(usize, Vec<(u32, Price)>)> = self.listed().into_iter().collect();
+    fn cheapest(&self) -> Option<(CoverCost, Vec<(u32, usize)>)> {
+        let listed: Vec<(usize, Vec<(u32, CoverCost)>)> = self.listed().into_iter().collect();
         let width = self.count as usize + 1;
         // By host, least preferred first: the least price of placing so many on it and those behind
         // it.
-        let mut best: Vec<Option<Price>> = vec![None; (listed.len() + 1) * width];
-        best[listed.len() * width] = Some(Price::new(0, 0));
+        let mut best: Vec<Option<CoverCost>> = vec![None; (listed.len() + 1) * width];
+        best[listed.len() * width] = Some(CoverCost::new(0, 0));
         for (at, (host, points)) in listed.iter().enumerate().rev() {
             for placed in 0..width {
                 let without =

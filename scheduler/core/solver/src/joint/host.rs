@@ -10,11 +10,11 @@ use crate::cost::Cost;
 use crate::error::SolverError;
 use crate::greedy::drop_idle;
 use crate::grouped::NODES_PER_SOLVE;
-use crate::outcome::{Limits, Outcome};
+use crate::outcome::{CoverResult, SearchLimits};
 use crate::problem::{Budgets, NO_BUDGET, Problem};
 use crate::set_cost::NO_GROUP;
 use crate::solve::{Scratch, solve};
-use crate::steps::Line;
+use crate::steps::SupportLine;
 
 /// What couples hosts: a budget by its place in the limits, or a group that is charged by count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,16 +25,16 @@ pub(crate) enum Key {
 
 /// What holds at a node of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Terms {
+pub(crate) struct NodeConstraints {
     /// How many victims of a key a host takes, at least and at most.
     pub(crate) ranges: BTreeMap<(usize, Key), (u32, u32)>,
     /// How many are set aside for hosts that take some at least.
     pub(crate) reserved: BTreeMap<Key, u32>,
     /// What members of a group are charged. Groups without a line are not in it.
-    pub(crate) lines: BTreeMap<u32, Line>,
+    pub(crate) lines: BTreeMap<u32, SupportLine>,
 }
 
-impl Terms {
+impl NodeConstraints {
     /// The range of a key on a host; without an entry the full range.
     pub(crate) fn range(&self, host: usize, key: Key) -> (u32, u32) {
         self.ranges
@@ -62,7 +62,7 @@ impl Terms {
 
 /// The cheapest set for a point.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CheapestSet {
     pub(crate) victims: Vec<u32>,
     /// What they cost alone, and with what the lines charge.
     pub(crate) micros: u64,
@@ -73,8 +73,8 @@ pub(crate) struct Entry {
 
 /// What is known of a point.
 #[derive(Clone, Debug)]
-pub(crate) enum Point {
-    Set(Rc<Entry>),
+pub(crate) enum SolvedPoint {
+    Set(Rc<CheapestSet>),
     /// No set will do, nor for more instances.
     Never,
     /// The nodes ran out before any set was seen.
@@ -83,7 +83,7 @@ pub(crate) enum Point {
 
 /// Bounds of a host for one, two, … instances.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct CountBounds {
     pub(crate) micros: Vec<u64>,
     /// It cannot take more than these.
     pub(crate) complete: bool,
@@ -98,10 +98,10 @@ type Extra = (Key, u32, u32, u64);
 
 /// Solves points, and remembers them.
 #[derive(Default)]
-pub(crate) struct Points {
-    known: BTreeMap<(usize, u32, Vec<Extra>), Point>,
+pub(crate) struct PointSolver {
+    known: BTreeMap<(usize, u32, Vec<Extra>), SolvedPoint>,
     /// By host and charge, as far as the search has asked for them.
-    bounds: BTreeMap<Charged, Bounds>,
+    bounds: BTreeMap<Charged, CountBounds>,
     scratch: Scratch,
     deficit: Vec<i64>,
     resources: Vec<i64>,
@@ -111,7 +111,7 @@ pub(crate) struct Points {
     pub(crate) nodes: u64,
 }
 
-impl Points {
+impl PointSolver {
     /// What one, two, … instances on a host cost at least with what the lines charge, for `most`
     /// instances or as many as it can take.
     pub(crate) fn bounds(
@@ -119,8 +119,8 @@ impl Points {
         hosts: &mut dyn Hosts,
         host: usize,
         most: u32,
-        terms: &Terms,
-    ) -> Result<Bounds, SolverError> {
+        terms: &NodeConstraints,
+    ) -> Result<CountBounds, SolverError> {
         let charged = terms.lines.iter().map(|(group, line)| (*group, line.slope));
         let name = (host, charged.filter(|(_, slope)| *slope > 0).collect());
         let mut bounds = self.bounds.get(&name).cloned().unwrap_or_default();
@@ -160,11 +160,11 @@ impl Points {
         hosts: &mut dyn Hosts,
         host: usize,
         count: u32,
-        terms: &Terms,
-        limits: Limits,
-    ) -> Result<Point, SolverError> {
+        terms: &NodeConstraints,
+        limits: SearchLimits,
+    ) -> Result<SolvedPoint, SolverError> {
         let Some(here) = hosts.load(host, count) else {
-            return Ok(Point::Never);
+            return Ok(SolvedPoint::Never);
         };
         check(&here)?;
         let extras = extras(&here, host, terms);
@@ -189,24 +189,24 @@ impl Points {
         let outcome = solve(
             &problem,
             &mut self.scratch,
-            Limits {
+            SearchLimits {
                 max_nodes: left,
                 ..limits
             },
         )?;
         let point = match outcome {
-            Outcome::NotNeeded => Point::Set(Rc::new(entry(&here, &[], 0, true))),
-            Outcome::Solved(solution) => {
+            CoverResult::NotNeeded => SolvedPoint::Set(Rc::new(entry(&here, &[], 0, true))),
+            CoverResult::Solved(solution) => {
                 let priced = solution.cost.micros();
-                Point::Set(Rc::new(entry(
+                SolvedPoint::Set(Rc::new(entry(
                     &here,
                     solution.victims,
                     priced,
                     solution.optimal,
                 )))
             }
-            Outcome::Infeasible(_) | Outcome::NotBetter => Point::Never,
-            Outcome::Undecided { .. } => Point::Undecided,
+            CoverResult::Infeasible(_) | CoverResult::NotBetter => SolvedPoint::Never,
+            CoverResult::Undecided { .. } => SolvedPoint::Undecided,
         };
         self.nodes += self.scratch.stats().nodes + NODES_PER_SOLVE;
         self.known.insert(name, point.clone());
@@ -278,8 +278,8 @@ impl Points {
 }
 
 /// What the terms say about the keys of a host, beyond the problem as it is.
-fn extras(here: &HostProblem<'_>, host: usize, terms: &Terms) -> Vec<Extra> {
-    if *terms == Terms::default() {
+fn extras(here: &HostProblem<'_>, host: usize, terms: &NodeConstraints) -> Vec<Extra> {
+    if *terms == NodeConstraints::default() {
         return Vec::new();
     }
     let mut keys: BTreeSet<Key> = BTreeSet::new();
@@ -328,8 +328,8 @@ fn extras(here: &HostProblem<'_>, host: usize, terms: &Terms) -> Vec<Extra> {
 }
 
 /// A set as the search wants it.
-fn entry(here: &HostProblem<'_>, victims: &[u32], priced: u64, optimal: bool) -> Entry {
-    Entry {
+fn entry(here: &HostProblem<'_>, victims: &[u32], priced: u64, optimal: bool) -> CheapestSet {
+    CheapestSet {
         victims: victims.to_vec(),
         micros: victims
             .iter()
@@ -362,10 +362,15 @@ fn usage(here: &HostProblem<'_>, victims: &[u32]) -> Vec<(Key, u32)> {
 }
 
 /// The same set without idle members; only a search that was cut can have any.
-pub(crate) fn polished(hosts: &mut dyn Hosts, host: usize, count: u32, of: &Entry) -> Rc<Entry> {
+pub(crate) fn polished(
+    hosts: &mut dyn Hosts,
+    host: usize,
+    count: u32,
+    of: &CheapestSet,
+) -> Rc<CheapestSet> {
     let mut victims = of.victims.clone();
     let Some(here) = hosts.load(host, count) else {
-        return Rc::new(Entry {
+        return Rc::new(CheapestSet {
             victims,
             usage: of.usage.clone(),
             ..*of

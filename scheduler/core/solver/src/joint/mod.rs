@@ -23,7 +23,7 @@ use std::fmt;
 
 use crate::cost::Cost;
 use crate::error::SolverError;
-use crate::outcome::Limits;
+use crate::outcome::SearchLimits;
 use crate::problem::Problem;
 
 /// Most instances that are placed together. Time grows with the cube of it.
@@ -68,7 +68,7 @@ pub struct JointProblem<'a> {
 
 /// What one host gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct HostShare {
     /// The host's number.
     pub host: usize,
     /// How many instances it gets.
@@ -82,7 +82,7 @@ pub struct Share {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointSolution {
     /// By host.
-    pub shares: Vec<Share>,
+    pub shares: Vec<HostShare>,
     /// What all victims cost, with the surcharge.
     pub cost: Cost,
     /// The part of it that is surcharge.
@@ -116,7 +116,7 @@ pub enum JointOutcome {
 pub fn solve_joint(
     problem: &JointProblem<'_>,
     hosts: &mut dyn Hosts,
-    limits: Limits,
+    limits: SearchLimits,
 ) -> Result<(JointOutcome, u64), SolverError> {
     if problem.count == 0 || problem.count > MAX_JOINT {
         return Err(SolverError::JointCount {
@@ -132,17 +132,17 @@ pub fn solve_joint(
 /// Cost and number of victims as one number that compares in that order: no decision has 2^32
 /// victims.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Price(i128);
+pub(crate) struct CoverCost(i128);
 
 const VICTIM_BITS: u32 = 32;
 
-impl Price {
-    pub(crate) fn new(micros: i128, victims: usize) -> Price {
-        Price((micros << VICTIM_BITS) + victims as i128)
+impl CoverCost {
+    pub(crate) fn new(micros: i128, victims: usize) -> CoverCost {
+        CoverCost((micros << VICTIM_BITS) + victims as i128)
     }
 
-    pub(crate) fn plus(self, other: Price) -> Price {
-        Price(self.0 + other.0)
+    pub(crate) fn plus(self, other: CoverCost) -> CoverCost {
+        CoverCost(self.0 + other.0)
     }
 
     /// Micro-units, not below zero.
@@ -151,7 +151,7 @@ impl Price {
     }
 }
 
-impl fmt::Debug for Price {
+impl fmt::Debug for CoverCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -3,7 +3,7 @@
 
 use super::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    Cost, HostProblem, Hosts, JointOutcome, JointProblem, Limits, lower_bound, solve_joint,
+    Cost, HostProblem, Hosts, JointOutcome, JointProblem, SearchLimits, lower_bound, solve_joint,
 };
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Cloud {
             .collect()
     }
 
-    pub fn solve(&self, limits: Limits) -> (JointOutcome, usize) {
+    pub fn solve(&self, limits: SearchLimits) -> (JointOutcome, usize) {
         let steps: Vec<Cost> = self.steps.iter().copied().map(Cost::from_micros).collect();
         let problem = JointProblem {
             count: self.count,

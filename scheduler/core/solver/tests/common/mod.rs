@@ -9,19 +9,21 @@
 
 pub mod cloud;
 
-use ebbtide_solver::{Budgets, Cost, Limits, NO_BUDGET, Outcome, Problem, Scratch, solve};
+use ebbtide_solver::{
+    Budgets, Cost, CoverResult, NO_BUDGET, Problem, Scratch, SearchLimits, solve,
+};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// Forces the branch and bound, without the plain enumeration before it.
-pub const SEARCH_ONLY: Limits = Limits {
+pub const SEARCH_ONLY: SearchLimits = SearchLimits {
     quick_nodes: 0,
-    ..Limits::DEFAULT
+    ..SearchLimits::DEFAULT
 };
 /// Hands over from the enumeration to the branch and bound in the middle.
-pub const HAND_OVER: Limits = Limits {
+pub const HAND_OVER: SearchLimits = SearchLimits {
     quick_nodes: 7,
-    ..Limits::DEFAULT
+    ..SearchLimits::DEFAULT
 };
 
 /// Rank, sorted UUIDs and positions of a set.
@@ -67,23 +69,23 @@ pub enum Answer {
 }
 
 impl Host {
-    pub fn solve(&self, scratch: &mut Scratch, limits: Limits) -> Answer {
+    pub fn solve(&self, scratch: &mut Scratch, limits: SearchLimits) -> Answer {
         let columns = Columns::of(self);
         let problem = columns.problem(self);
         match solve(&problem, scratch, limits).expect("the problem is well-formed") {
-            Outcome::NotNeeded => Answer::NotNeeded,
-            Outcome::Solved(solution) => Answer::Solved {
+            CoverResult::NotNeeded => Answer::NotNeeded,
+            CoverResult::Solved(solution) => Answer::Solved {
                 victims: solution.victims.iter().map(|&v| v as usize).collect(),
                 micros: solution.cost.micros(),
                 age_ms: solution.total_age_ms,
                 optimal: solution.optimal,
                 lower_bound: solution.lower_bound.micros(),
             },
-            Outcome::NotBetter => Answer::NotBetter,
-            Outcome::Infeasible(reason) => Answer::Infeasible {
+            CoverResult::NotBetter => Answer::NotBetter,
+            CoverResult::Infeasible(reason) => Answer::Infeasible {
                 budgets: reason == ebbtide_solver::Infeasible::Budgets,
             },
-            Outcome::Undecided { lower_bound } => Answer::Undecided {
+            CoverResult::Undecided { lower_bound } => Answer::Undecided {
                 lower_bound: lower_bound.micros(),
             },
         }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// One resource class on one host. Amounts are limited to 32 bits, as in Placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub(crate) struct ClassCell {
     /// Capacity minus all usage.
     pub(crate) free: i32,
     /// Capacity minus the usage of consumers that must not be evicted.
@@ -18,7 +18,7 @@ pub(crate) struct Cell {
 }
 
 /// A host without the class.
-const NOTHING: Cell = Cell {
+const NOTHING: ClassCell = ClassCell {
     free: i32::MIN,
     free_normal: i32::MIN,
     min_unit: 1,
@@ -28,7 +28,7 @@ const NOTHING: Cell = Cell {
 
 /// Which of the two states a query looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum HostStateKind {
     /// h_f: all consumers count.
     Full,
     /// h_n: only consumers that must not be evicted count.
@@ -37,8 +37,8 @@ pub(crate) enum Which {
 
 /// Classes, traits and aggregates by host.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
-    classes: HashMap<String, Vec<Cell>>,
+pub(crate) struct HostColumns {
+    classes: HashMap<String, Vec<ClassCell>>,
     traits: HashMap<String, HostSet>,
     aggregates: HashMap<Uuid, HostSet>,
     /// Hosts whose traits (aggregates) were never read.
@@ -49,7 +49,7 @@ pub(crate) struct Columns {
     len: usize,
 }
 
-impl Columns {
+impl HostColumns {
     /// Extends the columns to `len` places.
     pub(crate) fn grow(&mut self, len: usize) {
         if len <= self.len {
@@ -72,7 +72,7 @@ impl Columns {
     pub(crate) fn set_amounts<'a>(
         &mut self,
         at: usize,
-        cells: impl Iterator<Item = (&'a str, Cell)>,
+        cells: impl Iterator<Item = (&'a str, ClassCell)>,
     ) {
         self.classes
             .values_mut()
@@ -128,7 +128,7 @@ impl Columns {
         hosts: &mut HostSet,
         class: &str,
         amount: i128,
-        which: Which,
+        which: HostStateKind,
     ) {
         let (Some(column), Ok(amount)) = (self.classes.get(class), i32::try_from(amount)) else {
             *hosts = HostSet::none(self.len);
@@ -138,7 +138,7 @@ impl Columns {
             .iter()
             .filter(|at| {
                 let cell = &column[*at];
-                let free = if which == Which::Full {
+                let free = if which == HostStateKind::Full {
                     cell.free
                 } else {
                     cell.free_normal

@@ -1,8 +1,8 @@
 //! Keeps the columns and the victims' table consistent with what is known of a provider.
 
 use super::Cloud;
-use crate::flavor::Terms;
-use ebbtide_engine::{Instance as Row, Phase};
+use crate::flavor::PreemptibleTerms;
+use ebbtide_engine::{Instance as Row, InstancePhase};
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
     GroupId, Host, InterruptionBehaviour, ResourceClass, Resources, Seconds, Timestamp,
@@ -17,7 +17,7 @@ const NEVER: i64 = i64::MAX;
 /// What a victim keeps after its eviction: the disk of a stopped one. Shelving, which is how Nova
 /// hibernates, removes the disk from the host, too.
 pub(crate) fn kept(
-    terms: &Terms,
+    terms: &PreemptibleTerms,
     stop_keeps_disk: bool,
     resources: &BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {
@@ -143,7 +143,7 @@ impl Cloud {
             flavor: String::new(),
             ends_at: None,
             priority: terms.priority,
-            phase: Phase::Running,
+            phase: InstancePhase::Running,
         };
         self.victims.put_instance(&row).is_ok()
     }

@@ -234,7 +234,7 @@ impl Cloud {
             .collect()
     }
 
-    fn instances_on(&self, host: &str) -> super::instances::OnHost {
+    fn instances_on(&self, host: &str) -> super::instances::HostInstanceMap {
         let known = self.host_instances.get(host);
         known.map_or_else(Default::default, |known: &HostInstances| {
             Arc::clone(&known.instances)

@@ -2,19 +2,19 @@
 
 use super::Cloud;
 use crate::facts::InstanceRecord;
-use crate::flavor::{Terms, believed_resources, terms};
+use crate::flavor::{PreemptibleTerms, believed_resources, terms};
 use ebbtide_nova::model::InstanceFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Servers of a host, in the form of host states.
-pub(super) type OnHost = Arc<BTreeMap<String, InstanceFacts>>;
+pub(super) type HostInstanceMap = Arc<BTreeMap<String, InstanceFacts>>;
 
 /// What is known of a host's servers.
 #[derive(Debug, Default)]
 pub(crate) struct HostInstances {
-    pub(crate) instances: OnHost,
+    pub(crate) instances: HostInstanceMap,
     /// Nova's `host_info` exists: the whole list was set once.
     pub(crate) listed: bool,
     /// Nova's `updated`: the host's compute has confirmed the list since.
@@ -23,10 +23,10 @@ pub(crate) struct HostInstances {
 
 /// A server.
 #[derive(Debug, Clone)]
-pub(crate) struct Instance {
+pub(crate) struct CloudInstance {
     pub(crate) record: InstanceRecord,
     /// `None` for normal ones.
-    pub(crate) terms: Option<Terms>,
+    pub(crate) terms: Option<PreemptibleTerms>,
     /// The amounts of it that count as evictable, and their provider.
     pub(crate) counted: Option<(Uuid, BTreeMap<String, u64>)>,
 }
@@ -42,7 +42,7 @@ const HARMLESS: [&str; 4] = [
 /// VM states in which a server can be evicted: it exists and occupies capacity.
 const PRESENT: [&str; 5] = ["active", "paused", "stopped", "suspended", "rescued"];
 
-impl Instance {
+impl CloudInstance {
     /// Whether the server's state allows its eviction, whatever its flavor says.
     pub(crate) fn is_free_to_go(&self) -> bool {
         let record = &self.record;
@@ -84,7 +84,7 @@ impl Cloud {
             .instances
             .get_mut(&uuid)
             .and_then(|known| known.counted.take());
-        let instance = Instance {
+        let instance = CloudInstance {
             record,
             terms,
             counted,

@@ -14,12 +14,12 @@ mod provider;
 pub(crate) mod providers;
 mod running;
 
-pub(crate) use columns::{Columns, Which};
+pub(crate) use columns::{HostColumns, HostStateKind};
 pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
-pub(crate) use instances::{HostInstances, Instance};
+pub(crate) use instances::{CloudInstance, HostInstances};
 pub(crate) use provider::{Provider, capacity};
-pub use providers::ToRead;
+pub use providers::StaleProviders;
 pub use running::OpenPreemption;
 pub(crate) use running::OpenPreemptions;
 
@@ -104,8 +104,8 @@ pub struct Counts {
 pub struct Cloud {
     pub(crate) settings: CloudSettings,
     /// The hosts that exist for Nova: with a service and a usable row.
-    pub(crate) table: table::Cloud,
-    pub(crate) columns: Columns,
+    pub(crate) table: table::CloudTable,
+    pub(crate) columns: HostColumns,
     /// By place in the table.
     pub(crate) at: Arc<Vec<Option<Uuid>>>,
     /// Changes when a host comes or goes.
@@ -125,7 +125,7 @@ pub struct Cloud {
     pub(crate) providers: HashMap<Uuid, Provider>,
     /// Providers that are no compute nodes: children, and those that share.
     pub(crate) others: BTreeSet<Uuid>,
-    pub(crate) instances: HashMap<Uuid, Instance>,
+    pub(crate) instances: HashMap<Uuid, CloudInstance>,
     pub(crate) host_instances: HashMap<String, HostInstances>,
     pub(crate) consumers: HashMap<Uuid, ConsumerEntry>,
     /// Consumers with allocations on a provider.
@@ -160,8 +160,8 @@ impl Cloud {
         victims.set_billing_period(settings.engine.period_seconds);
         Ok(Self {
             settings,
-            table: table::Cloud::new(Vec::new(), options, 0),
-            columns: Columns::default(),
+            table: table::CloudTable::new(Vec::new(), options, 0),
+            columns: HostColumns::default(),
             at: Arc::default(),
             layout: 0,
             cells: Vec::new(),
@@ -231,7 +231,7 @@ impl Cloud {
     /// How many of everything there are.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let preemptible = |i: &&Instance| i.terms.is_some();
+        let preemptible = |i: &&CloudInstance| i.terms.is_some();
         Counts {
             hosts: self.enabled().count(),
             compute_nodes: self.nodes.len(),

@@ -1,6 +1,6 @@
 //! One resource provider, with what is known of it.
 
-use super::columns::{Cell, narrow};
+use super::columns::{ClassCell, narrow};
 use crate::facts::{Inventory, ProviderFacts};
 use ebbtide_nova::hosts::ComputeRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,10 +142,10 @@ impl Provider {
     }
 
     /// The capacity of a class, and what is free of it.
-    pub(crate) fn cell(&self, class: &str, inventory: &Inventory) -> Cell {
+    pub(crate) fn cell(&self, class: &str, inventory: &Inventory) -> ClassCell {
         let free = capacity(inventory).saturating_sub(self.used_of(class));
         let freeable = self.preemptible.get(class).copied().unwrap_or(0);
-        Cell {
+        ClassCell {
             free: narrow(free),
             free_normal: narrow(free.saturating_add(freeable)),
             min_unit: narrow(inventory.min_unit),

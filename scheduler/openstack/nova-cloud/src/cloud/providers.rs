@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// Providers of which something is to be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToRead {
+pub struct StaleProviders {
     /// They have another generation than when their facts were read.
     pub changed: Vec<Uuid>,
     /// They were not read whole yet; what is believed of them does until then.
@@ -85,12 +85,12 @@ impl Cloud {
 
     /// All providers there are (`GET /resource_providers`). Those that are not named are removed.
     /// Answers with those of which something is to be read.
-    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> ToRead {
+    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> StaleProviders {
         let named: BTreeSet<Uuid> = lines.iter().map(|line| line.uuid).collect();
         let known = self.providers.keys().copied();
         let gone: Vec<Uuid> = known.filter(|uuid| !named.contains(uuid)).collect();
         gone.into_iter().for_each(|uuid| self.remove_provider(uuid));
-        let mut to_read = ToRead::default();
+        let mut to_read = StaleProviders::default();
         for line in lines {
             let provider = self.providers.entry(line.uuid).or_default();
             provider.name.clone_from(&line.name);

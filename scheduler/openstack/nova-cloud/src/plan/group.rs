@@ -13,7 +13,7 @@ const MOST_APART: u32 = 8;
 
 /// How a plan keeps to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum GroupRule {
     /// As a hard policy demands; a soft one demands nothing.
     Demanded,
     /// All on one host.
@@ -40,7 +40,7 @@ impl Planning<'_> {
     }
 
     /// The rules that keep a soft policy, strictest first.
-    pub(super) fn soft_rules(&self) -> Vec<Rule> {
+    pub(super) fn soft_rules(&self) -> Vec<GroupRule> {
         let options = self.cloud.options();
         let matters = |multiplier: Option<f64>| multiplier.is_some_and(|m| m > 0.0);
         let several = self.uuids.len() > 1;
@@ -50,14 +50,16 @@ impl Planning<'_> {
                 let with = [most, 1]
                     .into_iter()
                     .filter(|least| (1..=most).contains(least));
-                let together = several.then_some(Rule::Together);
-                with.map(Rule::WithMembers).chain(together).collect()
+                let together = several.then_some(GroupRule::Together);
+                with.map(GroupRule::WithMembers).chain(together).collect()
             }
             "soft-anti-affinity" if matters(options.soft_anti_affinity_weight_multiplier) => {
                 let instances = u32::try_from(self.uuids.len()).unwrap_or(u32::MAX);
                 let most = self.most_here().saturating_add(instances);
                 // As many as there could be at most is no rule any more.
-                (1..most.min(MOST_APART + 1)).map(Rule::AtMost).collect()
+                (1..most.min(MOST_APART + 1))
+                    .map(GroupRule::AtMost)
+                    .collect()
             }
             _ => Vec::new(),
         }

@@ -1,22 +1,24 @@
 //! Makes plans: Placement's query on h_n, then Nova's filters and weighers, then the engine's
 //! choice of victims.
 
-use super::group::{Rule, here};
-use super::{NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, SecondBest};
-use crate::candidates::{Candidates, Offer, PlacementQuery, candidate};
+use super::group::{GroupRule, here};
+use super::{
+    NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan, SecondBest,
+};
+use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
 use crate::cloud::follow::kept;
-use crate::cloud::{Cloud, Which};
-use crate::expected::Expected;
+use crate::cloud::{Cloud, HostStateKind};
+use crate::expected::ExpectedInstances;
 use crate::facts::Allocations;
 use crate::scheduling::Selected;
 use ebbtide_engine::EligibleHosts;
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
-    Decision, DecisionId, Explanation, Flavor, FlavorId, Outcome, Placement, PlacementRequest,
-    Timestamp,
+    Decision, DecisionId, DecisionOutcome, Explanation, Flavor, FlavorId, Placement,
+    PlacementRequest, Timestamp,
 };
 use ebbtide_nova::model::{HostState, RequestSpec};
-use ebbtide_nova::schedule::{Call, Sorted, availability_zone};
+use ebbtide_nova::schedule::{ScheduleCall, Sorted, availability_zone};
 use ebbtide_nova::states::{HostStates, States};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -55,11 +57,11 @@ impl Cloud {
     pub fn plan(
         &self,
         spec: &RequestSpec,
-        call: &Call,
+        call: &ScheduleCall,
         asked: &PlacementQuery,
         now: i64,
         options: &PlanOptions,
-    ) -> Result<Plan, NoPlan> {
+    ) -> Result<PreemptionPlan, NoPlan> {
         if crate::is_preemptible(&spec.flavor) {
             return Err(no(
                 NoPlanReason::Preemptible,
@@ -77,7 +79,7 @@ impl Cloud {
         if call.return_alternates {
             planning.alternates = usize::try_from(self.options().max_attempts - 1).unwrap_or(0);
         }
-        let cheapest = planning.decide(Rule::Demanded, now, options)?;
+        let cheapest = planning.decide(GroupRule::Demanded, now, options)?;
         for rule in planning.soft_rules() {
             if let Ok(kept) = planning.decide(rule, now, options)
                 && kept.victims.len() <= cheapest.victims.len()
@@ -96,7 +98,7 @@ impl Cloud {
         asked: &PlacementQuery,
         now: i64,
         options: &PlanOptions,
-        expected: &Expected,
+        expected: &ExpectedInstances,
     ) -> Result<Planning<'a>, NoPlan> {
         let within = self.hosts_for(&spec);
         let mut found = None;
@@ -104,7 +106,7 @@ impl Cloud {
             .into_iter()
             .flatten()
         {
-            let fitting = self.fitting(query, Which::Normal);
+            let fitting = self.fitting(query, HostStateKind::Normal);
             let (mut hosts, resources) = fitting.map_err(|why| {
                 no(
                     NoPlanReason::Unsupported,
@@ -131,8 +133,8 @@ impl Cloud {
             ));
         };
         let before = hosts.count();
-        let candidates = Candidates {
-            offer: Offer::Alike(vec![(hosts.clone(), resources.clone())]),
+        let candidates = CandidateHosts {
+            offer: CandidateOffer::Alike(vec![(hosts.clone(), resources.clone())]),
             hosts,
             layout: self.layout,
             believed: 0,
@@ -168,7 +170,7 @@ impl Cloud {
     }
 }
 
-fn uuids(call: &Call) -> Result<Vec<Uuid>, NoPlan> {
+fn uuids(call: &ScheduleCall) -> Result<Vec<Uuid>, NoPlan> {
     let bad = |text: String| no(NoPlanReason::BadRequest, text);
     let uuids = call.instance_uuids.as_deref().unwrap_or_default();
     if uuids.is_empty() || call.no_placement {
@@ -183,7 +185,12 @@ fn uuids(call: &Call) -> Result<Vec<Uuid>, NoPlan> {
 
 impl Planning<'_> {
     /// Chooses hosts and victims.
-    fn decide(&self, rule: Rule, now: i64, options: &PlanOptions) -> Result<Plan, NoPlan> {
+    fn decide(
+        &self,
+        rule: GroupRule,
+        now: i64,
+        options: &PlanOptions,
+    ) -> Result<PreemptionPlan, NoPlan> {
         let eligible = self.eligible(rule, options);
         let request = self.request();
         let at = Timestamp::from_millis(now.div_euclid(1000));
@@ -211,7 +218,7 @@ impl Planning<'_> {
     }
 
     /// The hosts that passed, with Nova's weights and the limits of the server group.
-    fn eligible(&self, rule: Rule, options: &PlanOptions) -> EligibleHosts {
+    fn eligible(&self, rule: GroupRule, options: &PlanOptions) -> EligibleHosts {
         let table = &self.cloud.victims;
         let mut eligible = EligibleHosts::none(table);
         let several = self.uuids.len() > 1;
@@ -224,7 +231,7 @@ impl Planning<'_> {
             Some(rule.unwrap_or(1))
         };
         let most = match rule {
-            Rule::AtMost(most) => Some(most),
+            GroupRule::AtMost(most) => Some(most),
             _ if several && self.policy() == "anti-affinity" => demanded(),
             _ => None,
         };
@@ -233,11 +240,11 @@ impl Planning<'_> {
                 continue;
             };
             let here = match (rule, most) {
-                (Rule::WithMembers(_), _) | (_, Some(_)) => here(&members, self.state(*place)),
+                (GroupRule::WithMembers(_), _) | (_, Some(_)) => here(&members, self.state(*place)),
                 _ => 0,
             };
             let left = most.map(|most| most.saturating_sub(here));
-            let too_few = matches!(rule, Rule::WithMembers(least) if here < least);
+            let too_few = matches!(rule, GroupRule::WithMembers(least) if here < least);
             if left == Some(0) || too_few {
                 continue;
             }
@@ -247,7 +254,8 @@ impl Planning<'_> {
             }
         }
         let affinity = self.policy() == "affinity";
-        if several && (affinity || matches!(rule, Rule::Together | Rule::WithMembers(_))) {
+        if several && (affinity || matches!(rule, GroupRule::Together | GroupRule::WithMembers(_)))
+        {
             eligible.together();
         }
         if affinity || self.policy() == "soft-affinity" {
@@ -293,11 +301,11 @@ impl Planning<'_> {
         }
     }
 
-    fn plan(&self, decision: Decision) -> Result<Plan, NoPlan> {
+    fn plan(&self, decision: Decision) -> Result<PreemptionPlan, NoPlan> {
         let explanation = decision.explanation;
         let placements = match decision.outcome {
-            Outcome::Placed(placements) => placements,
-            Outcome::NoValidHost(refusal) => {
+            DecisionOutcome::Placed(placements) => placements,
+            DecisionOutcome::NoValidHost(refusal) => {
                 return Err(NoPlan {
                     reason: NoPlanReason::NotEnoughVictims,
                     text: refusal.reason,
@@ -323,7 +331,7 @@ impl Planning<'_> {
             }
         }
         let cost = victims.iter().map(|victim| victim.cost).sum::<f64>() + explanation.surcharge;
-        Ok(Plan {
+        Ok(PreemptionPlan {
             instances,
             victims,
             cost,

@@ -4,7 +4,7 @@ mod group;
 mod make;
 mod verify;
 
-use crate::expected::Expected;
+use crate::expected::ExpectedInstances;
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::Selected;
 use ebbtide_engine::Budgets;
@@ -24,7 +24,7 @@ pub struct PlanOptions {
     /// Compute nodes that this plan must not use.
     pub avoided: Vec<Uuid>,
     /// Members of server groups that are not on their hosts yet.
-    pub expected: Expected,
+    pub expected: ExpectedInstances,
     /// Seed of the random choices that the engine's policy allows.
     pub seed: u64,
 }
@@ -96,7 +96,7 @@ pub struct SecondBest {
 
 /// The hosts, claims and victims that give a normal request its capacity.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct PreemptionPlan {
     /// In the order of the request.
     pub instances: Vec<PlannedInstance>,
     /// All victims, each once. Empty if everything fits without an eviction.
@@ -146,7 +146,7 @@ pub enum NoPlanReason {
 
 /// The result of [`Cloud::verify`](crate::Cloud::verify).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VerifyResult {
     /// The plan can be carried out; generations are filled in.
     Good,
     /// The cloud has changed: update it with Placement's current data and plan again.

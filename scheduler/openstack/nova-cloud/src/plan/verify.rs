@@ -1,6 +1,6 @@
 //! Verifies a plan against the consumers that Placement has just listed.
 
-use super::{Plan, PlannedVictim, ProviderTruth, Verdict};
+use super::{PlannedVictim, PreemptionPlan, ProviderTruth, VerifyResult};
 use crate::cloud::Cloud;
 use crate::facts::{Allocations, Consumer};
 use ebbtide_model::InterruptionBehaviour;
@@ -15,7 +15,7 @@ impl Cloud {
     /// victim is there and holds what the plan assumes, all claims fit once the victims are gone,
     /// and no victim has become superfluous. Inventories come from the cloud in memory. If the plan
     /// is good, fills in the victims' generations and what each victim keeps while it still runs.
-    pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
+    pub fn verify(&self, plan: &mut PreemptionPlan, truth: &[ProviderTruth]) -> VerifyResult {
         match self.check(plan, truth) {
             Ok(found) => {
                 for victim in &mut plan.victims {
@@ -25,13 +25,17 @@ impl Cloud {
                         victim.keeps.clone_from(&found.keeps);
                     }
                 }
-                Verdict::Good
+                VerifyResult::Good
             }
-            Err(changed) => Verdict::Changed(changed),
+            Err(changed) => VerifyResult::Changed(changed),
         }
     }
 
-    fn check(&self, plan: &Plan, truth: &[ProviderTruth]) -> Result<BTreeMap<Uuid, Found>, String> {
+    fn check(
+        &self,
+        plan: &PreemptionPlan,
+        truth: &[ProviderTruth],
+    ) -> Result<BTreeMap<Uuid, Found>, String> {
         let providers: BTreeSet<Uuid> = plan
             .instances
             .iter()
@@ -105,7 +109,7 @@ impl Cloud {
     /// and the claims. Negative where victims have to leave.
     fn free_after_claims(
         &self,
-        plan: &Plan,
+        plan: &PreemptionPlan,
         provider: Uuid,
         consumers: &[Consumer],
     ) -> Result<BTreeMap<String, i64>, String> {

@@ -2,12 +2,14 @@
 //! attached.
 
 use crate::kit::{self, NOW, cloud_of, decide, request, settle};
-use ebbtide_nova::fault::Fault;
+use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::Context;
 use ebbtide_nova::hosts::{new_state, update};
 use ebbtide_nova::model::{AllocationCandidate, HostState, InstanceGroup, Options};
 use ebbtide_nova::schedule::{Claims, schedule};
-use ebbtide_nova_cloud::{AskPlacement, CellFacts, Cloud, CloudError, CloudSettings, Next};
+use ebbtide_nova_cloud::{
+    AskPlacement, CellFacts, Cloud, CloudError, CloudSettings, SchedulingAction,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
@@ -21,7 +23,12 @@ struct Refusing<'a> {
 }
 
 impl Claims for Refusing<'_> {
-    fn claim(&mut self, _: &str, host: usize, _: &AllocationCandidate) -> Result<bool, Fault> {
+    fn claim(
+        &mut self,
+        _: &str,
+        host: usize,
+        _: &AllocationCandidate,
+    ) -> Result<bool, NovaException> {
         let refused = self.pattern.get(self.tried.len()).copied().unwrap_or(false);
         self.tried.push(self.names[host].clone());
         Ok(!refused)
@@ -172,13 +179,13 @@ fn a_request_goes_on_with_what_was_true_when_it_began() {
         .decide(spec.clone(), call.clone(), &candidates, NOW, None)
         .unwrap();
     cloud.remove_compute(kit::node(0));
-    let Next::Claim(claim) = scheduling.next() else {
+    let SchedulingAction::Claim(claim) = scheduling.next() else {
         panic!("nobody asks for a claim")
     };
     assert_eq!(claim.host.uuid, kit::node(0));
     assert_eq!(
         scheduling.next(),
-        Next::Claim(claim),
+        SchedulingAction::Claim(claim),
         "asked again it says the same"
     );
     let stale = cloud.decide(spec, call, &candidates, NOW, None).map(drop);
@@ -199,7 +206,7 @@ fn a_rebuild_asks_the_filters_and_claims_nothing() {
     let mut scheduling = cloud
         .decide(spec, call, &cloud.all_hosts(), NOW, None)
         .unwrap();
-    let Next::Done(selections) = scheduling.next() else {
+    let SchedulingAction::Done(selections) = scheduling.next() else {
         panic!("a rebuild that fits is refused")
     };
     assert_eq!(selections[0][0].host.host, "host1");
@@ -222,7 +229,7 @@ fn placements_own_answer_is_used_as_it_is() {
     let candidates = cloud.candidates_from_answer(&answer).unwrap();
     assert_eq!(candidates.len(), 1);
     let mut scheduling = cloud.decide(spec, call, &candidates, NOW, None).unwrap();
-    let Next::Claim(claim) = scheduling.next() else {
+    let SchedulingAction::Claim(claim) = scheduling.next() else {
         panic!("nobody asks for a claim")
     };
     assert_eq!(claim.host.uuid, kit::node(2));

@@ -3,7 +3,7 @@
 use crate::kit::{self, NOW, cloud_of, decide, instance, node, request, server, settle};
 use ebbtide_nova::model::{Aggregate, Options};
 use ebbtide_nova_cloud::{
-    Cloud, CloudError, CloudSettings, Consumer, ProviderFacts, ProviderLine, ToRead,
+    Cloud, CloudError, CloudSettings, Consumer, ProviderFacts, ProviderLine, StaleProviders,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -146,11 +146,11 @@ fn providers_with_another_generation_are_to_be_read_again() {
         parent: None,
         root: node(number),
     };
-    let nothing = ToRead::default();
+    let nothing = StaleProviders::default();
     assert_eq!(cloud.provider_list(&[line(0, 1), line(1, 1)]), nothing);
     assert_eq!(
         cloud.provider_list(&[line(0, 1), line(1, 2), line(2, 0)]),
-        ToRead {
+        StaleProviders {
             changed: vec![node(1)],
             unread: vec![node(2)]
         }

@@ -3,9 +3,10 @@
 
 use crate::kit::{self, NOW, cloud_of, fresh, host_name, instance, request, server, settle};
 use ebbtide_nova::model::{InstanceGroup, Options, RequestSpec};
-use ebbtide_nova::schedule::Call;
+use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
-    Cloud, CloudSettings, Expected, Next, NoPlanReason, Plan, PlanOptions, Scheduling,
+    Cloud, CloudSettings, ExpectedInstances, NoPlanReason, PlanOptions, PreemptionPlan, Scheduling,
+    SchedulingAction,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -32,7 +33,7 @@ fn full() -> Cloud {
 }
 
 /// A request for members of a group.
-fn member(policy: &str, many: u128) -> (RequestSpec, Call) {
+fn member(policy: &str, many: u128) -> (RequestSpec, ScheduleCall) {
     let (mut spec, call) = request(2, many);
     let own = (0..many).map(|number| fresh(number).to_string());
     let earlier = (0..8).map(|number| fresh(EARLIER + number).to_string());
@@ -46,7 +47,7 @@ fn member(policy: &str, many: u128) -> (RequestSpec, Call) {
     (spec, call)
 }
 
-fn expected(hosts: &[u128]) -> Expected {
+fn expected(hosts: &[u128]) -> ExpectedInstances {
     let hosts = (0..).zip(hosts);
     hosts
         .map(|(number, host)| (fresh(EARLIER + number), host_name(*host)))
@@ -58,7 +59,7 @@ fn plan(
     policy: &str,
     many: u128,
     on_the_way: &[u128],
-) -> Result<Plan, NoPlanReason> {
+) -> Result<PreemptionPlan, NoPlanReason> {
     let (mut spec, call) = member(policy, many);
     let asked = cloud.ask(&mut spec).unwrap();
     let options = PlanOptions {
@@ -69,7 +70,7 @@ fn plan(
     plan.map_err(|none| none.reason)
 }
 
-fn hosts(plan: &Plan) -> Vec<&str> {
+fn hosts(plan: &PreemptionPlan) -> Vec<&str> {
     let instances = plan.instances.iter();
     instances
         .map(|instance| instance.host.host.as_str())
@@ -160,7 +161,7 @@ fn a_member_is_no_victim_of_its_group() {
 
 fn first(mut scheduling: Scheduling) -> Option<String> {
     match scheduling.next() {
-        Next::Claim(claim) => Some(claim.host.host),
+        SchedulingAction::Claim(claim) => Some(claim.host.host),
         _ => None,
     }
 }

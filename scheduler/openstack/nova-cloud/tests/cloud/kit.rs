@@ -6,10 +6,10 @@ use ebbtide_nova::hosts::ComputeRow;
 use ebbtide_nova::image::Image;
 use ebbtide_nova::model::{Flavor, Options, OrderedMap, RequestSpec, Service};
 use ebbtide_nova::python::json;
-use ebbtide_nova::schedule::Call;
+use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
-    CellFacts, Claimed, Cloud, CloudSettings, ComputeFacts, InstanceRecord, Inventory, Next,
-    ProviderFacts, Selected, ServiceFacts,
+    CellFacts, ClaimResult, Cloud, CloudSettings, ComputeFacts, InstanceRecord, Inventory,
+    ProviderFacts, SchedulingAction, Selected, ServiceFacts,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -206,7 +206,7 @@ pub fn settle(cloud: &mut Cloud, record: InstanceRecord) {
 }
 
 /// A request for a number of normal instances.
-pub fn request(vcpus: i64, many: u128) -> (RequestSpec, Call) {
+pub fn request(vcpus: i64, many: u128) -> (RequestSpec, ScheduleCall) {
     let spec = RequestSpec {
         num_instances: i64::try_from(many).unwrap(),
         project_id: Some("project-n".to_owned()),
@@ -217,7 +217,7 @@ pub fn request(vcpus: i64, many: u128) -> (RequestSpec, Call) {
         pci_requests: Some(Vec::new()),
         ..RequestSpec::default()
     };
-    let call = Call {
+    let call = ScheduleCall {
         instance_uuids: Some((0..many).map(|n| fresh(n).to_string()).collect()),
         return_alternates: true,
         no_placement: false,
@@ -231,7 +231,7 @@ pub fn request(vcpus: i64, many: u128) -> (RequestSpec, Call) {
 pub fn decide(
     cloud: &Cloud,
     mut spec: RequestSpec,
-    call: Call,
+    call: ScheduleCall,
     mut refuse: impl FnMut(&str, usize) -> bool,
 ) -> (Result<Vec<Vec<Selected>>, &'static str>, Vec<String>) {
     let asked = match cloud.ask(&mut spec) {
@@ -243,17 +243,17 @@ pub fn decide(
     let mut tried = Vec::new();
     loop {
         match scheduling.next() {
-            Next::Claim(claim) => {
+            SchedulingAction::Claim(claim) => {
                 let refused = refuse(&claim.host.host, tried.len());
                 tried.push(claim.host.host);
                 scheduling.claimed(if refused {
-                    Claimed::Refused
+                    ClaimResult::Refused
                 } else {
-                    Claimed::Taken
+                    ClaimResult::Taken
                 });
             }
-            Next::Done(selections) => return (Ok(selections), tried),
-            Next::Failed { fault, .. } => return (Err(fault.class), tried),
+            SchedulingAction::Done(selections) => return (Ok(selections), tried),
+            SchedulingAction::Failed { fault, .. } => return (Err(fault.class), tried),
         }
     }
 }

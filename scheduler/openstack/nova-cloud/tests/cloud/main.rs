@@ -26,6 +26,6 @@ fn a_cloud_is_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     fn sent<T: Send>() {}
     shared::<ebbtide_nova_cloud::Cloud>();
-    shared::<ebbtide_nova_cloud::Candidates>();
+    shared::<ebbtide_nova_cloud::CandidateHosts>();
     sent::<ebbtide_nova_cloud::Scheduling>();
 }

@@ -5,7 +5,8 @@ use ebbtide_engine::Budgets;
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{
-    Cloud, CloudSettings, Consumer, NoPlan, NoPlanReason, Plan, PlanOptions, ProviderTruth, Verdict,
+    Cloud, CloudSettings, Consumer, NoPlan, NoPlanReason, PlanOptions, PreemptionPlan,
+    ProviderTruth, VerifyResult,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -24,21 +25,26 @@ fn full(ages: &[(i64, i64)]) -> Cloud {
     cloud
 }
 
-fn plan_with(cloud: &Cloud, vcpus: i64, many: u128, options: &PlanOptions) -> Result<Plan, NoPlan> {
+fn plan_with(
+    cloud: &Cloud,
+    vcpus: i64,
+    many: u128,
+    options: &PlanOptions,
+) -> Result<PreemptionPlan, NoPlan> {
     let (mut spec, call) = request(vcpus, many);
     let asked = cloud.ask(&mut spec).unwrap();
     cloud.plan(&spec, &call, &asked, NOW, options)
 }
 
-fn plan(cloud: &Cloud, vcpus: i64, many: u128) -> Result<Plan, NoPlan> {
+fn plan(cloud: &Cloud, vcpus: i64, many: u128) -> Result<PreemptionPlan, NoPlan> {
     plan_with(cloud, vcpus, many, &PlanOptions::default())
 }
 
-fn victims(plan: &Plan) -> Vec<Uuid> {
+fn victims(plan: &PreemptionPlan) -> Vec<Uuid> {
     plan.victims.iter().map(|victim| victim.uuid).collect()
 }
 
-fn reason(plan: Result<Plan, NoPlan>) -> NoPlanReason {
+fn reason(plan: Result<PreemptionPlan, NoPlan>) -> NoPlanReason {
     plan.map(|plan| victims(&plan)).unwrap_err().reason
 }
 
@@ -225,7 +231,7 @@ fn a_plan_holds_only_against_the_truth_that_it_was_made_for() {
     let mut planned = plan(&cloud, 4, 1).unwrap();
     assert_eq!(
         cloud.verify(&mut planned, &[truth(&cloud, 1, &[2, 3], 42)]),
-        Verdict::Good
+        VerifyResult::Good
     );
     assert_eq!(
         planned.victims[0].generation,
@@ -233,8 +239,8 @@ fn a_plan_holds_only_against_the_truth_that_it_was_made_for() {
         "the generation is the one just told"
     );
     let changed = |told: &[ProviderTruth]| match cloud.verify(&mut planned.clone(), told) {
-        Verdict::Changed(why) => why,
-        Verdict::Good => panic!("{told:?} was taken"),
+        VerifyResult::Changed(why) => why,
+        VerifyResult::Good => panic!("{told:?} was taken"),
     };
     assert!(changed(&[]).contains("are unknown"));
     assert!(changed(&[truth(&cloud, 1, &[2], 1)]).contains("has nothing there"));
@@ -289,7 +295,7 @@ fn a_victim_holds_what_the_newcomer_does_not_need_until_it_is_gone() {
     let had = planned.victims[0].allocations[&node(1)].clone();
     assert_eq!(
         cloud.verify(&mut planned, std::slice::from_ref(&told)),
-        Verdict::Good
+        VerifyResult::Good
     );
     let keeps = &planned.victims[0].keeps[&node(1)];
     let claimed = &planned.instances[0].allocations[&node(1)];
@@ -304,7 +310,7 @@ fn a_victim_holds_what_the_newcomer_does_not_need_until_it_is_gone() {
         );
     }
     let mut whole = plan(&cloud, 4, 1).unwrap();
-    assert_eq!(cloud.verify(&mut whole, &[told]), Verdict::Good);
+    assert_eq!(cloud.verify(&mut whole, &[told]), VerifyResult::Good);
     assert!(
         whole.victims[0].keeps.is_empty(),
         "a newcomer of its size needs all of it"

@@ -4,7 +4,7 @@ use crate::kit::{NOW, cloud_of, fresh, instance, node, request, server, settle};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{
     Allocations, Cloud, CloudSettings, Consumer, OpenPreemption, PlanOptions, ProviderTruth,
-    Verdict,
+    VerifyResult,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uuid::Uuid;
@@ -131,7 +131,7 @@ fn a_plan_that_counts_on_room_in_which_a_victim_runs_does_not_hold() {
     }];
     cloud.set_open_preemptions(open());
     let verdict = cloud.verify(&mut plan, &truth);
-    assert!(matches!(verdict, Verdict::Changed(_)), "{verdict:?}");
+    assert!(matches!(verdict, VerifyResult::Changed(_)), "{verdict:?}");
     let plan = cloud.plan(&spec, &call, &asked, NOW, &options).unwrap();
     assert_eq!(
         plan.victims[0].uuid,

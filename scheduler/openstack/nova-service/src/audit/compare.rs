@@ -1,7 +1,7 @@
 //! Compares the data of an audit. Pure.
 
-use super::Report;
-use crate::preemption::{Preemption, ReplyWhen, State};
+use super::AuditReport;
+use crate::preemption::{Preemption, PreemptionState, ReplyWhen};
 use ebbtide_nova_cloud::Allocations;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Host {
 
 /// A server that is not deleted.
 #[derive(Debug, Clone, Default)]
-pub struct Server {
+pub struct AuditServer {
     /// Its owner's name for it.
     pub name: String,
     /// The provider of the compute node where it is.
@@ -48,7 +48,7 @@ pub struct Migration {
 
 /// A preemption that has not ended.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct PreemptionRow {
     /// Its id.
     pub id: Uuid,
     /// Nova's request id.
@@ -66,20 +66,20 @@ pub struct Row {
 
 /// The data of an audit, read as close together as possible.
 #[derive(Debug, Clone, Default)]
-pub struct Picture {
+pub struct AuditSnapshot {
     /// By provider.
     pub hosts: BTreeMap<Uuid, Host>,
     /// By id.
-    pub servers: BTreeMap<Uuid, Server>,
+    pub servers: BTreeMap<Uuid, AuditServer>,
     /// By id.
     pub migrations: BTreeMap<Uuid, Migration>,
     /// The ledger's open rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PreemptionRow>,
 }
 
 /// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Finding {
+pub struct Disagreement {
     /// Stable code, as in `docs/reference/errors.md`.
     pub code: &'static str,
     /// Its subject: a host, a server, a consumer or a preemption.
@@ -97,7 +97,7 @@ const UNNOTICED_SECONDS: i64 = 120;
 
 /// Finds every disagreement.
 #[must_use]
-pub fn compare(picture: &Picture) -> Report {
+pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     let mut findings = Vec::new();
     let held = held(picture);
     over_capacity(picture, &mut findings);
@@ -106,7 +106,7 @@ pub fn compare(picture: &Picture) -> Report {
     servers(picture, &held, &mut findings);
     rows(picture, &held, &mut findings);
     findings.sort();
-    Report {
+    AuditReport {
         hosts: picture.hosts.len(),
         servers: picture.servers.len(),
         consumers: held.len(),
@@ -116,7 +116,7 @@ pub fn compare(picture: &Picture) -> Report {
 }
 
 /// What each consumer holds, by provider.
-fn held(picture: &Picture) -> BTreeMap<Uuid, Allocations> {
+fn held(picture: &AuditSnapshot) -> BTreeMap<Uuid, Allocations> {
     let mut held: BTreeMap<Uuid, Allocations> = BTreeMap::new();
     for (provider, host) in &picture.hosts {
         for (consumer, amounts) in &host.consumers {
@@ -127,7 +127,7 @@ fn held(picture: &Picture) -> BTreeMap<Uuid, Allocations> {
     held
 }
 
-fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
+fn over_capacity(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
     for host in picture.hosts.values() {
         let mut used: Amounts = BTreeMap::new();
         for (class, amount) in host.consumers.values().flatten() {
@@ -137,7 +137,7 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
         for (class, used) in used {
             let capacity = host.capacity.get(&class).copied().unwrap_or(0);
             if used > capacity {
-                findings.push(Finding {
+                findings.push(Disagreement {
                     code: "EB-AUDIT-001",
                     subject: format!("host {}", host.name),
                     what: format!("{used} of {capacity} {class} are given away"),
@@ -150,7 +150,7 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
 
 /// Finds hosts on which more runs than they have, and running victims whose capacity no consumer
 /// holds: Placement shows that capacity as free and gives it to others.
-fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
+fn run_without_room(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
     // With an early answer a newcomer starts beside its victims, as the operator has configured.
     let early: BTreeSet<Uuid> = records(picture)
         .filter(|(_, record)| record.reply_when == ReplyWhen::AtOnce && record.answered)
@@ -173,7 +173,7 @@ fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
             // under another class.
             let capacity = host.capacity.get(&class).copied();
             if let Some(capacity) = capacity.filter(|capacity| runs > *capacity) {
-                findings.push(Finding {
+                findings.push(Disagreement {
                     code: "EB-AUDIT-010",
                     subject: format!("host {}", host.name),
                     what: format!("servers run there that take {runs} of {capacity} {class}"),
@@ -189,11 +189,11 @@ fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
 
 /// What a preemption's running victims use at a provider and neither they nor its newcomers hold.
 fn unseen(
-    row: &Row,
+    row: &PreemptionRow,
     record: &Preemption,
     provider: Uuid,
-    picture: &Picture,
-    findings: &mut Vec<Finding>,
+    picture: &AuditSnapshot,
+    findings: &mut Vec<Disagreement>,
 ) {
     let Some(host) = picture.hosts.get(&provider) else {
         return;
@@ -228,7 +228,7 @@ fn unseen(
     missing.retain(|_, amount| *amount > 0);
     if !missing.is_empty() {
         let amounts: Vec<String> = missing.iter().map(|(c, n)| format!("{n} {c}")).collect();
-        findings.push(Finding {
+        findings.push(Disagreement {
             code: "EB-AUDIT-011",
             subject: format!("preemption {} of {}", row.id, row.request_id),
             what: format!(
@@ -242,7 +242,11 @@ fn unseen(
     }
 }
 
-fn nobodys(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+fn nobodys(
+    picture: &AuditSnapshot,
+    held: &BTreeMap<Uuid, Allocations>,
+    findings: &mut Vec<Disagreement>,
+) {
     let newcomers: BTreeSet<Uuid> = records(picture)
         .flat_map(|(_, record)| record.newcomers.iter().map(|newcomer| newcomer.instance))
         .collect();
@@ -251,7 +255,7 @@ fn nobodys(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
             || picture.migrations.contains_key(consumer)
             || newcomers.contains(consumer);
         if !known {
-            findings.push(Finding {
+            findings.push(Disagreement {
                 code: "EB-AUDIT-002",
                 subject: format!("consumer {consumer}"),
                 what: format!(
@@ -264,7 +268,11 @@ fn nobodys(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
     }
 }
 
-fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+fn servers(
+    picture: &AuditSnapshot,
+    held: &BTreeMap<Uuid, Allocations>,
+    findings: &mut Vec<Disagreement>,
+) {
     let leaving: BTreeSet<Uuid> = records(picture)
         .flat_map(|(_, record)| record.victims.iter().map(|victim| victim.server.0))
         .collect();
@@ -282,7 +290,7 @@ fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
             && !allocations.contains_key(&home)
         {
             let host = host_name(picture, home);
-            findings.push(Finding {
+            findings.push(Disagreement {
                 code: "EB-AUDIT-003",
                 subject: subject.clone(),
                 what: format!(
@@ -297,7 +305,7 @@ fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
             .keys()
             .filter(|provider| Some(**provider) != home);
         for provider in elsewhere {
-            findings.push(Finding {
+            findings.push(Disagreement {
                 code: "EB-AUDIT-004",
                 subject: subject.clone(),
                 what: format!(
@@ -310,11 +318,15 @@ fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut
     }
 }
 
-fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+fn rows(
+    picture: &AuditSnapshot,
+    held: &BTreeMap<Uuid, Allocations>,
+    findings: &mut Vec<Disagreement>,
+) {
     for row in &picture.rows {
         let subject = format!("preemption {} of {}", row.id, row.request_id);
         let mut found = |code, what, next| {
-            findings.push(Finding {
+            findings.push(Disagreement {
                 code,
                 subject: subject.clone(),
                 what,
@@ -349,7 +361,10 @@ fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Ve
                 "look at the agents of its victims' hosts, and at EB-DOOR lines of the scheduler's log",
             );
         }
-        if matches!(record.state, State::Claimed | State::Evacuating) {
+        if matches!(
+            record.state,
+            PreemptionState::Claimed | PreemptionState::Evacuating
+        ) {
             for newcomer in &record.newcomers {
                 if !held.contains_key(&newcomer.instance)
                     && picture.servers.contains_key(&newcomer.instance)
@@ -381,21 +396,21 @@ fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Ve
     }
 }
 
-fn records(picture: &Picture) -> impl Iterator<Item = (&Row, &Preemption)> {
+fn records(picture: &AuditSnapshot) -> impl Iterator<Item = (&PreemptionRow, &Preemption)> {
     picture
         .rows
         .iter()
         .filter_map(|row| Some((row, row.record.as_ref()?)))
 }
 
-fn host_name(picture: &Picture, provider: Uuid) -> String {
+fn host_name(picture: &AuditSnapshot, provider: Uuid) -> String {
     match picture.hosts.get(&provider) {
         Some(host) => host.name.clone(),
         None => format!("provider {provider}"),
     }
 }
 
-fn words(picture: &Picture, allocations: &Allocations) -> String {
+fn words(picture: &AuditSnapshot, allocations: &Allocations) -> String {
     let mut parts = Vec::new();
     for (provider, amounts) in allocations {
         let host = host_name(picture, *provider);

@@ -6,14 +6,16 @@
 mod compare;
 mod read;
 
-pub use compare::{Finding, Host, Migration, Picture, Row, Server, compare};
+pub use compare::{
+    AuditServer, AuditSnapshot, Disagreement, Host, Migration, PreemptionRow, compare,
+};
 pub use read::read;
 
 use serde::Serialize;
 
 /// The result of an audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct AuditReport {
     /// Number of compute nodes checked.
     pub hosts: usize,
     /// Number of servers that are not deleted.
@@ -23,14 +25,14 @@ pub struct Report {
     /// Preemptions under way.
     pub preemptions: usize,
     /// The disagreements, the worst first. Empty: everything agrees.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Disagreement>,
 }
 
-impl Report {
+impl AuditReport {
     /// The findings that a later audit confirms, in its words. The others were transitions.
     #[must_use]
     pub fn confirmed_by(&self, later: &Self) -> Self {
-        let known = |found: &&Finding| {
+        let known = |found: &&Disagreement| {
             let mut earlier = self.findings.iter();
             earlier.any(|f| f.code == found.code && f.subject == found.subject)
         };

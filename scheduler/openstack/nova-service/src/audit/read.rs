@@ -1,6 +1,6 @@
 //! Reads Placement, Nova's databases and the ledger.
 
-use super::compare::{Amounts, Host, Migration, Picture, Row, Server};
+use super::compare::{Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow};
 use crate::configure;
 use crate::error::NovaServiceError;
 use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
@@ -24,7 +24,7 @@ const SILENT_MILLIS: i64 = 60_000;
 pub async fn read(
     conf: &NovaConf,
     progress: impl Fn(usize, usize),
-) -> Result<Picture, NovaServiceError> {
+) -> Result<AuditSnapshot, NovaServiceError> {
     // The ledger comes first: a preemption that it does not show yet is younger than the other
     // reads, and appears there as a task of its server.
     let rows = ledger(conf).await?;
@@ -49,7 +49,7 @@ pub async fn read(
     Ok(picture)
 }
 
-async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, NovaServiceError> {
+async fn ledger(conf: &NovaConf) -> Result<Vec<PreemptionRow>, NovaServiceError> {
     let Some(url) = &conf.ebbtide.connection else {
         return Ok(Vec::new());
     };
@@ -59,7 +59,7 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, NovaServiceError> {
     let open = ledger.open_rows().await?;
     ledger.close().await;
     let now = ebbtide_runtime::clock::now();
-    let rows = open.into_iter().map(|row| Row {
+    let rows = open.into_iter().map(|row| PreemptionRow {
         id: row.id,
         request_id: row.request_id,
         is_driven: owners
@@ -74,8 +74,10 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, NovaServiceError> {
 }
 
 /// Servers and migrations, and the compute nodes by provider.
-async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), NovaServiceError> {
-    let mut picture = Picture::default();
+async fn nova_side(
+    nova: &NovaDb,
+) -> Result<(AuditSnapshot, Vec<(Uuid, String)>), NovaServiceError> {
+    let mut picture = AuditSnapshot::default();
     let mut nodes = Vec::new();
     for cell in nova.enabled_cells() {
         let mut by_name: BTreeMap<(String, String), Uuid> = BTreeMap::new();
@@ -100,7 +102,7 @@ async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), Nova
                 let home = instance.host.zip(instance.node);
                 let provider = home.and_then(|home| by_name.get(&home).copied());
                 let offloaded = vm_state == "shelved_offloaded" || vm_state == "building";
-                let server = Server {
+                let server = AuditServer {
                     name: instance.display_name.unwrap_or_default(),
                     runs_on,
                     holds_room: provider.is_some() && !offloaded,

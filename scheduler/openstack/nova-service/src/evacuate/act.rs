@@ -1,16 +1,19 @@
 //! Executes the actions that are due.
 
-use super::Outcome;
-use super::drive::{Driver, Lost};
-use crate::preemption::{Action, CalledOff, Input, NoticeOrder, State, Victim, VictimState};
+use super::PreemptionResult;
+use super::drive::{Driver, RowLost};
+use crate::preemption::{
+    NoticeOrder, PreemptionAction, PreemptionInput, PreemptionState, Victim, VictimState,
+    WithdrawalReason,
+};
 use ebbtide_bus::{BusError, Outgoing};
-use ebbtide_fail_points::{Point, reach};
-use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Spare};
+use ebbtide_fail_points::{FailPoint, reach};
+use ebbtide_model::message::{Body, EvacuationEnd, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::NewUsage;
-use ebbtide_swap::{SwapFound, Swapped};
+use ebbtide_swap::{SwapResult, SwapState};
 use oslo_messaging::CallerState;
 use std::time::Duration;
 use uuid::Uuid;
@@ -30,71 +33,72 @@ const CALLER_TRIES: u32 = 3;
 const REPLY_QUEUE_TRIES: u32 = 30;
 
 impl Driver {
-    pub(super) async fn perform(&mut self, action: &Action) -> Result<(), Lost> {
+    pub(super) async fn perform(&mut self, action: &PreemptionAction) -> Result<(), RowLost> {
         match action {
-            Action::Swap => self.swap().await,
-            Action::ReadSwap => self.read_swap().await,
-            Action::AskCaller => {
-                if self.held.record.state == State::Claimed
+            PreemptionAction::Swap => self.swap().await,
+            PreemptionAction::ReadSwap => self.read_swap().await,
+            PreemptionAction::AskCaller => {
+                if self.held.record.state == PreemptionState::Claimed
                     && let Some(what) = self.overfull().await
                 {
-                    let why = CalledOff::HostOverfull;
+                    let why = WithdrawalReason::HostOverfull;
                     let reason = format!("{what} would run there");
                     return self
-                        .feed(&Input::Withdraw {
+                        .feed(&PreemptionInput::Withdraw {
                             why,
                             reason: &reason,
                         })
                         .await;
                 }
                 let waits = self.caller_waits().await;
-                reach(Point::NovaSwapped);
-                self.feed(&Input::Caller { waits }).await
+                reach(FailPoint::NovaSwapped);
+                self.feed(&PreemptionInput::Caller { waits }).await
             }
-            Action::Notify(order) => self.notify(order).await,
-            Action::Spare(victim) => self.spare(*victim).await,
-            Action::Answer => {
+            PreemptionAction::Notify(order) => self.notify(order).await,
+            PreemptionAction::Spare(victim) => self.spare(*victim).await,
+            PreemptionAction::Answer => {
                 // The scheduler writes the record before it answers. A scheduler that finds the row
                 // later then repeats the answer, and the preemption is not withdrawn any more.
-                self.feed(&Input::Answered).await?;
+                self.feed(&PreemptionInput::Answered).await?;
                 // Another scheduler wrote a report first, which may have withdrawn the preemption.
                 if !self.held.record.answered {
                     return Ok(());
                 }
                 let result = self.held.record.result.clone();
-                self.tell(Outcome::Room(result));
-                reach(Point::NovaReplied);
+                self.tell(PreemptionResult::Room(result));
+                reach(FailPoint::NovaReplied);
                 Ok(())
             }
-            Action::AnswerNoRoom => self.feed(&Input::Answered).await,
-            Action::Record(victim) => self.record(*victim).await,
-            Action::GiveBack => self.give_back().await,
+            PreemptionAction::AnswerNoRoom => self.feed(&PreemptionInput::Answered).await,
+            PreemptionAction::Record(victim) => self.record(*victim).await,
+            PreemptionAction::GiveBack => self.give_back().await,
         }
     }
 
-    async fn swap(&mut self) -> Result<(), Lost> {
+    async fn swap(&mut self) -> Result<(), RowLost> {
         let swapped = self.room().swap(&self.held.record, self.swap_sent).await;
         match swapped {
-            Swapped::Taken => self.feed(&Input::Swapped).await,
-            Swapped::Refused(reason) => {
+            SwapResult::Taken => self.feed(&PreemptionInput::Swapped).await,
+            SwapResult::Refused(reason) => {
                 self.mark_hosts();
-                self.feed(&Input::SwapRefused { reason: &reason }).await
+                self.feed(&PreemptionInput::SwapRefused { reason: &reason })
+                    .await
             }
-            Swapped::Unknown => {
+            SwapResult::Unknown => {
                 self.swap_sent = true;
-                self.feed(&Input::SwapUnknown).await?;
+                self.feed(&PreemptionInput::SwapUnknown).await?;
                 pause(shared_stop(self), RETRY_PAUSE).await;
                 Ok(())
             }
         }
     }
 
-    async fn read_swap(&mut self) -> Result<(), Lost> {
+    async fn read_swap(&mut self) -> Result<(), RowLost> {
         let found = self.room().read_swap(&self.held.record).await;
         match found {
-            Ok(SwapFound::Done) => self.feed(&Input::SwapRead { held: true }).await,
-            Ok(SwapFound::NotDone) => self.feed(&Input::SwapRead { held: false }).await,
-            Ok(SwapFound::Abandoned) => self.feed(&Input::SwapAbandoned).await,
+            Ok(SwapState::Done) => self.feed(&PreemptionInput::SwapRead { held: true }).await,
+            Ok(SwapState::NotDone) => self.feed(&PreemptionInput::SwapRead { held: false }).await,
+            Ok(SwapState::Abandoned) => self.feed(&PreemptionInput::SwapAbandoned).await,
             Err(reason) => {
                 tracing::warn!(
                     code = "EB-DOOR-023",
@@ -188,7 +192,7 @@ impl Driver {
         wanted
     }
 
-    async fn notify(&mut self, order: &NoticeOrder) -> Result<(), Lost> {
+    async fn notify(&mut self, order: &NoticeOrder) -> Result<(), RowLost> {
         let Some(victim) = self.held.record.victims.get(order.victim) else {
             return Ok(());
         };
@@ -203,8 +207,8 @@ impl Driver {
         let host = victim.host.clone();
         let id = named(victim, &format!("notice {}", order.attempt));
         if self.send(&host, id, body).await {
-            reach(Point::NovaNoticed);
-            self.feed(&Input::NoticePublished {
+            reach(FailPoint::NovaNoticed);
+            self.feed(&PreemptionInput::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
                 begin_before: order.begin_before,
@@ -214,7 +218,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn spare(&mut self, place: usize) -> Result<(), Lost> {
+    async fn spare(&mut self, place: usize) -> Result<(), RowLost> {
         let Some(victim) = self.held.record.victims.get(place) else {
             return Ok(());
         };
@@ -225,7 +229,8 @@ impl Driver {
         let host = victim.host.clone();
         let id = named(victim, "spare");
         if self.send(&host, id, body).await {
-            self.feed(&Input::SparePublished { victim: place }).await?;
+            self.feed(&PreemptionInput::SparePublished { victim: place })
+                .await?;
         }
         Ok(())
     }
@@ -247,7 +252,7 @@ impl Driver {
         }
     }
 
-    async fn record(&mut self, place: usize) -> Result<(), Lost> {
+    async fn record(&mut self, place: usize) -> Result<(), RowLost> {
         let Some(victim) = self.held.record.victims.get(place) else {
             return Ok(());
         };
@@ -257,7 +262,7 @@ impl Driver {
         else {
             return Ok(());
         };
-        reach(Point::NovaEvacuated);
+        reach(FailPoint::NovaEvacuated);
         let usage = NewUsage {
             evacuation_id: victim.evacuation.0,
             server_id: victim.server.0,
@@ -268,7 +273,7 @@ impl Driver {
             unbilled_seconds: match (unbilled, how, victim.launched_at) {
                 (Some(time), ..) => i64::from(time.0),
                 // The agent did not know the start time.
-                (None, EvacuatedHow::Migrated, _) | (None, _, None) => 0,
+                (None, EvacuationEnd::Migrated, _) | (None, _, None) => 0,
                 (None, _, Some(since)) => at.millis_since(since) / 1000 % 3600,
             },
         };
@@ -280,7 +285,8 @@ impl Driver {
                     unbilled_seconds = usage.unbilled_seconds,
                     "the victim is gone; its last partial hour is not billed"
                 );
-                self.feed(&Input::Recorded { victim: place }).await
+                self.feed(&PreemptionInput::Recorded { victim: place })
+                    .await
             }
             Err(error) => {
                 tracing::warn!(code = error.code(), "{error}");

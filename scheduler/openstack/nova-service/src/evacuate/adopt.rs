@@ -2,8 +2,8 @@
 
 use super::{Evacuations, Held, document, read};
 use crate::error::NovaServiceError;
-use crate::preemption::Standing;
-use ebbtide_store::ledger::{LedgerError, LedgerHead, LedgerRow, Written};
+use crate::preemption::RowOwnership;
+use ebbtide_store::ledger::{LedgerError, LedgerHead, LedgerRow, UpdateResult};
 use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -66,12 +66,12 @@ impl Evacuations {
         let standing = |head: &LedgerHead| {
             if head.owner == self.shared.owner {
                 let begun = self.shared.begun.contains(head.id);
-                return Standing::Mine { begun };
+                return RowOwnership::Mine { begun };
             }
             let seen = owners
                 .iter()
                 .find(|seen| seen.owner.name == head.owner.name);
-            Standing::Of {
+            RowOwnership::Of {
                 lives: seen.is_some_and(|seen| seen.owner.epoch == head.owner.epoch),
                 silent_millis: seen.map_or(i64::MAX, |seen| seen.silent_millis),
             }
@@ -160,13 +160,13 @@ impl Evacuations {
             .adopt(row.id, row.version, owner, &document(&record))
             .await?;
         Ok(match adopted {
-            Written::Updated(version) => Some(Held {
+            UpdateResult::Updated(version) => Some(Held {
                 id: row.id,
                 version,
                 record,
                 _beginning: beginning,
             }),
-            Written::Lost => None,
+            UpdateResult::Lost => None,
         })
     }
 }

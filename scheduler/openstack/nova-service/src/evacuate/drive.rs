@@ -1,10 +1,10 @@
 //! The loop that drives one record.
 
-use super::{Attached, Driven, Evacuations, Held, Outcome, Report, document};
-use crate::preemption::{Input, State};
+use super::{Attached, Driven, Evacuations, Held, PreemptionResult, Report, document};
+use crate::preemption::{PreemptionInput, PreemptionState};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
-use ebbtide_store::ledger::{Ending, LedgerError, Written};
+use ebbtide_store::ledger::{LedgerError, RowEnd, UpdateResult};
 use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,18 +37,18 @@ pub(super) struct Driver {
 }
 
 /// This scheduler has lost the row.
-pub(super) struct Lost;
+pub(super) struct RowLost;
 
 impl Evacuations {
     /// Drives a record for a caller that waits at this scheduler.
-    pub(super) async fn drive_for(&self, held: Held, caller: CallState) -> Outcome {
+    pub(super) async fn drive_for(&self, held: Held, caller: CallState) -> PreemptionResult {
         let (tell, told) = oneshot::channel();
         let waiting = Attached {
             caller,
             outcome: tell,
         };
         self.spawn_driver(held, Some(waiting));
-        told.await.unwrap_or(Outcome::Elsewhere)
+        told.await.unwrap_or(PreemptionResult::Elsewhere)
     }
 
     /// Starts the task that drives a record.
@@ -91,17 +91,17 @@ impl Evacuations {
             all.driven(|driven| driven.remove(&id));
             if ended.is_err() {
                 tracing::info!(preemption = %id, "another scheduler goes on with it");
-                driver.tell(Outcome::Elsewhere);
+                driver.tell(PreemptionResult::Elsewhere);
             }
         });
     }
 }
 
 impl Driver {
-    async fn run(&mut self) -> Result<(), Lost> {
+    async fn run(&mut self) -> Result<(), RowLost> {
         let stop = self.all.shared.tasks.stop().clone();
         loop {
-            self.feed(&Input::Tick).await?;
+            self.feed(&PreemptionInput::Tick).await?;
             self.reloaded = false;
             let due = self.held.record.due(clock::now(), &self.all.shared.policy);
             if due.is_empty() {
@@ -133,7 +133,7 @@ impl Driver {
     }
 
     /// Waits for a report, a caller, a due time or the stop. False: the scheduler stops.
-    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Result<bool, Lost> {
+    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Result<bool, RowLost> {
         let until = self
             .held
             .record
@@ -150,7 +150,7 @@ impl Driver {
                 self.newcomers_are_gone().await?;
             },
             attached = self.attach.recv() => if let Some(attached) = attached {
-                self.tell(Outcome::Unanswered);
+                self.tell(PreemptionResult::Unanswered);
                 self.waiting = Some(attached);
                 self.adopted_at = None;
                 let mine = Some(self.all.shared.owner.name.clone());
@@ -172,7 +172,7 @@ impl Driver {
     }
 
     /// Records that the newcomers were deleted. Nova has deleted their allocations or is about to.
-    async fn newcomers_are_gone(&mut self) -> Result<(), Lost> {
+    async fn newcomers_are_gone(&mut self) -> Result<(), RowLost> {
         for newcomer in &self.held.record.newcomers {
             tracing::info!(
                 preemption = %self.held.id,
@@ -180,11 +180,11 @@ impl Driver {
                 "what room is made for was deleted"
             );
         }
-        self.feed(&Input::NewcomersGone).await
+        self.feed(&PreemptionInput::NewcomersGone).await
     }
 
-    async fn report(&mut self, report: Report) -> Result<(), Lost> {
-        let fed = self.feed(&Input::Report(&report.body)).await;
+    async fn report(&mut self, report: Report) -> Result<(), RowLost> {
+        let fed = self.feed(&PreemptionInput::Report(&report.body)).await;
         // A report that could not be written is not acknowledged. The broker delivers it again to
         // the scheduler that drives the record then.
         let _ = report.written.send(fed.is_ok());
@@ -192,7 +192,7 @@ impl Driver {
     }
 
     /// Processes an input and writes the record if it has changed.
-    pub(super) async fn feed(&mut self, input: &Input<'_>) -> Result<(), Lost> {
+    pub(super) async fn feed(&mut self, input: &PreemptionInput<'_>) -> Result<(), RowLost> {
         let before = self.held.record.state;
         let changed = self
             .held
@@ -212,13 +212,13 @@ impl Driver {
         }
         // A scheduler that adopts the row reads the answer from Placement again, so this state
         // alone need not be written.
-        if after == State::Claimed {
+        if after == PreemptionState::Claimed {
             return Ok(());
         }
         self.write().await
     }
 
-    async fn write(&mut self) -> Result<(), Lost> {
+    async fn write(&mut self) -> Result<(), RowLost> {
         let document = document(&self.held.record);
         let state = self.held.record.state.as_str();
         let shared = &self.all.shared;
@@ -228,11 +228,11 @@ impl Driver {
                 .update(self.held.id, self.held.version, state, &document)
                 .await;
             match written {
-                Ok(Written::Updated(version)) => {
+                Ok(UpdateResult::Updated(version)) => {
                     self.held.version = version;
                     return Ok(());
                 }
-                Ok(Written::Lost) => return self.reload().await,
+                Ok(UpdateResult::Lost) => return self.reload().await,
                 Err(error) => self.ledger_is_away(&error).await?,
             }
         }
@@ -241,12 +241,12 @@ impl Driver {
     /// Reads the row again after another scheduler wrote it: that scheduler received a report. If
     /// the row still belongs to this scheduler, the other scheduler's version counts. This
     /// scheduler's unwritten change occurs again, because the state decides every action.
-    async fn reload(&mut self) -> Result<(), Lost> {
+    async fn reload(&mut self) -> Result<(), RowLost> {
         loop {
             match self.all.shared.ledger.row(self.held.id).await {
                 Ok(Some(row)) if row.owner == self.all.shared.owner && !row.finished => {
                     let Some(record) = super::read(&row) else {
-                        return Err(Lost);
+                        return Err(RowLost);
                     };
                     self.held.version = row.version;
                     self.held.record = record;
@@ -259,13 +259,13 @@ impl Driver {
                     });
                     return Ok(());
                 }
-                Ok(_) => return Err(Lost),
+                Ok(_) => return Err(RowLost),
                 Err(error) => self.ledger_is_away(&error).await?,
             }
         }
     }
 
-    async fn ledger_is_away(&self, error: &LedgerError) -> Result<(), Lost> {
+    async fn ledger_is_away(&self, error: &LedgerError) -> Result<(), RowLost> {
         tracing::warn!(
             code = error.code(),
             "{error}; nothing goes on until it is written"
@@ -273,17 +273,17 @@ impl Driver {
         if pause(self.all.shared.tasks.stop(), LEDGER_PAUSE).await {
             Ok(())
         } else {
-            Err(Lost)
+            Err(RowLost)
         }
     }
 
     /// Finishes the record. Plans may use its victims again.
-    async fn close(&mut self) -> Result<(), Lost> {
+    async fn close(&mut self) -> Result<(), RowLost> {
         let record = &self.held.record;
         let document = document(record);
         let ending = match record.state {
-            State::Refused | State::Withdrawn => Ending::Nothing,
-            _ => Ending::Answers,
+            PreemptionState::Refused | PreemptionState::Withdrawn => RowEnd::Nothing,
+            _ => RowEnd::Answers,
         };
         let shared = &self.all.shared;
         loop {
@@ -298,8 +298,8 @@ impl Driver {
                 )
                 .await;
             match finished {
-                Ok(Written::Updated(_)) => break,
-                Ok(Written::Lost) => return Err(Lost),
+                Ok(UpdateResult::Updated(_)) => break,
+                Ok(UpdateResult::Lost) => return Err(RowLost),
                 Err(error) => self.ledger_is_away(&error).await?,
             }
         }
@@ -311,16 +311,16 @@ impl Driver {
         shared.metrics.ended(record);
         let reason = record.reason.clone().unwrap_or_default();
         let outcome = match record.state {
-            State::Done => Outcome::Room(record.result.clone()),
-            State::Refused => Outcome::Refused(reason),
-            _ => Outcome::Withdrawn(record.called_off, reason),
+            PreemptionState::Done => PreemptionResult::Room(record.result.clone()),
+            PreemptionState::Refused => PreemptionResult::Refused(reason),
+            _ => PreemptionResult::Withdrawn(record.called_off, reason),
         };
         self.tell(outcome);
         Ok(())
     }
 
     /// Sends the outcome to the waiting request; only the first call does.
-    pub(super) fn tell(&mut self, outcome: Outcome) {
+    pub(super) fn tell(&mut self, outcome: PreemptionResult) {
         if let Some(waiting) = self.waiting.take() {
             let _ = waiting.outcome.send(outcome);
         }

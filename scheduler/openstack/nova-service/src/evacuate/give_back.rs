@@ -1,26 +1,26 @@
 //! The access of a record's driver to Placement; `ebbtide-swap` implements it.
 
-use super::drive::{Driver, Lost};
+use super::drive::{Driver, RowLost};
 use crate::facts::{Facts, ProviderGuard};
-use crate::preemption::Input;
+use crate::preemption::PreemptionInput;
 use ebbtide_openstack::NewClaim;
-use ebbtide_swap::{Amounts, Around, InstanceRow, Room};
+use ebbtide_swap::{Amounts, InstanceRow, PlacementSwap, SwapEnvironment};
 use uuid::Uuid;
 
 impl Driver {
     /// Placement for this preemption.
-    pub(super) fn room(&self) -> Room<'_, Facts> {
+    pub(super) fn room(&self) -> PlacementSwap<'_, Facts> {
         let facts = &self.all.shared.facts;
         let placement = facts.providers.placement(&self.held.record.request_id);
-        Room::new(placement, facts)
+        PlacementSwap::new(placement, facts)
     }
 
-    pub(super) async fn give_back(&mut self) -> Result<(), Lost> {
+    pub(super) async fn give_back(&mut self) -> Result<(), RowLost> {
         let returned = self.room().return_all(&self.held.record).await;
         match returned {
             Ok(()) => {
                 self.mark_hosts();
-                self.feed(&Input::GivenBack).await
+                self.feed(&PreemptionInput::GivenBack).await
             }
             Err(reason) => {
                 tracing::warn!(
@@ -28,13 +28,14 @@ impl Driver {
                     preemption = %self.held.id,
                     "allocations could not be given back yet: {reason}; it is tried again"
                 );
-                self.feed(&Input::GiveBackFailed { reason: &reason }).await
+                self.feed(&PreemptionInput::GiveBackFailed { reason: &reason })
+                    .await
             }
         }
     }
 }
 
-impl Around for Facts {
+impl SwapEnvironment for Facts {
     type Guard = ProviderGuard;
 
     async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {

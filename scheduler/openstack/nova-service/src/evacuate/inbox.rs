@@ -1,15 +1,15 @@
 //! Processes agents' reports. A report is acknowledged once it is in the ledger.
 
-use super::voices::{Heard, Voices};
+use super::agent_sessions::{AgentSessions, HeartbeatResult};
 use super::{Evacuations, Report, read};
 use crate::error::NovaServiceError;
-use crate::preemption::Input;
-use ebbtide_bus::{Delivery, Rejected, Rejects};
+use crate::preemption::PreemptionInput;
+use ebbtide_bus::{Delivery, RejectResult, Rejects};
 use ebbtide_model::EvacuationId;
 use ebbtide_model::message::{Body, Heartbeat, Message, Spare};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
-use ebbtide_store::ledger::{LedgerError, Written};
+use ebbtide_store::ledger::{LedgerError, UpdateResult};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -28,7 +28,7 @@ impl Evacuations {
         let all = self.clone();
         let tasks = self.shared.tasks.clone();
         let rejects = Arc::new(Rejects::default());
-        let mut voices = Voices::default();
+        let mut voices = AgentSessions::default();
         self.shared.tasks.spawn("agents", async move {
             loop {
                 let delivery = tokio::select! {
@@ -44,7 +44,12 @@ impl Evacuations {
 
     /// Processes one delivery without waiting for other services. Slower work runs in a task of its
     /// own, beside the reports of other agents.
-    async fn deal_with(&self, mut delivery: Delivery, rejects: &Arc<Rejects>, voices: &mut Voices) {
+    async fn deal_with(
+        &self,
+        mut delivery: Delivery,
+        rejects: &Arc<Rejects>,
+        voices: &mut AgentSessions,
+    ) {
         let message = match Message::from_bytes(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
@@ -54,7 +59,7 @@ impl Evacuations {
                 self.shared.tasks.spawn("agents-reject", async move {
                     let sender = Rejects::sender(&delivery).to_owned();
                     let reason = format!("{}: {error}", error.code());
-                    if rejects.reject(delivery, &reason).await == Rejected::Kept {
+                    if rejects.reject(delivery, &reason).await == RejectResult::Kept {
                         tracing::warn!(
                             code = error.code(),
                             sender,
@@ -114,12 +119,12 @@ impl Evacuations {
         });
     }
 
-    fn listen_for_a_second_agent(&self, beat: &Heartbeat, voices: &mut Voices) {
+    fn listen_for_a_second_agent(&self, beat: &Heartbeat, voices: &mut AgentSessions) {
         let heard = voices.hear(beat, clock::now());
-        if heard != Heard::One {
+        if heard != HeartbeatResult::One {
             self.shared.metrics.second_agent();
         }
-        if heard == Heard::TwoNow {
+        if heard == HeartbeatResult::TwoNow {
             tracing::error!(
                 code = "EB-DOOR-050",
                 host = beat.host,
@@ -148,7 +153,11 @@ impl Evacuations {
             let Some(mut record) = read(&row) else {
                 return Ok(());
             };
-            if !record.feed(&Input::Report(body), clock::now(), &self.shared.policy) {
+            if !record.feed(
+                &PreemptionInput::Report(body),
+                clock::now(),
+                &self.shared.policy,
+            ) {
                 return Ok(());
             }
             let document = super::document(&record);
@@ -157,7 +166,7 @@ impl Evacuations {
                 .ledger
                 .update(row.id, row.version, record.state.as_str(), &document)
                 .await?;
-            if matches!(written, Written::Updated(_)) {
+            if matches!(written, UpdateResult::Updated(_)) {
                 return Ok(());
             }
         }

@@ -7,25 +7,27 @@
 //! scheduler can answer.
 
 mod act;
+mod active_rows;
 mod adopt;
-mod begun;
+mod agent_sessions;
 mod drive;
 mod give_back;
 mod inbox;
 mod newcomers;
-mod open;
+mod open_rows;
 mod preempting;
-mod voices;
 
-use self::begun::{Beginning, Begun};
-pub(crate) use self::preempting::{Away, Preempting};
+use self::active_rows::{ActiveRowGuard, ActiveRows};
+pub(crate) use self::preempting::{LedgerUnavailable, Preempting};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
-use crate::preemption::{CalledOff, ComesAgain, Policy, Preemption, State};
+use crate::preemption::{
+    Preemption, PreemptionPolicy, PreemptionState, RedeliveryAction, WithdrawalReason,
+};
 use ebbtide_bus::{Bus, QueuePrefix};
-use ebbtide_fail_points::{Point, reach};
+use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
 use ebbtide_runtime::task::pause;
@@ -49,7 +51,7 @@ const LEDGER_PAUSE: Duration = Duration::from_millis(500);
 
 /// The outcome of a preemption, for the request that needed it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum PreemptionResult {
     /// The capacity is free, or will be if the policy answers at once. The value is the reply's
     /// result.
     Room(Value),
@@ -57,7 +59,7 @@ pub(crate) enum Outcome {
     Refused(String),
     /// The preemption was withdrawn and everything was given back. The reason (`None`: another
     /// scheduler knows it) and the reason in words.
-    Withdrawn(Option<CalledOff>, String),
+    Withdrawn(Option<WithdrawalReason>, String),
     /// This scheduler does not drive the record any more: it stops, or another scheduler has taken
     /// the record over.
     Elsewhere,
@@ -77,15 +79,15 @@ struct Shared {
     owner: Owner,
     bus: Arc<dyn Bus>,
     prefix: QueuePrefix,
-    policy: Policy,
+    policy: PreemptionPolicy,
     tasks: Tasks,
     metrics: Metrics,
     /// The records that tasks of this process drive. Reports are routed by it.
     driven: Mutex<HashMap<Uuid, Driven>>,
     /// Rows that tasks of this process have begun.
-    begun: Begun,
+    begun: ActiveRows,
     /// Rows of all schedulers.
-    open: open::OpenRows,
+    open: open_rows::OpenRows,
 }
 
 /// An instance for which a preemption by any scheduler of the ledger is under way or has just
@@ -126,7 +128,7 @@ struct Report {
 /// A request that waits for a record that a task already drives.
 struct Attached {
     caller: CallState,
-    outcome: oneshot::Sender<Outcome>,
+    outcome: oneshot::Sender<PreemptionResult>,
 }
 
 /// A row that this scheduler owns.
@@ -135,7 +137,7 @@ struct Held {
     version: i64,
     record: Preemption,
     /// Keeps other tasks of this process from adopting the row.
-    _beginning: Beginning,
+    _beginning: ActiveRowGuard,
 }
 
 impl Evacuations {
@@ -146,7 +148,7 @@ impl Evacuations {
         owner: Owner,
         bus: Arc<dyn Bus>,
         prefix: QueuePrefix,
-        policy: Policy,
+        policy: PreemptionPolicy,
         tasks: Tasks,
         metrics: Metrics,
     ) -> Self {
@@ -161,8 +163,8 @@ impl Evacuations {
                 tasks,
                 metrics,
                 driven: Mutex::default(),
-                begun: Begun::default(),
-                open: open::OpenRows::default(),
+                begun: ActiveRows::default(),
+                open: open_rows::OpenRows::default(),
             }),
         }
     }
@@ -189,7 +191,7 @@ impl Evacuations {
         mut record: Preemption,
         caller: CallState,
         written: impl FnOnce(),
-    ) -> Result<Outcome, LedgerError> {
+    ) -> Result<PreemptionResult, LedgerError> {
         record.answerer = Some(self.shared.owner.name.clone());
         let row = NewRow {
             id: record.id,
@@ -209,11 +211,11 @@ impl Evacuations {
             (Err(error @ LedgerError::RequestTaken { .. }), (Some(instance), unique_id)) => {
                 tracing::info!(code = error.code(), request = %record.request_id, "{error}");
                 let known = self.go_on(*instance, unique_id, caller, false).await?;
-                return Ok(known.unwrap_or_else(|| Outcome::Refused(error.to_string())));
+                return Ok(known.unwrap_or_else(|| PreemptionResult::Refused(error.to_string())));
             }
             (done, _) => done?,
         }
-        reach(Point::NovaRecorded);
+        reach(FailPoint::NovaRecorded);
         for victim in &record.victims {
             self.shared
                 .facts
@@ -227,12 +229,13 @@ impl Evacuations {
             _beginning: beginning,
         };
         match (self.drive_for(held, caller.clone()).await, request) {
-            (Outcome::Elsewhere, (Some(instance), unique_id)) => {
+            (PreemptionResult::Elsewhere, (Some(instance), unique_id)) => {
                 let known = self.go_on(instance, &unique_id, caller, false).await?;
                 // Another scheduler withdrew the preemption. This scheduler plans again, because it
                 // has the message.
-                Ok(known
-                    .unwrap_or_else(|| Outcome::Withdrawn(None, "it was called off".to_owned())))
+                Ok(known.unwrap_or_else(|| {
+                    PreemptionResult::Withdrawn(None, "it was called off".to_owned())
+                }))
             }
             (outcome, _) => Ok(outcome),
         }
@@ -271,7 +274,7 @@ impl Evacuations {
         instance: Uuid,
         unique_id: &str,
         caller: CallState,
-    ) -> Result<Option<Outcome>, LedgerError> {
+    ) -> Result<Option<PreemptionResult>, LedgerError> {
         self.go_on(instance, unique_id, caller, true).await
     }
 
@@ -284,7 +287,7 @@ impl Evacuations {
         unique_id: &str,
         caller: CallState,
         mut from_another: bool,
-    ) -> Result<Option<Outcome>, LedgerError> {
+    ) -> Result<Option<PreemptionResult>, LedgerError> {
         let mine = &self.shared.owner.name;
         while !self.shared.tasks.stop().is_cancelled() {
             let rows = self.shared.ledger.by_instance(instance).await?;
@@ -296,10 +299,10 @@ impl Evacuations {
                 return Ok(None);
             };
             match record.comes_again(mine, from_another) {
-                ComesAgain::Answer => return Ok(Some(Outcome::Room(record.result))),
-                ComesAgain::Nothing => return Ok(None),
-                ComesAgain::LeaveIt => return Ok(Some(Outcome::Unanswered)),
-                ComesAgain::GoOn => {}
+                RedeliveryAction::Answer => return Ok(Some(PreemptionResult::Room(record.result))),
+                RedeliveryAction::Nothing => return Ok(None),
+                RedeliveryAction::LeaveIt => return Ok(Some(PreemptionResult::Unanswered)),
+                RedeliveryAction::GoOn => {}
             }
             let outcome = match self.attach(row.id, caller.clone()).await {
                 Some(outcome) => outcome,
@@ -311,12 +314,12 @@ impl Evacuations {
                     }
                 },
             };
-            if outcome != Outcome::Elsewhere {
+            if outcome != PreemptionResult::Elsewhere {
                 return Ok(Some(outcome));
             }
             from_another = false;
         }
-        Ok(Some(Outcome::Elsewhere))
+        Ok(Some(PreemptionResult::Elsewhere))
     }
 
     /// The newcomers of preemptions of all schedulers that are under way or have just ended.
@@ -327,7 +330,11 @@ impl Evacuations {
         let rows = self.shared.ledger.rows_of_late(OF_LATE_MILLIS).await?;
         let records = rows.iter().filter_map(|row| Some((row, read(row)?)));
         let coming = records.filter(|(_, record)| {
-            let called_off = [State::Withdrawing, State::Withdrawn, State::Refused];
+            let called_off = [
+                PreemptionState::Withdrawing,
+                PreemptionState::Withdrawn,
+                PreemptionState::Refused,
+            ];
             !called_off.contains(&record.state)
         });
         let newcomers = coming.flat_map(|(row, record)| {
@@ -347,7 +354,7 @@ impl Evacuations {
     }
 
     /// Waits for a record that a task of this process already drives.
-    async fn attach(&self, id: Uuid, caller: CallState) -> Option<Outcome> {
+    async fn attach(&self, id: Uuid, caller: CallState) -> Option<PreemptionResult> {
         let (tell, told) = oneshot::channel();
         let sent = self.driven(|driven| {
             let attached = Attached {

@@ -4,11 +4,11 @@
 use super::Evacuations;
 use crate::Tasks;
 use crate::configure;
+use crate::deferred::{DeferredResource, OpenDelays};
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
-use crate::later::{Later, Times};
 use crate::metrics::Metrics;
-use crate::settings::Settings;
+use crate::settings::SelectSettings;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_store::ledger::Ledger;
@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 
 /// How long the start waits for the ledger. Preemptions of an earlier process should continue
 /// before requests arrive.
-const TIMES: Times = Times {
+const TIMES: OpenDelays = OpenDelays {
     first: Duration::from_secs(5),
     pause: Duration::from_secs(2),
 };
@@ -27,7 +27,7 @@ const TIMES: Times = Times {
 #[derive(Clone, Default)]
 pub(crate) struct Preempting {
     /// `None`: the operator has disabled preemption.
-    opened: Option<Later<Evacuations>>,
+    opened: Option<DeferredResource<Evacuations>>,
 }
 
 impl Preempting {
@@ -37,7 +37,7 @@ impl Preempting {
     /// Errors that waiting does not resolve, as far as they are known at once.
     pub(crate) async fn start(
         conf: &NovaConf,
-        settings: &Settings,
+        settings: &SelectSettings,
         facts: &Facts,
         tasks: &Tasks,
         metrics: &Metrics,
@@ -84,7 +84,8 @@ impl Preempting {
                 Ok(evacuations)
             }
         };
-        let opened = Later::start(tasks, "the ledger of preemptions", TIMES, open).await?;
+        let opened =
+            DeferredResource::start(tasks, "the ledger of preemptions", TIMES, open).await?;
         if opened.get().is_none() {
             tracing::warn!(
                 code = "EB-DOOR-005",
@@ -100,7 +101,7 @@ impl Preempting {
     #[cfg(test)]
     pub(crate) fn ready(evacuations: Evacuations) -> Self {
         Self {
-            opened: Some(Later::ready(evacuations)),
+            opened: Some(DeferredResource::ready(evacuations)),
         }
     }
 
@@ -114,10 +115,17 @@ impl Preempting {
     ///
     /// # Errors
     /// A ledger is configured, and it is unavailable.
-    pub(crate) async fn wait(&self, patience: Duration) -> Result<Option<&Evacuations>, Away> {
+    pub(crate) async fn wait(
+        &self,
+        patience: Duration,
+    ) -> Result<Option<&Evacuations>, LedgerUnavailable> {
         match &self.opened {
             None => Ok(None),
-            Some(opened) => opened.wait(patience).await.map(Some).ok_or(Away),
+            Some(opened) => opened
+                .wait(patience)
+                .await
+                .map(Some)
+                .ok_or(LedgerUnavailable),
         }
     }
 
@@ -143,4 +151,4 @@ impl Preempting {
 
 /// The ledger is unavailable.
 #[derive(Debug)]
-pub(crate) struct Away;
+pub(crate) struct LedgerUnavailable;

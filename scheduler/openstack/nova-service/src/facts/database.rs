@@ -4,12 +4,12 @@
 //! has changed since the last time, once for all requests that wait meanwhile. Nova reads every row
 //! again instead.
 
-use super::unheard::Unheard;
+use super::ineffective_settings::LoggedFlavors;
 use super::{Providers, convert};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::Cloud;
-use ebbtide_nova_db::{Changes, FollowOptions, Follower, Loaded, NovaDb, NovaDbError};
+use ebbtide_nova_db::{CellContent, Changes, FollowOptions, Follower, NovaDb, NovaDbError};
 use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,7 +29,7 @@ pub(crate) struct Database {
     cloud: Arc<RwLock<Cloud>>,
     providers: Arc<Providers>,
     options: FollowOptions,
-    unheard: Arc<Unheard>,
+    unheard: Arc<LoggedFlavors>,
     followers: Mutex<Vec<Follower>>,
     /// Cells that could not be read completely yet.
     unread: Mutex<Vec<Follower>>,
@@ -130,7 +130,7 @@ impl Database {
         let cell = cell.as_str();
         let cloud = Arc::clone(&self.cloud);
         let unheard = Arc::clone(&self.unheard);
-        let Loaded {
+        let CellContent {
             compute_nodes,
             services,
             instances,

@@ -2,10 +2,10 @@
 
 mod convert;
 mod database;
+mod ineffective_settings;
 mod instances;
 mod placement;
 mod provider_locks;
-mod unheard;
 
 pub(crate) use database::Database;
 pub(crate) use ebbtide_swap::amounts;

@@ -4,8 +4,8 @@ use super::agents::evacuated;
 use super::full_host::{VICTIM, on_host, replay, victim};
 use super::newcomer;
 use super::preemptions::Stage;
-use crate::evacuate::Outcome;
-use crate::preemption::State;
+use crate::evacuate::PreemptionResult;
+use crate::preemption::PreemptionState;
 use oslo_messaging::CallState;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn a_preemption_whose_swap_was_not_sent_is_finished_by_one_of_two_others()
         agent.gone(&notice).await;
     }
     let end = stage.end_of(plan.id).await;
-    assert_eq!(end.state, State::Done);
+    assert_eq!(end.state, PreemptionState::Done);
     assert_eq!(stage.posts().len(), 1, "one swap");
     assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM));
     assert_eq!(stage.bench.used(1), 8);
@@ -44,7 +44,7 @@ async fn a_swap_that_was_taken_before_its_scheduler_died_is_found_and_not_sent_a
         let notice = agent.notice().await;
         agent.gone(&notice).await;
     }
-    assert_eq!(stage.end_of(plan.id).await.state, State::Done);
+    assert_eq!(stage.end_of(plan.id).await.state, PreemptionState::Done);
     assert_eq!(stage.posts().len(), 0, "only the dead one's");
     assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM));
 }
@@ -60,7 +60,10 @@ async fn a_preemption_that_no_caller_waits_for_any_more_is_withdrawn_once() {
     let (one, two) = tokio::join!(stage.first.beat(), second.beat());
     one.unwrap();
     two.unwrap();
-    assert_eq!(stage.end_of(plan.id).await.state, State::Withdrawn);
+    assert_eq!(
+        stage.end_of(plan.id).await.state,
+        PreemptionState::Withdrawn
+    );
     for n in [1, 2] {
         assert_eq!(stage.has(victim(n)), on_host(&VICTIM));
     }
@@ -112,10 +115,10 @@ async fn a_request_that_comes_again_goes_on_with_what_its_dead_scheduler_began()
         .resume(newcomer(1), &plan.unique_id, CallState::detached());
     let (outcome, ()) = tokio::join!(resumed, leaving);
     let outcome = outcome.unwrap().unwrap();
-    assert_eq!(outcome, Outcome::Room(json!("the place")));
+    assert_eq!(outcome, PreemptionResult::Room(json!("the place")));
     assert_eq!(stage.posts().len(), 0);
     let end = stage.end_of(id).await;
-    assert_eq!((end.state, end.answered), (State::Done, true));
+    assert_eq!((end.state, end.answered), (PreemptionState::Done, true));
 }
 
 #[tokio::test]
@@ -126,7 +129,10 @@ async fn a_swap_that_its_first_scheduler_sends_after_it_was_withdrawn_is_refused
     let swap = stage.swap_as_planned(&plan);
     stage.caller_leaves(newcomer(1)).await;
     stage.first.beat().await.unwrap();
-    assert_eq!(stage.end_of(plan.id).await.state, State::Withdrawn);
+    assert_eq!(
+        stage.end_of(plan.id).await.state,
+        PreemptionState::Withdrawn
+    );
     // It stood still, and goes on with what it had in its hands.
     let placement = &stage.bench.placement;
     let status = placement.model(|model| replay(model, "POST", "/allocations", &swap));
@@ -152,6 +158,6 @@ async fn what_another_scheduler_has_written_of_a_report_counts() {
         }
     };
     let (outcome, ()) = tokio::join!(stage.carries_out(plan), reports);
-    assert_eq!(outcome, Outcome::Room(json!("the place")));
-    assert_eq!(stage.end_of(id).await.state, State::Done);
+    assert_eq!(outcome, PreemptionResult::Room(json!("the place")));
+    assert_eq!(stage.end_of(id).await.state, PreemptionState::Done);
 }

@@ -2,7 +2,7 @@
 
 use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
 use ebbtide_model::message::{
-    Body, Evacuated, EvacuatedHow, EvacuationFailed, Message, Notice, Spare, Spared,
+    Body, Evacuated, EvacuationEnd, EvacuationFailed, Message, Notice, Spare, Spared,
 };
 use ebbtide_model::{EvacuationId, MessageId, ServerId};
 use ebbtide_runtime::clock;
@@ -110,7 +110,7 @@ pub(super) fn evacuated(host: &str, evacuation_id: EvacuationId, server_id: Serv
         evacuation_id,
         host: host.to_owned(),
         server_id,
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at: clock::now(),
         unbilled_seconds: None,
         storage: None,

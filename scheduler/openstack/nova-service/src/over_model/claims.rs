@@ -1,7 +1,7 @@
 //! A request that finds room: what is claimed, and what is left when something goes wrong.
 
 use super::{Bench, host, newcomer, other_claims, place};
-use ebbtide_placement_model::{Fault, Step};
+use ebbtide_placement_model::{ScriptedStep, TransportFault};
 use std::collections::BTreeMap;
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn a_claim_that_placement_refuses_is_not_an_answer() {
     };
     bench
         .placement
-        .once("PUT /allocations/", Step::Before(Box::new(full)));
+        .once("PUT /allocations/", ScriptedStep::Before(Box::new(full)));
     let error = bench.ask(newcomer(1), 3).await.unwrap_err();
     assert_eq!(error.class, "NoValidHost");
     assert_eq!(bench.holds(newcomer(1)), []);
@@ -41,9 +41,10 @@ async fn a_claim_that_placement_refuses_is_not_an_answer() {
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_found_and_not_made_again() {
     let bench = Bench::of_hosts(2).await;
-    bench
-        .placement
-        .once("PUT /allocations/", Step::Fault(Fault::AnswerLost));
+    bench.placement.once(
+        "PUT /allocations/",
+        ScriptedStep::Fault(TransportFault::AnswerLost),
+    );
     bench.ask(newcomer(1), 3).await.unwrap();
     assert_eq!(bench.holds(newcomer(1)).len(), 1);
     assert_eq!(bench.used(1) + bench.used(2), 3);
@@ -54,16 +55,20 @@ async fn a_claim_whose_answer_was_lost_is_found_and_not_made_again() {
 async fn a_claim_that_may_have_been_taken_does_not_stay_beside_the_next_one() {
     let bench = Bench::of_hosts(2).await;
     // Taken, but neither that nor what the instance holds is heard of until patience ends.
-    bench
-        .placement
-        .once("PUT /allocations/", Step::Fault(Fault::AnswerLost));
+    bench.placement.once(
+        "PUT /allocations/",
+        ScriptedStep::Fault(TransportFault::AnswerLost),
+    );
     let asks = format!("GET /allocations/{}", newcomer(1));
+    bench.placement.plan(
+        "PUT /allocations/",
+        0,
+        3,
+        ScriptedStep::Fault(TransportFault::Silence),
+    );
     bench
         .placement
-        .plan("PUT /allocations/", 0, 3, Step::Fault(Fault::Silence));
-    bench
-        .placement
-        .plan(&asks, 0, 4, Step::Fault(Fault::Silence));
+        .plan(&asks, 0, 4, ScriptedStep::Fault(TransportFault::Silence));
     let answer = bench.ask(newcomer(1), 3).await;
     let held = bench.holds(newcomer(1));
     match answer {
@@ -94,9 +99,10 @@ async fn a_request_that_comes_again_replaces_what_was_claimed_for_it_and_does_no
 #[tokio::test]
 async fn a_request_that_nothing_is_left_for_holds_nothing() {
     let bench = Bench::of_hosts(1).await;
-    bench
-        .placement
-        .always("PUT /allocations/", Step::Fault(Fault::Refused(409)));
+    bench.placement.always(
+        "PUT /allocations/",
+        ScriptedStep::Fault(TransportFault::Refused(409)),
+    );
     let error = bench.ask(newcomer(1), 3).await.unwrap_err();
     assert_eq!(error.class, "NoValidHost");
     assert_eq!(bench.used(1), 0);

@@ -8,16 +8,17 @@ use crate::evacuate::Evacuations;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::preemption::{
-    Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState,
+    Holding, Newcomer, Preemption, PreemptionInput, PreemptionPolicy, PreemptionState, ReplyWhen,
+    Victim, VictimState,
 };
 use ebbtide_bus::{Bus, InProcessBroker, QueuePrefix};
 use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::message::Body;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
 use ebbtide_nova::model::Options;
-use ebbtide_placement_model::{Model, Request};
+use ebbtide_placement_model::{Model, ModelRequest};
 use ebbtide_runtime::clock;
-use ebbtide_store::ledger::{Ledger, LedgerRow, NewRow, Written};
+use ebbtide_store::ledger::{Ledger, LedgerRow, NewRow, UpdateResult};
 use ebbtide_store::{Durability, StoreConfig};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ pub(super) fn write(model: &mut Model, consumer: Uuid, amounts: &[(&str, u64)]) 
 
 /// A request of another process; its status.
 pub(super) fn replay(model: &mut Model, method: &str, path: &str, body: &Value) -> u16 {
-    let request = Request {
+    let request = ModelRequest {
         method,
         path,
         version: (1, 36),
@@ -135,7 +136,7 @@ impl FullHost {
         name: &str,
         known: Facts,
         bus: Arc<dyn Bus>,
-        policy: Policy,
+        policy: PreemptionPolicy,
         tasks: Tasks,
     ) -> Evacuations {
         let ledger = open_ledger(&self.bench).await;
@@ -169,7 +170,7 @@ impl FullHost {
             request_id: "req-1".to_owned(),
             unique_id: message_for(newcomer),
             planned_at: clock::now(),
-            state: State::Planned,
+            state: PreemptionState::Planned,
             answerer: None,
             reply_when: ReplyWhen::RoomFree,
             answered: false,
@@ -275,12 +276,16 @@ impl FullHost {
                     continue;
                 };
                 let mut record: Preemption = serde_json::from_value(row.document).unwrap();
-                if !record.feed(&Input::Report(body), clock::now(), &Policy::default()) {
+                if !record.feed(
+                    &PreemptionInput::Report(body),
+                    clock::now(),
+                    &PreemptionPolicy::default(),
+                ) {
                     continue;
                 }
                 let (state, document) = (record.state.as_str(), json!(record));
                 let update = self.ledger.update(id, row.version, state, &document);
-                if matches!(update.await.unwrap(), Written::Updated(_)) {
+                if matches!(update.await.unwrap(), UpdateResult::Updated(_)) {
                     return;
                 }
             }

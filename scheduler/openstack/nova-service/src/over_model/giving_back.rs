@@ -3,19 +3,22 @@
 use super::full_host::{VICTIM, holding, on_host, replay, victim, write};
 use super::newcomer;
 use super::preemptions::Stage;
-use crate::evacuate::Outcome;
-use ebbtide_placement_model::{Fault, Model, Step};
+use crate::evacuate::PreemptionResult;
+use ebbtide_placement_model::{Model, ScriptedStep, TransportFault};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 const POST: &str = "POST /allocations";
 
-fn withdrawn(outcome: &Outcome) {
-    assert!(matches!(outcome, Outcome::Withdrawn(..)), "{outcome:?}");
+fn withdrawn(outcome: &PreemptionResult) {
+    assert!(
+        matches!(outcome, PreemptionResult::Withdrawn(..)),
+        "{outcome:?}"
+    );
 }
 
 /// A preemption of two victims whose caller leaves before any notice is sent.
-async fn called_off(stage: &Stage) -> Outcome {
+async fn called_off(stage: &Stage) -> PreemptionResult {
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     stage.caller_leaves(newcomer(1)).await;
     stage.carries_out(plan).await
@@ -31,7 +34,7 @@ fn late(stage: &Stage, swap: &Value) -> u16 {
 async fn a_renewal_that_is_refused_is_tried_again_until_old_swaps_are_refused() {
     let stage = Stage::new().await;
     // The swap and its return go through, what is written once more does not.
-    let refused = Step::Fault(Fault::Refused(503));
+    let refused = ScriptedStep::Fault(TransportFault::Refused(503));
     stage.bench.placement.plan(POST, 2, 3, refused);
     withdrawn(&called_off(&stage).await);
     let swap = stage.posts().remove(0);
@@ -80,7 +83,7 @@ async fn what_a_victim_kept_is_made_whole_again() {
 async fn a_return_that_meets_another_writer_is_tried_again_until_it_is_taken() {
     let stage = Stage::new().await;
     // The swap goes through, its return does not, twice.
-    let refused = Step::Fault(Fault::Refused(409));
+    let refused = ScriptedStep::Fault(TransportFault::Refused(409));
     stage.bench.placement.plan(POST, 1, 2, refused);
     withdrawn(&called_off(&stage).await);
     for n in [1, 2] {
@@ -92,7 +95,7 @@ async fn a_return_that_meets_another_writer_is_tried_again_until_it_is_taken() {
 #[tokio::test]
 async fn a_return_whose_answer_was_lost_gives_nothing_twice() {
     let stage = Stage::new().await;
-    let lost = Step::Fault(Fault::AnswerLost);
+    let lost = ScriptedStep::Fault(TransportFault::AnswerLost);
     stage.bench.placement.plan(POST, 1, 1, lost);
     withdrawn(&called_off(&stage).await);
     for n in [1, 2] {
@@ -113,7 +116,7 @@ async fn who_is_not_as_the_swap_left_it_is_left_alone() {
         assert_eq!(write(model, newcomer(1), &smaller), 204);
         assert_eq!(write(model, victim(1), &smaller), 204);
     };
-    let after = Step::After(Box::new(dealt_with));
+    let after = ScriptedStep::After(Box::new(dealt_with));
     stage.bench.placement.once(POST, after);
     withdrawn(&called_off(&stage).await);
     assert_eq!(stage.has(newcomer(1)), on_host(&smaller));
@@ -201,7 +204,7 @@ async fn a_newcomer_that_another_answer_has_brought_to_the_same_place_keeps_it()
             assert_eq!(write(model, victim(n), &[]), 204);
         }
     };
-    let after = Step::After(Box::new(others_leave));
+    let after = ScriptedStep::After(Box::new(others_leave));
     stage.bench.placement.once(POST, after);
     withdrawn(&stage.carries_out(plan).await);
     let held = crate::facts::amounts(&claim.allocations);

@@ -76,7 +76,7 @@ impl Tenants {
         self.bench.placement.model(|model| {
             for consumer in [instance, modest] {
                 let path = format!("/allocations/{consumer}");
-                model.ask(ebbtide_placement_model::Request {
+                model.ask(ebbtide_placement_model::ModelRequest {
                     method: "DELETE",
                     path: &path,
                     version: (1, 36),

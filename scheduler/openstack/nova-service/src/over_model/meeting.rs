@@ -1,7 +1,7 @@
 //! Others write at the same time: other schedulers, and computes that change what a host is.
 
 use super::{Bench, host, newcomer, other_claims};
-use ebbtide_placement_model::{Model, Step};
+use ebbtide_placement_model::{Model, ScriptedStep};
 use uuid::Uuid;
 
 fn generation(bench: &Bench) -> i64 {
@@ -27,7 +27,7 @@ async fn two_schedulers_whose_claims_meet_do_not_overfill_a_host() {
     let other = |model: &mut Model| assert_eq!(other_claims(model, others(1), host(1), 5), 204);
     bench
         .placement
-        .once("PUT /allocations/", Step::During(Box::new(other)));
+        .once("PUT /allocations/", ScriptedStep::During(Box::new(other)));
     let error = bench.ask(newcomer(1), 5).await.unwrap_err();
     assert_eq!(error.class, "NoValidHost");
     assert_eq!(bench.holds(newcomer(1)), [], "given back");
@@ -50,7 +50,7 @@ async fn claims_that_meet_and_fit_both_stay() {
     let other = |model: &mut Model| assert_eq!(other_claims(model, others(1), host(1), 3), 204);
     bench
         .placement
-        .once("PUT /allocations/", Step::During(Box::new(other)));
+        .once("PUT /allocations/", ScriptedStep::During(Box::new(other)));
     bench.ask(newcomer(1), 5).await.unwrap();
     assert_eq!(bench.used(1), 8);
 }

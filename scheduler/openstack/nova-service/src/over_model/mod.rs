@@ -24,12 +24,12 @@ use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::release::CloudRelease;
 use crate::select::{Members, Selector, VictimReservations};
-use crate::settings::Settings;
-use ebbtide_fresh_nova::{Cloud as Nova, compute_uuid};
+use crate::settings::SelectSettings;
+use ebbtide_fresh_nova::{CloudDatabases as Nova, compute_uuid};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{Cloud, CloudSettings};
-use ebbtide_nova_db::{FollowOptions, OwnService, TooOld};
-use ebbtide_placement_model::{InProcess, Model, Request};
+use ebbtide_nova_db::{FollowOptions, OldComputePolicy, OwnService};
+use ebbtide_placement_model::{InProcess, Model, ModelRequest};
 use oslo_messaging::{IncomingCall, RemoteError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ pub(super) fn other_claims(model: &mut Model, consumer: Uuid, host: Uuid, vcpus:
         "consumer_generation": generation,
     });
     let path = format!("/allocations/{consumer}");
-    let request = Request {
+    let request = ModelRequest {
         method: "PUT",
         path: &path,
         version: (1, 36),
@@ -132,14 +132,19 @@ impl Bench {
         let conf = crate::read_conf(&[file], &[]).unwrap();
         let shown = None;
         let own = crate::release::recorded(shown, &conf);
-        let record = OwnService::start(facts.database.nova(), "controller", own, TooOld::Warn)
-            .await
-            .unwrap();
+        let record = OwnService::start(
+            facts.database.nova(),
+            "controller",
+            own,
+            OldComputePolicy::Warn,
+        )
+        .await
+        .unwrap();
         let release = CloudRelease::new(&conf, &facts, record, shown);
         let tasks = Tasks::new(CancellationToken::new());
-        let settings = Settings {
+        let settings = SelectSettings {
             placement_patience: Duration::from_millis(300),
-            ..Settings::default()
+            ..SelectSettings::default()
         };
         let metrics = Metrics::default();
         let selector = Selector {

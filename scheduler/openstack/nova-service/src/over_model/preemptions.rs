@@ -2,9 +2,9 @@
 
 use super::LONG;
 use super::full_host::FullHost;
-use crate::evacuate::{Evacuations, Outcome, Preempting};
+use crate::evacuate::{Evacuations, Preempting, PreemptionResult};
 use crate::facts::Facts;
-use crate::preemption::{Policy, Preemption};
+use crate::preemption::{Preemption, PreemptionPolicy};
 use oslo_messaging::CallState;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Stage {
     }
 
     /// The first scheduler carries out a plan.
-    pub(super) async fn carries_out(&self, plan: Preemption) -> Outcome {
+    pub(super) async fn carries_out(&self, plan: Preemption) -> PreemptionResult {
         let begun = self.first.begin(plan, CallState::detached(), || {});
         let outcome = tokio::time::timeout(LONG, begun).await;
         outcome.expect("an end in time").unwrap()
@@ -55,6 +55,6 @@ impl Stage {
 async fn start(full: &FullHost, name: &str, known: Facts) -> Evacuations {
     let bus = Arc::new(full.broker.connect());
     let tasks = full.bench.tasks.clone();
-    full.scheduler(name, known, bus, Policy::default(), tasks)
+    full.scheduler(name, known, bus, PreemptionPolicy::default(), tasks)
         .await
 }

@@ -4,17 +4,17 @@ use super::agents::Agent;
 use super::full_host::{VICTIM, holding, on_host, replay, victim, write};
 use super::preemptions::Stage;
 use super::{host, newcomer, other_claims};
-use crate::evacuate::Outcome;
-use crate::preemption::{CalledOff, State};
-use ebbtide_placement_model::{Fault, Model, Step};
+use crate::evacuate::PreemptionResult;
+use crate::preemption::{PreemptionState, WithdrawalReason};
+use ebbtide_placement_model::{Model, ScriptedStep, TransportFault};
 use serde_json::{Value, json};
 
 const POST: &str = "POST /allocations";
 /// What the newcomer of four VCPUs claims.
 const CLAIM: [(&str, u64); 3] = [("VCPU", 4), ("MEMORY_MB", 512), ("DISK_GB", 1)];
 
-fn room() -> Outcome {
-    Outcome::Room(json!("the place"))
+fn room() -> PreemptionResult {
+    PreemptionResult::Room(json!("the place"))
 }
 
 /// So many victims are told, and are gone.
@@ -88,12 +88,15 @@ async fn a_swap_whose_victim_was_changed_since_the_plan_is_refused_and_changes_n
     assert_eq!(status, 204);
     let id = plan.id;
     let outcome = stage.carries_out(plan).await;
-    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert!(
+        matches!(outcome, PreemptionResult::Refused(_)),
+        "{outcome:?}"
+    );
     for n in [1, 2] {
         assert_eq!(stage.has(victim(n)), on_host(&VICTIM));
     }
     assert!(stage.has(newcomer(1)).is_empty());
-    assert_eq!(stage.end_of(id).await.state, State::Refused);
+    assert_eq!(stage.end_of(id).await.state, PreemptionState::Refused);
 }
 
 #[tokio::test]
@@ -101,7 +104,7 @@ async fn a_swap_whose_answer_was_lost_is_read_and_not_sent_again() {
     let mut stage = Stage::new().await;
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     let placement = &stage.bench.placement;
-    placement.once(POST, Step::Fault(Fault::AnswerLost));
+    placement.once(POST, ScriptedStep::Fault(TransportFault::AnswerLost));
     let mut agent = stage.take_agent();
     let (outcome, ()) = tokio::join!(stage.carries_out(plan), leave(&mut agent, 2));
     assert_eq!(outcome, room());
@@ -114,7 +117,7 @@ async fn a_swap_that_placement_has_not_heard_is_sent_again() {
     let mut stage = Stage::new().await;
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     let placement = &stage.bench.placement;
-    placement.once(POST, Step::Fault(Fault::Silence));
+    placement.once(POST, ScriptedStep::Fault(TransportFault::Silence));
     let mut agent = stage.take_agent();
     let (outcome, ()) = tokio::join!(stage.carries_out(plan), leave(&mut agent, 2));
     assert_eq!(outcome, room());
@@ -130,7 +133,7 @@ async fn a_newcomer_that_another_scheduler_has_placed_does_not_tell_that_this_sw
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     let placement = &stage.bench.placement;
     // This swap is not heard, and the newcomer gets the same place by another one.
-    placement.once(POST, Step::Fault(Fault::Silence));
+    placement.once(POST, ScriptedStep::Fault(TransportFault::Silence));
     let other = |model: &mut Model| {
         for n in [3, 4] {
             assert_eq!(write(model, victim(n), &[]), 204);
@@ -138,9 +141,12 @@ async fn a_newcomer_that_another_scheduler_has_placed_does_not_tell_that_this_sw
         assert_eq!(write(model, newcomer(1), &CLAIM), 204);
     };
     let asks = format!("GET /allocations/{}", newcomer(1));
-    placement.once(&asks, Step::Before(Box::new(other)));
+    placement.once(&asks, ScriptedStep::Before(Box::new(other)));
     let outcome = stage.carries_out(plan).await;
-    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert!(
+        matches!(outcome, PreemptionResult::Refused(_)),
+        "{outcome:?}"
+    );
     for n in [1, 2] {
         assert_eq!(stage.has(victim(n)), on_host(&VICTIM), "not evicted");
     }
@@ -152,17 +158,17 @@ async fn a_swap_whose_newcomer_was_deleted_before_it_was_read_is_given_back() {
     let stage = Stage::new().await;
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
     let placement = &stage.bench.placement;
-    placement.once(POST, Step::Fault(Fault::AnswerLost));
+    placement.once(POST, ScriptedStep::Fault(TransportFault::AnswerLost));
     let path = format!("/allocations/{}", newcomer(1));
     let asks = format!("GET {path}");
     let deleted = move |model: &mut Model| {
         assert_eq!(replay(model, "DELETE", &path, &Value::Null), 204);
     };
-    placement.once(&asks, Step::Before(Box::new(deleted)));
+    placement.once(&asks, ScriptedStep::Before(Box::new(deleted)));
     let outcome = stage.carries_out(plan).await;
-    let why = Some(CalledOff::NewcomersGone);
+    let why = Some(WithdrawalReason::NewcomersGone);
     assert!(
-        matches!(&outcome, Outcome::Withdrawn(said, _) if *said == why),
+        matches!(&outcome, PreemptionResult::Withdrawn(said, _) if *said == why),
         "{outcome:?}"
     );
     for n in [1, 2] {
@@ -186,9 +192,9 @@ async fn a_swap_where_another_preemptions_victim_still_runs_is_given_back() {
     });
     let plan = stage.plan(newcomer(1), &[1], 2).await;
     let outcome = stage.carries_out(plan).await;
-    let why = Some(CalledOff::HostOverfull);
+    let why = Some(WithdrawalReason::HostOverfull);
     assert!(
-        matches!(&outcome, Outcome::Withdrawn(said, _) if *said == why),
+        matches!(&outcome, PreemptionResult::Withdrawn(said, _) if *said == why),
         "{outcome:?}"
     );
     assert_eq!(stage.has(victim(1)), on_host(&VICTIM));

@@ -1,11 +1,11 @@
 //! Claims: writes a decision made in memory to Placement, which may refuse it.
 
-use super::Request;
+use super::SelectRequest;
 use crate::facts::Facts;
-use ebbtide_nova::fault::Fault;
-use ebbtide_nova_cloud::{Claim, Claimed};
+use ebbtide_nova::fault::NovaException;
+use ebbtide_nova_cloud::{Claim, ClaimResult};
 use ebbtide_openstack::placement::Inventory;
-use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Placement, Resources};
+use ebbtide_openstack::{NewClaim, OpenStackError, Placement, RequestEffect, Resources};
 use ebbtide_runtime::task::pause;
 use ebbtide_swap::{holds, take_back, taken_by};
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long a request waits for an unavailable service.
-pub(super) struct Patience<'a> {
+pub(super) struct RetryBudget<'a> {
     left: Duration,
     next: Duration,
     stop: &'a CancellationToken,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> RetryBudget<'a> {
     pub(super) fn new(limit: Duration, stop: &'a CancellationToken) -> Self {
         Self {
             left: limit,
@@ -51,22 +51,22 @@ impl<'a> Patience<'a> {
 pub(super) struct Claimer<'a> {
     pub(super) facts: &'a Facts,
     pub(super) placement: Placement,
-    pub(super) request: &'a Request,
+    pub(super) request: &'a SelectRequest,
     pub(super) patience: Duration,
 }
 
 impl Claimer<'_> {
     /// Claims what was decided.
-    pub(super) async fn claim(&self, claim: &Claim) -> Claimed {
+    pub(super) async fn claim(&self, claim: &Claim) -> ClaimResult {
         let new = match self.new_claim(claim) {
             Ok(new) => new,
             Err(error) => {
                 tracing::error!(code = error.code(), "{error}");
-                return Claimed::Refused;
+                return ClaimResult::Refused;
             }
         };
         let _writing = self.facts.providers.begin_write(claim.host.uuid);
-        let mut patience = Patience::new(self.patience, &self.request.stop);
+        let mut patience = RetryBudget::new(self.patience, &self.request.stop);
         loop {
             // The lock is held only during the query. A claim that waits for an unavailable
             // Placement does not block other claims.
@@ -82,7 +82,7 @@ impl Claimer<'_> {
                 self.placement.claim_new(&new).await
             };
             let over = match &tried {
-                Ok(ebbtide_openstack::Claimed::Yes) => {
+                Ok(ebbtide_openstack::AllocationResult::Yes) => {
                     self.taken(&new, &readings);
                     self.takes_too_much(&new).await
                 }
@@ -90,39 +90,39 @@ impl Claimer<'_> {
             };
             drop(turn);
             let error = match tried {
-                Ok(ebbtide_openstack::Claimed::Yes) if over => {
+                Ok(ebbtide_openstack::AllocationResult::Yes) if over => {
                     tracing::info!(instance = %new.consumer, host = %claim.host.host, "another scheduler's claim met ours, and both are too much; ours is given back");
                     self.give_back(std::slice::from_ref(&new)).await;
-                    return Claimed::Refused;
+                    return ClaimResult::Refused;
                 }
-                Ok(ebbtide_openstack::Claimed::Yes) => return Claimed::Taken,
-                Ok(ebbtide_openstack::Claimed::No { status, text, .. }) => {
+                Ok(ebbtide_openstack::AllocationResult::Yes) => return ClaimResult::Taken,
+                Ok(ebbtide_openstack::AllocationResult::No { status, text, .. }) => {
                     tracing::info!(instance = %new.consumer, host = %claim.host.host, status, "Placement refuses the claim: {text}");
-                    return Claimed::Refused;
+                    return ClaimResult::Refused;
                 }
                 Err(OpenStackError::ConsumerChanged { text, .. }) => {
                     let words = format!(
                         "Failed to update allocations for consumer {}. Error: {text}",
                         new.consumer
                     );
-                    return Claimed::Fault(Fault::new("AllocationUpdateFailed", words));
+                    return ClaimResult::Fault(NovaException::new("AllocationUpdateFailed", words));
                 }
                 Err(error) => error,
             };
-            if error.effect() == Effect::Unknown {
+            if error.effect() == RequestEffect::Unknown {
                 // Until the outcome is known, the next claim for this consumer replaces this one.
                 self.request.note_doubtful(&new);
                 if let Ok(true) = holds(&self.placement, &new).await {
                     // This does not count as a write of this scheduler: the time of the write is
                     // unknown, so the scheduler reads the host again.
                     self.taken(&new, &BTreeMap::new());
-                    return Claimed::Taken;
+                    return ClaimResult::Taken;
                 }
             }
             if !patience.wait(&error).await {
                 self.request.note_silence();
                 tracing::warn!(code = error.code(), "{error}");
-                return Claimed::Refused;
+                return ClaimResult::Refused;
             }
         }
     }
@@ -181,7 +181,7 @@ impl Claimer<'_> {
     /// owner evacuates).
     pub(super) async fn give_back(&self, claims: &[NewClaim]) {
         let Some(new) = claims.first() else { return };
-        let mut patience = Patience::new(self.patience, &self.request.stop);
+        let mut patience = RetryBudget::new(self.patience, &self.request.stop);
         loop {
             match take_back(&self.placement, claims).await {
                 Ok(()) => {
@@ -212,7 +212,10 @@ impl Claimer<'_> {
     }
 
     /// Writes a claim for a request that may have been begun before.
-    async fn replace(&self, new: &NewClaim) -> Result<ebbtide_openstack::Claimed, OpenStackError> {
+    async fn replace(
+        &self,
+        new: &NewClaim,
+    ) -> Result<ebbtide_openstack::AllocationResult, OpenStackError> {
         let home = async {
             match self.request.home.get(&new.consumer) {
                 Some(home) => Some(*home),
@@ -231,7 +234,7 @@ impl Claimer<'_> {
         let Ok(consumer) = consumer(instance) else {
             return;
         };
-        let mut patience = Patience::new(self.patience, &self.request.stop);
+        let mut patience = RetryBudget::new(self.patience, &self.request.stop);
         loop {
             match self.placement.delete_allocations(consumer).await {
                 Ok(_) => {

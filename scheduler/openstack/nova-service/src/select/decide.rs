@@ -1,10 +1,12 @@
 //! Chooses the hosts of a request. The scheduler decides in memory, and the claims verify that. It
 //! asks Placement if memory cannot tell, and before it answers that there is no capacity.
 
-use super::claim::{Claimer, Patience};
-use super::{Request, Selector};
-use ebbtide_nova::fault::Fault;
-use ebbtide_nova_cloud::{Candidates, Claimed, Next, PlacementQuery, Scheduling, Selected};
+use super::claim::{Claimer, RetryBudget};
+use super::{SelectRequest, Selector};
+use ebbtide_nova::fault::NovaException;
+use ebbtide_nova_cloud::{
+    CandidateHosts, ClaimResult, PlacementQuery, Scheduling, SchedulingAction, Selected,
+};
 use ebbtide_openstack::OpenStackError;
 use serde_json::Value;
 use uuid::Uuid;
@@ -18,11 +20,11 @@ const ROUNDS: u32 = 8;
 /// The outcome of one run over the candidates.
 enum Ended {
     Selected(Vec<Vec<Selected>>),
-    Fault(Fault),
+    Fault(NovaException),
     /// Nothing is claimed, and a host differed from its known state: decide again.
     Again,
     /// A fault that may be caused by outdated data.
-    Doubtful(Fault),
+    Doubtful(NovaException),
 }
 
 impl Selector {
@@ -31,7 +33,10 @@ impl Selector {
     /// # Errors
     /// The exceptions that Nova raises. NoValidHost only if Placement itself offers no host, or the
     /// filters reject all that it offers.
-    pub(super) async fn decide(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
+    pub(super) async fn decide(
+        &self,
+        request: &SelectRequest,
+    ) -> Result<Vec<Vec<Selected>>, NovaException> {
         let decided = self.decide_and_claim(request).await;
         if decided.is_err() {
             self.claimer(request).give_back_doubtful().await;
@@ -39,7 +44,7 @@ impl Selector {
         decided
     }
 
-    fn claimer<'a>(&'a self, request: &'a Request) -> Claimer<'a> {
+    fn claimer<'a>(&'a self, request: &'a SelectRequest) -> Claimer<'a> {
         Claimer {
             facts: &self.facts,
             placement: self.facts.providers.placement(&request.id),
@@ -48,7 +53,10 @@ impl Selector {
         }
     }
 
-    async fn decide_and_claim(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
+    async fn decide_and_claim(
+        &self,
+        request: &SelectRequest,
+    ) -> Result<Vec<Vec<Selected>>, NovaException> {
         for _ in 0..ROUNDS {
             let ended = match &request.asked {
                 Some(asked) => self.decide_asked(request, asked).await?,
@@ -65,7 +73,7 @@ impl Selector {
         }
         request.note_silence();
         tracing::warn!(code = "EB-DOOR-033", request = %request.id, "hosts came or went during {ROUNDS} decisions in a row");
-        Err(Fault::new(
+        Err(NovaException::new(
             "NoValidHost",
             "There are not enough hosts available.",
         ))
@@ -73,10 +81,10 @@ impl Selector {
 
     async fn decide_asked(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
-    ) -> Result<Ended, Fault> {
-        let mut failed: Option<(Candidates, Fault)> = None;
+    ) -> Result<Ended, NovaException> {
+        let mut failed: Option<(CandidateHosts, NovaException)> = None;
         for _ in 0..TRIES {
             let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
                 Ok(known) if !known.is_empty() => known,
@@ -104,7 +112,7 @@ impl Selector {
         let offered = self.ask_placement(request, asked).await?;
         if offered.is_empty() {
             tracing::info!(request = %request.id, "Placement has no candidate");
-            return Err(Fault::new("NoValidHost", ""));
+            return Err(NovaException::new("NoValidHost", ""));
         }
         request.say_start(&self.notices);
         // Placement offers no further host, so another run would have the same result.
@@ -120,15 +128,16 @@ impl Selector {
     /// time.
     async fn ask_placement(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
-    ) -> Result<Candidates, Fault> {
+    ) -> Result<CandidateHosts, NovaException> {
         self.metrics.question();
         let foreseen = request.ahead().answer.take();
         let answer = match foreseen.filter(|(question, _)| question == asked) {
             Some((_, answer)) => Some(answer),
             None => {
-                let mut patience = Patience::new(self.settings.placement_patience, &request.stop);
+                let mut patience =
+                    RetryBudget::new(self.settings.placement_patience, &request.stop);
                 loop {
                     match self.put_question(request, asked).await {
                         Ok(answer) => break Some(answer),
@@ -145,7 +154,7 @@ impl Selector {
         let Some(answer) = answer else {
             // As in Nova, no answer means no candidate.
             request.note_silence();
-            return Ok(Candidates::default());
+            return Ok(CandidateHosts::default());
         };
         self.facts
             .write(|cloud| {
@@ -154,14 +163,14 @@ impl Selector {
             })
             .map_err(|error| {
                 tracing::error!(code = error.code(), "{error}");
-                Fault::new("NoValidHost", "")
+                NovaException::new("NoValidHost", "")
             })
     }
 
     /// Sends Nova's query to Placement once, with the second query if there is one.
     pub(super) async fn put_question(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
     ) -> Result<Value, OpenStackError> {
         let placement = self.facts.providers.placement(&request.id);
@@ -181,10 +190,10 @@ impl Selector {
     /// refusal means that memory is outdated.
     async fn run(
         &self,
-        request: &Request,
-        candidates: &Candidates,
+        request: &SelectRequest,
+        candidates: &CandidateHosts,
         known: bool,
-    ) -> Result<Ended, Fault> {
+    ) -> Result<Ended, NovaException> {
         if !known {
             request.say_start(&self.notices);
         }
@@ -210,7 +219,7 @@ impl Selector {
         let mut doubtful = false;
         loop {
             match scheduling.next() {
-                Next::Claim(claim) => {
+                SchedulingAction::Claim(claim) => {
                     if known && !self.is_as_known(request, claim.host.uuid).await {
                         self.metrics.claim("stale");
                         self.refresh(claim.host.uuid).await;
@@ -220,20 +229,20 @@ impl Selector {
                         // Earlier instances of the request already have their claims, so this host
                         // is skipped.
                         doubtful = true;
-                        scheduling.claimed(Claimed::Refused);
+                        scheduling.claimed(ClaimResult::Refused);
                         continue;
                     }
                     // Nova sends this once Placement has offered a host, and this host is current.
                     request.say_start(&self.notices);
                     let outcome = self.claim_what_fits(&claimer, &claim).await;
                     self.metrics.claim(match outcome {
-                        Claimed::Taken => "taken",
-                        Claimed::Refused => "refused",
-                        Claimed::Fault(_) => "failed",
+                        ClaimResult::Taken => "taken",
+                        ClaimResult::Refused => "refused",
+                        ClaimResult::Fault(_) => "failed",
                     });
                     match outcome {
-                        Claimed::Taken => taken += 1,
-                        Claimed::Refused if known => {
+                        ClaimResult::Taken => taken += 1,
+                        ClaimResult::Refused if known => {
                             self.refresh(claim.host.uuid).await;
                             if taken == 0 {
                                 return Ok(Ended::Again);
@@ -243,7 +252,7 @@ impl Selector {
                     }
                     scheduling.claimed(outcome);
                 }
-                Next::Done(selected) => {
+                SchedulingAction::Done(selected) => {
                     tracing::info!(
                         request = %request.id,
                         hosts = ?selected.iter().filter_map(|hosts| hosts.first()).map(|s| &s.host.host).collect::<Vec<_>>(),
@@ -252,7 +261,7 @@ impl Selector {
                     );
                     return Ok(Ended::Selected(selected));
                 }
-                Next::Failed { fault, release } => {
+                SchedulingAction::Failed { fault, release } => {
                     for instance in &release {
                         claimer.release(instance).await;
                     }
@@ -269,7 +278,7 @@ impl Selector {
 
     /// Whether a host's provider is unchanged since it was read, by its generation: claims verify
     /// amounts, but not traits and aggregates.
-    async fn is_as_known(&self, request: &Request, host: Uuid) -> bool {
+    async fn is_as_known(&self, request: &SelectRequest, host: Uuid) -> bool {
         let looked = request.ahead().host.take();
         if let Some((_, as_known)) = looked.filter(|(provider, _)| *provider == host) {
             return as_known;
@@ -286,7 +295,7 @@ impl Selector {
 
     /// The same, prefetched and without the lock. `None`: a claim of this scheduler was under way
     /// meanwhile, so a new generation proves nothing.
-    pub(super) async fn looks_as_known(&self, request: &Request, host: Uuid) -> Option<bool> {
+    pub(super) async fn looks_as_known(&self, request: &SelectRequest, host: Uuid) -> Option<bool> {
         let before = self.facts.providers.writes_at_rest(host)?;
         let generation = self.generation(request, host).await.ok()?;
         let after = self.facts.providers.writes_at_rest(host)?;
@@ -301,7 +310,7 @@ impl Selector {
 
     pub(super) async fn generation(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         host: Uuid,
     ) -> Result<i64, OpenStackError> {
         let placement = self.facts.providers.placement(&request.id);
@@ -318,7 +327,7 @@ impl Selector {
 
     /// Reads the instances of hosts that no compute has confirmed from the cells, as Nova does for
     /// every request: group filters need them.
-    async fn confirm_instances(&self, candidates: &Candidates) {
+    async fn confirm_instances(&self, candidates: &CandidateHosts) {
         let unconfirmed = self.facts.read(|cloud| cloud.unconfirmed(candidates));
         self.facts.database.confirm(unconfirmed).await;
     }
@@ -340,7 +349,7 @@ fn joined(mut first: Value, second: Value) -> Value {
     first
 }
 
-fn log_filters(request: &Request, scheduling: &Scheduling) {
+fn log_filters(request: &SelectRequest, scheduling: &Scheduling) {
     let passed = scheduling
         .filtered()
         .into_iter()

@@ -7,9 +7,9 @@
 //! reads members from the ledger, which has the preemptions of all schedulers, remembers its own
 //! answers, and decides requests of one group one after another.
 
-use super::{Request, Selector};
+use super::{SelectRequest, Selector};
 use crate::evacuate::Newcomer;
-use ebbtide_nova_cloud::Expected;
+use ebbtide_nova_cloud::ExpectedInstances;
 use ebbtide_runtime::clock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl Members {
         newcomers: Vec<Newcomer>,
         is_there: impl Fn(Uuid) -> bool,
         now: i64,
-    ) -> Expected {
+    ) -> ExpectedInstances {
         let mut placed = lock(&self.shared.placed);
         placed.retain(|instance, (_, at)| now - *at < REMEMBERED_MICROS && !is_there(*instance));
         let mut all: HashMap<Uuid, String> = placed
@@ -85,7 +85,7 @@ impl Members {
 impl Selector {
     /// Waits until no other task decides for the request's group, and reads the group's members
     /// that are on their way. Does nothing without a group.
-    pub(super) async fn enter_group(&self, request: &Request) {
+    pub(super) async fn enter_group(&self, request: &SelectRequest) {
         let Some(group) = &request.schedule.spec.instance_group else {
             return;
         };
@@ -118,7 +118,7 @@ impl Selector {
     }
 
     /// Remembers the answer to a request, and lets the next request of its group be decided.
-    pub(super) fn leave_group(&self, request: &Request, hosts: &[String]) {
+    pub(super) fn leave_group(&self, request: &SelectRequest, hosts: &[String]) {
         if request.schedule.spec.instance_group.is_none() {
             return;
         }
@@ -134,8 +134,8 @@ impl Selector {
 
 /// The state of a request's group.
 #[derive(Default)]
-pub(super) struct OfGroup {
-    pub(super) expected: Expected,
+pub(super) struct GroupState {
+    pub(super) expected: ExpectedInstances,
     /// Held from the decision until others can know of it.
     pub(super) turn: Option<GroupLock>,
 }
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn expected(all: &[(u128, &str)]) -> Expected {
+    fn expected(all: &[(u128, &str)]) -> ExpectedInstances {
         let all = all.iter();
         all.map(|(instance, host)| (Uuid::from_u128(*instance), (*host).to_owned()))
             .collect()

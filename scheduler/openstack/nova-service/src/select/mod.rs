@@ -1,36 +1,36 @@
 //! `select_destinations`: which hosts the instances of a request get.
 
-mod ahead;
 mod claim;
 mod decide;
 mod members;
 mod overfull;
 mod placement_snapshot;
 mod preempt;
+mod prefetch;
 mod reservations;
 
-use self::ahead::Ahead;
+use self::members::GroupState;
 pub(crate) use self::members::Members;
-use self::members::OfGroup;
-use self::preempt::Made;
+use self::preempt::PreemptAttempt;
+use self::prefetch::Prefetch;
 use self::reservations::VictimReservation;
 pub(crate) use self::reservations::VictimReservations;
-use crate::evacuate::{Away, Outcome, Preempting};
+use crate::evacuate::{LedgerUnavailable, Preempting, PreemptionResult};
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::release::CloudRelease;
-use crate::settings::Settings;
-use ebbtide_nova::fault::Fault;
-use ebbtide_nova::schedule::Call;
+use crate::settings::SelectSettings;
+use ebbtide_nova::fault::NovaException;
+use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{PlacementQuery, Selected};
 use ebbtide_nova_objects::{
-    Failure, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations, Selection,
-    Value as Wire, reply,
+    ExceptionPayload, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations,
+    Selection, Value as Wire, reply,
 };
 use ebbtide_openstack::NewClaim;
 use ebbtide_runtime::clock::Stopwatch;
-use oslo_messaging::{CallState, Ending, IncomingCall, RemoteError};
+use oslo_messaging::{CallEnd, CallState, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ const LEDGER_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Selector {
     pub(crate) facts: Facts,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<SelectSettings>,
     pub(crate) notices: Notices,
     pub(crate) metrics: Metrics,
     /// Victims of plans that are not in the ledger yet.
@@ -60,7 +60,7 @@ pub(crate) struct Selector {
 }
 
 /// One request that is being processed.
-pub(crate) struct Request {
+pub(crate) struct SelectRequest {
     /// Nova's request id (`req-…`).
     pub(crate) id: String,
     /// The unique id of the message.
@@ -70,7 +70,7 @@ pub(crate) struct Request {
     pub(crate) context: RpcContext,
     /// The context as received.
     pub(crate) fields: oslo_messaging::Map,
-    pub(crate) call: Call,
+    pub(crate) call: ScheduleCall,
     pub(crate) return_objects: bool,
     /// Nova's query to Placement; `None` for a rebuild, which makes no query.
     pub(crate) asked: Option<PlacementQuery>,
@@ -95,21 +95,21 @@ pub(crate) struct Request {
     seed: u64,
     /// Queries sent to Placement since the request arrived, before it was certain that they would
     /// be needed.
-    ahead: Mutex<Ahead>,
+    ahead: Mutex<Prefetch>,
     /// The victims that the request has reserved, until they are in the ledger.
     reservation: Mutex<Option<VictimReservation>>,
     /// What is known of the request's server group.
-    of_group: Mutex<OfGroup>,
+    of_group: Mutex<GroupState>,
 }
 
-impl Request {
+impl SelectRequest {
     /// Records that Placement did not answer. Then the scheduler knows only that it found no
     /// capacity, not that there is none.
     fn note_silence(&self) {
         self.in_the_dark.store(true, Ordering::Relaxed);
     }
 
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+    fn ahead(&self) -> MutexGuard<'_, Prefetch> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +119,7 @@ impl Request {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn group(&self) -> MutexGuard<'_, OfGroup> {
+    fn group(&self) -> MutexGuard<'_, GroupState> {
         self.of_group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,10 +166,10 @@ impl Request {
 
     /// Ends the request without an answer: another scheduler, which has or will get the message,
     /// answers it.
-    fn leave(&self, outcome: &Outcome) {
+    fn leave(&self, outcome: &PreemptionResult) {
         self.caller.end(match outcome {
-            Outcome::Unanswered => Ending::Unanswered,
-            _ => Ending::GivenBack,
+            PreemptionResult::Unanswered => CallEnd::Unanswered,
+            _ => CallEnd::GivenBack,
         });
     }
 
@@ -216,7 +216,7 @@ impl Selector {
         if answer.is_err() && caller.stopping().is_cancelled() {
             // The error may be caused by this scheduler's stop and says nothing about the cloud
             // then. The next scheduler decides.
-            caller.end(Ending::GivenBack);
+            caller.end(CallEnd::GivenBack);
         }
         let kind = match (&answer, caller.ending()) {
             (_, Some(_)) => "left",
@@ -237,14 +237,14 @@ impl Selector {
         let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())))
             .map_err(|error| unreadable(&error))?;
         let rebuild = wanted.is_rebuild();
-        let call_of = Call {
+        let call_of = ScheduleCall {
             instance_uuids: wanted.instance_uuids.clone(),
             return_alternates: wanted.return_alternates,
             no_placement: rebuild,
             orphans: false,
         };
         let id = context.request_id.clone().unwrap_or_default();
-        let mut request = Request {
+        let mut request = SelectRequest {
             id,
             unique_id: call.unique_id.unwrap_or_default(),
             schedule: wanted.request,
@@ -297,7 +297,7 @@ impl Selector {
         let selected = match decided {
             Ok(selected) => selected,
             Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
-                Made::Room(result, hosts) => {
+                PreemptAttempt::Room(result, hosts) => {
                     self.leave_group(&request, &hosts);
                     self.metrics.took("room", watch.elapsed());
                     request.say_end(&self.notices, hosts);
@@ -305,7 +305,7 @@ impl Selector {
                 }
                 // A request that was left to another scheduler is not answered here, whatever this
                 // returns.
-                Made::Nothing | Made::Left => return Err(raised(&fault)),
+                PreemptAttempt::Nothing | PreemptAttempt::Left => return Err(raised(&fault)),
             },
             Err(fault) => return Err(raised(&fault)),
         };
@@ -318,7 +318,7 @@ impl Selector {
 
     /// Continues what another scheduler, or an earlier process of this one, has begun. `None`:
     /// nothing of the request is under way.
-    async fn resume(&self, request: &mut Request) -> Result<Option<Value>, RemoteError> {
+    async fn resume(&self, request: &mut SelectRequest) -> Result<Option<Value>, RemoteError> {
         let instances: Vec<Uuid> = request
             .call
             .instance_uuids
@@ -334,7 +334,7 @@ impl Selector {
                     .resume(*first, &request.unique_id, request.caller.clone())
                     .await
                     .map_err(|error| tracing::error!(code = error.code(), "{error}")),
-                Err(Away) => {
+                Err(LedgerUnavailable) => {
                     tracing::error!(code = "EB-DOOR-005", "the ledger is away");
                     Err(())
                 }
@@ -347,22 +347,22 @@ impl Selector {
                 // Without the ledger this is unknown. The caller gets an error, so that no server
                 // is evicted twice.
                 Err(()) => {
-                    return Err(raised(&Fault::new(
+                    return Err(raised(&NovaException::new(
                         "NoValidHost",
                         "The ledger of preemptions is not available.",
                     )));
                 }
             };
             match resumed {
-                Some(Outcome::Room(result)) => return Ok(Some(result)),
-                Some(outcome @ (Outcome::Elsewhere | Outcome::Unanswered)) => {
+                Some(PreemptionResult::Room(result)) => return Ok(Some(result)),
+                Some(outcome @ (PreemptionResult::Elsewhere | PreemptionResult::Unanswered)) => {
                     request.leave(&outcome);
-                    return Err(raised(&Fault::new(
+                    return Err(raised(&NovaException::new(
                         "NoValidHost",
                         "Another scheduler goes on with the request.",
                     )));
                 }
-                Some(Outcome::Refused(_) | Outcome::Withdrawn(..)) | None => {}
+                Some(PreemptionResult::Refused(_) | PreemptionResult::Withdrawn(..)) | None => {}
             }
         }
         Ok(None)
@@ -370,7 +370,7 @@ impl Selector {
 
     /// Whether Placement says that the instances hold nothing but their allocations on their
     /// current hosts.
-    async fn hold_nothing(&self, request: &Request, instances: &[Uuid]) -> bool {
+    async fn hold_nothing(&self, request: &SelectRequest, instances: &[Uuid]) -> bool {
         let placement = self.facts.providers.placement(&request.id);
         for instance in instances {
             let home = request.home.get(instance);
@@ -387,7 +387,7 @@ impl Selector {
     }
 }
 
-impl Request {
+impl SelectRequest {
     /// The reply's result.
     pub(crate) fn result(&self, selected: &[Vec<Selected>]) -> Value {
         let selections: Vec<Vec<Selection>> = selected
@@ -416,9 +416,9 @@ fn selection(selected: &Selected) -> Selection {
 
 /// A pre-filter's refusal becomes a NoValidHost with the same text
 /// (`SchedulerManager.select_destinations`).
-fn refused_by_prefilter(fault: Fault) -> Fault {
+fn refused_by_prefilter(fault: NovaException) -> NovaException {
     if fault.class == "RequestFilterFailed" {
-        Fault::new("NoValidHost", fault.message)
+        NovaException::new("NoValidHost", fault.message)
     } else {
         fault
     }
@@ -430,8 +430,8 @@ fn unreadable(error: &ObjectError) -> RemoteError {
 }
 
 /// Converts a fault to the exception that the caller knows.
-pub(crate) fn raised(fault: &Fault) -> RemoteError {
-    let failure = Failure::of(fault);
+pub(crate) fn raised(fault: &NovaException) -> RemoteError {
+    let failure = ExceptionPayload::of(fault);
     let mut error = RemoteError::new(failure.module, failure.class, failure.message);
     error.kwargs = Box::new(failure.kwargs);
     error.expected = fault.class == "NoValidHost";

@@ -4,7 +4,7 @@
 use super::Selector;
 use super::claim::Claimer;
 use crate::facts::amounts;
-use ebbtide_nova_cloud::{Claim, Claimed};
+use ebbtide_nova_cloud::{Claim, ClaimResult};
 
 impl Selector {
     /// Reads the preemptions that are under way. Without the ledger the known ones count.
@@ -26,9 +26,13 @@ impl Selector {
     /// Between the last read of the rows and the claim, a newcomer may have been deleted whose
     /// victims still run. Its row is older than its claim, so a read after this claim sees the row,
     /// whichever scheduler owns it.
-    pub(super) async fn claim_what_fits(&self, claimer: &Claimer<'_>, claim: &Claim) -> Claimed {
+    pub(super) async fn claim_what_fits(
+        &self,
+        claimer: &Claimer<'_>,
+        claim: &Claim,
+    ) -> ClaimResult {
         let outcome = claimer.claim(claim).await;
-        let (Claimed::Taken, Some(evacuations)) = (&outcome, self.preempting.get()) else {
+        let (ClaimResult::Taken, Some(evacuations)) = (&outcome, self.preempting.get()) else {
             return outcome;
         };
         for provider in amounts(&claim.candidate.allocations).into_keys() {
@@ -46,7 +50,7 @@ impl Selector {
             if let Ok(new) = claimer.new_claim(claim) {
                 claimer.give_back(std::slice::from_ref(&new)).await;
             }
-            return Claimed::Refused;
+            return ClaimResult::Refused;
         }
         outcome
     }

@@ -1,10 +1,10 @@
 //! Placement's data about the hosts, victims and newcomers of a preemption, read just before it
 //! begins.
 
-use super::{Request, Selector};
+use super::{SelectRequest, Selector};
 use crate::preemption::{Holding, Newcomer, Victim, VictimState};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
-use ebbtide_nova_cloud::{Plan, PlannedVictim, ProviderTruth};
+use ebbtide_nova_cloud::{PlannedVictim, PreemptionPlan, ProviderTruth};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation, ProviderAllocation};
 use futures::future::try_join_all;
@@ -17,8 +17,8 @@ impl Selector {
     /// hold something.
     pub(super) async fn snapshot(
         &self,
-        request: &Request,
-        plan: &Plan,
+        request: &SelectRequest,
+        plan: &PreemptionPlan,
     ) -> Result<PlacementSnapshot, OpenStackError> {
         let (hosts, newcomers) = self.concerned(request, plan);
         let foreseen = request.ahead().snapshot.take();
@@ -52,7 +52,7 @@ impl Selector {
     /// The allocations of consumers, with one query for each.
     async fn held(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         consumers: Vec<Uuid>,
     ) -> Result<BTreeMap<Uuid, ConsumerAllocations>, OpenStackError> {
         let placement = self.facts.providers.placement(&request.id);
@@ -69,7 +69,11 @@ impl Selector {
     /// its allocations; this saves one query for each request. If it does hold something, Placement
     /// refuses the swap (its claim names no consumer generation), and then the scheduler queries
     /// it.
-    fn concerned(&self, request: &Request, plan: &Plan) -> (BTreeSet<Uuid>, Vec<Uuid>) {
+    fn concerned(
+        &self,
+        request: &SelectRequest,
+        plan: &PreemptionPlan,
+    ) -> (BTreeSet<Uuid>, Vec<Uuid>) {
         let hosts = plan
             .instances
             .iter()
@@ -99,7 +103,7 @@ pub(super) struct PlacementSnapshot {
 
 impl PlacementSnapshot {
     /// Whether the snapshot contains everything that the plan needs.
-    fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &Plan) -> bool {
+    fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &PreemptionPlan) -> bool {
         let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
         let victims = plan.victims.iter().map(|victim| &victim.uuid);
         hosts.is_subset(&told)

@@ -2,11 +2,13 @@
 //! leave.
 
 use super::placement_snapshot::PlacementSnapshot;
-use super::{Request, Selector};
-use crate::evacuate::{Evacuations, Outcome};
-use crate::preemption::{Holding, Preemption, State};
-use ebbtide_fail_points::{Point, reach};
-use ebbtide_nova_cloud::{Cloud, NoPlanReason, PlacementQuery, Plan, PlanOptions, Verdict};
+use super::{SelectRequest, Selector};
+use crate::evacuate::{Evacuations, PreemptionResult};
+use crate::preemption::{Holding, Preemption, PreemptionState};
+use ebbtide_fail_points::{FailPoint, reach};
+use ebbtide_nova_cloud::{
+    Cloud, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult,
+};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
 use serde_json::Value;
@@ -14,35 +16,35 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// The outcome of an attempt to free capacity.
-pub(super) enum Made {
+pub(super) enum PreemptAttempt {
     /// The reply's result, and the hosts in it.
     Room(Value, Vec<String>),
     /// No capacity can be freed: Nova's own answer stands.
     Nothing,
     /// This scheduler does not answer the caller; another scheduler does, or this one later. See
-    /// [`Request::leave`].
+    /// [`SelectRequest::leave`].
     Left,
 }
 
 /// The outcome of one round of planning.
 enum Round {
     /// The final outcome.
-    Made(Made),
+    Made(PreemptAttempt),
     /// The cloud has changed since the plan was made; plan again.
     Again,
 }
 
 /// No capacity can be freed.
-const NOTHING: Round = Round::Made(Made::Nothing);
+const NOTHING: Round = Round::Made(PreemptAttempt::Nothing);
 
 impl Selector {
     /// Frees capacity for a normal request, if evicting preemptible instances can.
-    pub(super) async fn make_room(&self, request: &Request) -> Made {
+    pub(super) async fn make_room(&self, request: &SelectRequest) -> PreemptAttempt {
         let (Some(evacuations), Some(asked)) = (self.preempting.get(), &request.asked) else {
-            return Made::Nothing;
+            return PreemptAttempt::Nothing;
         };
         if !self.may_make_room(request) {
-            return Made::Nothing;
+            return PreemptAttempt::Nothing;
         }
         if request.is_in_the_dark() {
             tracing::warn!(
@@ -50,12 +52,12 @@ impl Selector {
                 request = %request.id,
                 "Placement did not say whether there is room, so no server is evicted; the request gets NoValidHost, as from Nova"
             );
-            return Made::Nothing;
+            return PreemptAttempt::Nothing;
         }
         let mut options = plan_options(request);
         for _ in 0..self.settings.plan_rounds {
             if request.stop.is_cancelled() {
-                return Made::Left;
+                return PreemptAttempt::Left;
             }
             // A round that made a plan and then failed has let other requests of its server group
             // go first.
@@ -71,11 +73,11 @@ impl Selector {
             "the cloud has changed under {} plans in a row; the request gets no room this time",
             self.settings.plan_rounds
         );
-        Made::Nothing
+        PreemptAttempt::Nothing
     }
 
     /// Whether preemptible instances may be evicted for this request.
-    pub(super) fn may_make_room(&self, request: &Request) -> bool {
+    pub(super) fn may_make_room(&self, request: &SelectRequest) -> bool {
         let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
         self.preempting.get().is_some()
             && self.settings.preemption
@@ -86,7 +88,7 @@ impl Selector {
 
     async fn round(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
         evacuations: &Evacuations,
         options: &mut PlanOptions,
@@ -116,7 +118,7 @@ impl Selector {
             }
             cloud.verify(&mut plan, &snapshot.providers)
         });
-        if let Verdict::Changed(why) = verdict {
+        if let VerifyResult::Changed(why) = verdict {
             tracing::debug!(request = %request.id, "planning again: {why}");
             return Round::Again;
         }
@@ -136,7 +138,7 @@ impl Selector {
             optimal = plan.optimal,
             "making room"
         );
-        reach(Point::NovaPlanned);
+        reach(FailPoint::NovaPlanned);
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         // From here on the ledger has the newcomers and their victims.
@@ -148,14 +150,14 @@ impl Selector {
             .begin(record, request.caller.clone(), written)
             .await
         {
-            Ok(Outcome::Room(result)) => {
+            Ok(PreemptionResult::Room(result)) => {
                 let result = self
                     .with_alternates(request, asked, &plan, &result)
                     .await
                     .unwrap_or(result);
-                Round::Made(Made::Room(result, names))
+                Round::Made(PreemptAttempt::Room(result, names))
             }
-            Ok(Outcome::Refused(why)) => {
+            Ok(PreemptionResult::Refused(why)) => {
                 tracing::info!(request = %request.id, "planning again: {why}");
                 request.note_refusal();
                 for host in hosts {
@@ -163,7 +165,7 @@ impl Selector {
                 }
                 Round::Again
             }
-            Ok(Outcome::Withdrawn(called_off, why)) => {
+            Ok(PreemptionResult::Withdrawn(called_off, why)) => {
                 tracing::info!(request = %request.id, "the preemption was called off: {why}");
                 if called_off.is_some_and(|called_off| !called_off.room_is_wanted()) {
                     return NOTHING;
@@ -172,9 +174,9 @@ impl Selector {
                 options.avoided.extend(hosts);
                 Round::Again
             }
-            Ok(outcome @ (Outcome::Elsewhere | Outcome::Unanswered)) => {
+            Ok(outcome @ (PreemptionResult::Elsewhere | PreemptionResult::Unanswered)) => {
                 request.leave(&outcome);
-                Round::Made(Made::Left)
+                Round::Made(PreemptAttempt::Left)
             }
             Err(LedgerError::VictimTaken { victim, .. }) => {
                 options.spared.push(victim);
@@ -196,9 +198,9 @@ impl Selector {
     /// plan.
     async fn with_alternates(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
-        plan: &Plan,
+        plan: &PreemptionPlan,
         result: &Value,
     ) -> Option<Value> {
         let planned: Vec<Vec<_>> = plan
@@ -258,8 +260,8 @@ impl Selector {
     /// A victim holds nothing any more: a swap must not name it.
     fn record(
         &self,
-        request: &Request,
-        plan: &Plan,
+        request: &SelectRequest,
+        plan: &PreemptionPlan,
         snapshot: &PlacementSnapshot,
     ) -> Result<Preemption, Uuid> {
         let victims = plan
@@ -278,7 +280,7 @@ impl Selector {
             request_id: request.id.clone(),
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),
-            state: State::Planned,
+            state: PreemptionState::Planned,
             answerer: None,
             reply_when: self.settings.reply_when,
             answered: false,
@@ -311,7 +313,7 @@ impl Selector {
 }
 
 /// The planning options of a request. They are the same as long as the cloud is the same.
-pub(super) fn plan_options(request: &Request) -> PlanOptions {
+pub(super) fn plan_options(request: &SelectRequest) -> PlanOptions {
     PlanOptions {
         seed: request.seed,
         ..PlanOptions::default()

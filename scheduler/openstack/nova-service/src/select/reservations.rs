@@ -5,8 +5,8 @@
 //! Therefore other plans of this scheduler exclude a plan's victims until the outcome of that plan
 //! is known.
 
-use super::{Request, Selector};
-use ebbtide_nova_cloud::{NoPlan, NoPlanReason, PlacementQuery, Plan, PlanOptions};
+use super::{SelectRequest, Selector};
+use ebbtide_nova_cloud::{NoPlan, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,8 +65,8 @@ impl VictimReservations {
     fn plan(
         &self,
         reservation: &mut Option<VictimReservation>,
-        plan: impl FnOnce(&HashSet<Uuid>) -> Result<Plan, NoPlan>,
-    ) -> Result<Plan, (NoPlan, bool)> {
+        plan: impl FnOnce(&HashSet<Uuid>) -> Result<PreemptionPlan, NoPlan>,
+    ) -> Result<PreemptionPlan, (NoPlan, bool)> {
         let mut reserved = self.all.victims();
         let before = reservation
             .as_mut()
@@ -101,10 +101,10 @@ impl Selector {
     /// available again.
     pub(super) fn plan_once(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
         options: &PlanOptions,
-    ) -> Result<Plan, (NoPlan, bool)> {
+    ) -> Result<PreemptionPlan, (NoPlan, bool)> {
         self.reservations
             .plan(&mut request.reservation(), |reserved| {
                 let mut options = options.clone();
@@ -126,10 +126,10 @@ impl Selector {
     /// There is no plan.
     pub(super) async fn plan(
         &self,
-        request: &Request,
+        request: &SelectRequest,
         asked: &PlacementQuery,
         options: &PlanOptions,
-    ) -> Result<Plan, NoPlan> {
+    ) -> Result<PreemptionPlan, NoPlan> {
         let mut left = TRIES;
         loop {
             let freed = self.reservations.all.freed.notified();

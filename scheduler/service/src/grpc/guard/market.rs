@@ -4,7 +4,7 @@
 use super::super::ApiHandlers;
 use super::{Guard, caller};
 use crate::error::ServiceError;
-use ebbtide_advice::Asker;
+use ebbtide_advice::Viewer;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
 use tonic::{Request, Response, Status};
@@ -45,9 +45,9 @@ impl Market for Guard {
     ) -> Result<Response<v1::GetAdviceResponse>, Status> {
         let who = caller(&request)?;
         let asker = if who.is_tenant() {
-            Asker::Projects(who.projects)
+            Viewer::Projects(who.projects)
         } else {
-            Asker::Everything
+            Viewer::Everything
         };
         request.extensions_mut().insert(asker);
         <ApiHandlers as Market>::get_advice(&self.handlers, request).await

@@ -24,12 +24,15 @@ fn ask(project: &str, instances: u128) -> Work {
         alternates: 0,
     };
     let (answer, _) = oneshot::channel();
-    Work::Input(Input::Command(Command::WhatIf(Box::new(request))), answer)
+    Work::Input(
+        RegionInput::Command(RegionCommand::WhatIf(Box::new(request))),
+        answer,
+    )
 }
 
 fn tick() -> Work {
     let (answer, _) = oneshot::channel();
-    Work::Input(Input::Tick, answer)
+    Work::Input(RegionInput::Tick, answer)
 }
 
 /// A batch as pairs of project and instances.

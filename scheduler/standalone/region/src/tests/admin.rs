@@ -1,7 +1,7 @@
 //! Flavors, aggregates, server groups.
 
 use super::world::{World, normal, spot, with};
-use crate::{Command, Reply};
+use crate::{RegionCommand, RegionReply};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, GroupPolicy,
     Inventory, ResourceClass, Seconds, ServerGroup, ServerStatus,
@@ -9,7 +9,7 @@ use ebbtide_model::{
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-fn code(world: &mut World, command: Command) -> &'static str {
+fn code(world: &mut World, command: RegionCommand) -> &'static str {
     world.command(command).unwrap_err().code()
 }
 
@@ -30,13 +30,16 @@ fn aggregate(id: u128, name: &str, zone: Option<&str>, hosts: &[&str]) -> Aggreg
 fn a_flavor_never_changes_and_servers_keep_their_copy() {
     let mut world = World::new(&[("host-a", 4)]);
     let small = normal(1);
-    world.command(Command::CreateFlavor(small.clone())).unwrap();
+    world
+        .command(RegionCommand::CreateFlavor(small.clone()))
+        .unwrap();
     let before = world.database.clone();
     let same = Flavor {
         id: FlavorId(Uuid::from_u128(99)),
         ..small.clone()
     };
-    let Reply::Flavor(known) = world.command(Command::CreateFlavor(same)).unwrap() else {
+    let RegionReply::Flavor(known) = world.command(RegionCommand::CreateFlavor(same)).unwrap()
+    else {
         panic!()
     };
     assert_eq!(known.id, small.id, "the same flavor twice is one flavor");
@@ -46,17 +49,17 @@ fn a_flavor_never_changes_and_servers_keep_their_copy() {
         ..small.clone()
     };
     assert_eq!(
-        code(&mut world, Command::CreateFlavor(other)),
+        code(&mut world, RegionCommand::CreateFlavor(other)),
         "EB-REGION-003"
     );
     let bad = with(&normal(2), &[("ebbtide:preemptible", "perhaps")]);
-    assert!(code(&mut world, Command::CreateFlavor(bad)).starts_with("EB-MODEL"));
+    assert!(code(&mut world, RegionCommand::CreateFlavor(bad)).starts_with("EB-MODEL"));
     let pet = world.create(&small);
     world
-        .command(Command::DeleteFlavor("n1".to_owned()))
+        .command(RegionCommand::DeleteFlavor("n1".to_owned()))
         .unwrap();
     assert_eq!(
-        code(&mut world, Command::DeleteFlavor("n1".to_owned())),
+        code(&mut world, RegionCommand::DeleteFlavor("n1".to_owned())),
         "EB-REGION-002"
     );
     assert_eq!(world.server(pet).flavor, small);
@@ -66,11 +69,11 @@ fn a_flavor_never_changes_and_servers_keep_their_copy() {
 #[test]
 fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
-    let put = |a| Command::PutAggregate(a);
+    let put = |a| RegionCommand::PutAggregate(a);
     world
         .command(put(aggregate(1, "rack-1", Some("zone-1"), &["host-a"])))
         .unwrap();
-    let Reply::Aggregate(same) = world
+    let RegionReply::Aggregate(same) = world
         .command(put(aggregate(2, "rack-1", Some("zone-1"), &["host-a"])))
         .unwrap()
     else {
@@ -95,10 +98,13 @@ fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
         "zones outlive the scheduler"
     );
     world
-        .command(Command::DeleteAggregate("rack-1".to_owned()))
+        .command(RegionCommand::DeleteAggregate("rack-1".to_owned()))
         .unwrap();
     assert_eq!(
-        code(&mut world, Command::DeleteAggregate("rack-1".to_owned())),
+        code(
+            &mut world,
+            RegionCommand::DeleteAggregate("rack-1".to_owned())
+        ),
         "EB-REGION-002"
     );
     request.server_ids = vec![world.new_id()];
@@ -117,14 +123,18 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
         policy: GroupPolicy::AntiAffinity,
         max_server_per_host: 1,
     };
-    world.command(Command::CreateGroup(group.clone())).unwrap();
-    world.command(Command::CreateGroup(group.clone())).unwrap();
+    world
+        .command(RegionCommand::CreateGroup(group.clone()))
+        .unwrap();
+    world
+        .command(RegionCommand::CreateGroup(group.clone()))
+        .unwrap();
     let changed = ServerGroup {
         max_server_per_host: 2,
         ..group.clone()
     };
     assert_eq!(
-        code(&mut world, Command::CreateGroup(changed)),
+        code(&mut world, RegionCommand::CreateGroup(changed)),
         "EB-REGION-003"
     );
     let nonsense = ServerGroup {
@@ -133,7 +143,7 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
         ..group
     };
     assert_eq!(
-        code(&mut world, Command::CreateGroup(nonsense)),
+        code(&mut world, RegionCommand::CreateGroup(nonsense)),
         "EB-MODEL-003"
     );
     let mut request = world.request(&normal(1), 2);
@@ -145,7 +155,7 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
     let (third, _) = world.ask(request.clone()).unwrap();
     assert_eq!(third[0].status, ServerStatus::Error);
     world
-        .command(Command::DeleteGroup("apart".to_owned()))
+        .command(RegionCommand::DeleteGroup("apart".to_owned()))
         .unwrap();
     request.server_ids = vec![world.new_id()];
     let error = world.ask(request).unwrap_err();
@@ -163,16 +173,16 @@ fn two_groups_of_one_name_are_told_apart_by_id() {
             policy: GroupPolicy::SoftAffinity,
             max_server_per_host: 1,
         };
-        world.command(Command::CreateGroup(group)).unwrap();
+        world.command(RegionCommand::CreateGroup(group)).unwrap();
     }
     assert_eq!(
-        code(&mut world, Command::DeleteGroup("twins".to_owned())),
+        code(&mut world, RegionCommand::DeleteGroup("twins".to_owned())),
         "EB-REGION-004"
     );
     let id = Uuid::from_u128(1).to_string();
-    world.command(Command::DeleteGroup(id)).unwrap();
+    world.command(RegionCommand::DeleteGroup(id)).unwrap();
     world
-        .command(Command::DeleteGroup("twins".to_owned()))
+        .command(RegionCommand::DeleteGroup("twins".to_owned()))
         .unwrap();
     assert!(world.region.groups().is_empty());
 }
@@ -181,7 +191,7 @@ fn two_groups_of_one_name_are_told_apart_by_id() {
 fn budgets_are_for_those_who_exist_and_for_windows_that_are_remembered() {
     let mut world = World::new(&[("host-a", 4)]);
     let budget = |scope, window| {
-        Command::PutBudget(DisruptionBudget {
+        RegionCommand::PutBudget(DisruptionBudget {
             scope,
             max_victims: 1,
             window: Seconds(window),

@@ -3,7 +3,7 @@
 use super::checks::everything_is_over;
 use super::host::Fate;
 use super::world::{World, normal, spot, with};
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
+use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
 
 #[test]
@@ -284,7 +284,7 @@ fn who_acts_after_the_scheduler_has_given_up_is_believed() {
         evacuation_id,
         host: "host-a".to_owned(),
         server_id: victim,
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at,
         unbilled_seconds: None,
         storage: None,
@@ -317,7 +317,7 @@ fn an_end_that_is_reported_long_after_the_claim_is_still_known() {
         evacuation_id,
         host: "host-a".to_owned(),
         server_id: victim,
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at: world.now,
         unbilled_seconds: None,
         storage: None,
@@ -401,7 +401,7 @@ fn an_evacuation_that_was_given_up_and_done_all_the_same_ends_the_next_one_too()
         evacuation_id: first,
         host: "host-a".to_owned(),
         server_id: victim,
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at: world.now,
         unbilled_seconds: None,
         storage: None,

@@ -1,8 +1,8 @@
 //! Disruption budgets.
 
 use super::world::{World, normal, spot, with};
-use crate::Command;
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
+use crate::RegionCommand;
+use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
     ServerStatus,
@@ -15,7 +15,7 @@ fn budget(world: &mut World, scope: BudgetScope, max_victims: u32, window: u32) 
         max_victims,
         window: Seconds(window),
     };
-    world.command(Command::PutBudget(budget)).unwrap();
+    world.command(RegionCommand::PutBudget(budget)).unwrap();
 }
 
 fn cattle() -> BudgetScope {
@@ -78,7 +78,7 @@ fn a_group_has_a_budget_of_its_own() {
         policy: GroupPolicy::SoftAntiAffinity,
         max_server_per_host: 1,
     };
-    world.command(Command::CreateGroup(group)).unwrap();
+    world.command(RegionCommand::CreateGroup(group)).unwrap();
     let mut request = world.request(&spot(2), 3);
     request.group_id = Some(id);
     let (members, _) = world.ask(request).unwrap();
@@ -94,13 +94,15 @@ fn a_group_has_a_budget_of_its_own() {
     assert_eq!(world.status(pet), ServerStatus::Waiting);
     let scope = BudgetScope::Group(id);
     world
-        .command(Command::DeleteGroup("quorum".to_owned()))
+        .command(RegionCommand::DeleteGroup("quorum".to_owned()))
         .unwrap();
     assert!(
         !world.database.budgets.contains_key(&scope),
         "its budget goes with it"
     );
-    let error = world.command(Command::DeleteBudget(scope)).unwrap_err();
+    let error = world
+        .command(RegionCommand::DeleteBudget(scope))
+        .unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
 
@@ -130,7 +132,7 @@ fn one_victim_counts_once_however_many_evacuations_it_took() {
         evacuation_id: first.id,
         host: "host-a".to_owned(),
         server_id: victim,
-        how: EvacuatedHow::Terminated,
+        how: EvacuationEnd::Terminated,
         at: world.now,
         unbilled_seconds: None,
         storage: None,

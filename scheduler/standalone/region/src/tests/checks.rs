@@ -1,7 +1,7 @@
 //! The invariants, checked after every input.
 
 use super::world::World;
-use crate::Input;
+use crate::RegionInput;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
@@ -192,15 +192,15 @@ pub(super) fn everything_is_over(world: &World) {
 
 // ---- text for the log of a failed test ----
 
-pub(super) fn short(input: &Input) -> String {
+pub(super) fn short(input: &RegionInput) -> String {
     match input {
-        Input::Report(message) => short_body(&message.body),
-        Input::Command(command) => {
+        RegionInput::Report(message) => short_body(&message.body),
+        RegionInput::Command(command) => {
             let words = format!("{command:?}");
             words.chars().take(160).collect()
         }
-        Input::Published { id, .. } => format!("published {id}"),
-        Input::Tick => "tick".to_owned(),
+        RegionInput::Published { id, .. } => format!("published {id}"),
+        RegionInput::Tick => "tick".to_owned(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
-use crate::{Command, CreateServers, Reply};
-use ebbtide_model::{EvacuationState, Outcome, ServerStatus};
+use crate::{CreateServers, RegionCommand, RegionReply};
+use ebbtide_model::{DecisionOutcome, EvacuationState, ServerStatus};
 
 #[test]
 fn a_second_preemptor_takes_the_room_that_a_leaving_victim_has_left_over() {
@@ -128,7 +128,7 @@ fn several_servers_are_placed_all_or_none() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
     let request = world.request(&normal(3), 3);
     let (servers, decision) = world.ask(request).unwrap();
-    assert!(matches!(decision.outcome, Outcome::NoValidHost(_)));
+    assert!(matches!(decision.outcome, DecisionOutcome::NoValidHost(_)));
     assert!(
         servers
             .iter()
@@ -204,18 +204,18 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
     let victim = world.create(&spot(4));
     let request = world.request(&normal(4), 1);
     let id = request.server_ids[0];
-    let create = Command::CreateServers(Box::new(CreateServers {
+    let create = RegionCommand::CreateServers(Box::new(CreateServers {
         quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,
     }));
-    let Reply::Created { servers, .. } = world.command(create.clone()).unwrap() else {
+    let RegionReply::Created { servers, .. } = world.command(create.clone()).unwrap() else {
         panic!()
     };
     assert_eq!(servers[0].status, ServerStatus::Waiting);
-    let Reply::Repeated(again) = world.command(create.clone()).unwrap() else {
+    let RegionReply::Repeated(again) = world.command(create.clone()).unwrap() else {
         panic!()
     };
     assert_eq!(again[0].id, id);
@@ -240,7 +240,7 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
         ServerStatus::Deleted,
         "given back at once"
     );
-    let Reply::Created { servers, .. } = world.command(create).unwrap() else {
+    let RegionReply::Created { servers, .. } = world.command(create).unwrap() else {
         panic!("a place may be asked for again")
     };
     assert_eq!(servers[0].status, ServerStatus::Reserved);
@@ -250,18 +250,18 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
 fn who_starts_servers_itself_gets_none_in_error() {
     let mut world = World::new(&[("host-a", 4)]);
     let request = world.request(&normal(5), 1);
-    let create = Command::CreateServers(Box::new(CreateServers {
+    let create = RegionCommand::CreateServers(Box::new(CreateServers {
         quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,
     }));
-    let Reply::Created { servers, decision } = world.command(create).unwrap() else {
+    let RegionReply::Created { servers, decision } = world.command(create).unwrap() else {
         panic!()
     };
     assert!(servers.is_empty());
-    assert!(matches!(decision.outcome, Outcome::NoValidHost(_)));
+    assert!(matches!(decision.outcome, DecisionOutcome::NoValidHost(_)));
     assert!(world.database.servers.is_empty());
     assert_eq!(world.database.decisions.len(), 1);
 }

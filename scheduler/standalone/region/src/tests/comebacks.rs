@@ -2,11 +2,11 @@
 
 use super::host::Fate;
 use super::world::{World, normal, spot, with};
-use crate::{ComebackConfig, Command, RegionConfig};
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, StartFailed};
+use crate::{ComebackConfig, RegionCommand, RegionConfig};
+use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, StartFailed};
 use ebbtide_model::{
-    Comeback, Flavor, GroupId, GroupPolicy, Outcome, Seconds, Server, ServerGroup, ServerId,
-    ServerStatus,
+    Comeback, DecisionOutcome, Flavor, GroupId, GroupPolicy, Seconds, Server, ServerGroup,
+    ServerId, ServerStatus,
 };
 use uuid::Uuid;
 
@@ -72,7 +72,7 @@ fn a_hibernated_victim_goes_on_by_itself_when_there_is_room() {
         );
         let decision = server.decision_id.expect("it was decided");
         let decision = &world.database.decisions[&decision];
-        assert!(matches!(&decision.outcome, Outcome::Placed(p) if p[0].victims.is_empty()));
+        assert!(matches!(&decision.outcome, DecisionOutcome::Placed(p) if p[0].victims.is_empty()));
     }
 }
 
@@ -304,7 +304,7 @@ fn a_late_word_about_an_evacuation_of_an_earlier_life_does_not_end_this_one() {
         evacuation_id: first,
         host: "host-a".to_owned(),
         server_id: victim,
-        how: EvacuatedHow::Hibernated,
+        how: EvacuationEnd::Hibernated,
         at: world.now,
         unbilled_seconds: None,
         storage: None,
@@ -456,7 +456,7 @@ fn who_may_not_be_there_any_more_hears_why() {
         max_server_per_host: 1,
     };
     world
-        .command(Command::CreateGroup(apart.clone()))
+        .command(RegionCommand::CreateGroup(apart.clone()))
         .expect("a new group");
     let mut grouped = |flavor: &Flavor| {
         let mut request = world.request(flavor, 1);
@@ -496,7 +496,7 @@ fn nobody_comes_back_to_a_host_that_is_disabled_or_down() {
     let name = "host-a".to_owned();
     let reason = "repair".to_owned();
     world
-        .command(Command::DisableHost {
+        .command(RegionCommand::DisableHost {
             name: name.clone(),
             reason,
         })
@@ -505,7 +505,7 @@ fn nobody_comes_back_to_a_host_that_is_disabled_or_down() {
     world.run(100);
     assert_eq!(world.status(victim), ServerStatus::Hibernated);
     world
-        .command(Command::EnableHost(name))
+        .command(RegionCommand::EnableHost(name))
         .expect("it is there");
     world.run(2);
     assert!(world.runs(victim));

@@ -3,9 +3,9 @@
 
 use super::host::{Fate, SharedStorage};
 use super::world::{World, normal, spot, with};
-use crate::Command;
+use crate::RegionCommand;
 use ebbtide_model::message::{Body, Message};
-use ebbtide_model::{Outcome, ServerId, ServerStatus};
+use ebbtide_model::{DecisionOutcome, ServerId, ServerStatus};
 
 /// Longer than the first wait before a resumption, which is 30 s.
 const A_WHILE: u32 = 45;
@@ -13,8 +13,8 @@ const A_WHILE: u32 = 45;
 fn enabled(world: &mut World, name: &str, on: bool) {
     let name = name.to_owned();
     let command = match on {
-        true => Command::EnableHost(name),
-        false => Command::DisableHost {
+        true => RegionCommand::EnableHost(name),
+        false => RegionCommand::DisableHost {
             name,
             reason: "for the story".to_owned(),
         },
@@ -83,7 +83,7 @@ fn who_has_no_room_on_its_own_host_goes_on_on_another_with_the_same_storage() {
         let decision = server.decision_id.expect("it was decided");
         let decision = &world.database.decisions[&decision];
         assert!(
-            matches!(&decision.outcome, Outcome::Placed(p) if p[0].host == "host-3" && p[0].victims.is_empty())
+            matches!(&decision.outcome, DecisionOutcome::Placed(p) if p[0].host == "host-3" && p[0].victims.is_empty())
         );
         // Its former host has nothing of it any more, neither capacity nor disk.
         let before = world.region.table().usage("host-0").expect("it is there");

@@ -5,10 +5,11 @@
 //! twice.
 
 use ebbtide_agent_protocol::{
-    Action, ActionId, AgentCore, Done, DriverError, Effect, Input, NoticeOutcome, Occupancy, Phase,
-    Policy, Record, ReportId, ServerView, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverError, DriverResult,
+    EvacuationPhase, EvacuationPolicy, JournalRecord, NoticeOutcome, Occupancy, ReportId,
+    ServerView, Token,
 };
-use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message, Spare};
+use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message, Spare};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, MessageId, ResourceClass, Resources, ServerId,
     Timestamp,
@@ -54,15 +55,15 @@ pub(super) struct TestHost {
     pub(super) guests: BTreeMap<ServerId, Guest>,
     /// The storage's name, and the servers kept there.
     pub(super) storage: Option<(String, SharedStorage)>,
-    pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
+    pub(super) calls: BTreeMap<ActionId, (ServerId, DriverCall)>,
     pub(super) publishing: VecDeque<(ReportId, Message)>,
     pub(super) dead_letters: Vec<String>,
     /// Broken invariants, as text.
     pub(super) broken: Vec<String>,
     core: AgentCore,
-    journal: Vec<Record>,
+    journal: Vec<JournalRecord>,
     unsettled: BTreeMap<Token, Message>,
-    effects: VecDeque<Effect>,
+    effects: VecDeque<AgentEffect>,
     next_token: u64,
     session: u128,
     sequence: u64,
@@ -74,7 +75,7 @@ pub(super) struct TestHost {
 
 impl TestHost {
     pub(super) fn new(name: &str, vcpus: u64, now: Timestamp) -> Self {
-        let (core, effects) = AgentCore::restore(name, Policy::default(), [], now);
+        let (core, effects) = AgentCore::restore(name, EvacuationPolicy::default(), [], now);
         assert!(effects.is_empty(), "a new agent has nothing to do");
         let inventory = BTreeMap::from([
             (ResourceClass::vcpu(), Inventory::of(vcpus)),
@@ -120,7 +121,7 @@ impl TestHost {
 
     // ---- events of the agent ----
 
-    fn input(&mut self, now: Timestamp, input: Input) {
+    fn input(&mut self, now: Timestamp, input: AgentInput) {
         let now = self.clock(now);
         self.effects.extend(self.core.handle(now, input));
         self.follow(now);
@@ -129,28 +130,30 @@ impl TestHost {
     fn follow(&mut self, now: Timestamp) {
         while let Some(effect) = self.effects.pop_front() {
             match effect {
-                Effect::Journal(record) => {
-                    if let Record::Evacuation(e) = &record
-                        && matches!(e.phase, Phase::Acting { .. })
+                AgentEffect::Journal(record) => {
+                    if let JournalRecord::Evacuation(e) = &record
+                        && matches!(e.phase, EvacuationPhase::Acting { .. })
                     {
                         self.begins_to_act(e.evacuation_id, now);
                     }
                     self.journal.push(record);
                 }
-                Effect::Drive {
+                AgentEffect::Drive {
                     action,
                     server_id,
                     what,
                 } => {
                     self.calls.insert(action, (server_id, what));
                 }
-                Effect::Publish { report, message } => self.publishing.push_back((report, message)),
-                Effect::Ack(token) => drop(self.unsettled.remove(&token)),
-                Effect::DeadLetter(token, reason) => {
+                AgentEffect::Publish { report, message } => {
+                    self.publishing.push_back((report, message))
+                }
+                AgentEffect::Ack(token) => drop(self.unsettled.remove(&token)),
+                AgentEffect::DeadLetter(token, reason) => {
                     self.unsettled.remove(&token);
                     self.dead_letters.push(reason);
                 }
-                Effect::ServersChanged => {}
+                AgentEffect::ServersChanged => {}
             }
         }
     }
@@ -180,7 +183,7 @@ impl TestHost {
         let token = Token(self.next_token);
         self.next_token += 1;
         self.unsettled.insert(token, message.clone());
-        self.input(now, Input::Command { token, message });
+        self.input(now, AgentInput::Command { token, message });
         true
     }
 
@@ -191,7 +194,7 @@ impl TestHost {
                 .next_wakeup()
                 .is_some_and(|at| at <= self.clock(now))
         {
-            self.input(now, Input::Tick);
+            self.input(now, AgentInput::Tick);
         }
     }
 
@@ -203,7 +206,7 @@ impl TestHost {
                 released: None,
             });
             let views = views.collect();
-            self.input(now, Input::Observed(views));
+            self.input(now, AgentInput::Observed(views));
         }
     }
 
@@ -213,7 +216,7 @@ impl TestHost {
             return None;
         }
         let (report, message) = self.publishing.pop_front()?;
-        self.input(now, Input::Published(report));
+        self.input(now, AgentInput::Published(report));
         Some(message)
     }
 
@@ -222,12 +225,12 @@ impl TestHost {
             return None;
         }
         self.sequence += 1;
-        let hosted = |server_id: &ServerId, guest: &Guest| Hosted {
+        let hosted = |server_id: &ServerId, guest: &Guest| HostedServer {
             server_id: *server_id,
             state: guest.state,
         };
         let guests = self.guests.iter();
-        let mut servers: Vec<Hosted> = guests.map(|(id, guest)| hosted(id, guest)).collect();
+        let mut servers: Vec<HostedServer> = guests.map(|(id, guest)| hosted(id, guest)).collect();
         if let Some((_, shelf)) = &self.storage {
             let shelf = shelf.borrow();
             let own = shelf.iter().filter(|(_, (by, _))| *by == self.name);
@@ -272,7 +275,8 @@ impl TestHost {
         self.sequence = 0;
         let now = self.clock(now);
         let journal = std::mem::take(&mut self.journal);
-        let (core, effects) = AgentCore::restore(&self.name, Policy::default(), journal, now);
+        let (core, effects) =
+            AgentCore::restore(&self.name, EvacuationPolicy::default(), journal, now);
         self.core = core;
         self.journal = self.core.records();
         self.effects.extend(effects);
@@ -311,22 +315,31 @@ impl TestHost {
                 detail: "so the test wants it".to_owned(),
             }),
         };
-        self.input(now, Input::ActionDone { action, result });
+        self.input(now, AgentInput::ActionDone { action, result });
     }
 
-    fn drive(&mut self, id: ServerId, what: &Action, now: Timestamp) -> Result<Done, DriverError> {
+    fn drive(
+        &mut self,
+        id: ServerId,
+        what: &DriverCall,
+        now: Timestamp,
+    ) -> Result<DriverResult, DriverError> {
         let now = self.clock(now);
         let gone = DriverError::NotFound { server_id: id };
         match what {
-            Action::GiveNotice(_) => {
+            DriverCall::GiveNotice(_) => {
                 let guest = self.guests.get(&id).ok_or(gone)?;
-                Ok(Done::Noticed(match guest.state {
+                Ok(DriverResult::Noticed(match guest.state {
                     HostedState::Running => NoticeOutcome::Delivered,
                     _ => NoticeOutcome::NotRunning,
                 }))
             }
-            Action::WithdrawNotice(_) => self.guests.get(&id).ok_or(gone).map(|_| Done::Withdrawn),
-            Action::Interrupt(behaviour) => {
+            DriverCall::WithdrawNotice(_) => self
+                .guests
+                .get(&id)
+                .ok_or(gone)
+                .map(|_| DriverResult::Withdrawn),
+            DriverCall::Interrupt(behaviour) => {
                 let guest = self.guests.get_mut(&id).ok_or(gone)?;
                 *self.ended.entry(id).or_default() += 1;
                 match behaviour {
@@ -342,14 +355,14 @@ impl TestHost {
                     let kept = (self.name.clone(), guest);
                     shelf.borrow_mut().insert(id, kept);
                 }
-                Ok(Done::Interrupted)
+                Ok(DriverResult::Interrupted)
             }
-            Action::Look
+            DriverCall::Look
                 if let Some((name, shelf)) = &self.storage
                     && let Some((by, guest)) = shelf.borrow().get(&id)
                     && *by == self.name =>
             {
-                Ok(Done::Seen {
+                Ok(DriverResult::Seen {
                     occupancy: Occupancy::Present {
                         state: guest.state,
                         holds: Resources::new(),
@@ -359,7 +372,7 @@ impl TestHost {
                     storage: Some(name.clone()),
                 })
             }
-            Action::Look => Ok(Done::seen(match self.guests.get(&id) {
+            DriverCall::Look => Ok(DriverResult::seen(match self.guests.get(&id) {
                 None => Occupancy::Absent,
                 Some(guest) => Occupancy::Present {
                     state: guest.state,
@@ -370,7 +383,9 @@ impl TestHost {
                     since: guest.since,
                 },
             })),
-            Action::Start(start) if start.storage.is_some() && !self.guests.contains_key(&id) => {
+            DriverCall::Start(start)
+                if start.storage.is_some() && !self.guests.contains_key(&id) =>
+            {
                 let kept = match &self.storage {
                     Some((name, shelf)) if start.storage.as_ref() == Some(name) => {
                         shelf.borrow_mut().remove(&id)
@@ -381,10 +396,10 @@ impl TestHost {
                 (guest.state, guest.since) = (HostedState::Running, now);
                 self.guests.insert(id, guest);
                 self.check_room();
-                Ok(Done::Started(now))
+                Ok(DriverResult::Started(now))
             }
-            Action::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
-            Action::Start(start) => {
+            DriverCall::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
+            DriverCall::Start(start) => {
                 let guest = self.guests.entry(id).or_insert_with(|| Guest {
                     state: HostedState::Stopped,
                     takes: start.resources.clone(),
@@ -396,13 +411,17 @@ impl TestHost {
                 }
                 let since = guest.since;
                 self.check_room();
-                Ok(Done::Started(since))
+                Ok(DriverResult::Started(since))
             }
-            Action::Fence => {
+            DriverCall::Fence => {
                 drop(self.guests.remove(&id));
-                Ok(Done::Fenced)
+                Ok(DriverResult::Fenced)
             }
-            Action::Delete(_) => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
+            DriverCall::Delete(_) => self
+                .guests
+                .remove(&id)
+                .ok_or(gone)
+                .map(|_| DriverResult::Deleted),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{HEARTBEAT, World, normal, spot};
-use crate::{Command, Event};
+use crate::{RegionCommand, RegionEvent};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{HostHealth, Inventory, MessageId, ResourceClass, ServerStatus, Timestamp};
 use uuid::Uuid;
@@ -32,7 +32,7 @@ fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
     let told = world
         .events
         .iter()
-        .filter(|e| matches!(e, Event::Host(h, _) if h.name == "host-a"));
+        .filter(|e| matches!(e, RegionEvent::Host(h, _) if h.name == "host-a"));
     assert_eq!(
         told.count(),
         3,
@@ -44,7 +44,7 @@ fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
 fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_has() {
     let mut world = World::new(&[("host-a", 4)]);
     let pet = world.create(&normal(2));
-    let disable = |reason: &str| Command::DisableHost {
+    let disable = |reason: &str| RegionCommand::DisableHost {
         name: "host-a".to_owned(),
         reason: reason.to_owned(),
     };
@@ -63,7 +63,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
     world.host("host-a").crash();
     world.run(100);
     world
-        .command(Command::EnableHost("host-a".to_owned()))
+        .command(RegionCommand::EnableHost("host-a".to_owned()))
         .unwrap();
     assert_eq!(
         health(&world, "host-a"),
@@ -77,7 +77,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
     let error = world.command(disable("")).unwrap_err();
     assert_eq!(error.code(), "EB-MODEL-004", "{error}");
     let error = world
-        .command(Command::EnableHost("host-z".to_owned()))
+        .command(RegionCommand::EnableHost("host-z".to_owned()))
         .unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
@@ -87,7 +87,7 @@ fn claims_and_evacuations_go_on_while_their_host_is_disabled() {
     let mut world = World::new(&[("host-a", 4)]);
     world.create(&spot(4));
     let pet = world.create(&normal(4));
-    let disable = Command::DisableHost {
+    let disable = RegionCommand::DisableHost {
         name: "host-a".to_owned(),
         reason: "new disks".to_owned(),
     };
@@ -209,7 +209,7 @@ fn two_agents_with_one_name_raise_an_alarm_and_give_nothing_away() {
     let alarms = alarms.filter(|e| {
         matches!(
             e,
-            Event::Alarm {
+            RegionEvent::Alarm {
                 code: "EB-REGION-007",
                 ..
             }

@@ -2,7 +2,7 @@
 //! same protocol as any victim.
 
 use super::world::{World, normal, spot, with};
-use crate::{Command, CreateServers, RegionConfig, Reply};
+use crate::{CreateServers, RegionCommand, RegionConfig, RegionReply};
 use ebbtide_market::MarketConfig;
 use ebbtide_model::{
     Aggregate, AggregateId, EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId,
@@ -38,7 +38,7 @@ fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
     all.extend(specs);
     let flavor = with(&spot(vcpus), &all);
     world
-        .command(Command::CreateFlavor(flavor.clone()))
+        .command(RegionCommand::CreateFlavor(flavor.clone()))
         .expect("a new flavor");
     flavor
 }
@@ -51,11 +51,11 @@ fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerI
         external: false,
         max_price: most.map(money),
     };
-    let reply = world.command(Command::CreateServers(Box::new(create)));
+    let reply = world.command(RegionCommand::CreateServers(Box::new(create)));
     let reply = reply.map_err(|error| error.to_string())?;
     world.flush();
     match reply {
-        Reply::Created { servers, .. } => Ok(servers[0].id),
+        RegionReply::Created { servers, .. } => Ok(servers[0].id),
         other => Err(format!("{other:?}")),
     }
 }
@@ -260,14 +260,14 @@ fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answ
         max_price: Some(money("0.50")),
     };
     let ask = |world: &mut World, create: &CreateServers| {
-        world.command(Command::CreateServers(Box::new(create.clone())))
+        world.command(RegionCommand::CreateServers(Box::new(create.clone())))
     };
     assert!(matches!(
         ask(&mut world, &create),
-        Ok(Reply::Created { .. })
+        Ok(RegionReply::Created { .. })
     ));
     match ask(&mut world, &create) {
-        Ok(Reply::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
+        Ok(RegionReply::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
         other => panic!("{other:?}"),
     }
     create.max_price = Some(money("0.60"));
@@ -284,7 +284,7 @@ fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
         hosts: ["host-a".to_owned()].into(),
         metadata: [("disk".to_owned(), "ssd".to_owned())].into(),
     };
-    let put = Command::PutAggregate(fast);
+    let put = RegionCommand::PutAggregate(fast);
     world.command(put).expect("an aggregate");
     let everywhere = priced(&mut world, 1, &[]);
     let demand = ("aggregate_instance_extra_specs:disk", "ssd");
@@ -311,7 +311,7 @@ fn whoever_does_not_pay_leaves_a_host_that_is_disabled_too() {
     let poor = buy(&mut world, &flavor, Some("0.12")).expect("it costs 0.10");
     world.run(5);
     let name = world.server(poor).host.clone().expect("it has one");
-    let disabled = world.command(Command::DisableHost {
+    let disabled = world.command(RegionCommand::DisableHost {
         name,
         reason: "its fan is to be changed".to_owned(),
     });

@@ -2,7 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
-use ebbtide_model::{EvacuationState, Flavor, Outcome, ServerStatus};
+use ebbtide_model::{DecisionOutcome, EvacuationState, Flavor, ServerStatus};
 
 fn patient(vcpus: u32, seconds: &str) -> Flavor {
     with(&spot(vcpus), &[("ebbtide:grace_seconds", seconds)])
@@ -17,7 +17,7 @@ fn the_room_of_a_draining_victim_can_be_promised_to_the_next_request_at_the_time
     world.run(20);
     let request = world.request(&normal(2), 1);
     let (servers, decision) = world.ask(request).expect("a right request");
-    let Outcome::Placed(places) = &decision.outcome else {
+    let DecisionOutcome::Placed(places) = &decision.outcome else {
         panic!("{decision:?}");
     };
     // No further victim is needed: it starts when the other request's victim has left.
@@ -94,7 +94,7 @@ fn an_early_release_by_the_tenant_shortens_the_wait() {
     let pet = world.create(&normal(4));
     world.run(3);
     world
-        .command(crate::Command::ReleaseServer(victim))
+        .command(crate::RegionCommand::ReleaseServer(victim))
         .expect("it is leaving");
     world.run(2);
     assert!(world.runs(pet));

@@ -2,7 +2,7 @@
 
 use super::world::{World, normal, spot};
 use ebbtide_model::message::{
-    Body, Deleted, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared, StartFailed,
+    Body, Deleted, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared, StartFailed,
     Started,
 };
 use ebbtide_model::{EvacuationId, EvacuationState, ServerId, ServerStatus};
@@ -35,7 +35,7 @@ fn all_about(
             evacuation_id,
             host: host.clone(),
             server_id,
-            how: EvacuatedHow::Terminated,
+            how: EvacuationEnd::Terminated,
             at,
             unbilled_seconds: None,
             storage: None,

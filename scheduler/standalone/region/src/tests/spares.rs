@@ -157,13 +157,13 @@ fn a_victim_that_its_owner_releases_leaves_at_once() {
     let stranger = world.create(&normal(4));
     world.run(5);
     world
-        .command(crate::Command::ReleaseServer(victim))
+        .command(crate::RegionCommand::ReleaseServer(victim))
         .unwrap();
     world.flush();
     assert_eq!(world.status(victim), ServerStatus::Preempted);
     assert!(world.runs(stranger));
     let error = world
-        .command(crate::Command::ReleaseServer(stranger))
+        .command(crate::RegionCommand::ReleaseServer(stranger))
         .unwrap_err();
     assert_eq!(error.code(), "EB-REGION-005");
     assert!(
@@ -171,7 +171,7 @@ fn a_victim_that_its_owner_releases_leaves_at_once() {
         "{error}"
     );
     let error = world
-        .command(crate::Command::ReleaseServer(victim))
+        .command(crate::RegionCommand::ReleaseServer(victim))
         .unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
@@ -185,7 +185,7 @@ fn a_victim_that_is_being_spared_cannot_be_released() {
     world.delete(pet);
     assert!(world.evacuation(victim).spare_requested);
     let error = world
-        .command(crate::Command::ReleaseServer(victim))
+        .command(crate::RegionCommand::ReleaseServer(victim))
         .unwrap_err();
     assert_eq!(error.code(), "EB-REGION-005");
 }

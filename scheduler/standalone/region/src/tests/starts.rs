@@ -4,7 +4,7 @@ use super::checks::everything_is_over;
 use super::host::Fate;
 use super::world::{World, normal, spot};
 use crate::RegionConfig;
-use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
+use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{EvacuationState, Seconds, ServerStatus, Timestamp};
 
 #[test]
@@ -233,7 +233,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
         evacuation_id,
         host: "host-a".to_owned(),
         server_id: cattle,
-        how: EvacuatedHow::AlreadyGone,
+        how: EvacuationEnd::AlreadyGone,
         at: world.now,
         unbilled_seconds: None,
         storage: None,

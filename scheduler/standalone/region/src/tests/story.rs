@@ -2,10 +2,10 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
-use crate::Event;
+use crate::RegionEvent;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
-use ebbtide_model::{EvacuationState, Outcome, ServerStatus, Timestamp};
+use ebbtide_model::{DecisionOutcome, EvacuationState, ServerStatus, Timestamp};
 
 #[test]
 fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
@@ -25,7 +25,7 @@ fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
             let mut adopt = world.adopt(host, &spot(2), id);
             adopt.launched_at = Some(minutes(&world, age));
             world
-                .command(crate::Command::AdoptServer(Box::new(adopt)))
+                .command(crate::RegionCommand::AdoptServer(Box::new(adopt)))
                 .unwrap();
             cattle.push(id);
         }
@@ -41,7 +41,7 @@ fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
     // Both together cost 2 minutes.
     assert_eq!(world.place(pet), Some("host-b"));
     let decision = world.database.decisions.values().last().unwrap();
-    assert!(matches!(&decision.outcome, Outcome::Placed(p) if p[0].victims.len() == 2));
+    assert!(matches!(&decision.outcome, DecisionOutcome::Placed(p) if p[0].victims.len() == 2));
     assert_eq!(world.status(pet), ServerStatus::Waiting);
     assert_eq!(world.state(cattle[2]), EvacuationState::Draining);
     world.run(29);
@@ -123,7 +123,7 @@ fn an_evacuation_is_told_in_every_state_it_comes_to() {
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::Evacuation(e) if e.victim_id == victim => Some(e.state),
+            RegionEvent::Evacuation(e) if e.victim_id == victim => Some(e.state),
             _ => None,
         })
         .collect();

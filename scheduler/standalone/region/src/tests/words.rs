@@ -1,7 +1,9 @@
 //! Tenant operations and queries for the tests.
 
 use super::world::{Refused, World};
-use crate::{AdoptServer, Command, CreateServers, Event, Input, RegionError, Reply};
+use crate::{
+    AdoptServer, CreateServers, RegionCommand, RegionError, RegionEvent, RegionInput, RegionReply,
+};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{
     Decision, Evacuation, EvacuationState, Flavor, PlacementRequest, Server, ServerId, ServerStatus,
@@ -10,8 +12,8 @@ use ebbtide_model::{
 impl World {
     // ---- tenants ----
 
-    pub(super) fn command(&mut self, command: Command) -> Result<Reply, RegionError> {
-        match self.input(Input::Command(command)) {
+    pub(super) fn command(&mut self, command: RegionCommand) -> Result<RegionReply, RegionError> {
+        match self.input(RegionInput::Command(command)) {
             Ok(reply) => Ok(reply),
             Err(Refused::ByRegion(error)) => Err(error),
             Err(Refused::NotWritten) => panic!("no commit was to fail here"),
@@ -47,8 +49,8 @@ impl World {
             request,
             external: false,
         };
-        match self.command(Command::CreateServers(Box::new(create)))? {
-            Reply::Created { servers, decision } => Ok((servers, *decision)),
+        match self.command(RegionCommand::CreateServers(Box::new(create)))? {
+            RegionReply::Created { servers, decision } => Ok((servers, *decision)),
             other => panic!("{other:?}"),
         }
     }
@@ -90,7 +92,7 @@ impl World {
     }
 
     pub(super) fn delete(&mut self, id: ServerId) {
-        self.command(Command::DeleteServer(id))
+        self.command(RegionCommand::DeleteServer(id))
             .expect("it is there");
     }
 
@@ -165,7 +167,7 @@ impl World {
         self.events
             .iter()
             .filter_map(|event| match event {
-                Event::Ignored(why) => Some(why.as_str()),
+                RegionEvent::Ignored(why) => Some(why.as_str()),
                 _ => None,
             })
             .collect()

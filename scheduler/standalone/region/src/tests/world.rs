@@ -4,7 +4,9 @@
 use super::checks;
 use super::database::Database;
 use super::host::TestHost;
-use crate::{Effects, Event, Ids, Input, Region, RegionConfig, RegionError, Reply};
+use crate::{
+    Effects, Ids, Region, RegionConfig, RegionError, RegionEvent, RegionInput, RegionReply,
+};
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::message::Message;
 use ebbtide_model::record::{Change, OutboxMessage};
@@ -48,7 +50,7 @@ pub(super) struct World {
     pub(super) fail_commit_after: Option<u32>,
     ids: Counting,
     /// All events that were published to watchers.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<RegionEvent>,
     /// Log of the test, shown when it fails.
     pub(super) story: VecDeque<String>,
     /// The changes of the newest input.
@@ -148,7 +150,7 @@ impl World {
     }
 
     /// Handles one input: writes its changes, applies its effects, and checks every invariant.
-    pub(super) fn input(&mut self, input: Input) -> Result<Reply, Refused> {
+    pub(super) fn input(&mut self, input: RegionInput) -> Result<RegionReply, Refused> {
         self.tell(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
         let (
@@ -245,7 +247,7 @@ impl World {
         }
         let evacuation_id = message.evacuation_id;
         // If the confirmation is not written, the message is sent once more.
-        let _ = self.input(Input::Published {
+        let _ = self.input(RegionInput::Published {
             id: message.id,
             evacuation_id,
         });
@@ -260,14 +262,14 @@ impl World {
         let Some(message) = self.reports.pop_front() else {
             return false;
         };
-        if self.input(Input::Report(message.clone())) == Err(Refused::NotWritten) {
+        if self.input(RegionInput::Report(message.clone())) == Err(Refused::NotWritten) {
             self.reports.push_front(message);
         }
         true
     }
 
     pub(super) fn tick(&mut self) {
-        let _ = self.input(Input::Tick);
+        let _ = self.input(RegionInput::Tick);
     }
 
     // ---- hosts ----

@@ -1,6 +1,6 @@
 //! Fixed schedules: their exact expectation, Young's and Daly's interval, no checkpoints at all.
 
-use super::Options;
+use super::CheckpointOptions;
 use crate::Lifetime;
 use crate::error::LifetimeError;
 use crate::plan::{above_zero, job, not_negative};
@@ -16,7 +16,7 @@ pub fn expected_makespan(
     model: &dyn Lifetime,
     intervals: &[f64],
     age: f64,
-    options: &Options,
+    options: &CheckpointOptions,
 ) -> Result<f64, LifetimeError> {
     options.check()?;
     not_negative("the age", age)?;
@@ -122,9 +122,9 @@ pub fn without_checkpoints(
     model: &dyn Lifetime,
     length: f64,
     age: f64,
-    options: &Options,
+    options: &CheckpointOptions,
 ) -> Result<f64, LifetimeError> {
-    let options = Options {
+    let options = CheckpointOptions {
         final_checkpoint: false,
         ..*options
     };

@@ -1,6 +1,6 @@
 //! A model on the plan's grid, and the table that both recursions fill.
 
-use super::Options;
+use super::CheckpointOptions;
 use crate::Lifetime;
 use crate::error::LifetimeError;
 
@@ -40,7 +40,7 @@ impl Grid {
         model: &dyn Lifetime,
         job: f64,
         age: f64,
-        options: &Options,
+        options: &CheckpointOptions,
     ) -> Result<Self, LifetimeError> {
         let step = options.step;
         let steps = |hours: f64| (hours / step).round();

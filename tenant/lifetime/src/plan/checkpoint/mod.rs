@@ -19,7 +19,7 @@ use crate::error::LifetimeError;
 /// checkpoint on a new instance, as the text says; the printed equation 12 goes on at the age of
 /// the dead one, and equation 11 adds the age to the time at every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
+pub enum EquationReading {
     /// The chance to fail is conditional on the age, and what is lost is the exact expectation
     /// since the last checkpoint, the atom at the maximum lifetime included. The one to use.
     #[default]
@@ -33,7 +33,7 @@ pub enum Reading {
 
 /// What a plan has to reckon with. Hours.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct CheckpointOptions {
     /// The grain of the plan: intervals between checkpoints are multiples of it.
     pub step: f64,
     /// How long a checkpoint takes; any length. One that is no multiple of the step is planned as a
@@ -42,26 +42,26 @@ pub struct Options {
     /// How long it takes to get a new instance and load the checkpoint; its life begins after that.
     pub restart: f64,
     /// Which reading of the equations.
-    pub reading: Reading,
+    pub reading: EquationReading,
     /// Whether the last interval ends with a checkpoint, too: results have to be saved. The paper's
     /// schedules have it.
     pub final_checkpoint: bool,
 }
 
-impl Default for Options {
+impl Default for CheckpointOptions {
     /// Steps and checkpoints of a minute, as in the paper.
     fn default() -> Self {
         Self {
             step: 1.0 / 60.0,
             cost: 1.0 / 60.0,
             restart: 0.0,
-            reading: Reading::default(),
+            reading: EquationReading::default(),
             final_checkpoint: true,
         }
     }
 }
 
-impl Options {
+impl CheckpointOptions {
     fn check(&self) -> Result<(), LifetimeError> {
         if !(self.step.is_finite() && self.step > 0.0) {
             return Err(LifetimeError::Question {

@@ -3,7 +3,7 @@
 use super::corrected::Corrected;
 use super::grid::Grid;
 use super::paper::Paper;
-use super::{Options, Reading};
+use super::{CheckpointOptions, EquationReading};
 use crate::Lifetime;
 use crate::error::LifetimeError;
 use crate::plan::{job, not_negative};
@@ -50,7 +50,7 @@ impl Planner {
         model: &dyn Lifetime,
         length: f64,
         age: f64,
-        options: &Options,
+        options: &CheckpointOptions,
     ) -> Result<Self, LifetimeError> {
         options.check()?;
         let grid = Grid::new(model, job(length)?, not_negative("the age", age)?, options)?;
@@ -70,7 +70,7 @@ impl Planner {
             0.0
         };
         let needs = grid.age as f64 * grid.step + grid.job as f64 * grid.step + last;
-        if options.reading != Reading::Corrected && needs > model.maximum() + 1e-9 {
+        if options.reading != EquationReading::Corrected && needs > model.maximum() + 1e-9 {
             return Err(LifetimeError::Question {
                 what: "the length of the job",
                 value: length,
@@ -82,9 +82,9 @@ impl Planner {
             });
         }
         let solved = match options.reading {
-            Reading::Corrected => Solved::Corrected(Corrected::solve(&grid)?),
-            Reading::Paper => Solved::Paper(Paper::solve(&grid, false)?),
-            Reading::PaperExactLoss => Solved::Paper(Paper::solve(&grid, true)?),
+            EquationReading::Corrected => Solved::Corrected(Corrected::solve(&grid)?),
+            EquationReading::Paper => Solved::Paper(Paper::solve(&grid, false)?),
+            EquationReading::PaperExactLoss => Solved::Paper(Paper::solve(&grid, true)?),
         };
         Ok(Self { grid, solved })
     }

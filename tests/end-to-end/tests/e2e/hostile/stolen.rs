@@ -4,8 +4,8 @@
 use crate::kit::{create, flavor, preemptible, request, until};
 use crate::secure::agents::{PASSWORD, heartbeat, make_logins};
 use crate::secure::certificates::Authority;
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Identity, QueueKind, QueuePrefix};
-use ebbtide_harness::{RabbitMq, Settings, free_port};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, BusIdentity, QueueKind, QueuePrefix};
+use ebbtide_harness::{RabbitMq, ServerSettings, free_port};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_proto::v1;
@@ -23,7 +23,7 @@ async fn a_stolen_login_gets_no_further_over_tls_with_quorum_queues_and_postgres
         "listeners.ssl.default = 127.0.0.1:{port}\nssl_options.cacertfile = {{dir}}/ca.pem\nssl_options.certfile = {{dir}}/server.crt\n\
          ssl_options.keyfile = {{dir}}/server.key\nssl_options.verify = verify_none\n"
     );
-    let settings = Settings::temporary()
+    let settings = ServerSettings::temporary()
         .file("rabbitmq.conf", conf)
         .file("ca.pem", authority.pem())
         .file("server.crt", &server.certificate_pem)
@@ -77,7 +77,7 @@ async fn a_stolen_login_gets_no_further_over_tls_with_quorum_queues_and_postgres
         vec![url(&format!("agent-{liar}")).parse().unwrap()],
         "thief",
     );
-    config.identity = Identity::Agent;
+    config.identity = BusIdentity::Agent;
     config.queue_kind = QueueKind::Quorum;
     config.tls.ca_pem = Some(authority.pem().to_owned());
     let thief = AmqpBus::connect(config, PATIENCE).await.unwrap();

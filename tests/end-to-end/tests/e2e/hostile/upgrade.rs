@@ -1,6 +1,6 @@
 //! An old program on a newer database: it says so, ends, and has changed nothing.
 
-use ebbtide_harness::Command;
+use ebbtide_harness::ProcessCommand;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions, bin};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ async fn on_file(file: &Path, statement: &str) -> String {
         print('\\n'.join(c.iterdump()))";
     let log = file.with_extension("dump");
     let _ = std::fs::remove_file(&log);
-    let process = Command::new("dump", "/usr/bin/python3")
+    let process = ProcessCommand::new("dump", "/usr/bin/python3")
         .args(["-c", PROGRAM])
         .arg(file)
         .arg(statement)
@@ -40,7 +40,7 @@ async fn an_old_program_on_a_newer_database_ends_with_the_reason_and_changes_not
     let before = on_file(&file, NEWER).await;
     assert!(before.contains("m29990101_000001_newer"), "{before}");
     let log = region.dir().join("old.log");
-    let process = Command::new("old scheduler", bin("ebbtide-scheduler"))
+    let process = ProcessCommand::new("old scheduler", bin("ebbtide-scheduler"))
         .arg("--config")
         .arg(region.scheduler_config().unwrap())
         .spawn(&log)

@@ -5,7 +5,7 @@ use super::kit::{
     try_to_create, try_to_delete,
 };
 use crate::kit::{until, until_evacuation};
-use ebbtide_fail_points::Point;
+use ebbtide_fail_points::FailPoint;
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
@@ -42,8 +42,8 @@ enum Story {
 ///
 /// `None`: only a scheduler on a real Nova comes there; `the_scheduler_dies_at_every_step` of
 /// `devstack/openstack-tools/bad_days.py` kills it.
-fn place(point: Point) -> Option<(Who, Story)> {
-    use Point as P;
+fn place(point: FailPoint) -> Option<(Who, Story)> {
+    use FailPoint as P;
     let place = match point {
         P::ClaimDecided | P::ClaimWritten | P::ClaimCommitted => (Who::Scheduler, Story::Preempted),
         P::NoticeSending | P::NoticeConfirmed | P::NoticeNoted => {
@@ -84,7 +84,7 @@ fn place(point: Point) -> Option<(Who, Story)> {
 
 /// Restarts the scheduler or the agent, with the place at which it dies in its environment, or
 /// without one.
-async fn start_anew(region: &mut Region, who: Who, at: Option<Point>) {
+async fn start_anew(region: &mut Region, who: Who, at: Option<FailPoint>) {
     let surroundings = at.map(Surroundings::dying_at).unwrap_or_default();
     match who {
         Who::Scheduler => {
@@ -105,7 +105,7 @@ async fn end(region: &mut Region, who: Who) {
     }
 }
 
-async fn died(region: &mut Region, who: Who, at: Point) {
+async fn died(region: &mut Region, who: Who, at: FailPoint) {
     let died = match who {
         Who::Scheduler => region.scheduler_died().await,
         Who::Agent => region.agent_died(HOST).await,
@@ -115,7 +115,7 @@ async fn died(region: &mut Region, who: Who, at: Point) {
 
 /// One preemption in which the scheduler or the agent dies at the place. The host is empty before
 /// and after it.
-async fn one_round(region: &mut Region, point: Point) {
+async fn one_round(region: &mut Region, point: FailPoint) {
     let (who, story) = place(point).unwrap();
     let id = |n| Uuid::from_u128(0x100 * (point as u128 + 1) + n);
     let (victim, pet) = (id(1), id(2));
@@ -165,7 +165,7 @@ async fn one_round(region: &mut Region, point: Point) {
 }
 
 /// One region, and some of the places one after the other.
-async fn lane(database: Database, points: Vec<Point>) {
+async fn lane(database: Database, points: Vec<FailPoint>) {
     let options = RegionOptions {
         database,
         ..one_host()
@@ -193,12 +193,12 @@ async fn lane(database: Database, points: Vec<Point>) {
 
 async fn at_every_place(who: Who, database: Database) {
     let mut lanes = vec![Vec::new(); LANES];
-    let points = Point::ALL
+    let points = FailPoint::ALL
         .iter()
         .filter(|point| place(**point).is_some_and(|(dies, _)| dies == who));
     for (n, point) in points.enumerate() {
         // SQLite commits in a way of its own.
-        if *point != Point::ClaimWritten || database != Database::Sqlite {
+        if *point != FailPoint::ClaimWritten || database != Database::Sqlite {
             lanes[n % LANES].push(*point);
         }
     }

@@ -2,7 +2,7 @@
 //! end.
 
 use crate::kit::{code, evacuations, flavor, preemptible, request, the_audit_is_clean, until};
-use ebbtide_harness::{Command, eventually};
+use ebbtide_harness::{ProcessCommand, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
@@ -152,7 +152,7 @@ pub(super) async fn the_host(region: &Region) -> v1::Host {
 pub(super) async fn audited(region: &Region) {
     the_audit_is_clean(region).await;
     let log = region.dir().join("audit.log");
-    let process = Command::new("ebbtide audit", bin("ebbtide"))
+    let process = ProcessCommand::new("ebbtide audit", bin("ebbtide"))
         .env("EBBTIDE_ENDPOINT", region.endpoint().unwrap())
         .args(["audit"])
         .spawn(&log)

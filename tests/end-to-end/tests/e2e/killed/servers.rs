@@ -2,7 +2,7 @@
 
 use super::kit::{audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly};
 use crate::kit::{preemptible, until, until_evacuation};
-use ebbtide_harness::{Kind, Maria, Postgresql, RabbitMq, Server};
+use ebbtide_harness::{Maria, Postgresql, PrivateServer, RabbitMq, ServerKind};
 use ebbtide_integration_tests::{Region, RegionOptions};
 use ebbtide_proto::v1;
 use uuid::Uuid;
@@ -48,7 +48,11 @@ const POSTGRESQL: [(Which, When); 4] = [
     (Which::Database, When::Sparing),
 ];
 
-async fn kill_and_restart<K: Kind>(which: Which, broker: &mut RabbitMq, database: &mut Server<K>) {
+async fn kill_and_restart<K: ServerKind>(
+    which: Which,
+    broker: &mut RabbitMq,
+    database: &mut PrivateServer<K>,
+) {
     if which != Which::Database {
         broker.kill();
     }
@@ -78,8 +82,8 @@ async fn broker_and_postgresql_are_killed_at_any_state_of_a_preemption_and_nothi
     nothing_is_lost::<Postgresql>(&POSTGRESQL).await;
 }
 
-async fn nothing_is_lost<K: Kind>(table: &[(Which, When)]) {
-    let (broker, database) = tokio::join!(RabbitMq::start(), Server::<K>::start());
+async fn nothing_is_lost<K: ServerKind>(table: &[(Which, When)]) {
+    let (broker, database) = tokio::join!(RabbitMq::start(), PrivateServer::<K>::start());
     let (mut broker, mut database) = (broker.unwrap(), database.unwrap());
     let options = RegionOptions {
         broker_url: Some(broker.url()),

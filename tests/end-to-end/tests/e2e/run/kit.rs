@@ -1,6 +1,6 @@
 //! Short words for runs.
 
-use ebbtide_harness::{Command, Process};
+use ebbtide_harness::{Process, ProcessCommand};
 use ebbtide_integration_tests::bin;
 use ebbtide_integration_tests::region::PATIENCE;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl TestHarness {
         let n = self.runs.get();
         self.runs.set(n + 1);
         let result = self.path(&format!("result-{n}.json"));
-        let mut run = Command::new("ebbtide run", "/bin/sh")
+        let mut run = ProcessCommand::new("ebbtide run", "/bin/sh")
             .args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh"])
             .arg(&result)
             .arg(bin("ebbtide"))
@@ -99,7 +99,7 @@ impl Run {
 pub(crate) async fn printed(program: &Path, arguments: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
-    let process = Command::new("a program", program)
+    let process = ProcessCommand::new("a program", program)
         .args(arguments.iter().copied())
         .spawn(&log)
         .unwrap();

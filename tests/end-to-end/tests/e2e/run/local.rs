@@ -1,7 +1,7 @@
 //! On this machine alone: signals, crashes, and what goes wrong.
 
 use super::kit::{Ended, TestHarness};
-use ebbtide_harness::{Command, Signal, eventually};
+use ebbtide_harness::{ProcessCommand, Signal, eventually};
 use ebbtide_integration_tests::bin;
 use ebbtide_integration_tests::region::PATIENCE;
 
@@ -88,7 +88,7 @@ async fn a_run_that_was_killed_leaves_what_the_next_one_needs_and_no_process_beh
         .nth(1)
         .unwrap()
         .to_owned();
-    let killed = Command::new("kill", "/bin/kill").args(["-KILL", &parent]);
+    let killed = ProcessCommand::new("kill", "/bin/kill").args(["-KILL", &parent]);
     let killed = killed.spawn(rig.path("kill.log")).unwrap();
     assert!(killed.wait_exit(PATIENCE).await.unwrap().success());
     let status = run.process.wait_exit(PATIENCE).await.unwrap();
@@ -257,7 +257,7 @@ async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
         ebbtide = bin("ebbtide").display(),
     );
     let log = rig.path("log");
-    let run = Command::new("ebbtide run on a small disk", "/usr/bin/unshare")
+    let run = ProcessCommand::new("ebbtide run on a small disk", "/usr/bin/unshare")
         .args(["--mount", "sh", "-c"])
         .args([script.as_str(), "sh", job.as_str()])
         .current_dir(rig.path("."))
@@ -286,7 +286,7 @@ async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
     );
     let job = format!("setsid sleep 1000 & echo $! > own; {}", count(8));
     let log = rig.path("log");
-    let run = Command::new("ebbtide run in a shell's place", "/bin/sh")
+    let run = ProcessCommand::new("ebbtide run in a shell's place", "/bin/sh")
         .args(["-c", script.as_str(), "sh", job.as_str()])
         .current_dir(rig.path("."))
         .spawn(&log)
@@ -310,7 +310,8 @@ async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
     })
     .await;
     let stranger = rig.text("stranger");
-    let kill = Command::new("the end of the stranger", "/bin/kill").args(["-9", stranger.trim()]);
+    let kill =
+        ProcessCommand::new("the end of the stranger", "/bin/kill").args(["-9", stranger.trim()]);
     let killed = kill.spawn(&log).unwrap().wait_exit(PATIENCE).await.unwrap();
     assert!(killed.success(), "it was there to the end");
 }

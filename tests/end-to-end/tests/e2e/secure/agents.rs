@@ -2,7 +2,9 @@
 //! user-id.
 
 use super::kit::soon;
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Definitions, Identity, Login, Outgoing, QueuePrefix};
+use ebbtide_bus::{
+    AmqpBus, AmqpConfig, Bus, BusIdentity, Definitions, Login, Outgoing, QueuePrefix,
+};
 use ebbtide_harness::RabbitMq;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
@@ -22,7 +24,7 @@ pub(super) fn url(broker: &RabbitMq, user: &str) -> String {
         .replace("guest:guest", &format!("{user}:{PASSWORD}"))
 }
 
-pub(super) async fn connected(broker: &RabbitMq, user: &str, identity: Identity) -> AmqpBus {
+pub(super) async fn connected(broker: &RabbitMq, user: &str, identity: BusIdentity) -> AmqpBus {
     let mut config = AmqpConfig::new(vec![url(broker, user).parse().unwrap()], "a thief");
     config.identity = identity;
     config.operation_timeout = Duration::from_secs(5);
@@ -127,7 +129,7 @@ async fn a_region_works_with_logins_that_can_do_no_more_than_they_need() {
 async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notices() {
     let (broker, region) = cloud("classic").await;
     let prefix = QueuePrefix::new(region.prefix()).unwrap();
-    let thief = connected(&broker, "agent-host-1.example", Identity::Agent).await;
+    let thief = connected(&broker, "agent-host-1.example", BusIdentity::Agent).await;
 
     // A lie about another host gets as far as the dead letters, with the code. (Believed, it would
     // empty the host.)
@@ -203,7 +205,7 @@ async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notice
     };
     let order = outgoing(Body::Delete(delete), "host-2.example");
     refused("write", thief.publish(&other, &order).await.unwrap_err());
-    let plain = connected(&broker, "agent-host-1.example", Identity::None).await;
+    let plain = connected(&broker, "agent-host-1.example", BusIdentity::None).await;
     refused(
         "report past the exchange",
         plain

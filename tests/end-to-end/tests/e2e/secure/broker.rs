@@ -2,7 +2,7 @@
 
 use super::certificates::Authority;
 use super::kit::soon;
-use ebbtide_harness::{RabbitMq, Settings, free_port};
+use ebbtide_harness::{RabbitMq, ServerSettings, free_port};
 use ebbtide_integration_tests::{Region, RegionOptions};
 
 #[tokio::test]
@@ -18,7 +18,7 @@ async fn scheduler_and_agents_reach_a_broker_that_wants_certificates() {
         "listeners.ssl.default = 127.0.0.1:{port}\nssl_options.cacertfile = {{dir}}/ca.pem\nssl_options.certfile = {{dir}}/server.crt\n\
          ssl_options.keyfile = {{dir}}/server.key\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n"
     );
-    let settings = Settings::temporary()
+    let settings = ServerSettings::temporary()
         .file("rabbitmq.conf", conf)
         .file("ca.pem", ours.pem())
         .file("server.crt", &server.certificate_pem)

@@ -2,7 +2,7 @@
 
 use super::kit::soon;
 use crate::kit::{create, flavor, preemptible, request, server, until};
-use ebbtide_harness::Command;
+use ebbtide_harness::ProcessCommand;
 use ebbtide_integration_tests::region::{PATIENCE, bin};
 use ebbtide_integration_tests::{Region, RegionOptions};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ async fn the_agent_of_a_cloned_machine_refuses_to_start_and_disturbs_nothing() {
     let config = clone_of(&region);
     let log = region.dir().join("clone.log");
     let start = || {
-        Command::new("the clone", bin("ebbtide-agent"))
+        ProcessCommand::new("the clone", bin("ebbtide-agent"))
             .args(["run", "--config"])
             .arg(&config)
             .spawn(&log)

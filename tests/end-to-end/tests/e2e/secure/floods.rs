@@ -3,7 +3,7 @@
 use super::agents::{PASSWORD, cloud, connected};
 use super::kit::soon;
 use crate::kit::{create, flavor, request, until};
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, DEAD_LETTER_BODY_BYTES, Identity, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, BusIdentity, DEAD_LETTER_BODY_BYTES, QueuePrefix};
 use ebbtide_harness::{Deadline, RabbitMq};
 use ebbtide_integration_tests::Region;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -127,7 +127,7 @@ async fn an_agents_login_fills_neither_the_dead_letters_nor_the_brokers_connecti
     // yet.
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(connected(&broker, THIEF, Identity::Agent).await);
+        held.push(connected(&broker, THIEF, BusIdentity::Agent).await);
     }
     let url = super::agents::url(&broker, THIEF).parse().unwrap();
     let mut config = AmqpConfig::new(vec![url], "one too many");

@@ -1,7 +1,7 @@
 //! The short way to a region: `ebbtide init`, and what it wrote used as it says, over TLS with
 //! logins for each agent.
 
-use ebbtide_harness::{Command, Process, RabbitMq, Settings, eventually, free_port};
+use ebbtide_harness::{Process, ProcessCommand, RabbitMq, ServerSettings, eventually, free_port};
 use ebbtide_integration_tests::bin;
 use ebbtide_integration_tests::region::PATIENCE;
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ impl Place {
         let log = self.dir.path().join("command.log");
         // A log is continued, and only what this command says is looked at.
         let _ = std::fs::remove_file(&log);
-        let mut command = Command::new("command", bin(program))
+        let mut command = ProcessCommand::new("command", bin(program))
             .env("HOME", self.dir.path())
             .args(words.iter().copied());
         if let Some(config) = config {
@@ -72,7 +72,7 @@ impl Place {
 
     fn start(&self, program: &str, words: &[&str], config: &str) -> Process {
         let log = self.dir.path().join(config.replace('/', "-"));
-        Command::new(program, bin(program))
+        ProcessCommand::new(program, bin(program))
             .env("HOME", self.dir.path())
             .args(words.iter().copied())
             .arg("--config")
@@ -119,7 +119,7 @@ async fn one_command_makes_a_region_whose_parts_know_each_other_and_no_one_else(
          ssl_options.certfile = {{dir}}/broker.crt\nssl_options.keyfile = {{dir}}/broker.key\n\
          ssl_options.verify = verify_none\n"
     );
-    let settings = Settings::temporary()
+    let settings = ServerSettings::temporary()
         .file("rabbitmq.conf", conf)
         .file("ca.pem", text("broker/ca.pem"))
         .file("broker.crt", text("broker/broker.crt"))

@@ -134,13 +134,13 @@ async fn try_get(address: &str) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_door_for_strangers_has_to_be_asked_for() {
-    use ebbtide_harness::Command;
+    use ebbtide_harness::ProcessCommand;
     use ebbtide_integration_tests::region::PATIENCE;
     let dir = tempfile::tempdir().unwrap();
     let try_it = async |text: &str| {
         let config = dir.path().join("scheduler.toml");
         std::fs::write(&config, text).unwrap();
-        let process = Command::new(
+        let process = ProcessCommand::new(
             "scheduler",
             ebbtide_integration_tests::bin("ebbtide-scheduler"),
         )

@@ -3,7 +3,7 @@
 use super::kit::{Tokens, refusal, scheduler, soon, with_token};
 use ebbtide_access::Role;
 use ebbtide_cli::credentials::Credentials;
-use ebbtide_harness::Command;
+use ebbtide_harness::ProcessCommand;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
@@ -89,7 +89,7 @@ async fn no_log_at_any_level_shows_a_token() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     // And the command, which shows what it is doing.
     let log = region.dir().join("command.log");
-    let command = Command::new("ebbtide", bin("ebbtide"))
+    let command = ProcessCommand::new("ebbtide", bin("ebbtide"))
         .args(["--endpoint", &region.endpoint().unwrap(), "host", "list"])
         .env("EBBTIDE_TOKEN", &stranger)
         .env("RUST_LOG", "trace")
@@ -118,7 +118,7 @@ async fn the_command_makes_tokens_that_the_region_takes() {
     let log = tokens.path.with_extension("log");
     let run = async |arguments: &[&str]| {
         let _ = std::fs::remove_file(&log);
-        let process = Command::new("ebbtide", bin("ebbtide"))
+        let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
             .args(arguments.iter().copied())
             .args(["--file", &file])
             .spawn(&log)

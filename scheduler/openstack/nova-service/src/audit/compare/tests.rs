@@ -9,13 +9,13 @@ fn amounts(vcpus: u64) -> Amounts {
 }
 
 /// A host of eight VCPUs with a server of four, in order.
-fn in_order() -> Picture {
+fn in_order() -> AuditSnapshot {
     let host = |name: &str, consumers| Host {
         name: name.to_owned(),
         capacity: amounts(8),
         consumers,
     };
-    let server = Server {
+    let server = AuditServer {
         name: "web".to_owned(),
         provider: Some(HOST),
         vm_state: "active".to_owned(),
@@ -23,7 +23,7 @@ fn in_order() -> Picture {
         holds_room: true,
         runs_on: amounts(4),
     };
-    Picture {
+    AuditSnapshot {
         hosts: BTreeMap::from([
             (
                 HOST,
@@ -32,7 +32,7 @@ fn in_order() -> Picture {
             (OTHER, host("compute2", BTreeMap::new())),
         ]),
         servers: BTreeMap::from([(SERVER, server)]),
-        ..Picture::default()
+        ..AuditSnapshot::default()
     }
 }
 
@@ -49,8 +49,8 @@ fn preemption(state: &str, victim: Uuid, newcomer: Uuid) -> Preemption {
     .unwrap()
 }
 
-fn row(record: Option<Preemption>) -> Row {
-    Row {
+fn row(record: Option<Preemption>) -> PreemptionRow {
+    PreemptionRow {
         id: Uuid::from_u128(0x30),
         request_id: "req-1".to_owned(),
         owner: "scheduler1".to_owned(),
@@ -60,7 +60,7 @@ fn row(record: Option<Preemption>) -> Row {
     }
 }
 
-fn codes(picture: &Picture) -> Vec<&'static str> {
+fn codes(picture: &AuditSnapshot) -> Vec<&'static str> {
     compare(picture)
         .findings
         .iter()
@@ -144,11 +144,11 @@ fn preemptions_that_cannot_be_read_are_driven_by_nobody_or_do_not_move_are_named
     picture.rows.push(row(None));
     let newcomer = Uuid::from_u128(0x40);
     let record = Some(preemption("evacuating", SERVER, newcomer));
-    picture.rows.push(Row {
+    picture.rows.push(PreemptionRow {
         is_driven: false,
         ..row(record.clone())
     });
-    picture.rows.push(Row {
+    picture.rows.push(PreemptionRow {
         quiet_seconds: STUCK_SECONDS + 1,
         ..row(record)
     });
@@ -163,14 +163,14 @@ fn a_newcomer_without_its_claim_and_a_victim_that_is_gone_unnoticed_are_named() 
     let (newcomer, mut picture) = (Uuid::from_u128(0x40), in_order());
     picture.servers.insert(
         newcomer,
-        Server {
+        AuditServer {
             name: "new".to_owned(),
-            ..Server::default()
+            ..AuditServer::default()
         },
     );
     let gone = Uuid::from_u128(0x41);
     let record = Some(preemption("evacuating", gone, newcomer));
-    picture.rows.push(Row {
+    picture.rows.push(PreemptionRow {
         quiet_seconds: UNNOTICED_SECONDS + 1,
         ..row(record)
     });
@@ -181,7 +181,7 @@ fn a_newcomer_without_its_claim_and_a_victim_that_is_gone_unnoticed_are_named() 
 fn a_host_on_which_more_runs_than_it_has_is_named_whatever_placement_shows() {
     let mut picture = in_order();
     for n in 1..=2 {
-        let other = Server {
+        let other = AuditServer {
             name: format!("other-{n}"),
             ..picture.servers[&SERVER].clone()
         };
@@ -196,7 +196,7 @@ fn a_host_on_which_more_runs_than_it_has_is_named_whatever_placement_shows() {
 }
 
 /// A victim of which the preemption has taken everything for a newcomer.
-fn evacuating() -> (Picture, Uuid) {
+fn evacuating() -> (AuditSnapshot, Uuid) {
     let newcomer = Uuid::from_u128(0x40);
     let mut picture = in_order();
     let mut record = preemption("evacuating", SERVER, newcomer);
@@ -234,7 +234,7 @@ fn a_victim_runs_without_room_once_neither_it_nor_its_newcomer_holds_that() {
 #[test]
 fn a_newcomer_that_was_answered_at_once_may_start_beside_who_leaves_for_it() {
     let (mut picture, newcomer) = evacuating();
-    let starts = Server {
+    let starts = AuditServer {
         name: "new".to_owned(),
         runs_on: amounts(8),
         ..picture.servers[&SERVER].clone()

@@ -3,7 +3,7 @@
 use super::super::agents::{Agent, evacuated};
 use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::{World, now};
-use crate::preemption::{Preemption, State};
+use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_model::message::{Body, EvacuationFailed, Notice, Spared};
 use ebbtide_model::{EvacuationId, Timestamp};
 use rand::{Rng, RngExt};
@@ -163,7 +163,7 @@ impl World {
     }
 
     /// What became of the record for which a guest has to leave, as the ledger has it.
-    async fn state_behind(&self, notice: &Notice) -> Option<State> {
+    async fn state_behind(&self, notice: &Notice) -> Option<PreemptionState> {
         let rows = self.full.ledger.rows_of_late(3_600_000).await.unwrap();
         let mut records = rows
             .into_iter()
@@ -188,7 +188,7 @@ impl World {
             format!("no record tells why {server} has to leave")
         });
         // Read after what it holds: it was not given back by then.
-        let taken = !(whole && state == Some(State::Planned));
+        let taken = !(whole && state == Some(PreemptionState::Planned));
         self.promise(taken, || format!("{server} has a notice before the swap"));
     }
 
@@ -203,7 +203,10 @@ impl World {
         for (id, notice) in due {
             let server = notice.server_id.0;
             // A record that is called off is over when its agents have heard of it.
-            let over = [Some(State::Withdrawn), Some(State::Refused)];
+            let over = [
+                Some(PreemptionState::Withdrawn),
+                Some(PreemptionState::Refused),
+            ];
             let state = self.state_behind(&notice).await;
             self.promise(!over.contains(&state), || {
                 format!("{server} ends, and its record is {state:?}")

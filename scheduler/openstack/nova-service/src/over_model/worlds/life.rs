@@ -3,7 +3,7 @@
 use super::super::full_host::FullHost;
 use crate::Tasks;
 use crate::evacuate::Evacuations;
-use crate::preemption::Policy;
+use crate::preemption::PreemptionPolicy;
 use ebbtide_bus::{Bus, InProcessBus};
 use ebbtide_model::Seconds;
 use std::future::Future;
@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Short times, so that every limit is met within a world.
-fn policy() -> Policy {
-    Policy {
+fn policy() -> PreemptionPolicy {
+    PreemptionPolicy {
         notice_timeout: Seconds(1),
         notice_attempts: 3,
         act_timeout: Seconds(3),
@@ -25,14 +25,14 @@ fn policy() -> Policy {
     }
 }
 
-pub(super) struct Life {
+pub(super) struct SchedulerProcess {
     /// `None` once it is killed.
     runtime: Option<Runtime>,
     bus: Arc<InProcessBus>,
     pub(super) evacuations: Evacuations,
 }
 
-impl Life {
+impl SchedulerProcess {
     /// A scheduler starts; one that had its name before is over.
     pub(super) async fn begin(full: &Arc<FullHost>, who: usize) -> Self {
         let runtime = Builder::new_multi_thread()
@@ -78,7 +78,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for SchedulerProcess {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

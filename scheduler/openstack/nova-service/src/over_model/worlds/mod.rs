@@ -10,12 +10,12 @@ mod life;
 mod request;
 
 use self::guests::Guests;
-use self::life::Life;
+use self::life::SchedulerProcess;
 use super::LONG;
 use super::full_host::{FullHost, VICTIM, on_host, victim};
-use crate::preemption::{Preemption, State};
+use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_model::Timestamp;
-use ebbtide_placement_model::{Fault, Step};
+use ebbtide_placement_model::{ScriptedStep, TransportFault};
 use ebbtide_store::ledger::UsageFilter;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -43,7 +43,7 @@ struct World {
     seed: u64,
     full: Arc<FullHost>,
     guests: Mutex<Guests>,
-    lives: [Mutex<Option<Life>>; 2],
+    lives: [Mutex<Option<SchedulerProcess>>; 2],
     over: CancellationToken,
     story: Mutex<Vec<String>>,
 }
@@ -58,7 +58,7 @@ impl World {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn life(&self, who: usize) -> MutexGuard<'_, Option<Life>> {
+    fn life(&self, who: usize) -> MutexGuard<'_, Option<SchedulerProcess>> {
         let life = self.lives.get(who).unwrap();
         life.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,14 +83,14 @@ impl World {
         let mut chance = self.chance(1);
         for _ in 0..chance.random_range(0..4) {
             let fault = match chance.random_range(0..4) {
-                0 => Fault::AnswerLost,
-                1 => Fault::NotHeard,
-                2 => Fault::Refused(409),
-                _ => Fault::Refused(503),
+                0 => TransportFault::AnswerLost,
+                1 => TransportFault::NotHeard,
+                2 => TransportFault::Refused(409),
+                _ => TransportFault::Refused(503),
             };
             let skip = chance.random_range(0..6);
             let placement = &self.full.bench.placement;
-            placement.plan("POST /allocations", skip, 1, Step::Fault(fault));
+            placement.plan("POST /allocations", skip, 1, ScriptedStep::Fault(fault));
         }
     }
 
@@ -114,7 +114,7 @@ impl World {
             killed += 1;
             self.tell(format!("scheduler {who} is killed"));
             tokio::time::sleep(Duration::from_millis(chance.random_range(0..1500))).await;
-            let again = Life::begin(&self.full, who).await;
+            let again = SchedulerProcess::begin(&self.full, who).await;
             *self.life(who) = Some(again);
             self.tell(format!("scheduler {who} is back"));
         }
@@ -168,7 +168,7 @@ impl World {
         let mut ends = Ends::default();
         let runs = |server: Uuid| self.guests().runs(server);
         for record in &records {
-            let done = record.state == State::Done;
+            let done = record.state == PreemptionState::Done;
             match done {
                 true => ends.done += 1,
                 false => ends.called_off += 1,
@@ -214,8 +214,8 @@ async fn world(seed: u64) -> Ends {
     let agent = full.take_agent();
     let full = Arc::new(full);
     let lives = [
-        Mutex::new(Some(Life::begin(&full, 0).await)),
-        Mutex::new(Some(Life::begin(&full, 1).await)),
+        Mutex::new(Some(SchedulerProcess::begin(&full, 0).await)),
+        Mutex::new(Some(SchedulerProcess::begin(&full, 1).await)),
     ];
     let world = Arc::new(World {
         seed,

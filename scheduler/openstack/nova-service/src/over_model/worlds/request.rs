@@ -4,7 +4,7 @@ use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::super::newcomer;
 use super::World;
 use super::guests::Guests;
-use crate::evacuate::Outcome;
+use crate::evacuate::PreemptionResult;
 use crate::preemption::Preemption;
 use oslo_messaging::CallState;
 use rand::{Rng, RngExt};
@@ -36,12 +36,12 @@ impl World {
         };
         let (outcome, ()) = tokio::join!(self.asks(plan, who), leaving);
         self.tell(format!("{instance} is answered: {outcome:?}"));
-        if matches!(outcome, Some(Outcome::Room(_))) {
+        if matches!(outcome, Some(PreemptionResult::Room(_))) {
             self.is_written(instance).await;
         }
         match outcome {
-            Some(Outcome::Room(_)) if leaves => self.lets_go(instance),
-            Some(Outcome::Room(_)) => {
+            Some(PreemptionResult::Room(_)) if leaves => self.lets_go(instance),
+            Some(PreemptionResult::Room(_)) => {
                 let runs = self.guests().start(instance, vcpus);
                 self.promise(Guests::fits(runs), || {
                     format!("{runs} VCPUs run where {instance} starts")
@@ -79,7 +79,7 @@ impl World {
     }
 
     /// A scheduler has the request; if it dies the other one gets it.
-    async fn asks(&self, plan: Preemption, mut who: usize) -> Option<Outcome> {
+    async fn asks(&self, plan: Preemption, mut who: usize) -> Option<PreemptionResult> {
         let (instance, key) = (plan.newcomers[0].instance, plan.unique_id.clone());
         let mut first = Some(plan);
         loop {
@@ -99,7 +99,8 @@ impl World {
             };
             if let Some(work) = work {
                 match work.await {
-                    Ok(Ok(Some(Outcome::Elsewhere | Outcome::Unanswered))) | Err(_) => {}
+                    Ok(Ok(Some(PreemptionResult::Elsewhere | PreemptionResult::Unanswered)))
+                    | Err(_) => {}
                     Ok(Ok(outcome)) => return outcome,
                     Ok(Err(error)) => {
                         self.tell(format!("{instance}: {error}"));

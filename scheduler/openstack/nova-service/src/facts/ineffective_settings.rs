@@ -11,9 +11,9 @@ const MOST: usize = 10_000;
 
 /// Flavors that were logged.
 #[derive(Debug, Default)]
-pub(super) struct Unheard(Mutex<BTreeSet<String>>);
+pub(super) struct LoggedFlavors(Mutex<BTreeSet<String>>);
 
-impl Unheard {
+impl LoggedFlavors {
     /// Checks the flavor of a server.
     pub(super) fn look(&self, flavor: &Flavor) {
         if let Some(words) = self.words(flavor) {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_maximum_lifetime_that_has_no_effect_is_told_once_for_each_flavor() {
-        let unheard = Unheard::default();
+        let unheard = LoggedFlavors::default();
         let limited = [
             ("ebbtide:preemptible", "true"),
             ("ebbtide:max_lifetime_seconds", "3600"),

@@ -1,18 +1,18 @@
 //! The comparison in tables.
 
 use super::CheckpointingArgs;
-use super::sweep::{All, Swept};
+use super::sweep::{BidSweep, SweepResult};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Column, Format, number, text};
+use crate::output::{Format, ListingColumn, TableCell, number, text};
 use crate::render::Tone;
-use ebbtide_checkpointing::{BidComparison, SchemeKind, SchemeResult, Spread, Summary};
+use ebbtide_checkpointing::{BidComparison, SchemeKind, SchemeResult, SchemeSummary, Spread};
 
 /// Shows everything in the format asked for.
 pub(super) fn all(
     context: &mut Context,
     args: &CheckpointingArgs,
-    all: &All,
+    all: &SweepResult,
 ) -> Result<(), CliError> {
     match context.output.format() {
         Format::Json => {
@@ -41,7 +41,7 @@ pub(super) fn all(
 
 /// One line a scheme: scheme, number of series or bids, cost, time, product in per cent against
 /// OPT.
-fn values(context: &mut Context, all: &All) -> Result<(), CliError> {
+fn values(context: &mut Context, all: &SweepResult) -> Result<(), CliError> {
     let single = match all.series.as_slice() {
         [one] => Some(one),
         _ => None,
@@ -62,17 +62,17 @@ fn percent(value: f64) -> String {
     format!("{:+.1} %", if value.abs() < 0.05 { 0.0 } else { value })
 }
 
-fn toned(value: f64) -> Cell {
+fn toned(value: f64) -> TableCell {
     let tone = match value {
         v if v < -0.05 => Tone::Good,
         v if v > 0.05 => Tone::Warn,
         _ => Tone::Plain,
     };
-    Cell::new(percent(value)).tone(tone)
+    TableCell::new(percent(value)).tone(tone)
 }
 
-fn spread(spread: Spread) -> Cell {
-    Cell::new(format!(
+fn spread(spread: Spread) -> TableCell {
+    TableCell::new(format!(
         "{} .. {}",
         percent(spread.min),
         percent(spread.max)
@@ -80,35 +80,35 @@ fn spread(spread: Spread) -> Cell {
     .tone(Tone::Dim)
 }
 
-fn summary_rows(kinds: &[SchemeKind], summaries: &[Summary]) -> Vec<Vec<Cell>> {
+fn summary_rows(kinds: &[SchemeKind], summaries: &[SchemeSummary]) -> Vec<Vec<TableCell>> {
     let of = |kind: SchemeKind| summaries.iter().find(|summary| summary.kind == kind);
     kinds
         .iter()
         .map(|kind| {
-            let mut row = vec![Cell::new(kind)];
+            let mut row = vec![TableCell::new(kind)];
             match of(*kind) {
                 Some(summary) => row.extend([
-                    Cell::new(summary.of),
+                    TableCell::new(summary.of),
                     toned(summary.cost.mean),
                     spread(summary.cost),
                     toned(summary.time.mean),
                     toned(summary.product.mean),
                 ]),
-                None => row.extend(["0", "-", "-", "-", "-"].map(Cell::new)),
+                None => row.extend(["0", "-", "-", "-", "-"].map(TableCell::new)),
             }
             row
         })
         .collect()
 }
 
-const AGAINST: [Column; 4] = [
+const AGAINST: [ListingColumn; 4] = [
     number("cost_percent", "Cost vs OPT"),
     number("cost_spread", "from .. to"),
     number("time_percent", "Time vs OPT"),
     number("product_percent", "Product vs OPT"),
 ];
 
-fn many(context: &mut Context, all: &All) -> Result<(), CliError> {
+fn many(context: &mut Context, all: &SweepResult) -> Result<(), CliError> {
     // Each series for the paper's own scheme, or whatever stands last.
     let last = all
         .kinds
@@ -127,20 +127,20 @@ fn many(context: &mut Context, all: &All) -> Result<(), CliError> {
                 (Some(low), Some(high)) => format!("{} .. {}", low.bid, high.bid),
                 _ => "none".to_owned(),
             };
-            let mut row = vec![Cell::new(&one.name), Cell::new(bids)];
+            let mut row = vec![TableCell::new(&one.name), TableCell::new(bids)];
             match one.of(*kind) {
                 Some(summary) => row.extend([
-                    Cell::new(format!("{} of {}", summary.of, one.rows.len())),
+                    TableCell::new(format!("{} of {}", summary.of, one.rows.len())),
                     toned(summary.cost.mean),
                     spread(summary.cost),
                     toned(summary.time.mean),
                     toned(summary.product.mean),
                 ]),
-                None => row.extend(["none", "-", "-", "-", "-"].map(Cell::new)),
+                None => row.extend(["none", "-", "-", "-", "-"].map(TableCell::new)),
             }
             row
         });
-        let rows: Vec<Vec<Cell>> = rows.collect();
+        let rows: Vec<Vec<TableCell>> = rows.collect();
         context
             .output
             .line(&format!("{kind} against OPT, series by series:"))?;
@@ -158,7 +158,7 @@ fn many(context: &mut Context, all: &All) -> Result<(), CliError> {
 /// A title, and what a cell below it says.
 type Measure = (&'static str, fn(&SchemeResult) -> String);
 
-fn single(context: &mut Context, all: &All, one: &Swept) -> Result<(), CliError> {
+fn single(context: &mut Context, all: &SweepResult, one: &BidSweep) -> Result<(), CliError> {
     let measures: [Measure; 3] = [
         ("Mean cost of the job [$]:", |r| format!("{:.3}", r.cost)),
         ("Mean time from start to end [h]:", |r| {
@@ -172,7 +172,7 @@ fn single(context: &mut Context, all: &All, one: &Swept) -> Result<(), CliError>
     let mut columns = vec![number("bid", "Bid [$/h]"), number("available", "Available")];
     columns.extend(all.kinds.iter().map(|_| number("", "")));
     for (title, measure) in measures {
-        let rows: Vec<Vec<Cell>> = one.rows.iter().map(|row| by_bid(row, measure)).collect();
+        let rows: Vec<Vec<TableCell>> = one.rows.iter().map(|row| by_bid(row, measure)).collect();
         context.output.line(title)?;
         context
             .output
@@ -193,31 +193,31 @@ fn single(context: &mut Context, all: &All, one: &Swept) -> Result<(), CliError>
         .table(&columns, &summary_rows(&all.kinds, &one.summaries))
 }
 
-fn by_bid(row: &BidComparison, measure: fn(&SchemeResult) -> String) -> Vec<Cell> {
+fn by_bid(row: &BidComparison, measure: fn(&SchemeResult) -> String) -> Vec<TableCell> {
     let mut cells = vec![
-        Cell::new(row.bid),
-        Cell::new(format!("{:.1} %", 100.0 * row.available)),
+        TableCell::new(row.bid),
+        TableCell::new(format!("{:.1} %", 100.0 * row.available)),
     ];
     cells.extend(row.schemes.iter().map(|result| {
         if result.never_ran == row.starts {
-            return Cell::new("never runs").tone(Tone::Bad);
+            return TableCell::new("never runs").tone(Tone::Bad);
         }
         if result.finished == 0 {
-            return Cell::new("never ends").tone(Tone::Bad);
+            return TableCell::new("never ends").tone(Tone::Bad);
         }
         let value = measure(result);
         if result.finished < row.starts {
             // A mean over those that finished says too little of a scheme with which many do not.
             let share = 100 * result.finished / row.starts;
-            return Cell::new(format!("{value} ({share} %)")).tone(Tone::Warn);
+            return TableCell::new(format!("{value} ({share} %)")).tone(Tone::Warn);
         }
-        Cell::new(value)
+        TableCell::new(value)
     }));
     cells
 }
 
 /// Says what the figures leave out.
-fn warnings(context: &mut Context, all: &All) {
+fn warnings(context: &mut Context, all: &SweepResult) {
     let rows = || {
         all.series
             .iter()

@@ -12,12 +12,14 @@
 //! (`docs/operate/evacuation.md`). But the region asks another host only after the one that was
 //! asked before has reported that the server does not run there.
 
-use crate::comeback::Held;
+use crate::comeback::ReservedCapacity;
 use crate::transition::Transition;
-use crate::{Event, Region};
+use crate::{Region, RegionEvent};
 use ebbtide_engine::HostUsage;
 use ebbtide_model::record::Change;
-use ebbtide_model::{HostHealth, Outcome, Resources, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{
+    DecisionOutcome, HostHealth, Resources, Server, ServerId, ServerStatus, Timestamp,
+};
 use std::collections::BTreeMap;
 
 /// A host that could resume a server.
@@ -25,7 +27,7 @@ struct Candidate {
     name: String,
     usage: HostUsage,
     /// Capacity that is reserved for the first server that waits there.
-    held: Held,
+    held: ReservedCapacity,
     /// True if no other server holds capacity there.
     alone: bool,
 }
@@ -151,8 +153,8 @@ impl Region {
         }
         let placed = match &decided {
             Ok(decision) => match &decision.outcome {
-                Outcome::Placed(placements) => placements.first().map(|p| p.host.clone()),
-                Outcome::NoValidHost(_) => None,
+                DecisionOutcome::Placed(placements) => placements.first().map(|p| p.host.clone()),
+                DecisionOutcome::NoValidHost(_) => None,
             },
             Err(_) => None,
         };
@@ -168,7 +170,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(Event::Decision(Box::new(decision)));
+            .push(RegionEvent::Decision(Box::new(decision)));
         server.host = Some(host.clone());
         self.resume(transition, server);
         Some(host)

@@ -20,7 +20,7 @@ pub(crate) enum Arrival<R> {
 
 /// The memory of a server, with the receipts (`R`) of what is being worked on.
 #[derive(Debug)]
-pub(crate) struct Seen<R> {
+pub(crate) struct MessageMemory<R> {
     entries: HashMap<String, Entry<R>>,
     /// The done ones, oldest first.
     done: VecDeque<String>,
@@ -33,7 +33,7 @@ enum Entry<R> {
     Done,
 }
 
-impl<R> Seen<R> {
+impl<R> MessageMemory<R> {
     /// Remembers what is worked on, and the last `capacity` requests that are done.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_second_delivery_waits_for_the_first_and_is_acknowledged_with_it() {
-        let mut seen = Seen::new(4);
+        let mut seen = MessageMemory::new(4);
         assert_eq!(seen.arrive("a", 1), Arrival::New);
         assert_eq!(seen.arrive("a", 2), Arrival::Working);
         assert_eq!(seen.arrive("b", 3), Arrival::New);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_may_be_begun_again() {
-        let mut seen = Seen::new(4);
+        let mut seen = MessageMemory::new(4);
         assert_eq!(seen.arrive("a", 1), Arrival::New);
         assert_eq!(seen.give_up("a"), [1]);
         assert_eq!(seen.arrive("a", 2), Arrival::New);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn only_the_last_ones_are_remembered() {
-        let mut seen = Seen::new(2);
+        let mut seen = MessageMemory::new(2);
         for id in ["a", "b", "c"] {
             assert_eq!(seen.arrive(id, ()), Arrival::New);
             seen.finish(id);
@@ -152,7 +152,7 @@ mod tests {
             steps in prop::collection::vec((0..3u8, 0..6u8), 0..200),
             capacity in 0..5usize,
         ) {
-            let mut seen = Seen::new(capacity);
+            let mut seen = MessageMemory::new(capacity);
             let mut working: HashSet<String> = HashSet::new();
             let mut open: HashSet<usize> = HashSet::new();
             for (receipt, (step, id)) in steps.into_iter().enumerate() {

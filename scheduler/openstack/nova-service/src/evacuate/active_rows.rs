@@ -8,21 +8,21 @@ use uuid::Uuid;
 /// The rows that tasks of this process have begun, with the number of tasks for each: a request can
 /// arrive twice.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Begun(Arc<Mutex<HashMap<Uuid, usize>>>);
+pub(super) struct ActiveRows(Arc<Mutex<HashMap<Uuid, usize>>>);
 
 /// A guard: as long as it lives, its row counts as begun by this process.
 #[derive(Debug)]
-pub(super) struct Beginning {
-    begun: Begun,
+pub(super) struct ActiveRowGuard {
+    begun: ActiveRows,
     row: Uuid,
 }
 
-impl Begun {
+impl ActiveRows {
     /// Marks a row as begun. The caller does this before the first write, whose answer may never
     /// arrive.
-    pub(super) fn with(&self, row: Uuid) -> Beginning {
+    pub(super) fn with(&self, row: Uuid) -> ActiveRowGuard {
         *self.lock().entry(row).or_default() += 1;
-        Beginning {
+        ActiveRowGuard {
             begun: self.clone(),
             row,
         }
@@ -37,7 +37,7 @@ impl Begun {
     }
 }
 
-impl Drop for Beginning {
+impl Drop for ActiveRowGuard {
     fn drop(&mut self) {
         let mut all = self.begun.lock();
         if let Some(count) = all.get_mut(&self.row) {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_row_is_forgotten_once_the_last_who_had_begun_with_it_has_ended() {
-        let begun = Begun::default();
+        let begun = ActiveRows::default();
         let row = Uuid::from_u128(7);
         assert!(!begun.contains(row), "nobody has begun");
         let first = begun.with(row);

@@ -2,9 +2,9 @@
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Chance {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

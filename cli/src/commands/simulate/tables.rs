@@ -4,10 +4,10 @@ use super::evacuation::EvacuationArgs;
 use crate::Context;
 use crate::errors::CliError;
 use crate::json::Json;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::Tone;
 use ebbtide_evacuation_simulator::{
-    Ends, FaultCounts, Mutation, Outcome, Places, Shrunk, WorldKind,
+    EvacuationCounts, FaultCounts, Mutation, Places, SeedResult, ShrunkWorld, WorldKind,
 };
 
 /// What came of all seeds.
@@ -16,7 +16,7 @@ pub(super) struct Totals {
     pub(super) worlds: usize,
     pub(super) seeds: u64,
     pub(super) steps: u64,
-    pub(super) ends: Ends,
+    pub(super) ends: EvacuationCounts,
     pub(super) faults: FaultCounts,
     pub(super) violations: u64,
     /// The lowest seed that broke a promise, and where.
@@ -25,7 +25,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, seed: u64, world: WorldKind, outcome: &Outcome) {
+    pub(super) fn add(&mut self, seed: u64, world: WorldKind, outcome: &SeedResult) {
         self.worlds += 1;
         self.steps += outcome.steps as u64;
         self.ends.merge(outcome.ends);
@@ -39,15 +39,15 @@ impl Totals {
 }
 
 /// A seed that broke a promise, made small.
-pub(super) struct Failure {
+pub(super) struct SeedFailure {
     pub(super) seed: u64,
     pub(super) world: WorldKind,
     pub(super) steps: usize,
-    pub(super) shrunk: Shrunk,
+    pub(super) shrunk: ShrunkWorld,
     pub(super) breaks: Option<Mutation>,
 }
 
-impl Failure {
+impl SeedFailure {
     fn again(&self) -> String {
         let breaks = self
             .breaks
@@ -77,13 +77,13 @@ pub(super) fn rules(context: &mut Context) -> Result<(), CliError> {
         text("world", "World"),
         text("says", "What is broken"),
     ];
-    let rows: Vec<Vec<Cell>> = Mutation::ALL
+    let rows: Vec<Vec<TableCell>> = Mutation::ALL
         .iter()
         .map(|m| {
             vec![
-                Cell::new(m.as_str()),
-                Cell::new(m.world().as_str()),
-                Cell::new(m.says()),
+                TableCell::new(m.as_str()),
+                TableCell::new(m.world().as_str()),
+                TableCell::new(m.says()),
             ]
         })
         .collect();
@@ -110,7 +110,7 @@ pub(super) fn story(
     world: WorldKind,
     steps: usize,
     places: &Places,
-    outcome: &Outcome,
+    outcome: &SeedResult,
 ) -> Result<(), CliError> {
     let verdict = match &outcome.violation {
         Some(violation) => format!("violations: 1 ({violation})"),
@@ -146,7 +146,7 @@ pub(super) fn all(
     context: &mut Context,
     args: &EvacuationArgs,
     totals: &Totals,
-    failure: Option<&Failure>,
+    failure: Option<&SeedFailure>,
 ) -> Result<(), CliError> {
     match context.output.format() {
         Format::Json => context.output.json(&json(args, totals, failure))?,
@@ -175,14 +175,14 @@ fn a_second(totals: &Totals) -> f64 {
 fn table(
     context: &mut Context,
     totals: &Totals,
-    failure: Option<&Failure>,
+    failure: Option<&SeedFailure>,
 ) -> Result<(), CliError> {
     let columns = [text("fault", "Fault"), number("injected", "Injected")];
-    let rows: Vec<Vec<Cell>> = totals
+    let rows: Vec<Vec<TableCell>> = totals
         .faults
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(fault, count)| vec![Cell::new(fault.as_str()), Cell::new(count)])
+        .map(|(fault, count)| vec![TableCell::new(fault.as_str()), TableCell::new(count)])
         .collect();
     context.output.table(&columns, &rows)?;
     if let Some(failure) = failure {
@@ -224,7 +224,7 @@ fn table(
     context.output.line(&line)
 }
 
-fn json(args: &EvacuationArgs, totals: &Totals, failure: Option<&Failure>) -> Json {
+fn json(args: &EvacuationArgs, totals: &Totals, failure: Option<&SeedFailure>) -> Json {
     let faults = totals
         .faults
         .iter()

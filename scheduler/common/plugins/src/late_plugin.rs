@@ -1,17 +1,17 @@
 //! A weigher that was away when its scheduler started, and may come.
 
-use crate::absent::Absent;
+use crate::absent::AbsentPlugin;
 use ebbtide_weigher_api::{Weigher, WeigherDecorator};
 use std::sync::{Arc, OnceLock};
 
-/// Fails until it has been [reached](Late::reached). Both weighers have the name that the operator
+/// Fails until it has been [reached](LatePlugin::reached). Both weighers have the name that the operator
 /// has given.
-pub(crate) struct Late {
-    pub(crate) absent: Absent,
+pub(crate) struct LatePlugin {
+    pub(crate) absent: AbsentPlugin,
     pub(crate) reached: OnceLock<Arc<dyn Weigher>>,
 }
 
-impl WeigherDecorator for Late {
+impl WeigherDecorator for LatePlugin {
     fn inner(&self) -> &dyn Weigher {
         match self.reached.get() {
             Some(weigher) => weigher.as_ref(),

@@ -1,8 +1,8 @@
 //! Numbers that look like chance and are the same on every machine (SplitMix64).
 
-pub(crate) struct Chance(u64);
+pub(crate) struct SeededRng(u64);
 
-impl Chance {
+impl SeededRng {
     pub(crate) fn of(seed: u64) -> Self {
         Self(seed)
     }

@@ -11,12 +11,12 @@ const LONGEST: Duration = Duration::from_secs(15);
 
 /// Pauses between tries, each twice as long as the one before.
 #[derive(Debug)]
-pub struct Patience {
+pub struct PollBackoff {
     next: Duration,
     is_away: bool,
 }
 
-impl Default for Patience {
+impl Default for PollBackoff {
     fn default() -> Self {
         Self {
             next: FIRST,
@@ -25,7 +25,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl PollBackoff {
     /// Says what happened and when the next try is, and waits until then.
     pub async fn pause(&mut self, context: &mut Context, error: &CliError) {
         context.output.say(&format!(

@@ -3,7 +3,7 @@
 use crate::errors::CliError;
 use crate::json::Json;
 use clap::Args;
-use ebbtide_lifetime::description::{Description, Entry, pick};
+use ebbtide_lifetime::description::{Description, ModelEntry, pick};
 use ebbtide_lifetime::labelled::ALL;
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) struct ModelArgs {
 
 /// A model and where it comes from.
 #[derive(Debug)]
-pub(in crate::commands) struct Given {
+pub(in crate::commands) struct SourcedModel {
     pub(in crate::commands) model: Arc<dyn Lifetime>,
     /// The labels of the lifetimes that it was fitted to.
     pub(in crate::commands) labels: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub(in crate::commands) struct Given {
     group: Option<String>,
 }
 
-impl Given {
+impl SourcedModel {
     /// Reads it. What is a file is a file; what is none has to be parameters.
     pub(in crate::commands) fn read(args: &ModelArgs) -> Result<Self, CliError> {
         let path = Path::new(&args.model);
@@ -68,7 +68,7 @@ impl Given {
                 problem: "the file is no text".to_owned(),
             })
         })?;
-        let Entry {
+        let ModelEntry {
             group,
             labels,
             description,

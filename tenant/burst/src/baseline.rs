@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A job to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct JobRequest {
     /// When it is submitted, milliseconds.
     pub submitted: i64,
     /// How long it runs, milliseconds.
@@ -28,7 +28,7 @@ type Profile = BTreeMap<i64, u32>;
 /// When each job would start, in the order given; none for a job that does not fit on the nodes at
 /// all. `cpus` are those of each node.
 #[must_use]
-pub fn reckon(cpus: &[u32], jobs: &[Asked]) -> Vec<Option<i64>> {
+pub fn reckon(cpus: &[u32], jobs: &[JobRequest]) -> Vec<Option<i64>> {
     let mut profiles: Vec<Profile> = cpus
         .iter()
         .map(|cpus| Profile::from([(i64::MIN, *cpus)]))
@@ -43,7 +43,7 @@ pub fn reckon(cpus: &[u32], jobs: &[Asked]) -> Vec<Option<i64>> {
     starts
 }
 
-fn place(profiles: &mut [Profile], job: &Asked) -> Option<i64> {
+fn place(profiles: &mut [Profile], job: &JobRequest) -> Option<i64> {
     // Something may get free only where a profile changes.
     let mut times: Vec<i64> = profiles
         .iter()

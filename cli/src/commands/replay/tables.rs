@@ -3,12 +3,16 @@
 use super::{Job, chart};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Format, number, text};
+use crate::output::{Format, TableCell, number, text};
 use crate::render::{Tone, number as decimal, span_f64};
-use ebbtide_simulator::Report;
+use ebbtide_simulator::ReplayReport;
 
 /// Writes the report's files, and prints it.
-pub(super) fn print(context: &mut Context, job: &Job, report: &Report) -> Result<(), CliError> {
+pub(super) fn print(
+    context: &mut Context,
+    job: &Job,
+    report: &ReplayReport,
+) -> Result<(), CliError> {
     if let Some(directory) = &job.args.report {
         let chart = chart::figure(&report.title(), &report.samples).svg()?;
         for file in report.write(directory, chart)? {
@@ -42,40 +46,40 @@ pub(super) fn print(context: &mut Context, job: &Job, report: &Report) -> Result
     Ok(())
 }
 
-fn rows(report: &Report) -> Vec<Vec<Cell>> {
+fn rows(report: &ReplayReport) -> Vec<Vec<TableCell>> {
     let count = |n: u64, tone: Tone| {
         if n == 0 {
-            Cell::new(n)
+            TableCell::new(n)
         } else {
-            Cell::new(n).tone(tone)
+            TableCell::new(n).tone(tone)
         }
     };
-    let ms = |value: f64| Cell::new(format!("{} ms", decimal(value)));
+    let ms = |value: f64| TableCell::new(format!("{} ms", decimal(value)));
     let latency = &report.decision_latency;
-    let row = |field: &str, cell: Cell| vec![Cell::new(field), cell];
+    let row = |field: &str, cell: TableCell| vec![TableCell::new(field), cell];
     vec![
-        row("against", Cell::new(&report.against)),
-        row("policy", Cell::new(&report.policy)),
-        row("cost_module", Cell::new(&report.cost_module)),
+        row("against", TableCell::new(&report.against)),
+        row("policy", TableCell::new(&report.policy)),
+        row("cost_module", TableCell::new(&report.cost_module)),
         row(
             "events",
-            Cell::new(format!("{} of {}", report.events, report.events_in_trace)),
+            TableCell::new(format!("{} of {}", report.events, report.events_in_trace)),
         ),
-        row("trace_time", Cell::new(span_f64(report.trace_seconds))),
+        row("trace_time", TableCell::new(span_f64(report.trace_seconds))),
         row(
             "wall_time",
-            Cell::new(format!("{} s", decimal(report.wall_seconds))),
+            TableCell::new(format!("{} s", decimal(report.wall_seconds))),
         ),
-        row("creates", Cell::new(report.creates)),
+        row("creates", TableCell::new(report.creates)),
         row("placed", count(report.placed, Tone::Good)),
         row("waited", count(report.waited, Tone::Warn)),
         row("refused", count(report.refused, Tone::Warn)),
         row("failed", count(report.failed, Tone::Bad)),
         row("preempted", count(report.preempted, Tone::Warn)),
-        row("deletes", Cell::new(report.deletes)),
+        row("deletes", TableCell::new(report.deletes)),
         row(
             "deletes_without_server",
-            Cell::new(report.deletes_without_server),
+            TableCell::new(report.deletes_without_server),
         ),
         row("decision_p50", ms(latency.p50_ms)),
         row("decision_p90", ms(latency.p90_ms)),
@@ -85,7 +89,7 @@ fn rows(report: &Report) -> Vec<Vec<Cell>> {
 }
 
 /// Whether the command has succeeded.
-pub(super) fn verdict(report: &Report) -> Result<(), CliError> {
+pub(super) fn verdict(report: &ReplayReport) -> Result<(), CliError> {
     if report.interrupted {
         return Err(CliError::Interrupted(format!(
             "after {} of {} events",

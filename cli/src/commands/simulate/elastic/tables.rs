@@ -1,12 +1,12 @@
 //! The comparison in tables.
 
-use super::play::{All, Figures, Played};
+use super::play::{Figures, PartitionResults, SimulatedPartition};
 use super::sweep::Knob;
 use super::{ElasticArgs, Terms};
 use crate::Context;
 use crate::errors::CliError;
 use crate::hours::Hours;
-use crate::output::{Cell, Column, Format, number, text};
+use crate::output::{Format, ListingColumn, TableCell, number, text};
 use crate::render::Tone;
 use ebbtide_elastic::Trace;
 
@@ -28,7 +28,7 @@ pub(super) fn all(
     args: &ElasticArgs,
     trace: &Trace,
     terms: &Terms,
-    all: &All,
+    all: &PartitionResults,
 ) -> Result<(), CliError> {
     match context.output.format() {
         Format::Json => {
@@ -63,7 +63,7 @@ pub(super) fn all(
 
 /// One line a partition: r, mean delay, improvement; then one a value of each sweep: name, value,
 /// mean delay, improvement.
-fn values(context: &mut Context, all: &All) -> Result<(), CliError> {
+fn values(context: &mut Context, all: &PartitionResults) -> Result<(), CliError> {
     for one in &all.partitions {
         let name = match one.swept {
             None => format!("{}", one.elastic.policy.ratio()),
@@ -83,20 +83,20 @@ pub(super) fn times(value: f64) -> String {
     }
 }
 
-fn toned(improvement: f64) -> Cell {
+fn toned(improvement: f64) -> TableCell {
     let tone = match verdict(improvement) {
         "shorter" => Tone::Good,
         "longer" => Tone::Bad,
         _ => Tone::Plain,
     };
-    Cell::new(times(improvement)).tone(tone)
+    TableCell::new(times(improvement)).tone(tone)
 }
 
-fn seconds(value: f64) -> Cell {
-    Cell::new(format!("{value:.2}"))
+fn seconds(value: f64) -> TableCell {
+    TableCell::new(format!("{value:.2}"))
 }
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [ListingColumn; 13] = [
     text("partition", "Partition"),
     number("budget", "K"),
     number("mean", "Mean wait"),
@@ -112,30 +112,30 @@ const COLUMNS: [Column; 13] = [
     number("lives", "Lives mean, max"),
 ];
 
-fn comparison(context: &mut Context, all: &All) -> Result<(), CliError> {
+fn comparison(context: &mut Context, all: &PartitionResults) -> Result<(), CliError> {
     let waits =
         |figures: &Figures| [figures.mean, figures.p90, figures.p99, figures.max].map(seconds);
-    let mut fixed = vec![Cell::new("static"), Cell::new("-")];
+    let mut fixed = vec![TableCell::new("static"), TableCell::new("-")];
     fixed.extend(waits(&all.fixed));
-    fixed.extend(["1.00×", "1.00×"].map(Cell::new));
+    fixed.extend(["1.00×", "1.00×"].map(TableCell::new));
     fixed.push(seconds(all.fixed.long_mean));
-    fixed.extend(["-", "-", "-", "-"].map(Cell::new));
+    fixed.extend(["-", "-", "-", "-"].map(TableCell::new));
     let mut rows = vec![fixed];
     for one in all.asked() {
         let policy = &one.elastic.policy;
         let figures = &one.figures;
         let mut row = vec![
-            Cell::new(format!("r = {}", policy.ratio())),
-            Cell::new(policy.budget()),
+            TableCell::new(format!("r = {}", policy.ratio())),
+            TableCell::new(policy.budget()),
         ];
         row.extend(waits(figures));
         row.push(toned(one.improvement));
-        row.push(Cell::new(times(one.max_improvement)));
+        row.push(TableCell::new(times(one.max_improvement)));
         row.push(seconds(figures.long_mean));
-        row.push(Cell::new(format!("{:.1}", figures.transients_up)));
-        row.push(Cell::new(format!("{:.1}", one.normalised)));
-        row.push(Cell::new(format!("{:.1} %", one.saving * 100.0)));
-        row.push(Cell::new(format!(
+        row.push(TableCell::new(format!("{:.1}", figures.transients_up)));
+        row.push(TableCell::new(format!("{:.1}", one.normalised)));
+        row.push(TableCell::new(format!("{:.1} %", one.saving * 100.0)));
+        row.push(TableCell::new(format!(
             "{:.2}, {:.1} h",
             figures.life_mean_hours, figures.life_max_hours
         )));
@@ -144,7 +144,7 @@ fn comparison(context: &mut Context, all: &All) -> Result<(), CliError> {
     context.output.table(&COLUMNS, &rows)
 }
 
-fn sweep(context: &mut Context, all: &All, knob: Knob) -> Result<(), CliError> {
+fn sweep(context: &mut Context, all: &PartitionResults, knob: Knob) -> Result<(), CliError> {
     let columns = [
         number(knob.as_str(), knob.as_str()),
         number("mean", "Mean wait"),
@@ -159,28 +159,28 @@ fn sweep(context: &mut Context, all: &All, knob: Knob) -> Result<(), CliError> {
         number("lost", "Tasks lost"),
         number("lost_hours", "Lost [h]"),
     ];
-    let row = |(value, one): (f64, &Played)| {
+    let row = |(value, one): (f64, &SimulatedPartition)| {
         let figures = &one.figures;
         vec![
-            Cell::new(value),
+            TableCell::new(value),
             seconds(figures.mean),
             seconds(figures.p99),
             toned(one.improvement),
-            Cell::new(format!(
+            TableCell::new(format!(
                 "{} .. {}",
                 times(one.spread.0),
                 times(one.spread.1)
             ))
             .tone(Tone::Dim),
-            Cell::new(verdict(one.improvement)),
-            Cell::new(format!("{:.1}", figures.transients_up)),
-            Cell::new(format!("{:.0}", figures.launched)),
-            Cell::new(format!("{:.1} %", one.saving * 100.0)),
-            Cell::new(format!("{:.0}", figures.interrupted)),
-            Cell::new(format!("{:.0}", figures.lost)),
-            Cell::new(format!("{:.1}", figures.lost_seconds / 3_600.0)),
+            TableCell::new(verdict(one.improvement)),
+            TableCell::new(format!("{:.1}", figures.transients_up)),
+            TableCell::new(format!("{:.0}", figures.launched)),
+            TableCell::new(format!("{:.1} %", one.saving * 100.0)),
+            TableCell::new(format!("{:.0}", figures.interrupted)),
+            TableCell::new(format!("{:.0}", figures.lost)),
+            TableCell::new(format!("{:.1}", figures.lost_seconds / 3_600.0)),
         ]
     };
-    let rows: Vec<Vec<Cell>> = all.swept(knob).map(row).collect();
+    let rows: Vec<Vec<TableCell>> = all.swept(knob).map(row).collect();
     context.output.table(&columns, &rows)
 }

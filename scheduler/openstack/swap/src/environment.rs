@@ -18,7 +18,7 @@ pub struct InstanceRow {
 
 /// The scheduler's environment besides Placement: Nova's rows, the order of the scheduler's own
 /// writes, and its cloud in memory.
-pub trait Around: Sync {
+pub trait SwapEnvironment: Sync {
     /// The lock on some providers' allocations, until it is dropped.
     type Guard: Send;
 

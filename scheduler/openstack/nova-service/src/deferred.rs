@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, oneshot, watch};
 
 /// Waiting times.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct OpenDelays {
     /// How long the start waits for the first try.
     pub(crate) first: Duration,
     /// Pause between two tries.
@@ -17,13 +17,13 @@ pub(crate) struct Times {
 }
 
 /// A resource that is open, or will be. Cheap to clone.
-pub(crate) struct Later<T> {
+pub(crate) struct DeferredResource<T> {
     opened: Arc<OnceCell<T>>,
     /// Whether it is open.
     ready: watch::Receiver<bool>,
 }
 
-impl<T> Clone for Later<T> {
+impl<T> Clone for DeferredResource<T> {
     fn clone(&self) -> Self {
         Self {
             opened: Arc::clone(&self.opened),
@@ -32,7 +32,7 @@ impl<T> Clone for Later<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Later<T> {
+impl<T: Send + Sync + 'static> DeferredResource<T> {
     /// Starts to open it. Returns when it is open, when the first try has failed because a service
     /// is unavailable, or after `times.first`. Further tries run in the background, and all their
     /// errors are logged.
@@ -42,7 +42,7 @@ impl<T: Send + Sync + 'static> Later<T> {
     pub(crate) async fn start<F>(
         tasks: &Tasks,
         what: &'static str,
-        times: Times,
+        times: OpenDelays,
         mut open: impl FnMut() -> F + Send + 'static,
     ) -> Result<Self, NovaServiceError>
     where
@@ -111,7 +111,7 @@ impl<T: Send + Sync + 'static> Later<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_openstack::{Effect, OpenStackError};
+    use ebbtide_openstack::{OpenStackError, RequestEffect};
     use std::sync::atomic::{AtomicU32, Ordering};
     use tokio_util::sync::CancellationToken;
 
@@ -127,7 +127,7 @@ mod tests {
             service: "the ledger".to_owned(),
             what: "a question".to_owned(),
             problem: "connection refused".to_owned(),
-            effect: Effect::Unknown,
+            effect: RequestEffect::Unknown,
         })
     }
 
@@ -137,11 +137,11 @@ mod tests {
         let (back, is_back) = watch::channel(false);
         let tries = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&tries);
-        let times = Times {
+        let times = OpenDelays {
             first: LONG,
             pause: SHORT,
         };
-        let later = Later::start(&tasks, "a test", times, move || {
+        let later = DeferredResource::start(&tasks, "a test", times, move || {
             counted.fetch_add(1, Ordering::SeqCst);
             let back = *is_back.borrow();
             async move { if back { Ok(7) } else { Err(away()) } }
@@ -157,11 +157,11 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_answer_at_all_keeps_no_start_waiting() {
         let tasks = tasks();
-        let times = Times {
+        let times = OpenDelays {
             first: SHORT,
             pause: SHORT,
         };
-        let later = Later::<()>::start(&tasks, "a test", times, std::future::pending);
+        let later = DeferredResource::<()>::start(&tasks, "a test", times, std::future::pending);
         let later = tokio::time::timeout(LONG, later).await.unwrap().unwrap();
         assert_eq!(later.wait(SHORT).await, None);
     }
@@ -169,11 +169,11 @@ mod tests {
     #[tokio::test]
     async fn what_no_waiting_heals_is_told_at_the_start() {
         let tasks = tasks();
-        let times = Times {
+        let times = OpenDelays {
             first: LONG,
             pause: LONG,
         };
-        let later = Later::<()>::start(&tasks, "a test", times, || async {
+        let later = DeferredResource::<()>::start(&tasks, "a test", times, || async {
             Err(NovaServiceError::Config("wrong".to_owned()))
         });
         let error = later.await.err().map(|error| error.to_string());

@@ -1,13 +1,13 @@
 //! Values that were given for options, on their way into the fields.
 
-use crate::fault::Fault;
+use crate::fault::NovaException;
 use crate::python::Value;
 use std::collections::BTreeMap;
 
 /// What was given, converted, by `group.name`.
-pub(super) struct Given(pub(super) BTreeMap<String, Value>);
+pub(super) struct OptionValues(pub(super) BTreeMap<String, Value>);
 
-impl Given {
+impl OptionValues {
     pub(super) fn set(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
@@ -58,10 +58,10 @@ impl Given {
     }
 
     /// A list that Nova walks at start: null is a TypeError there.
-    pub(super) fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), Fault> {
+    pub(super) fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), NovaException> {
         match self.set(name) {
             Some(Value::List(values)) => *field = values.iter().map(Value::text).collect(),
-            Some(_) => return Err(Fault::new("TypeError", format!("{name} is null"))),
+            Some(_) => return Err(NovaException::new("TypeError", format!("{name} is null"))),
             None => {}
         }
         Ok(())

@@ -6,11 +6,11 @@ use crate::model::Options;
 /// Chance from a seed. Without one the best host is taken, and hosts with the same weight stay in
 /// the order of the input.
 #[derive(Debug, Clone)]
-pub struct Chance {
+pub struct SelectionRng {
     state: Option<u64>,
 }
 
-impl Chance {
+impl SelectionRng {
     /// From a seed.
     #[must_use]
     pub fn new(seed: Option<u64>) -> Self {
@@ -90,7 +90,8 @@ mod tests {
 
     fn firsts(options: &Options) -> BTreeSet<usize> {
         let totals = [3.0, 3.0, 3.0, 2.0, 1.0];
-        let choose = |seed| Chance::new(Some(seed)).choose(vec![0, 1, 2, 3, 4], &totals, options);
+        let choose =
+            |seed| SelectionRng::new(Some(seed)).choose(vec![0, 1, 2, 3, 4], &totals, options);
         (0..200).map(|seed| choose(seed)[0]).collect()
     }
 
@@ -107,7 +108,7 @@ mod tests {
         let totals = [5.0, 4.0, 3.0, 2.0];
         for seed in 0..50 {
             let hosts =
-                Chance::new(Some(seed)).choose(vec![7, 8, 9, 6], &totals, &options(3, true));
+                SelectionRng::new(Some(seed)).choose(vec![7, 8, 9, 6], &totals, &options(3, true));
             let rest: Vec<usize> = hosts[1..].to_vec();
             let expected: Vec<usize> = [7, 8, 9, 6]
                 .into_iter()
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn without_a_seed_the_best_is_taken() {
-        let hosts = Chance::new(None).choose(vec![2, 1], &[1.0, 1.0], &options(2, true));
+        let hosts = SelectionRng::new(None).choose(vec![2, 1], &[1.0, 1.0], &options(2, true));
         assert_eq!(hosts, [2, 1]);
     }
 }

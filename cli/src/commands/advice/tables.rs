@@ -6,7 +6,7 @@ use crate::commands::plan::runs;
 use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json;
-use crate::output::{Cell, Details, Format, number, text};
+use crate::output::{Details, Format, TableCell, number, text};
 use crate::render::Tone;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
@@ -47,34 +47,35 @@ pub(super) fn show(
     }
 }
 
-fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, Cell)> {
+fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, TableCell)> {
     let whose = match advice.whose.as_str() {
         "own" => "your own only: those of others are too few, or of too few tenants".to_owned(),
         "own-and-others" => format!("{} of your own, and others'", advice.own_lives),
         _ => "everybody's".to_owned(),
     };
     let scope = match advice.scope.as_str() {
-        "flavor" => Cell::new("of this flavor"),
-        _ => Cell::new("of all preemptible flavors: this one's own are too few").tone(Tone::Warn),
+        "flavor" => TableCell::new("of this flavor"),
+        _ => TableCell::new("of all preemptible flavors: this one's own are too few")
+            .tone(Tone::Warn),
     };
     let limit = match advice.max_lifetime_hours {
         0.0 => "none".to_owned(),
         hours => Hours(hours).to_string(),
     };
     let mut fields = vec![
-        ("flavor", Cell::new(&advice.flavor)),
-        ("age", Cell::new(Hours(advice.age_hours))),
-        ("max_lifetime", Cell::new(limit)),
+        ("flavor", TableCell::new(&advice.flavor)),
+        ("age", TableCell::new(Hours(advice.age_hours))),
+        ("max_lifetime", TableCell::new(limit)),
         (
             "lives",
-            Cell::new(format!(
+            TableCell::new(format!(
                 "{}, {} interrupted, {} together",
                 advice.lives,
                 advice.interruptions,
                 Hours(advice.lived_hours)
             )),
         ),
-        ("whose", Cell::new(whose)),
+        ("whose", TableCell::new(whose)),
         ("scope", scope),
     ];
     if let Some(price) = &advice.price {
@@ -92,7 +93,7 @@ fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, Cell)> {
             }
             _ => format!("{} an hour", price.price),
         };
-        fields.push(("price", Cell::new(words).value(&price.price)));
+        fields.push(("price", TableCell::new(words).value(&price.price)));
     }
     if !advice.model.is_empty() {
         let tone = if advice.model_fits {
@@ -100,9 +101,12 @@ fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, Cell)> {
         } else {
             Tone::Warn
         };
-        fields.push(("model", Cell::new(&advice.model)));
-        fields.push(("model_words", Cell::new(&advice.model_words).tone(tone)));
-        let left = Cell::new(Hours(advice.expected_hours)).tone(Tone::Strong);
+        fields.push(("model", TableCell::new(&advice.model)));
+        fields.push((
+            "model_words",
+            TableCell::new(&advice.model_words).tone(tone),
+        ));
+        let left = TableCell::new(Hours(advice.expected_hours)).tone(Tone::Strong);
         fields.push(("expected_life_left", left));
     }
     fields
@@ -141,12 +145,12 @@ fn chances(context: &mut Context, advice: &v1::GetAdviceResponse) -> Result<(), 
     ];
     let rows = advice.chances.iter().map(|one| {
         vec![
-            Cell::new(Hours(one.within_hours)),
-            Cell::new(percent(one.chance)).tone(Tone::Strong),
-            Cell::new(seen(one.seen.as_ref())),
+            TableCell::new(Hours(one.within_hours)),
+            TableCell::new(percent(one.chance)).tone(Tone::Strong),
+            TableCell::new(seen(one.seen.as_ref())),
         ]
     });
-    let rows: Vec<Vec<Cell>> = rows.collect();
+    let rows: Vec<Vec<TableCell>> = rows.collect();
     context.output.table(&columns, &rows)
 }
 
@@ -170,14 +174,14 @@ fn calibration(context: &mut Context, tested: v1::Calibration) -> Result<(), Cli
     let row = |row: &v1::ToldBefore, all: bool| {
         let told = percent(row.told);
         vec![
-            Cell::new(Hours(row.within_hours)),
-            Cell::new(if all { format!("{told}, all") } else { told }),
-            Cell::new(row.lives),
-            Cell::new(seen(row.were.as_ref())),
+            TableCell::new(Hours(row.within_hours)),
+            TableCell::new(if all { format!("{told}, all") } else { told }),
+            TableCell::new(row.lives),
+            TableCell::new(seen(row.were.as_ref())),
             if row.off {
-                Cell::new("off").tone(Tone::Bad)
+                TableCell::new("off").tone(Tone::Bad)
             } else {
-                Cell::new("as told").tone(Tone::Good)
+                TableCell::new("as told").tone(Tone::Good)
             },
         ]
     };
@@ -229,10 +233,10 @@ fn schedule(
             |hours| format!("{:.1} %", (hours / plan.job_hours - 1.0) * 100.0),
         );
         vec![
-            Cell::new(name).tone(tone),
-            Cell::new(words),
-            Cell::new(Hours(hours.unwrap_or(f64::INFINITY))),
-            Cell::new(overhead),
+            TableCell::new(name).tone(tone),
+            TableCell::new(words),
+            TableCell::new(Hours(hours.unwrap_or(f64::INFINITY))),
+            TableCell::new(overhead),
         ]
     };
     let rows = vec![

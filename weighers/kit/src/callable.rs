@@ -7,7 +7,7 @@ use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherError};
 
 /// The weigher's numbers, and the units of work that they took; `None` for a service, which does
 /// not count them.
-pub(crate) type Answer = (Vec<f64>, Option<u64>);
+pub(crate) type WeigherAnswer = (Vec<f64>, Option<u64>);
 
 /// A weigher.
 pub(crate) enum TriedWeigher {
@@ -36,7 +36,7 @@ impl TriedWeigher {
         &self,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
-    ) -> Result<Answer, WeigherError> {
+    ) -> Result<WeigherAnswer, WeigherError> {
         match self {
             Self::Wasm(weigher) => {
                 let (numbers, used) =
@@ -77,7 +77,7 @@ impl TriedCostModule {
         }
     }
 
-    pub(crate) fn ask(&self, victims: &VictimBatch<'_>) -> Result<Answer, CostError> {
+    pub(crate) fn ask(&self, victims: &VictimBatch<'_>) -> Result<WeigherAnswer, CostError> {
         match self {
             Self::Wasm(module) => {
                 let (costs, used) = module
@@ -95,7 +95,7 @@ impl TriedCostModule {
 }
 
 /// What a plugin turned out to be.
-pub(crate) enum Loaded {
+pub(crate) enum TriedPlugin {
     Weigher(TriedWeigher),
     CostModule(TriedCostModule),
 }

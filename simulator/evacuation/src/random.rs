@@ -5,9 +5,9 @@ use rand_pcg::Pcg64;
 
 /// A stream of chance.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(Pcg64);
+pub(crate) struct WorldRng(Pcg64);
 
-impl Chance {
+impl WorldRng {
     /// A stream of its own for each purpose: what one draws does not shift what another gets.
     #[must_use]
     pub(crate) fn new(seed: u64, purpose: u64) -> Self {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// One resource class that is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Need<'a> {
+pub(crate) struct ResourceDemand<'a> {
     pub(crate) class: &'a ResourceClass,
     /// `None` if no host has the class and no instance uses it.
     pub(crate) columns: Option<&'a ClassColumns>,
@@ -17,10 +17,10 @@ pub(crate) struct Need<'a> {
 
 /// A checked request.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct CheckedRequest<'a> {
     pub(crate) request: &'a PlacementRequest,
     pub(crate) properties: &'a FlavorProperties,
-    pub(crate) needs: Vec<Need<'a>>,
+    pub(crate) needs: Vec<ResourceDemand<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if another component (in OpenStack mode Nova's filters) has
     /// selected them.
@@ -32,7 +32,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) bundle: i64,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> CheckedRequest<'a> {
     /// Looks everything up that the request names.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl<'a> Ask<'a> {
         let needs = properties
             .resources
             .iter()
-            .map(|(class, amount)| Need {
+            .map(|(class, amount)| ResourceDemand {
                 class,
                 columns: table.class(class),
                 amount: i64::try_from(amount).unwrap_or(i64::MAX),

@@ -19,7 +19,7 @@ const MOST_HOSTS: usize = 100_000;
 
 /// The agents of all hosts.
 #[derive(Debug, Default)]
-pub(super) struct Voices(HashMap<String, Voice>);
+pub(super) struct AgentSessions(HashMap<String, Voice>);
 
 #[derive(Debug)]
 struct Voice {
@@ -32,7 +32,7 @@ struct Voice {
 
 /// The result of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum HeartbeatResult {
     /// One agent.
     One,
     /// Two agents of one host; already logged.
@@ -41,11 +41,11 @@ pub(super) enum Heard {
     TwoNow,
 }
 
-impl Voices {
-    pub(super) fn hear(&mut self, beat: &Heartbeat, now: Timestamp) -> Heard {
+impl AgentSessions {
+    pub(super) fn hear(&mut self, beat: &Heartbeat, now: Timestamp) -> HeartbeatResult {
         let Some(voice) = self.0.get_mut(&beat.host) else {
             if self.0.len() >= MOST_HOSTS {
-                return Heard::One;
+                return HeartbeatResult::One;
             }
             let voice = Voice {
                 session: beat.session,
@@ -55,10 +55,10 @@ impl Voices {
                 told_at: None,
             };
             self.0.insert(beat.host.clone(), voice);
-            return Heard::One;
+            return HeartbeatResult::One;
         };
         if voice.session == beat.session {
-            return Heard::One;
+            return HeartbeatResult::One;
         }
         let returns = voice.former.contains(&beat.session);
         voice.former.retain(|known| *known != beat.session);
@@ -68,20 +68,20 @@ impl Voices {
         }
         voice.session = beat.session;
         if !returns {
-            return Heard::One;
+            return HeartbeatResult::One;
         }
         if now.millis_since(voice.returned_at) > CALM {
             voice.returns = 0;
         }
         (voice.returns, voice.returned_at) = (voice.returns + 1, now);
         if voice.returns < RETURNS {
-            return Heard::One;
+            return HeartbeatResult::One;
         }
         if voice.told_at.is_some_and(|at| now.millis_since(at) <= CALM) {
-            return Heard::Two;
+            return HeartbeatResult::Two;
         }
         voice.told_at = Some(now);
-        Heard::TwoNow
+        HeartbeatResult::TwoNow
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn hear(voices: &mut Voices, session: u128, seconds: i64) -> Heard {
+    fn hear(voices: &mut AgentSessions, session: u128, seconds: i64) -> HeartbeatResult {
         let beat = Heartbeat {
             host: "compute-1".to_owned(),
             session: Uuid::from_u128(session),
@@ -105,24 +105,32 @@ mod tests {
 
     #[test]
     fn two_agents_with_one_name_are_told_once_in_a_while() {
-        let mut voices = Voices::default();
-        let heard: Vec<Heard> = (0..8)
+        let mut voices = AgentSessions::default();
+        let heard: Vec<HeartbeatResult> = (0..8)
             .map(|n| hear(&mut voices, u128::from(n % 2 == 0), n * 5))
             .collect();
-        assert_eq!(heard[..3], [Heard::One; 3]);
-        assert_eq!(heard[3], Heard::TwoNow);
-        assert_eq!(heard[4..], [Heard::Two; 4]);
-        assert_eq!(hear(&mut voices, 1, 200), Heard::One, "calm since then");
-        assert_eq!(hear(&mut voices, 0, 205), Heard::TwoNow);
+        assert_eq!(heard[..3], [HeartbeatResult::One; 3]);
+        assert_eq!(heard[3], HeartbeatResult::TwoNow);
+        assert_eq!(heard[4..], [HeartbeatResult::Two; 4]);
+        assert_eq!(
+            hear(&mut voices, 1, 200),
+            HeartbeatResult::One,
+            "calm since then"
+        );
+        assert_eq!(hear(&mut voices, 0, 205), HeartbeatResult::TwoNow);
     }
 
     #[test]
     fn an_agent_that_starts_again_and_one_late_word_are_no_second_agent() {
-        let mut voices = Voices::default();
+        let mut voices = AgentSessions::default();
         for run in 0..50 {
-            assert_eq!(hear(&mut voices, run, 10), Heard::One);
+            assert_eq!(hear(&mut voices, run, 10), HeartbeatResult::One);
         }
-        assert_eq!(hear(&mut voices, 48, 11), Heard::One, "a late word");
-        assert_eq!(hear(&mut voices, 50, 12), Heard::One);
+        assert_eq!(
+            hear(&mut voices, 48, 11),
+            HeartbeatResult::One,
+            "a late word"
+        );
+        assert_eq!(hear(&mut voices, 50, 12), HeartbeatResult::One);
     }
 }

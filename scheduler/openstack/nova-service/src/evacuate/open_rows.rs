@@ -6,7 +6,7 @@
 //! still run in the claimed capacity.
 
 use super::{Evacuations, read};
-use crate::preemption::{Preemption, State};
+use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_nova_cloud::OpenPreemption;
 use ebbtide_openstack::OpenStackError;
 use ebbtide_store::ledger::LedgerError;
@@ -132,7 +132,7 @@ pub(super) fn open_of(record: &Preemption) -> OpenPreemption {
 
 /// Providers to read: a withdrawn preemption moves allocations in ways that its row does not show.
 fn unread(record: &Preemption) -> BTreeSet<Uuid> {
-    if record.state != State::Withdrawing {
+    if record.state != PreemptionState::Withdrawing {
         return BTreeSet::new();
     }
     let had = record.survivors().map(|v| &v.had.allocations);

@@ -5,14 +5,14 @@
 //! Nova would decide. Unneeded data are dropped.
 
 use super::placement_snapshot::PlacementSnapshot;
-use super::{Request, Selector};
-use ebbtide_nova_cloud::{Next, PlacementQuery};
+use super::{SelectRequest, Selector};
+use ebbtide_nova_cloud::{PlacementQuery, SchedulingAction};
 use serde_json::Value;
 use uuid::Uuid;
 
 /// The prefetched data.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct Prefetch {
     /// The provider of the host that the request gets if nothing has changed, and whether its known
     /// state is current.
     pub(super) host: Option<(Uuid, bool)>,
@@ -33,7 +33,7 @@ enum Likely {
 
 impl Selector {
     /// Prefetches.
-    pub(super) async fn look_ahead(&self, request: &Request) {
+    pub(super) async fn look_ahead(&self, request: &SelectRequest) {
         // The group's members that are on their way are not known yet, and other members may be
         // decided meanwhile.
         if request.call.no_placement || request.schedule.spec.instance_group.is_some() {
@@ -57,7 +57,7 @@ impl Selector {
         }
     }
 
-    fn likely(&self, request: &Request) -> Option<Likely> {
+    fn likely(&self, request: &SelectRequest) -> Option<Likely> {
         self.facts.read(|cloud| {
             let mut spec = request.schedule.spec.clone();
             let asked = cloud.ask(&mut spec).ok()?;
@@ -72,21 +72,21 @@ impl Selector {
                 .decide(spec, call, &known, now, Some(request.seed))
                 .ok()?;
             match scheduling.next() {
-                Next::Claim(claim) => Some(Likely::Host(claim.host.uuid)),
-                Next::Failed { .. } => Some(Likely::NoHost(asked)),
-                Next::Done(_) => None,
+                SchedulingAction::Claim(claim) => Some(Likely::Host(claim.host.uuid)),
+                SchedulingAction::Failed { .. } => Some(Likely::NoHost(asked)),
+                SchedulingAction::Done(_) => None,
             }
         })
     }
 
-    async fn ask_ahead(&self, request: &Request, asked: PlacementQuery) {
+    async fn ask_ahead(&self, request: &SelectRequest, asked: PlacementQuery) {
         // A failed query is repeated when it is needed, and its error is reported then.
         if let Ok(answer) = self.put_question(request, &asked).await {
             request.ahead().answer = Some((asked, answer));
         }
     }
 
-    async fn look_for_room(&self, request: &Request, asked: &PlacementQuery) {
+    async fn look_for_room(&self, request: &SelectRequest, asked: &PlacementQuery) {
         if !self.may_make_room(request) {
             return;
         }
