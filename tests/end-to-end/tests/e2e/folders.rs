@@ -37,7 +37,7 @@ fn layer(directory: &str) -> usize {
     };
     let found = LAYERS
         .iter()
-        .position(|folders| folders.iter().any(|f| inside(f)));
+        .position(|folders| folders.iter().any(inside));
     found.unwrap_or_else(|| panic!("{directory} is in no folder of LAYERS: add its folder there"))
 }
 
