@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 
 /// A program that comes to every place, as scheduler and agent do.
 const PROGRAM: &str = "
-use ebbtide_fail_points::{Point, is_armed, reach, reach_if};
+use ebbtide_fail_points::{FailPoint, is_armed, reach, reach_if};
 fn main() {
-    for point in Point::ALL {
+    for point in FailPoint::ALL {
         if is_armed(*point) { println!(\"armed\"); }
         reach_if(*point, || false);
         reach(*point);
