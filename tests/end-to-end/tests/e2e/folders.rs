@@ -35,9 +35,7 @@ fn layer(directory: &str) -> usize {
             .strip_prefix(*folder)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let found = LAYERS
-        .iter()
-        .position(|folders| folders.iter().any(inside));
+    let found = LAYERS.iter().position(|folders| folders.iter().any(inside));
     found.unwrap_or_else(|| panic!("{directory} is in no folder of LAYERS: add its folder there"))
 }
 
