@@ -102,7 +102,8 @@ impl Journal {
     /// Writes records; they are durable when it returns.
     ///
     /// # Errors
-    /// [`AgentError::JournalWrite`]: then none of them counts as written. The next call mends the file first.
+    /// [`AgentError::JournalWrite`]: then none of them counts as written. The next call mends the
+    /// file first.
     pub fn append(&mut self, records: &[JournalRecord]) -> Result<(), AgentError> {
         let path = self.storage.path();
         let mut text = String::new();

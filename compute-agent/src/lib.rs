@@ -2,7 +2,8 @@
 //! for each host.
 //!
 //! ```text
-//!  scheduler ── commands ──▶ agent (shell) ──▶ protocol (pure) ──▶ agent (shell) ──▶ driver ──▶ hypervisor
+//!  scheduler ── commands ──▶ agent (shell) ──▶ protocol (pure) ──▶ agent (shell) ──▶ driver ──▶
+//! hypervisor
 //!            ◀── reports ───                                                    ──▶ journal
 //! ```
 //!

@@ -4,7 +4,8 @@
 #   bash devstack/lib/typos.sh          names each with file and line
 #   bash devstack/lib/typos.sh --write  corrects those that have one correction only
 #
-# The program, typos, is a wheel on PyPI, pinned by version and checksum and unpacked into target/typos.
+# The program, typos, is a wheel on PyPI, pinned by version and checksum and unpacked into
+# target/typos.
 # pip fetches it, or curl where Python has no pip. Once it is there, no network is needed.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."

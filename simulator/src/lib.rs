@@ -2,8 +2,10 @@
 //!
 //! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed
 //! against the engine alone ([`offline`]), or by the `ebbtide` command against a running region.
-//! Both fill the same [`ReplayReport`], which is written as JSON and, by the command, as a chart of both
-//! states h_f and h_n over time. [`RecordedPlacements`] holds another scheduler's answers to the same trace, for
+//! Both fill the same [`ReplayReport`], which is written as JSON and, by the command, as a chart of
+//! both
+//! states h_f and h_n over time. [`RecordedPlacements`] holds another scheduler's answers to the
+//! same trace, for
 //! comparison.
 //!
 //! Nothing here reads a clock: trace time comes from the trace, real time from a closure.

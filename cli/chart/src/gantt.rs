@@ -55,7 +55,8 @@ pub struct BarSeries {
 /// ```
 /// use ebbtide_chart::{Axis, Figure, Gantt, Span};
 ///
-/// let mut chart = Gantt::new(Axis::new("time [h]"), ["c3.4xlarge (spot)", "m4.large (on-demand)"]);
+/// let mut chart = Gantt::new(Axis::new("time [h]"), ["c3.4xlarge (spot)", "m4.large
+/// (on-demand)"]);
 /// let work = chart.kind("task", None);
 /// let away = chart.kind("hibernated", None);
 /// chart.add(0, work, Span::new(0.0, 2.0).label("t1"));

@@ -8,7 +8,8 @@
 //! ```
 //! use ebbtide_chart::{Axis, Band, Dash, Figure, Line, Panel, Rule};
 //!
-//! let panel = Panel::new(Axis::new("age [h]"), Axis::new("chance of interruption").range(0.0, 1.0))
+//! let panel = Panel::new(Axis::new("age [h]"), Axis::new("chance of interruption").range(0.0,
+//! 1.0))
 //!     .title("n1-highcpu-16")
 //!     .with(Band::new("95 %", vec![(0.0, 0.0, 0.1), (24.0, 0.6, 0.8)]))
 //!     .with(LineLayer::new("model", vec![(0.0, 0.05), (24.0, 0.7)]))

@@ -9,7 +9,8 @@
 //! # async fn example() -> Result<(), ebbtide_openstack::OpenStackError> {
 //! use ebbtide_openstack::{AdapterOptions, AuthOptions, Placement, Session, SessionOptions};
 //! let section = |key: &str| std::env::var(format!("OS_{}", key.to_uppercase())).ok();
-//! let session = Session::new(AuthOptions::from_lookup("environment", section)?, SessionOptions::new("ebbtide"))?;
+//! let session = Session::new(AuthOptions::from_lookup("environment", section)?,
+//! SessionOptions::new("ebbtide"))?;
 //! let placement = Placement::new(session, AdapterOptions::placement())?;
 //! let request = placement.for_request("req-5b2a8f5c-8a3b-4d5e-9d5a-0f5f9f1c6b7a");
 //! let found = request.allocation_candidates("limit=1000&resources=VCPU%3A1").await?;
@@ -24,7 +25,8 @@
 //! - **Secrets stay inside.** Passwords and tokens are in [`Secret`], whose `Debug` says nothing;
 //!   answers of Keystone are never repeated in an error.
 //! - **No phantom consumers.** A write without allocations and without a generation makes Placement
-//!   create a consumer that cannot be removed. [`ReleasedConsumer`] always has a generation, [`Resources`] is
+//!   create a consumer that cannot be removed. [`ReleasedConsumer`] always has a generation,
+//!   [`Resources`] is
 //!   never empty, and nothing else can be written.
 
 mod adapter;

@@ -7,7 +7,8 @@
 //! const TRANSPORT_URL: Opt = Opt::text("DEFAULT", "transport_url").secret();
 //!
 //! # fn main() -> oslo_config::Result<()> {
-//! let config = Config::load_with(&[], &[], [("OS_DEFAULT__REPORT_INTERVAL".to_owned(), "5".to_owned())])?;
+//! let config = Config::load_with(&[], &[], [("OS_DEFAULT__REPORT_INTERVAL".to_owned(),
+//! "5".to_owned())])?;
 //! assert_eq!(config.int(&REPORT_INTERVAL)?, Some(5));
 //! assert_eq!(config.text(&TRANSPORT_URL)?, None);
 //! # Ok(())

@@ -1,7 +1,8 @@
 //! Calls a method of any oslo.messaging server and prints the result.
 //!
 //! ```text
-//! cargo run -p oslo-messaging --example call -- rabbit://guest:guest@localhost/ demo 1.0 echo '{"greeting": "hello"}'
+//! cargo run -p oslo-messaging --example call -- rabbit://guest:guest@localhost/ demo 1.0 echo
+//! '{"greeting": "hello"}'
 //! ```
 
 use std::time::Duration;

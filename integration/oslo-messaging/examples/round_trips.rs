@@ -2,7 +2,8 @@
 //! Nova's.
 //!
 //! ```text
-//! cargo run --release -p oslo-messaging --example round_trips -- rabbit://guest:guest@localhost/ [CALLS] [IN_FLIGHT] [BYTES]
+//! cargo run --release -p oslo-messaging --example round_trips -- rabbit://guest:guest@localhost/
+//! [CALLS] [IN_FLIGHT] [BYTES]
 //! ```
 
 use std::sync::Arc;

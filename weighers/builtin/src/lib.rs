@@ -1,4 +1,5 @@
-//! The built-in weighers and the list of them ([`registry`]). Those that read one column are rows of
+//! The built-in weighers and the list of them ([`registry`]). Those that read one column are rows
+//! of
 //! a table ([`columns`]); each with logic of its own has a file.
 //!
 //! A weigher says how good a host is for a request; the engine normalises its numbers to 0…1,

@@ -309,9 +309,9 @@ fn addresses_that_are_none_and_places_where_nobody_is_are_told_apart() {
         assert!(matches!(said, RemoteError::Address(_)), "{address}: {said}");
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    let unused_address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let said = plugin(&nobody, "good", ServiceLimits::default()).unwrap_err();
+    let said = plugin(&unused_address, "good", ServiceLimits::default()).unwrap_err();
     assert!(said.may_pass(), "{said}");
     assert!(said.to_string().contains("refused"), "{said}");
 }

@@ -5,7 +5,8 @@ use ebbtide_chart::{Axis, BarLayer, Figure, LineLayer, Panel, PointShape};
 /// Pixels that a panel is wide: several stand beside one another.
 const WIDTH: u32 = 560;
 
-/// Lines that show how something grows, on logarithmic axes: the caption, what the x axis shows, and
+/// Lines that show how something grows, on logarithmic axes: the caption, what the x axis shows,
+/// and
 /// the lines with their names.
 pub(super) fn growth(
     caption: &str,
@@ -23,7 +24,8 @@ pub(super) fn growth(
     .with_all(lines)
 }
 
-/// BarLayer side by side in groups: the caption, the names of the groups, and the bars of each series
+/// BarLayer side by side in groups: the caption, the names of the groups, and the bars of each
+/// series
 /// with its name.
 pub(super) fn bars<'a>(
     caption: &str,

@@ -1,7 +1,8 @@
 //! The virtio channel `org.ebbtide.notice.0`: lines of text between agent and guest.
 //!
 //! ```text
-//! to the guest     NOTICE {"evacuation_id":"…","action":"stop","grace_seconds":30,"not_before":"2026-11-22T05:00:00Z"}
+//! to the guest     NOTICE
+//! {"evacuation_id":"…","action":"stop","grace_seconds":30,"not_before":"2026-11-22T05:00:00Z"}
 //!                  WITHDRAWN {"evacuation_id":"…"}
 //! from the guest   ACK EVACUATION_ID          it has heard
 //!                  RELEASE EVACUATION_ID      it needs no more time

@@ -109,12 +109,12 @@ impl NoticeTasks {
         };
         // Replaces the notice's task, whose connection must be closed: a guest's port has one
         // reader.
-        let nobody = EvacuationId(uuid::Uuid::nil());
+        let unknown = EvacuationId(uuid::Uuid::nil());
         let mut underway = self.underway();
         underway.remove(&server_id);
         underway.insert(
             server_id,
-            (nobody, task::spawn("a notice taken back", told)),
+            (unknown, task::spawn("a notice taken back", told)),
         );
     }
 

@@ -4,7 +4,8 @@ use crate::absent::AbsentPlugin;
 use ebbtide_weigher_api::{Weigher, WeigherDecorator};
 use std::sync::{Arc, OnceLock};
 
-/// Fails until it has been [reached](LatePlugin::reached). Both weighers have the name that the operator
+/// Fails until it has been [reached](LatePlugin::reached). Both weighers have the name that the
+/// operator
 /// has given.
 pub(crate) struct LatePlugin {
     pub(crate) absent: AbsentPlugin,

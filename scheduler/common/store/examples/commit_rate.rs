@@ -1,7 +1,8 @@
 //! How many commits and placements a second a database takes.
 //!
 //! ```text
-//! cargo run --release -p ebbtide-store --example commit_rate -- sqlite:/tmp/rate.db [full|normal] [SECONDS]
+//! cargo run --release -p ebbtide-store --example commit_rate -- sqlite:/tmp/rate.db [full|normal]
+//! [SECONDS]
 //! ```
 //!
 //! The database should be a fresh one; SQLite makes it. A placement is what the service writes for

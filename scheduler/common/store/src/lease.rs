@@ -244,12 +244,12 @@ impl Store {
                         }
                         checked => checked?,
                     }
-                    let nobody = Lease {
+                    let vacant = Lease {
                         holder: String::new(),
                         epoch: lease.epoch + 1,
                         expires_at: Timestamp::from_millis(0),
                     };
-                    write_row(transaction, &nobody).await
+                    write_row(transaction, &vacant).await
                 })
             },
         )

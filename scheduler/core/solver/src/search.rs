@@ -10,7 +10,8 @@
 //! prices rounded down, hence no rounding of the simplex method can cut a set that belongs to the
 //! answer.
 //!
-//! *Equals.* The search for the weight (`SearchGoal::Lightest`) cuts whatever cannot be lighter than the
+//! *Equals.* The search for the weight (`SearchGoal::Lightest`) cuts whatever cannot be lighter
+//! than the
 //! best set, and remembers the smallest bound it has cut. If that is above the best weight, the
 //! best set is the only one of its weight; otherwise `ties` decides by UUID.
 

@@ -108,7 +108,7 @@ async fn tidy(ledger: &Ledger, id: u128) -> Result<(), LedgerError> {
         let ended = ledger
             .finish(row.id, row.version, "failed", &json!(2), RowEnd::Answers)
             .await?;
-        assert_ne!(ended, UpdateResult::Lost, "nobody else touches it");
+        assert_ne!(ended, UpdateResult::Lost, "no other scheduler touches it");
     }
     Ok(())
 }

@@ -7,7 +7,8 @@
 //! that were chosen by an older bound get better ones, the other points are solved, and the program
 //! runs again. So hosts that cannot win are never looked at.
 //!
-//! *Few points are enough.* Of the points for `j` instances a best choice uses one among the `n − j +
+//! *Few points are enough.* Of the points for `j` instances a best choice uses one among the `n − j
+//! +
 //! 1` first by (bound, preference), besides hosts that have to take part: at most `n − j` other
 //! hosts are in use, so if it used a later one, one of those first would be free to take its place,
 //! at no higher price and preferred.

@@ -1,4 +1,5 @@
-//! The paper's recursion, with a new instance after a failure: equations 9 to 11 with `P = F(t+i+d) -
+//! The paper's recursion, with a new instance after a failure: equations 9 to 11 with `P = F(t+i+d)
+//! -
 //! F(t)`, not conditional.
 
 use super::grid::{Grid, Table};
