@@ -75,21 +75,38 @@ async fn call_until_both_answer(client: &RpcClient, topics: [&str; 2]) -> [Outco
     }
 }
 
-/// Python's server tries to connect again after 1, 2 and 4 s, over and over, however long the
-/// broker is away. Returns a second before an attempt, after the longest pause: ours must be
-/// shorter then.
+/// Attempts of Python's server that fail before the broker comes back: a pause of ours that grew
+/// with each attempt would be longer than Python's by then.
+const FAILED_ATTEMPTS: usize = 6;
+
+/// Returns at most a second before the next attempt of Python's server to connect, after
+/// [`FAILED_ATTEMPTS`] that failed.
+///
+/// The pause between two attempts depends on the version. The server begins anew when its listener's
+/// timeout has passed: after each second where that is 1 s, after 1, 2 and 4 s where it is 5 s
+/// (`ACK_REQUEUE_EVERY_SECONDS_MAX` in oslo_messaging/_drivers/amqpdriver.py).
 async fn until_a_second_before_its_next_attempt(python: &Peer) {
-    let pauses = || {
+    let pauses = || -> Vec<u64> {
         let log = std::fs::read_to_string(python.process.log_path().unwrap()).unwrap();
-        log.matches("Trying again in 4 seconds").count()
+        log.lines()
+            .filter_map(|line| {
+                line.split_once("Trying again in ")?
+                    .1
+                    .strip_suffix(" seconds.")
+            })
+            .map(|seconds| seconds.parse().unwrap())
+            .collect()
     };
-    let before = pauses();
-    ebbtide_harness::eventually(PATIENCE, async || {
-        let now = pauses();
-        if now > before { Ok(()) } else { Err(now) }
+    let before = pauses().len();
+    let pause = ebbtide_harness::eventually(PATIENCE, async || {
+        let new = pauses().split_off(before);
+        match new.get(FAILED_ATTEMPTS - 1..) {
+            Some([.., pause]) => Ok(*pause),
+            _ => Err(format!("{new:?}")),
+        }
     })
     .await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(pause.saturating_sub(1))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
