@@ -25,8 +25,8 @@ function install_ebbtide {
         flags=--release
     fi
     (cd "$EBBTIDE_DIR" && PATH="$PATH:$HOME/.cargo/bin" CARGO_TARGET_DIR="$EBBTIDE_DIR/target" \
-        cargo build --locked $flags -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli)
-    sudo install -D -m 755 -t "$EBBTIDE_BIN_DIR" "$EBBTIDE_DIR/target/$profile/"{ebbtide-scheduler,ebbtide-agent,ebbtide}
+        cargo build --locked $flags -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-manage)
+    sudo install -D -m 755 -t "$EBBTIDE_BIN_DIR" "$EBBTIDE_DIR/target/$profile/"{ebbtide-scheduler,ebbtide-agent,ebbtide,ebbtide-manage}
 }
 
 # Everything of ours stands in section [ebbtide] of nova.conf, which Nova's own programs ignore.
@@ -80,7 +80,7 @@ function stop_ebbtide {
 
 function cleanup_ebbtide {
     sudo rm -rf "$EBBTIDE_CONF_DIR" "$EBBTIDE_STATE_DIR"
-    sudo rm -f "$EBBTIDE_BIN_DIR/"{ebbtide-scheduler,ebbtide-agent,ebbtide}
+    sudo rm -f "$EBBTIDE_BIN_DIR/"{ebbtide-scheduler,ebbtide-agent,ebbtide,ebbtide-manage}
 }
 
 case "$1 ${2:-}" in

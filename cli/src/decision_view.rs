@@ -1,11 +1,13 @@
 //! How a decision looks: where everything goes, who has to leave, and why.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Format, ListingColumn, TableCell, number, text};
-use crate::render::{Tone, number as decimal, optional, pairs, plural, relative, span_f64, yes};
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Format, ListingColumn, TableCell, number, text};
+use ebbtide_shell::render::{
+    Tone, number as decimal, optional, pairs, plural, relative, span_f64, yes,
+};
 
 /// What was decided, in one line without names of servers.
 #[must_use]

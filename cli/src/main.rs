@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ebbtide_cli::main()
+    ebbtide_shell::program::main::<ebbtide_cli::args::Cli>()
 }

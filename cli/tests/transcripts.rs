@@ -27,21 +27,21 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "./devstack/up", SYSTEM),
     ("README.md", "source .devstack/env", REGION),
     ("README.md", "./devstack/openstack up", SYSTEM),
-    ("README.md", "ebbtide bench preempt", MEASURED),
+    ("README.md", "ebbtide-lab bench preempt", MEASURED),
     ("README.md", "./devstack/test", SYSTEM),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench preempt",
+        "ebbtide-lab bench preempt",
         MEASURED,
     ),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench request",
+        "ebbtide-lab bench request",
         MEASURED,
     ),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench figure2",
+        "ebbtide-lab bench figure2",
         MEASURED,
     ),
     (
@@ -51,18 +51,18 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench memory",
+        "ebbtide-lab bench memory",
         MEASURED,
     ),
     ("docs/reference/benchmarks.md", "cargo build", SYSTEM),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench evacuate",
+        "ebbtide-lab bench evacuate",
         MEASURED,
     ),
     (
         "docs/reference/benchmarks.md",
-        "ebbtide bench takeover",
+        "ebbtide-lab bench takeover",
         MEASURED,
     ),
     ("docs/reference/benchmarks.md", "cargo install", SYSTEM),
@@ -78,19 +78,27 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     (
         "docs/tenants/checkpointing.md",
-        "ebbtide simulate checkpointing",
+        "ebbtide-lab simulate checkpointing",
         MINUTES,
     ),
-    ("docs/tenants/checkpointing.md", "ebbtide plan bid", MINUTES),
+    (
+        "docs/tenants/checkpointing.md",
+        "ebbtide-lab plan bid",
+        MINUTES,
+    ),
     (
         "docs/plugins/cost-modules.md",
-        "ebbtide model fit",
+        "ebbtide-lab model fit",
         "reads lifetimes that the operator has",
     ),
-    ("docs/tenants/elastic.md", "ebbtide simulate elastic", HELD),
+    (
+        "docs/tenants/elastic.md",
+        "ebbtide-lab simulate elastic",
+        HELD,
+    ),
     (
         "docs/development/evacuation-protocol.md",
-        "ebbtide simulate evacuation --seeds 1000",
+        "ebbtide-lab simulate evacuation --seeds 1000",
         MINUTES,
     ),
     ("docs/operate/libvirt.md", "", "needs a hypervisor"),
@@ -121,7 +129,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/operate/security.md", "cargo nextest", MINUTES),
     (
         "docs/operate/security.md",
-        "ebbtide token create",
+        "ebbtide-manage token create",
         "identifiers and secrets are random",
     ),
     ("docs/operate/security.md", "export", REGION),
@@ -142,17 +150,17 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/tenants/lifetimes.md", "ebbtide advice", REGION),
     (
         "docs/tenants/lifetimes.md",
-        "ebbtide model fit preemptions.csv -q --by flavor -o json | jq",
+        "ebbtide-lab model fit preemptions.csv -q --by flavor -o json | jq",
         "pipes into jq, which no script of ours installs",
     ),
     (
         "docs/tenants/lifetimes.md",
-        "ebbtide plan reuse --job 5h",
+        "ebbtide-lab plan reuse --job 5h",
         REGION,
     ),
     (
         "docs/plugins/weighers.md",
-        "ebbtide model fit --from-region",
+        "ebbtide-lab model fit --from-region",
         REGION,
     ),
 ];
@@ -308,7 +316,15 @@ fn place(data: &Path) -> tempfile::TempDir {
 fn run(command: &str, dir: &Path) -> (bool, String) {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_ebbtide"));
     let path = std::env::var_os("PATH").unwrap();
-    let mut folders = vec![program.parent().unwrap().to_owned()];
+    let built = program.parent().unwrap();
+    for other in ["ebbtide-lab", "ebbtide-manage"] {
+        let there = built.join(other).is_file();
+        assert!(
+            there,
+            "{other} is missing: `cargo build --workspace --bins` builds it"
+        );
+    }
+    let mut folders = vec![built.to_owned()];
     folders.extend(std::env::split_paths(&path));
     let log = dir.join(".said");
     let out = File::create(&log).unwrap();

@@ -54,7 +54,7 @@ _packages_present() {
         network)
             for dir in ip nft nsenter unshare; do _packages_have "$dir" || return 1; done ;;
         faketime) compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null ;;
-        # What `ebbtide plugin new` makes in C and Python is built with.
+        # What `ebbtide-lab plugin new` makes in C and Python is built with.
         plugins-c)
             for dir in make cc clang wasm-ld; do _packages_have "$dir" || return 1; done
             [ -d /usr/include/wasm32-wasi ] || return 1

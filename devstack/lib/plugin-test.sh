@@ -53,7 +53,7 @@ did enable_service ebbtide-sch ebbtide-agent
 phase stack pre-install
 did install_package gcc libc6-dev curl
 phase stack install
-did cargo build --locked --release -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli
+did cargo build --locked --release -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-manage
 grep -q '^sudo install -D -m 755 -t ' "$log" || fail "nothing was installed"
 phase stack post-config
 did recreate_database ebbtide

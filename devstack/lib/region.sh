@@ -36,7 +36,7 @@ region_build() {
     command -v cargo >/dev/null || { echo "devstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
     command -v cc >/dev/null || { echo "devstack: a C compiler is missing: apt-get install gcc libc6-dev" >&2; return 1; }
     say "Building (the first time takes a few minutes)."
-    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-harness -p ebbtide-demo -p ebbtide-burst-service
+    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-manage -p ebbtide-lab -p ebbtide-harness -p ebbtide-demo -p ebbtide-burst-service
 }
 
 # region_start NAME COMMAND…: in the background, with a log of its own, not tied to this terminal.
@@ -84,7 +84,7 @@ region_init() {
     local amqp=$1 hosts=()
     shift
     hosts=("${@/#/--host=}")
-    "$region_bin/ebbtide" --quiet init "$region_dir" --open --listen 127.0.0.1:0 --driver simulated --broker "$amqp" "${hosts[@]}" >/dev/null
+    "$region_bin/ebbtide-manage" --quiet init "$region_dir" --open --listen 127.0.0.1:0 --driver simulated --broker "$amqp" "${hosts[@]}" >/dev/null
     "$region_dir/services/rabbitmq/rabbitmqctl" import_definitions "$region_dir/broker/definitions.json" >/dev/null
 }
 

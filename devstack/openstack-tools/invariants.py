@@ -123,4 +123,4 @@ def our_audit():
     done = subprocess.run([os.environ['STACK_EBBTIDE'], 'audit', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf', '--output', 'json'],
                           text=True, capture_output=True, check=False)
     if done.returncode != 0:
-        raise Broken('ebbtide audit ends with %d: %s %s' % (done.returncode, done.stdout[-2000:], done.stderr[-500:]))
+        raise Broken('ebbtide-manage audit ends with %d: %s %s' % (done.returncode, done.stdout[-2000:], done.stderr[-500:]))

@@ -1,20 +1,16 @@
 //! What can be wrong with a trace, a recording or a report directory.
 
 use ebbtide_engine::EngineError;
+use ebbtide_files::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a trace cannot be replayed or a report not be written.
 #[derive(Debug, Error)]
 pub enum SimError {
-    /// The file cannot be opened, read or decompressed.
-    #[error("cannot read {}: {problem}", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the system or the decoder said.
-        problem: String,
-    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The header lacks a column, or has one twice.
     #[error("{}: {problem}", path.display())]
     Header {
@@ -52,14 +48,6 @@ pub enum SimError {
     /// The engine refused.
     #[error("the engine refused: {0}")]
     Engine(#[from] EngineError),
-    /// A report file could not be written.
-    #[error("cannot write {}: {problem}", path.display())]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        problem: String,
-    },
 }
 
 impl SimError {
@@ -67,14 +55,13 @@ impl SimError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Read { .. } => "EB-SIM-001",
+            Self::File(error) => error.code(),
             Self::Header { .. } => "EB-SIM-002",
             Self::Line { .. } => "EB-SIM-003",
             Self::Order { .. } => "EB-SIM-004",
             Self::OtherTrace(_) => "EB-SIM-005",
             Self::Option(_) => "EB-SIM-006",
             Self::Engine(error) => error.code(),
-            Self::Write { .. } => "EB-SIM-008",
         }
     }
 

@@ -11,7 +11,6 @@
 //! Nothing here reads a clock: trace time comes from the trace, real time from a closure.
 
 mod error;
-mod file;
 mod latency;
 mod lives;
 pub mod offline;
@@ -21,7 +20,6 @@ mod share;
 mod trace;
 
 pub use error::SimError;
-pub use file::read as read_file;
 pub use latency::{Latencies, LatencySummary};
 pub use lives::{LifeTotals, VmEnd, VmLife};
 pub use recorded::{Comparison, HostPattern, PlacementDifference, RecordedPlacements};

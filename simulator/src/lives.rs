@@ -97,7 +97,7 @@ impl LifeTotals {
         self.short_interrupted as f64 / self.short.max(1) as f64
     }
 
-    /// A table for `ebbtide model fit`.
+    /// A table for `ebbtide-lab model fit`.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = "lifetime_hours,ended,flavor\n".to_owned();

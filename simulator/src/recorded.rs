@@ -4,7 +4,7 @@
 //! one line for each event of the trace, in its order. The action of a create is a host, written as
 //! `server * 2 + numa`: each NUMA node of a server is a host of its own.
 
-use crate::{EventKind, SimError, Trace, file};
+use crate::{EventKind, SimError, Trace};
 use serde::Serialize;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl RecordedPlacements {
     /// # Errors
     /// [`SimError`] about the file or a line; [`SimError::OtherTrace`].
     pub fn read(path: &Path, pattern: &HostPattern, trace: &Trace) -> Result<Self, SimError> {
-        Self::parse(&file::read(path)?, path, pattern, trace)
+        Self::parse(&ebbtide_files::read(path)?, path, pattern, trace)
     }
 
     /// Reads from memory; `path` is for messages only.

@@ -1,6 +1,7 @@
 //! What came of a replay: counts, latencies, both states over time. Written as JSON and as a chart.
 
 use crate::{Comparison, Irregularities, LatencySummary, LifeTotals, SimError};
+use ebbtide_files::FileError;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -137,15 +138,13 @@ impl ReplayReport {
     /// `lifetimes.csv` into a directory, which is made if it is not there. Answers with the files.
     ///
     /// # Errors
-    /// [`SimError::Write`].
+    /// [`FileError::Write`].
     pub fn write(&self, directory: &Path, chart: String) -> Result<Vec<PathBuf>, SimError> {
-        let wrong = |path: &Path, problem: String| SimError::Write {
-            path: path.to_path_buf(),
-            problem,
-        };
-        std::fs::create_dir_all(directory).map_err(|e| wrong(directory, e.to_string()))?;
-        let json =
-            serde_json::to_string_pretty(self).map_err(|e| wrong(directory, e.to_string()))?;
+        ebbtide_files::create_directory(directory)?;
+        let json = serde_json::to_string_pretty(self).map_err(|error| FileError::Write {
+            path: directory.to_owned(),
+            problem: error.to_string(),
+        })?;
         let mut files = Vec::new();
         let mut texts = vec![("report.json", json + "\n"), ("utilisation.svg", chart)];
         texts.extend(
@@ -155,7 +154,7 @@ impl ReplayReport {
         );
         for (name, text) in texts {
             let path = directory.join(name);
-            std::fs::write(&path, text).map_err(|e| wrong(&path, e.to_string()))?;
+            ebbtide_files::write(&path, text)?;
             files.push(path);
         }
         Ok(files)

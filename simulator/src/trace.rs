@@ -7,7 +7,7 @@
 //! time that runs backwards) are errors too, unless the reader is lenient: then they are counted
 //! and skipped, or, for time, held at the time before.
 
-use crate::{SimError, file};
+use crate::SimError;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt;
@@ -130,7 +130,7 @@ impl Trace {
     /// # Errors
     /// Everything that [`SimError`] says about files and lines.
     pub fn read(path: &Path, options: ReadOptions) -> Result<Self, SimError> {
-        Self::parse(&file::read(path)?, path, options)
+        Self::parse(&ebbtide_files::read(path)?, path, options)
     }
 
     /// Reads from memory; `path` is for messages only.

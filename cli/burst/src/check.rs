@@ -4,9 +4,9 @@ use crate::diary;
 use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::Node;
 use ebbtide_burst::{BurstError, BurstSettings, Manager, World};
-use ebbtide_cli::errors::CliError;
-use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_shell::errors::CliError;
+use ebbtide_slurm::Slurm;
 
 /// What `scontrol show config` has to say, and why.
 const NEEDED: [(&str, &str, &str); 3] = [

@@ -6,9 +6,9 @@ use ebbtide_burst::{
     BurstAction, BurstError, BurstEvent, BurstSettings, Manager, RESTING, RecordEntry,
     RegionInstance, World,
 };
-use ebbtide_cli::errors::CliError;
-use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_shell::errors::CliError;
+use ebbtide_slurm::Slurm;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};

@@ -24,8 +24,8 @@ mod setup;
 
 use clap::{Parser, Subcommand};
 use ebbtide_burst::{BurstError, BurstSettings};
-use ebbtide_cli::errors::CliError;
-use ebbtide_cli::slurm::Slurm;
+use ebbtide_shell::errors::CliError;
+use ebbtide_slurm::Slurm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

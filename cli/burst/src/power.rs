@@ -6,9 +6,9 @@ use crate::diary;
 use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::hosts;
 use ebbtide_burst::{BurstError, BurstSettings};
-use ebbtide_cli::errors::CliError;
-use ebbtide_cli::slurm::Slurm;
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_shell::errors::CliError;
+use ebbtide_slurm::Slurm;
 
 /// The nodes of a list, all of which have to be ours.
 fn ours(settings: &BurstSettings, list: &str) -> Result<Vec<String>, BurstError> {

@@ -2,12 +2,12 @@
 //! program finds it again.
 
 use ebbtide_burst::{BurstError, BurstSettings, RegionInstance, Status};
-use ebbtide_cli::client::Region;
-use ebbtide_cli::config;
-use ebbtide_cli::credentials::{Bearer, Credentials};
-use ebbtide_cli::errors::CliError;
+use ebbtide_client::Region;
+use ebbtide_client::endpoint;
+use ebbtide_client::{Bearer, Credentials};
 use ebbtide_proto::v1;
 use ebbtide_runtime::ids;
+use ebbtide_shell::errors::CliError;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -42,7 +42,7 @@ impl ClusterRegion {
             token,
             insecure: false,
         };
-        let endpoint = config::endpoint(&own.endpoint)?;
+        let endpoint = endpoint::parse(&own.endpoint)?;
         Ok(Self {
             region: Region::connect(&endpoint, &credentials).await?,
             nodes: settings.nodes()?,

@@ -3,7 +3,7 @@
 use crate::storage;
 use ebbtide_burst::BurstSettings;
 use ebbtide_burst::age::Ages;
-use ebbtide_cli::errors::CliError;
+use ebbtide_shell::errors::CliError;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 

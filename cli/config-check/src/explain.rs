@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 # Configuration
 
-<!-- Written by `ebbtide config explain --output markdown`; a test holds it against that. Change the registry in cli/config-check/src/registry. -->
+<!-- Written by `ebbtide-manage config explain --output markdown`; a test holds it against that. Change the registry in cli/config-check/src/registry. -->
 
-Every key of the scheduler's and the agent's TOML and every option of nova.conf that Ebbtide reads. `ebbtide config explain KEY` shows one,
-`ebbtide config check FILE` judges a file: what the program would refuse, and what is legal and probably not meant ([codes](errors.md#configuration-files)).
+Every key of the scheduler's and the agent's TOML and every option of nova.conf that Ebbtide reads. `ebbtide-manage config explain KEY` shows one,
+`ebbtide-manage config check FILE` judges a file: what the program would refuse, and what is legal and probably not meant ([codes](errors.md#configuration-files)).
 
 Files come first, then the environment, then options of the command line; the later wins. Keys of a list (`[]`) or of a table of your own (`*`) have no
 environment variable. *Applies* says when a changed value counts: at the next start, or when the program gets SIGHUP.

@@ -62,7 +62,7 @@ pub(crate) fn check(
             .at(at)
             .what(format!("{}: {}", error.code(), names::hide_logins(&error.to_string())))
             .why("ebbtide-scheduler says so at its start, and ends")
-            .next("`ebbtide config explain --kind nova` lists all options; where nova.conf is several files, name the one that has it")
+            .next("`ebbtide-manage config explain --kind nova` lists all options; where nova.conf is several files, name the one that has it")
     }));
     found.extend(conf.notes.iter().map(|note| {
         Finding::new(
@@ -160,7 +160,7 @@ fn refused(error: &NovaConfError) -> Finding {
         .at(at)
         .what(names::hide_logins(&error.to_string()))
         .why("ebbtide-scheduler says so at its start, and ends")
-        .next("correct the value; `ebbtide config explain --kind nova OPTION` says what it may be")
+        .next("correct the value; `ebbtide-manage config explain --kind nova OPTION` says what it may be")
 }
 
 /// Values that Nova itself would refuse, of any of its options.

@@ -223,7 +223,7 @@ pub(crate) fn findings(config: &Config, given: &[FileValue]) -> Vec<Finding> {
                     .at(at)
                     .what(format!("{key} has no effect on Ebbtide"))
                     .why("Nova knows it, and Ebbtide does not read it")
-                    .next("nothing, if you can do without; `ebbtide config explain --kind nova scheduler` lists what counts"),
+                    .next("nothing, if you can do without; `ebbtide-manage config explain --kind nova scheduler` lists what counts"),
             );
         } else if known
             || older.contains(&(group, plain.as_str()))
@@ -326,7 +326,7 @@ fn unknown(
         (None, None) if group == "ebbtide" || DECIDING.contains(&group) => (
             Level::Warning,
             SILENT,
-            format!("`ebbtide config explain --kind nova {group}` lists what there is"),
+            format!("`ebbtide-manage config explain --kind nova {group}` lists what there is"),
         ),
         (None, None) => (
             Level::Note,

@@ -145,7 +145,7 @@ fn plugins(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> 
                     Level::Error,
                     "the scheduler reads every plugin at its start, those that are not enabled included, and does not start without",
                     format!(
-                        "build it, or correct the path; `ebbtide plugin check {shown}` tries it"
+                        "build it, or correct the path; `ebbtide-lab plugin check {shown}` tries it"
                     ),
                 )
             } else {
@@ -224,7 +224,7 @@ fn models(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> {
             (
                 Level::Error,
                 "the scheduler reads it at its start, even if nothing uses it, and does not start without",
-                "make it with `ebbtide model fit --output json`, or correct the path",
+                "make it with `ebbtide-lab model fit --output json`, or correct the path",
             )
         } else {
             (
@@ -287,7 +287,7 @@ fn listeners(file: &TomlFile, config: &Config) -> Vec<Finding> {
                 "auth.allow_unauthenticated",
                 format!("{section} listens on {listen} without authentication"),
                 "everybody who can connect is an operator and may evict everything",
-                "set auth.tokens; `ebbtide token create` makes the file",
+                "set auth.tokens; `ebbtide-manage token create` makes the file",
             );
         }
     }

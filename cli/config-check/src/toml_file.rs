@@ -155,7 +155,7 @@ impl TomlFile {
             (None, Some(elsewhere)) => format!("there is {elsewhere}: is it in the wrong table?"),
             (None, None) if table.is_empty() => format!("there are {}", beside.join(", ")),
             (None, None) => {
-                format!("`ebbtide config explain {table}` lists the keys of this table")
+                format!("`ebbtide-manage config explain {table}` lists the keys of this table")
             }
         };
         Finding::new(Level::Error, code::UNKNOWN, path)
@@ -233,10 +233,10 @@ pub(crate) fn refusals(
         let key = blamed(file, &table, &words);
         let next = match &key {
             Some(key) => format!(
-                "`ebbtide config explain {}` says what it may be",
+                "`ebbtide-manage config explain {}` says what it may be",
                 explained(key)
             ),
-            None => format!("`ebbtide config explain --kind {kind}` lists all keys"),
+            None => format!("`ebbtide-manage config explain --kind {kind}` lists all keys"),
         };
         let finding = Finding::new(Level::Error, code::VALUE, key.clone().unwrap_or_default())
             .at(key.as_deref().and_then(|key| file.place(key)))

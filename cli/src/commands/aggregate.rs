@@ -1,14 +1,14 @@
 //! `ebbtide aggregate`: groups of hosts with metadata.
 
-use crate::Context;
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, text};
-use crate::render::{optional, pairs};
-use crate::resolve::key_value;
 use clap::{Args, Subcommand};
+use ebbtide_client::Region;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, text};
+use ebbtide_shell::render::{optional, pairs};
+use ebbtide_shell::resolve::key_value;
 
 const HINT: &str = "`ebbtide aggregate list` shows what there is";
 const CREATE: &str = "\

@@ -1,14 +1,14 @@
 //! `ebbtide bag`: bags of tasks with a deadline, run by Slurm.
 
-use crate::Context;
-use crate::bag::options::{BagOptions, BagPlan};
-use crate::errors::CliError;
-use crate::json::Json;
-use crate::output::{Format, TableCell, number, text};
-use crate::slurm::Slurm;
 use clap::{Args, Subcommand};
 use ebbtide_burst::BurstError;
 use ebbtide_burst::lanes::{Lane, LaneNotice, Signal, by_begin, lanes, script};
+use ebbtide_shell::Context;
+use ebbtide_shell::bag::options::{BagOptions, BagPlan};
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json::Json;
+use ebbtide_shell::output::{Format, TableCell, number, text};
+use ebbtide_slurm::Slurm;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

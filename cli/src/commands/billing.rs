@@ -4,22 +4,22 @@
 //! `ebbtide-market`: the price is fixed when an hour begins, the last partial hour is free if the
 //! provider ends a preemptible instance, and charged in full if its owner does.
 
-use crate::Context;
-use crate::args::ProjectScope;
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::json::Json;
-use crate::moment::{moment, rfc3339};
-use crate::output::{Listing, TableCell, number, text};
-use crate::pages;
-use crate::render::{Tone, when};
 use clap::{Args, Subcommand};
+use ebbtide_client::Region;
+use ebbtide_client::pages;
+use ebbtide_files::FileError;
 use ebbtide_market::PriceLine;
 use ebbtide_market::billing::{BillableLife, BilledHour, Charge, Sum, hours};
 use ebbtide_model::names::shown_cell;
 use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
 use ebbtide_proto::v1;
-use ebbtide_simulator::SimError;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::globals::ProjectScope;
+use ebbtide_shell::json::Json;
+use ebbtide_shell::moment::{moment, rfc3339};
+use ebbtide_shell::output::{Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, when};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -282,7 +282,7 @@ impl Row<'_> {
 
 fn write_csv(path: &Path, rows: &[Row<'_>]) -> Result<(), CliError> {
     let failed = |error: csv::Error| {
-        CliError::from(SimError::Write {
+        CliError::from(FileError::Write {
             path: path.to_owned(),
             problem: error.to_string(),
         })

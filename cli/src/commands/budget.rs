@@ -1,13 +1,13 @@
 //! `ebbtide budget`: the most victims of a project or server group within a time window.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, number, text};
-use crate::render::{optional, span};
-use crate::resolve;
 use clap::{Args, Subcommand};
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, number, text};
+use ebbtide_shell::render::{optional, span};
+use ebbtide_shell::resolve;
 
 const SET: &str = "\
 A budget is a constraint, not a wish: a victim set that would break it is not considered.

@@ -1,14 +1,14 @@
 //! `ebbtide burst`: what preemptible nodes of a Slurm cluster were good for. The controller itself
 //! is `ebbtide-burst`.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json::Json;
-use crate::output::{Format, TableCell, number, text};
 use clap::{Args, Subcommand};
 use ebbtide_burst::report::{Baseline, BurstReport, KindReport, WaitingTimes, report};
 use ebbtide_burst::{BurstError, BurstRecord};
 use ebbtide_model::Money;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json::Json;
+use ebbtide_shell::output::{Format, TableCell, number, text};
 use std::path::{Path, PathBuf};
 
 /// The record's name in the controller's state directory.

@@ -1,13 +1,13 @@
 //! `ebbtide decision list`: the last decisions.
 
-use crate::Context;
 use crate::decision_view;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Listing, TableCell, number, text};
-use crate::render::{Tone, when, yes};
 use clap::Subcommand;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, when, yes};
 
 const LIST: &str = "\
 Newest first.

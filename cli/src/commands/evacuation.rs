@@ -1,15 +1,15 @@
 //! `ebbtide evacuation`: victims on their way out.
 
-use crate::Context;
-use crate::args::ProjectScope;
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, number, text};
-use crate::render::{number as decimal, optional, state, when};
-use crate::resolve;
 use clap::{Args, Subcommand};
+use ebbtide_client::Region;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::globals::ProjectScope;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, number, text};
+use ebbtide_shell::render::{number as decimal, optional, state, when};
+use ebbtide_shell::resolve;
 use std::collections::BTreeMap;
 
 const LIST: &str = "\

@@ -1,11 +1,11 @@
 //! `ebbtide explain`: why.
 
-use crate::Context;
 use crate::decision_view;
-use crate::errors::CliError;
-use crate::resolve;
 use clap::Args;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::resolve;
 
 const EXAMPLES: &str = "\
 Shows how many hosts each filter dropped, what each weigher gave each host, which victim sets were

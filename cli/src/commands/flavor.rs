@@ -1,14 +1,14 @@
 //! `ebbtide flavor`: sizes of servers.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, number, text};
-use crate::render::{Tone, optional, pairs, yes};
-use crate::resolve::{FLAVOR_HINT, key_value};
 use clap::{Args, Subcommand};
 use ebbtide_model::flavor as specs;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, optional, pairs, yes};
+use ebbtide_shell::resolve::{FLAVOR_HINT, key_value};
 use std::collections::HashMap;
 
 const CREATE: &str = "\

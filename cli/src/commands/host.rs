@@ -1,14 +1,14 @@
 //! `ebbtide host`: compute hosts.
 
-use crate::Context;
 use crate::commands::server_view;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, number, text};
-use crate::render::{Tone, number as decimal, optional, plural, state, when};
-use crate::resolve::HOST_HINT;
 use clap::Subcommand;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, number as decimal, optional, plural, state, when};
+use ebbtide_shell::resolve::HOST_HINT;
 
 const LIST: &str = "\
 Free amounts are given twice: \"free (all)\", where all servers count, is what a preemptible server

@@ -1,20 +1,20 @@
 //! `ebbtide price`: what an instance-hour costs, now and before.
 
-use crate::Context;
-use crate::charts;
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::json::{self, Json};
-use crate::moment::{moment, rfc3339};
-use crate::output::{Listing, TableCell, number, text};
-use crate::pages;
-use crate::render::{Tone, when, yes};
 use clap::{Args, Subcommand};
 use ebbtide_chart::{Axis, Colour, Figure, LineLayer, Panel};
+use ebbtide_client::Region;
+use ebbtide_client::pages;
+use ebbtide_files::FileError;
 use ebbtide_model::names::shown_cell;
 use ebbtide_model::{Money, Timestamp};
 use ebbtide_proto::v1;
-use ebbtide_simulator::SimError;
+use ebbtide_shell::Context;
+use ebbtide_shell::charts;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json::{self, Json};
+use ebbtide_shell::moment::{moment, rfc3339};
+use ebbtide_shell::output::{Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, when, yes};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
@@ -26,13 +26,13 @@ Examples:
   ebbtide price list
   ebbtide price list -o json | jq -r '.[] | [.flavor, .price] | @tsv'";
 const HISTORY: &str = "\
-One row for each change, the latest first. The CSV is what `ebbtide simulate checkpointing --history` and
-`ebbtide plan bid` read: the price is repeated every quarter of an hour, so that it has no gaps.
+One row for each change, the latest first. The CSV is what `ebbtide-lab simulate checkpointing --history` and
+`ebbtide-lab plan bid` read: the price is repeated every quarter of an hour, so that it has no gaps.
 
 Examples:
   ebbtide price history spot.small --since 2026-11-01
   ebbtide price history spot.small --svg prices.svg
-  ebbtide price history spot.small --csv prices.csv      # then: ebbtide plan bid, simulate checkpointing --history";
+  ebbtide price history spot.small --csv prices.csv      # then: ebbtide-lab plan bid, simulate checkpointing --history";
 /// How often a price that does not change is said again in a file.
 const REPEAT_MILLIS: i64 = 900_000;
 
@@ -216,7 +216,7 @@ fn write_csv(
     until: OffsetDateTime,
 ) -> Result<(), CliError> {
     let failed = |error: csv::Error| {
-        CliError::from(SimError::Write {
+        CliError::from(FileError::Write {
             path: path.to_owned(),
             problem: error.to_string(),
         })

@@ -1,16 +1,16 @@
 //! `ebbtide server`: what tenants own.
 
-use crate::Context;
-use crate::args::ProjectScope;
-use crate::client::Region;
 use crate::commands::server_create::{self, CreateArgs};
 use crate::commands::server_group::{self, GroupCommand};
 use crate::commands::{server_view, wait};
-use crate::errors::CliError;
-use crate::render::relative;
-use crate::resolve;
 use clap::{Args, Subcommand};
+use ebbtide_client::pages;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::globals::ProjectScope;
+use ebbtide_shell::render::relative;
+use ebbtide_shell::resolve;
 use std::time::Duration;
 
 const LIST: &str = "\
@@ -37,8 +37,6 @@ The server ends now instead of at the end of its grace period, which frees its c
 Examples:
   ebbtide server release worker-1";
 
-/// Rows of one page of `server list`: the most that the region gives at once.
-const PAGE: u32 = 1000;
 /// How long `server delete --wait` waits for one server. The agent's grace period does not apply to
 /// deletions by the owner.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -131,44 +129,8 @@ async fn list(context: &mut Context, args: ListArgs) -> Result<(), CliError> {
         include_gone: args.deleted,
         ..Default::default()
     };
-    let servers = pages(&mut region, request, args.limit).await?;
+    let servers = pages::servers_where(&mut region, request, args.limit).await?;
     server_view::list(context, &servers, args.scope.all_projects)
-}
-
-/// All servers that match, page by page, or as many as `limit`.
-///
-/// # Errors
-/// What the region says.
-pub async fn pages(
-    region: &mut Region,
-    mut request: v1::ListServersRequest,
-    limit: Option<u32>,
-) -> Result<Vec<v1::Server>, CliError> {
-    let mut all: Vec<v1::Server> = Vec::new();
-    loop {
-        let have = u32::try_from(all.len()).unwrap_or(u32::MAX);
-        let want = limit.map_or(PAGE, |limit| limit.saturating_sub(have).min(PAGE));
-        if want == 0 {
-            return Ok(all);
-        }
-        request.limit = want;
-        let page = region
-            .servers
-            .list_servers(request.clone())
-            .await?
-            .into_inner()
-            .servers;
-        let full = page.len() >= want as usize;
-        // The marker must move on, or a region that ignores it would keep us here for ever.
-        match page.last() {
-            Some(last) if full && last.id != request.marker => request.marker = last.id.clone(),
-            _ => {
-                all.extend(page);
-                return Ok(all);
-            }
-        }
-        all.extend(page);
-    }
 }
 
 async fn delete(context: &mut Context, servers: &[String], wait: bool) -> Result<(), CliError> {

@@ -1,16 +1,16 @@
 //! `ebbtide server create`: asks for servers and, with `--wait`, follows them until they run.
 
-use crate::Context;
-use crate::backoff::PollBackoff;
-use crate::client::Region;
 use crate::commands::{server_view, wait};
 use crate::decision_view;
-use crate::errors::CliError;
-use crate::json::{self, Json};
-use crate::output::Format;
 use clap::Args;
+use ebbtide_client::Region;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::backoff::PollBackoff;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json::{self, Json};
+use ebbtide_shell::output::Format;
 use std::time::Duration;
 
 /// Examples for `--help`.
@@ -106,7 +106,7 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     let mut region = context.region().await?;
     // The stream is opened first, so that nothing is missed between the answer and the first event.
     let events = if args.wait {
-        wait::Events::open(&region, &context.project).await
+        ebbtide_client::Events::open(&region, &context.project).await
     } else {
         None
     };

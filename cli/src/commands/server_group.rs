@@ -1,13 +1,13 @@
 //! `ebbtide server group`: servers that belong together, or apart.
 
-use crate::Context;
-use crate::args::ProjectScope;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, TableCell, number, text};
-use crate::resolve;
 use clap::Subcommand;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::globals::ProjectScope;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, TableCell, number, text};
+use ebbtide_shell::resolve;
 
 const CREATE: &str = "\
 Examples:

@@ -1,11 +1,11 @@
 //! How servers look.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, Listing, ListingColumn, TableCell, text};
-use crate::render::{Tone, optional, pairs, state, when, yes};
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Listing, ListingColumn, TableCell, text};
+use ebbtide_shell::render::{Tone, optional, pairs, state, when, yes};
 
 fn columns(with_project: bool) -> Vec<ListingColumn> {
     let mut columns = vec![text("id", "ID").detail(3), text("name", "Name")];

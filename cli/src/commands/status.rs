@@ -1,13 +1,13 @@
 //! `ebbtide status`: the region at a glance.
 
-use crate::Context;
 use crate::commands::host;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Details, TableCell};
-use crate::render::{Tone, bar};
 use clap::Args;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, TableCell};
+use ebbtide_shell::render::{Tone, bar};
 
 const EXAMPLES: &str = "\
 Two bars for each resource class: one where only normal servers count, one where all do. What the

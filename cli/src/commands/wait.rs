@@ -4,50 +4,21 @@
 //! break, lag, or hide what happens to other tenants' victims. The stream is never believed alone
 //! for the end: what is shown at the end was asked for.
 
-use crate::Context;
-use crate::backoff::PollBackoff;
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::render::{plural, relative, span};
-use crate::resolve;
+use ebbtide_client::{Events, Region};
 use ebbtide_proto::v1::{self, watch_event::Event};
+use ebbtide_shell::Context;
+use ebbtide_shell::backoff::PollBackoff;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::render::{plural, relative, span};
+use ebbtide_shell::resolve;
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tonic::Streaming;
 
 /// How often the region is asked while the stream works.
 const POLL_WITH_EVENTS: Duration = Duration::from_secs(3);
 /// How often it is asked where there is no stream.
 const POLL_ALONE: Duration = Duration::from_millis(500);
-
-/// The event stream of a project, if it can be had.
-#[derive(Debug)]
-pub struct Events(Streaming<v1::WatchEvent>);
-
-impl Events {
-    /// Opens the stream; `None` if the region does not give one (polling does it alone then).
-    pub async fn open(region: &Region, project: &str) -> Option<Self> {
-        let request = v1::WatchRequest {
-            project_id: project.to_owned(),
-        };
-        let answer = region.scheduler.clone().watch(request).await.ok()?;
-        Some(Self(answer.into_inner()))
-    }
-
-    /// The next event; `None` once the stream has ended, however it did.
-    pub async fn next(&mut self) -> Option<Event> {
-        loop {
-            match self.0.message().await {
-                Ok(Some(v1::WatchEvent {
-                    event: Some(event), ..
-                })) => return Some(event),
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => return None,
-            }
-        }
-    }
-}
 
 /// Asks for one server until its status is one of those that `arrived` says.
 ///

@@ -1,14 +1,15 @@
 //! `ebbtide watch`: everything that happens, one line an event.
 
-use crate::Context;
-use crate::backoff::PollBackoff;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::Format;
-use crate::render::{Tone, number, optional, time_of_day, tone_of};
-use crate::{decision_view, output::TableCell};
+use crate::decision_view;
 use clap::Args;
 use ebbtide_proto::v1::{self, watch_event::Event};
+use ebbtide_shell::Context;
+use ebbtide_shell::backoff::PollBackoff;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::Format;
+use ebbtide_shell::output::TableCell;
+use ebbtide_shell::render::{Tone, number, optional, time_of_day, tone_of};
 use std::collections::HashMap;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::Streaming;

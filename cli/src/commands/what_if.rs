@@ -1,11 +1,11 @@
 //! `ebbtide what-if`: a decision that changes nothing.
 
-use crate::Context;
 use crate::commands::server_create::RequestArgs;
 use crate::decision_view;
-use crate::errors::CliError;
 use clap::Args;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
 
 const EXAMPLES: &str = "\
 Says where servers would go now and who would have to leave. Nothing is claimed and no server is

@@ -1,12 +1,25 @@
 //! What may be typed.
 
-use crate::run::alone;
+use crate::run::{Kept, alone, io};
 use clap::{CommandFactory, Parser};
 use ebbtide_cli::args::{Cli, Command};
+use ebbtide_shell::program;
+use std::ffi::OsString;
+
+/// The three programs.
+fn programs() -> [clap::Command; 3] {
+    [
+        Cli::command(),
+        ebbtide_manage::args::Cli::command(),
+        ebbtide_lab::args::Cli::command(),
+    ]
+}
 
 #[test]
-fn the_tree_of_commands_is_consistent() {
-    Cli::command().debug_assert();
+fn the_trees_of_commands_are_consistent() {
+    for program in programs() {
+        program.debug_assert();
+    }
 }
 
 /// Every command, with its whole path.
@@ -22,10 +35,19 @@ fn leaves(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
     subcommands.iter().flat_map(deeper).collect()
 }
 
+/// Every command of every program.
+fn every_leaf() -> Vec<(String, clap::Command)> {
+    let programs = programs();
+    let all = programs
+        .iter()
+        .flat_map(|program| leaves(program, program.get_name()));
+    all.collect()
+}
+
 #[test]
 fn every_command_has_help_with_examples_of_itself() {
-    let all = leaves(&Cli::command(), "ebbtide");
-    assert!(all.len() >= 30, "{}", all.len());
+    let all = every_leaf();
+    assert!(all.len() >= 60, "{}", all.len());
     for (path, command) in all {
         assert!(
             command.get_about().is_some(),
@@ -47,21 +69,27 @@ fn every_command_has_help_with_examples_of_itself() {
 
 #[test]
 fn every_example_can_be_typed() {
-    for (path, command) in leaves(&Cli::command(), "ebbtide") {
+    let programs = programs();
+    for (path, command) in every_leaf() {
         let examples = command
             .get_after_help()
             .map(ToString::to_string)
             .unwrap_or_default();
         for line in examples
             .lines()
-            .filter(|line| line.starts_with("  ebbtide "))
+            .filter(|line| line.starts_with("  ebbtide"))
         {
             let line = line.split(['|', '#', '>']).next().unwrap().trim();
             if line.contains("$(") {
                 continue;
             }
             let words: Vec<String> = words(line);
-            if let Err(error) = Cli::try_parse_from(&words) {
+            // Programs without a test here: ebbtide-scheduler.
+            let Some(program) = programs.iter().find(|p| p.get_name() == words[0]) else {
+                assert!(words[0] != path.split(' ').next().unwrap(), "{line}");
+                continue;
+            };
+            if let Err(error) = program.clone().try_get_matches_from(&words) {
                 panic!("{path}: {line}: {error}");
             }
         }
@@ -94,7 +122,7 @@ fn global_options_may_stand_anywhere_and_f_is_o() {
         let cli = Cli::try_parse_from(line).unwrap();
         assert_eq!(
             cli.globals.output,
-            Some(ebbtide_cli::output::Format::Json),
+            Some(ebbtide_shell::output::Format::Json),
             "{line:?}"
         );
         assert!(matches!(cli.command, Command::Host(_)));
@@ -118,14 +146,20 @@ fn what_makes_no_sense_is_refused_before_anything_is_asked() {
         "ebbtide server group create --policy friendly n",
         "ebbtide budget set --max-victims 1 --window 5",
         "ebbtide budget set --of-project a --group b --max-victims 1 --window 5",
-        "ebbtide replay f --speed-up 0",
-        "ebbtide replay f --speed-up NaN",
-        "ebbtide replay f --in-flight 0",
-        "ebbtide replay f --hosts 5",
+        "ebbtide-lab replay f --speed-up 0",
+        "ebbtide-lab replay f --speed-up NaN",
+        "ebbtide-lab replay f --in-flight 0",
+        "ebbtide-lab replay f --hosts 5",
         "ebbtide host list -o yaml",
         "ebbtide completion tcsh",
     ] {
-        let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
+        let words: Vec<&str> = line.split(' ').collect();
+        let programs = programs();
+        let program = programs.iter().find(|p| p.get_name() == words[0]).unwrap();
+        let error = program
+            .clone()
+            .try_get_matches_from(&words)
+            .expect_err(line);
         assert_eq!(error.exit_code(), 2, "{line}");
     }
 }
@@ -139,6 +173,11 @@ async fn completion_scripts_know_the_commands() {
             ran.out.contains("evacuation") && ran.out.contains("what-if"),
             "{shell}"
         );
+        let (out, err) = (Kept::default(), Kept::default());
+        let words = ["ebbtide-lab", "completion", shell];
+        let io = io(None, &out, &err);
+        let code = program::run::<ebbtide_lab::args::Cli>(words.map(OsString::from), io).await;
+        assert_eq!((code, out.text().contains("conform")), (0, true), "{shell}");
     }
 }
 
@@ -183,14 +222,52 @@ async fn a_bare_call_shows_the_commands_by_groups() {
 
 #[test]
 fn every_command_is_in_one_group_of_the_help() {
-    let command = Cli::command();
-    let names = command.get_subcommands().map(clap::Command::get_name);
-    let mut all: Vec<&str> = names.filter(|name| *name != "help").collect();
-    let groups = ebbtide_cli::args::GROUPS.iter();
-    let mut grouped: Vec<&str> = groups
-        .flat_map(|(_, names)| names.iter().copied())
-        .collect();
-    all.sort_unstable();
-    grouped.sort_unstable();
-    assert_eq!(grouped, all);
+    let groups = [
+        ebbtide_cli::args::GROUPS,
+        ebbtide_manage::args::GROUPS,
+        ebbtide_lab::args::GROUPS,
+    ];
+    for (command, groups) in programs().into_iter().zip(groups) {
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        let mut all: Vec<&str> = names.filter(|name| *name != "help").collect();
+        let mut grouped: Vec<&str> = groups
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        all.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, all, "{}", command.get_name());
+    }
+}
+
+#[tokio::test]
+async fn what_has_moved_says_where_it_is() {
+    for (words, program) in [
+        (
+            &["ebbtide", "bench", "preempt", "--hosts", "9"][..],
+            "ebbtide-lab bench",
+        ),
+        (
+            &["ebbtide", "-o", "json", "plugin", "check", "x.wasm"],
+            "ebbtide-lab plugin check",
+        ),
+        (
+            &["ebbtide", "--quiet", "token", "list"],
+            "ebbtide-manage token",
+        ),
+    ] {
+        let (out, err) = (Kept::default(), Kept::default());
+        let words = words.iter().map(OsString::from);
+        let code = program::run::<Cli>(words, io(None, &out, &err)).await;
+        assert_eq!((code, out.text().as_str()), (2, ""));
+        assert!(err.text().starts_with("EB-CLI-017: "), "{}", err.text());
+        assert!(
+            err.text().contains(&format!("`{program}`")),
+            "{}",
+            err.text()
+        );
+    }
+    // A value of an option is no command, and a command that never was is unknown.
+    let ran = alone(&["sever", "list"]).await;
+    assert!(ran.err.contains("server"), "{}", ran.err);
 }

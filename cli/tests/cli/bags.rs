@@ -1,4 +1,4 @@
-//! `ebbtide plan bag` and `ebbtide simulate bag`.
+//! `ebbtide-lab plan bag` and `ebbtide-lab simulate bag`.
 
 use crate::run::{Ran, alone};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ async fn the_page_shows_what_the_commands_print() {
 
 #[tokio::test]
 async fn a_plan_is_json_with_every_task_and_its_backup() {
-    let json = typed("ebbtide plan bag docs/tenants/bags/J207.toml -o json")
+    let json = typed("ebbtide-lab plan bag docs/tenants/bags/J207.toml -o json")
         .await
         .json();
     assert_eq!(
@@ -113,7 +113,7 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
             assert!(svg.contains(word), "{command}: {word}");
         }
     }
-    let ran = typed("ebbtide plan bag docs/tenants/bags/J207.toml --svg /nowhere/x.svg").await;
+    let ran = typed("ebbtide-lab plan bag docs/tenants/bags/J207.toml --svg /nowhere/x.svg").await;
     assert_eq!(ran.code, 1);
     assert!(
         ran.err.contains("EB-SIM-") && ran.err.contains("/nowhere/x.svg"),
@@ -124,7 +124,7 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
 
 #[tokio::test]
 async fn a_missed_deadline_is_said_and_ends_with_1() {
-    let line = "ebbtide simulate bag docs/tenants/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
+    let line = "ebbtide-lab simulate bag docs/tenants/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
     let kept = typed(line).await;
     assert_eq!(kept.code, 0, "{}", kept.err);
     assert_eq!(kept.json()["scenarios"][0]["deadline_met"], true);
@@ -155,7 +155,7 @@ async fn options_that_make_no_sense_are_refused() {
         ("--fleet c3.4xlarge=99999999999", "EB-BAG-010"),
     ] {
         let ran = typed(&format!(
-            "ebbtide plan bag docs/tenants/bags/J207.toml {options}"
+            "ebbtide-lab plan bag docs/tenants/bags/J207.toml {options}"
         ))
         .await;
         assert_ne!(ran.code, 0, "{options}");
@@ -175,7 +175,7 @@ async fn options_that_make_no_sense_are_refused() {
         ),
     ] {
         let ran = typed(&format!(
-            "ebbtide simulate bag docs/tenants/bags/J207.toml {options}"
+            "ebbtide-lab simulate bag docs/tenants/bags/J207.toml {options}"
         ))
         .await;
         assert_ne!(ran.code, 0, "{options}");
@@ -337,7 +337,7 @@ async fn bad_prices_are_refused_with_their_line() {
     ] {
         std::fs::write(path, text).unwrap();
         let ran = typed(&format!(
-            "ebbtide simulate bag docs/tenants/bags/J207.toml --prices {path}"
+            "ebbtide-lab simulate bag docs/tenants/bags/J207.toml --prices {path}"
         ))
         .await;
         assert_eq!(ran.code, 1, "{text}");

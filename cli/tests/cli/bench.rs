@@ -1,5 +1,5 @@
-//! `ebbtide bench`: small clouds; what the figures are does not matter here, that they are there
-//! and checked does.
+//! `ebbtide-lab bench`: small clouds; what the figures are does not matter here, that they are
+//! there and checked does.
 
 use crate::run::alone;
 

@@ -1,4 +1,4 @@
-//! `ebbtide simulate checkpointing`: one job, six schemes, recorded prices.
+//! `ebbtide-lab simulate checkpointing`: one job, six schemes, recorded prices.
 
 use crate::run::{Ran, alone};
 use std::io::Write;

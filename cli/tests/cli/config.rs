@@ -1,4 +1,4 @@
-//! `ebbtide config`: keys explained, files judged.
+//! `ebbtide-manage config`: keys explained, files judged.
 
 use crate::run::alone;
 use std::io::Write;
@@ -226,7 +226,7 @@ async fn the_page_of_all_keys_is_what_the_command_prints() {
     assert_eq!(ran.code, 0);
     assert!(
         std::fs::read_to_string(page).unwrap() == ran.out,
-        "docs/reference/configuration.md is not current; write it with `ebbtide config explain --output markdown`"
+        "docs/reference/configuration.md is not current; write it with `ebbtide-manage config explain --output markdown`"
     );
 }
 

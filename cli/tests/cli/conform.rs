@@ -1,4 +1,4 @@
-//! `ebbtide conform nova`.
+//! `ebbtide-lab conform nova`.
 
 use crate::run::alone;
 use flate2::read::MultiGzDecoder;

@@ -1,4 +1,4 @@
-//! `ebbtide simulate elastic`: a cluster with preemptible servers for its short jobs.
+//! `ebbtide-lab simulate elastic`: a cluster with preemptible servers for its short jobs.
 
 use crate::run::{Ran, alone};
 use serde_json::Value;

@@ -2,7 +2,9 @@
 //! still.
 
 use crate::fake::Fake;
-use ebbtide_cli::output::Io;
+use clap::CommandFactory;
+use ebbtide_shell::output::Io;
+use ebbtide_shell::program;
 use std::ffi::OsString;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -63,7 +65,20 @@ pub async fn with_streams(args: &[&str], out: &Kept, err: &Kept) -> u8 {
 
 /// The same on a terminal of this width.
 pub async fn at_width(width: Option<u16>, args: &[&str], out: &Kept, err: &Kept) -> u8 {
-    let io = Io {
+    let io = io(width, out, err);
+    let args = args.iter().copied();
+    match program_of(args.clone()) {
+        name @ "ebbtide-lab" => program::run::<ebbtide_lab::args::Cli>(words(name, args), io).await,
+        name @ "ebbtide-manage" => {
+            program::run::<ebbtide_manage::args::Cli>(words(name, args), io).await
+        }
+        name => program::run::<ebbtide_cli::args::Cli>(words(name, args), io).await,
+    }
+}
+
+/// Streams and a clock for a run on a terminal of this width.
+pub fn io(width: Option<u16>, out: &Kept, err: &Kept) -> Io {
+    Io {
         out: Box::new(out.clone()),
         err: Box::new(err.clone()),
         out_is_terminal: width.is_some(),
@@ -75,11 +90,42 @@ pub async fn at_width(width: Option<u16>, args: &[&str], out: &Kept, err: &Kept)
         config_home: None,
         in_checkout: false,
         token: None,
-    };
-    let args = std::iter::once("ebbtide")
-        .chain(args.iter().copied())
-        .map(OsString::from);
-    ebbtide_cli::run(args, io).await
+    }
+}
+
+fn words<'a>(name: &'a str, args: impl Iterator<Item = &'a str>) -> Vec<OsString> {
+    std::iter::once(name)
+        .chain(args)
+        .map(OsString::from)
+        .collect()
+}
+
+/// The program that has this command: the first word that names one.
+fn program_of<'a>(args: impl Iterator<Item = &'a str>) -> &'static str {
+    let programs = [
+        ("ebbtide-lab", ebbtide_lab::args::Cli::command()),
+        ("ebbtide-manage", ebbtide_manage::args::Cli::command()),
+    ];
+    let args: Vec<&str> = args.collect();
+    let all = ebbtide_cli::args::Cli::command();
+    for (at, word) in args.iter().enumerate() {
+        for (name, command) in &programs {
+            let Some(noun) = command.find_subcommand(word) else {
+                continue;
+            };
+            // `plugin` is in two programs: the verb decides.
+            let verb = args.get(at + 1);
+            if all.find_subcommand(word).is_none()
+                || verb.is_some_and(|verb| noun.find_subcommand(verb).is_some())
+            {
+                return name;
+            }
+        }
+        if all.find_subcommand(word).is_some() {
+            break;
+        }
+    }
+    "ebbtide"
 }
 
 /// Runs the command without a region.

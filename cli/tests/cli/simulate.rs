@@ -1,4 +1,4 @@
-//! `ebbtide simulate evacuation`.
+//! `ebbtide-lab simulate evacuation`.
 
 use crate::run::alone;
 

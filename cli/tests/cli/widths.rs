@@ -3,9 +3,9 @@
 use crate::fake::{self, Fake, id, usage};
 use crate::run::{Kept, at_width};
 use crate::{market, nouns, story};
-use ebbtide_cli::drawn::{TableFormat, drawn};
-use ebbtide_cli::layout::width;
-use ebbtide_cli::output::{ListingColumn, TableCell};
+use ebbtide_shell::layout::width;
+use ebbtide_shell::output::{ListingColumn, TableCell};
+use ebbtide_shell::table::{TableFormat, drawn};
 use std::collections::BTreeSet;
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];

@@ -8,7 +8,7 @@
 //! A host that does not hold the token starts nothing, even if it was the last one to run the
 //! server. Before a host releases the token, it removes everything else that it has of the server.
 //!
-//! `docs/operate/evacuation.md` says why a server then runs at most once; `ebbtide simulate
+//! `docs/operate/evacuation.md` says why a server then runs at most once; `ebbtide-lab simulate
 //! evacuation` searches for counterexamples.
 
 use super::DriverError;

@@ -108,7 +108,7 @@ pub enum ConfigError {
     },
     /// A module requires a model of lifetimes, and the configuration has none.
     #[error(
-        "the cost module {name} needs to know how long instances live: write `ebbtide model fit … --output json` to a file and name it in engine.lifetime_model"
+        "the cost module {name} needs to know how long instances live: write `ebbtide-lab model fit … --output json` to a file and name it in engine.lifetime_model"
     )]
     NoLifetimes {
         /// The module.

@@ -190,8 +190,8 @@ _stack_test_ours() {
 _stack_test_needs_ours() {
     stack_build_ebbtide
     # The tools audit with it.
-    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-cli; fi
-    STACK_EBBTIDE=$(stack_ebbtide_bin)/ebbtide
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-manage; fi
+    STACK_EBBTIDE=$(stack_ebbtide_bin)/ebbtide-manage
     export STACK_EBBTIDE
     _stack_test_cloud
     if [ -z "${stack_test_has_ours:-}" ]; then

@@ -1,5 +1,5 @@
-//! A recorded region, as `ebbtide plugin try` reads it from a file: it is refused, or decisions can
-//! be made on it.
+//! A recorded region, as `ebbtide-lab plugin try` reads it from a file: it is refused, or decisions
+//! can be made on it.
 
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::{PlacementRequest, ServerId};

@@ -1,6 +1,6 @@
 //! The scheduler's configuration file and environment: no error shows the password of a URL, and
-//! what is taken is shown without. `ebbtide config check` has an error exactly where the scheduler
-//! has one.
+//! what is taken is shown without. `ebbtide-manage config check` has an error exactly where the
+//! scheduler has one.
 
 use crate::secret::{assert_no_login, said};
 use ebbtide_config_check::{ConfigKind, Level, ThisMachine, check, code};

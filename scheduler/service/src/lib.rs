@@ -32,8 +32,8 @@ mod run;
 mod ticker;
 mod wire;
 
-/// The configuration is a separate crate, so that `ebbtide config check` judges a file as the
-/// service does.
+/// The configuration is a separate crate, so that `ebbtide-manage config check` judges a file as
+/// the service does.
 pub use ebbtide_config as config;
 pub use ebbtide_config::Config;
 pub use error::ServiceError;

@@ -26,14 +26,14 @@ pub(crate) fn warnings(config: &Config, at: &Listening) -> Vec<String> {
     }
     if !config.auth.is_configured() {
         lines.push(format!(
-            "there is no [auth]: everybody who can connect to {} is an operator. `ebbtide init` makes certificates and a token, \
+            "there is no [auth]: everybody who can connect to {} is an operator. `ebbtide-manage init` makes certificates and a token, \
              docs/operate/security.md has the rest",
             at.grpc
         ));
     }
     if at.broker && config.bus.agent_identity == AgentIdentity::None {
         lines.push(
-            "bus.agent_identity = \"none\": everybody with a login to the broker speaks for every host. `ebbtide init` makes a login for each \
+            "bus.agent_identity = \"none\": everybody with a login to the broker speaks for every host. `ebbtide-manage init` makes a login for each \
              agent; then set it to \"user-id\""
                 .to_owned(),
         );

@@ -1,6 +1,6 @@
 //! How long one decision takes, for comparing two versions of the code on the same machine: `cargo
 //! bench -p ebbtide-bench --bench decide`. Percentiles over mixed requests, and checks, are in
-//! `ebbtide bench`.
+//! `ebbtide-lab bench`.
 
 // A benchmark that cannot set up its cloud has nothing to say.
 #![allow(clippy::unwrap_used)]

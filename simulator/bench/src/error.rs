@@ -59,13 +59,13 @@ impl BenchError {
     #[must_use]
     pub fn next_step(&self) -> Option<String> {
         match self {
-            Self::Option(_) => Some("`ebbtide bench --help` has the ranges".to_owned()),
+            Self::Option(_) => Some("`ebbtide-lab bench --help` has the ranges".to_owned()),
             Self::Write { .. } => {
                 Some("name a file in a directory that exists and can be written to".to_owned())
             }
             Self::System(_) => Some("measure on Linux with /proc mounted".to_owned()),
             Self::Service(_) => Some(
-                "build all that it needs: `cargo build --release -p ebbtide-cli -p ebbtide-bench-service -p ebbtide-scheduler`"
+                "build all that it needs: `cargo build --release -p ebbtide-lab -p ebbtide-bench-service -p ebbtide-scheduler`"
                     .to_owned(),
             ),
             Self::Read { .. } => Some(

@@ -1,5 +1,5 @@
-//! Workloads, measurements and their checks: what `ebbtide bench` shows and the benchmarks of CI
-//! count.
+//! Workloads, measurements and their checks: what `ebbtide-lab bench` shows and the benchmarks of
+//! CI count.
 //!
 //! - [`cloud`] builds clouds from a seed: saturated ones for requests that preempt, roomy ones for
 //!   ordinary requests.

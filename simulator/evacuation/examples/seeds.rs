@@ -1,6 +1,6 @@
 //! Runs seeds of one world, for developers of the state machines:
 //! `cargo run -p ebbtide-evacuation-simulator --example seeds -- WORLD FROM COUNT STEPS [RULE]`.
-//! The command `ebbtide simulate evacuation` does more, and takes longer to build.
+//! The command `ebbtide-lab simulate evacuation` does more, and takes longer to build.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use ebbtide_evacuation_simulator::{EvacuationCounts, FaultCounts, Simulator, WorldKind};

@@ -128,8 +128,8 @@ pub struct PolicySettings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgeSettings {
-    /// The lifetime model, as `ebbtide plan --model` takes it; without one Slurm receives the age
-    /// only.
+    /// The lifetime model, as `ebbtide-lab plan --model` takes it; without one Slurm receives the
+    /// age only.
     #[serde(default)]
     pub model: Option<String>,
     /// Lengths of jobs, hours, for which nodes have a feature while they are as good as a new

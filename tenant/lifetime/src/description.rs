@@ -1,4 +1,4 @@
-//! Models as text: on a command line, and in the file that `ebbtide model fit` writes.
+//! Models as text: on a command line, and in the file that `ebbtide-lab model fit` writes.
 
 use crate::Lifetime;
 use crate::distributions::{Empirical, Phase, Phases};
@@ -56,7 +56,7 @@ impl Description {
         description.known()?;
         if description.model == EMPIRICAL {
             return refuse(
-                "an empirical model has too many points for a command line: give the file that `ebbtide model fit -o json` writes"
+                "an empirical model has too many points for a command line: give the file that `ebbtide-lab model fit -o json` writes"
                     .to_owned(),
             );
         }
@@ -188,7 +188,7 @@ struct Raw {
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The model of `group` in a file as `ebbtide model fit -o json` writes it. Without `group` the
+/// The model of `group` in a file as `ebbtide-lab model fit -o json` writes it. Without `group` the
 /// only model, or that of all observations.
 ///
 /// # Errors
@@ -261,7 +261,7 @@ fn read(json: &str) -> Result<Content, LifetimeError> {
         Err(error) => match serde_json::from_str::<Description>(json) {
             Ok(description) => Ok(Content::One(description)),
             Err(_) => refuse(format!(
-                "this is not what `ebbtide model fit -o json` writes: {error}"
+                "this is not what `ebbtide-lab model fit -o json` writes: {error}"
             )),
         },
     }

@@ -61,8 +61,8 @@ pub fn table(model: &dyn Lifetime) -> Result<LifeTable, LifetimeError> {
     }
 }
 
-/// All models of a file as `ebbtide model fit -o json` writes it: that of everybody, and those of
-/// flavors, zones, or flavors in zones. Groups that could not be fitted go by the model of
+/// All models of a file as `ebbtide-lab model fit -o json` writes it: that of everybody, and those
+/// of flavors, zones, or flavors in zones. Groups that could not be fitted go by the model of
 /// everybody.
 ///
 /// # Errors

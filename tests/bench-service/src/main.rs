@@ -3,8 +3,8 @@
 //!
 //! A private broker and a scheduler with its own database are started and ended with the program.
 //! The hosts are heartbeats without agents behind them: what is measured is the scheduler, its
-//! database and its broker. `ebbtide bench service` runs this program, which has to lie beside it,
-//! as has `ebbtide-scheduler`.
+//! database and its broker. `ebbtide-lab bench service` runs this program, which has to lie beside
+//! it, as has `ebbtide-scheduler`.
 //!
 //! - `cloud` registers hosts and fills them; `load` asks; `meters` reads what the scheduler and the
 //!   kernel count;

@@ -3,8 +3,8 @@
 use crate::Surroundings;
 use crate::region::{PATIENCE, bin};
 use anyhow::{Context, Result, bail};
-use ebbtide_cli::client::{Region as Clients, RegionChannel};
-use ebbtide_cli::credentials::Credentials;
+use ebbtide_client::Credentials;
+use ebbtide_client::{Region as Clients, RegionChannel};
 use ebbtide_harness::{Process, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;

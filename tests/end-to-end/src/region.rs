@@ -2,9 +2,9 @@
 
 use crate::Surroundings;
 use anyhow::{Context, Result, bail};
-use ebbtide_cli::client::Region as Clients;
-pub use ebbtide_cli::client::RegionChannel;
-use ebbtide_cli::credentials::Credentials;
+use ebbtide_client::Credentials;
+use ebbtide_client::Region as Clients;
+pub use ebbtide_client::RegionChannel;
 use ebbtide_harness::{Process, ProcessCommand, SharedBroker, SharedServers, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::plugins_client::PluginsClient;

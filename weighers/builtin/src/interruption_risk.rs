@@ -12,10 +12,10 @@
 //! - Duration of the work: the flavor's `ebbtide:expected_seconds`, else
 //!   `engine.risk_horizon_seconds`; never longer than the flavor's maximum lifetime. The shorter
 //!   the work, the smaller all risks, and the less this weigher counts.
-//! - Needs `engine.interruption_model`: how soon instances are interrupted, as `ebbtide model fit
-//!   --output json` writes it, with lives that users ended treated as censored (`--method mle`;
-//!   `--from-region` does so). A host uses the nearest group: the request's flavor in its zone, the
-//!   flavor, the zone, all.
+//! - Needs `engine.interruption_model`: how soon instances are interrupted, as
+//!   `ebbtide-lab model fit --output json` writes it, with lives that users ended treated as
+//!   censored (`--method mle`; `--from-region` does so). A host uses the nearest group: the
+//!   request's flavor in its zone, the flavor, the zone, all.
 //! - Negative gathers preemptible instances where they are interrupted most: of use to keep the
 //!   other hosts undisturbed.
 //!

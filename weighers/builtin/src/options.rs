@@ -86,7 +86,7 @@ pub enum ConfigError {
     },
     /// A weigher requires a model of interruptions, and the configuration has none.
     #[error(
-        "the weigher {name} needs to know how soon instances are interrupted: write `ebbtide model fit … --output json` to a file and name it in engine.interruption_model"
+        "the weigher {name} needs to know how soon instances are interrupted: write `ebbtide-lab model fit … --output json` to a file and name it in engine.interruption_model"
     )]
     NoInterruptions {
         /// The weigher.

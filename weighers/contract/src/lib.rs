@@ -29,6 +29,9 @@ pub struct DescriptionError(pub String);
 /// see the promise in `docs/plugins/plugins.md`.
 pub const CONTRACT: &str = "1.0";
 
+/// The largest component, in bytes. A Python interpreter with its library has about 40 MB.
+pub const LARGEST_COMPONENT: u64 = 64 * 1024 * 1024;
+
 /// Whether a plugin of this version of the contract runs here: `1` and `1.x`.
 #[must_use]
 pub fn speaks(version: &str) -> bool {

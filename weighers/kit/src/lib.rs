@@ -1,4 +1,4 @@
-//! The plugin author's kit: what `ebbtide plugin check`, `bench` and `new` do.
+//! The plugin author's kit: what `ebbtide-lab plugin check`, `bench` and `new` do.
 
 mod bench;
 mod callable;

@@ -53,7 +53,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("bus.certificate", Path, "", "\"/etc/ebbtide/tls/scheduler.pem\"", "For amqps://: our certificate in a PEM file, if the broker asks for one; with key."),
     Key::new("bus.key", Path, "", "\"/etc/ebbtide/tls/scheduler.key\"", "Its private key."),
     Key::new("bus.insecure", Switch, "false", "true", "Use amqp:// (plain text, passwords included) to a broker on another machine."),
-    Key::new("auth.tokens", Path, "", "\"/etc/ebbtide/tokens\"", "The file of hashes that `ebbtide token` writes; read again within a second of a change. With nothing set in [auth], everybody who can connect is an operator."),
+    Key::new("auth.tokens", Path, "", "\"/etc/ebbtide/tokens\"", "The file of hashes that `ebbtide-manage token` writes; read again within a second of a change. With nothing set in [auth], everybody who can connect is an operator."),
     Key::new("auth.certificates[].name", Text, "", "\"dns:ci.example.org\"", "Whose certificate: dns:NAME or uri:NAME, whole and exactly.").required().with(CERTIFICATE_ROW),
     Key::new("auth.certificates[].role", Words(&["operator", "tenant", "reader"]), "", "\"tenant\"", "What its holder may do.").required().with(CERTIFICATE_ROW),
     Key::new("auth.certificates[].projects", List, "", "[\"ci\"]", "A tenant's projects; for the role tenant only.").with(CERTIFICATE_ROW),

@@ -9,7 +9,7 @@ fn the_page_of_all_keys_is_current() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == ebbtide_config_check::markdown(),
-        "docs/reference/configuration.md is not what the registry says; write it with `ebbtide config explain --output markdown > docs/reference/configuration.md`"
+        "docs/reference/configuration.md is not what the registry says; write it with `ebbtide-manage config explain --output markdown > docs/reference/configuration.md`"
     );
 }
 

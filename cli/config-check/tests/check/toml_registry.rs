@@ -6,7 +6,7 @@ use ebbtide_config_check::schema::{self, KeySchema, ValueShape};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-const ADD: &str = "add it to cli/config-check/src/registry, then write docs/reference/configuration.md anew (ebbtide config explain --output markdown)";
+const ADD: &str = "add it to cli/config-check/src/registry, then write docs/reference/configuration.md anew (ebbtide-manage config explain --output markdown)";
 
 /// What serde knows of a kind of file.
 fn read_by(kind: ConfigKind) -> Vec<KeySchema> {
@@ -254,7 +254,7 @@ fn every_example_is_taken_by_the_program() {
                 }
                 Err(words) => panic!("{kind}: {} = {}: {words}", key.path, key.example),
             }
-            // As `ebbtide config explain` shows it.
+            // As `ebbtide-manage config explain` shows it.
             let shown = key.example_in_file();
             assert!(shown.parse::<Table>().is_ok(), "{shown}");
         }

@@ -3,12 +3,12 @@
 mod chart;
 mod tables;
 
-use crate::Context;
-use crate::charts;
-use crate::errors::CliError;
-use crate::hours::Hours;
 use clap::Args;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::charts;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::hours::Hours;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ Examples:
   ebbtide advice spot.small --age 3h --job 8h --checkpoint 1m --restart 2m
   ebbtide advice spot.small --svg spot.svg
   ebbtide advice spot.small -o json | jq -r .model
-  ebbtide plan reuse --job 5h --age 3h --model \"$(ebbtide advice spot.small -o value)\"";
+  ebbtide-lab plan reuse --job 5h --age 3h --model \"$(ebbtide advice spot.small -o value)\"";
 
 /// Options of `advice`.
 #[derive(Debug, Args)]

@@ -1,15 +1,15 @@
 //! Advice as tables.
 
 use super::AdviceArgs;
-use crate::Context;
-use crate::commands::plan::runs;
-use crate::errors::CliError;
-use crate::hours::Hours;
-use crate::json;
-use crate::output::{Details, Format, TableCell, number, text};
-use crate::render::Tone;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::hours::Hours;
+use ebbtide_shell::hours::interval_list;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Details, Format, TableCell, number, text};
+use ebbtide_shell::render::Tone;
 
 pub(super) fn show(
     context: &mut Context,
@@ -266,7 +266,7 @@ fn intervals(plan: &v1::CheckpointSchedule) -> String {
     let mut from = 0;
     let news = plan.new_server_before.iter().map(|at| *at as usize);
     for until in news.chain([plan.interval_hours.len()]) {
-        servers.push(runs(
+        servers.push(interval_list(
             plan.interval_hours.get(from..until).unwrap_or_default(),
         ));
         from = until;

@@ -2,10 +2,11 @@
 //! the region, at once.
 
 use super::{AddArgs, MultiplierArgs, NameArgs, UseArgs, settings};
-use crate::Context;
-use crate::errors::CliError;
-use ebbtide_plugins::{LARGEST_COMPONENT, read_regular};
+use ebbtide_files::read_regular;
+use ebbtide_plugin_contract::LARGEST_COMPONENT;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
 
 /// Largest component that is sent, in bytes: with all around it, it has to fit into one message.
 const LARGEST: usize = 12 * 1024 * 1024;

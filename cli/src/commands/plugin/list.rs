@@ -1,11 +1,11 @@
 //! `ebbtide plugin list`.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Listing, TableCell, number, text};
-use crate::render::{Tone, number as decimal, optional};
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, number as decimal, optional};
 
 /// Digits of the digest that people compare.
 const DIGEST: usize = 12;

@@ -1,22 +1,14 @@
-//! `ebbtide plugin`: the author's kit, and what a region says of its plugins.
+//! `ebbtide plugin`: what a region says of its plugins, and changes of them.
 
 mod change;
-#[cfg(feature = "wasm")]
-mod kit;
 mod list;
 mod record;
 mod shadow;
-mod trial;
-#[cfg(not(feature = "wasm"))]
-mod unsupported;
 
-#[cfg(not(feature = "wasm"))]
-use unsupported as kit;
-
-use crate::Context;
-use crate::errors::CliError;
 use clap::{Args, Subcommand, ValueEnum};
-use std::collections::BTreeMap;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::resolve::settings;
 use std::path::PathBuf;
 
 const LIST: &str = "\
@@ -25,31 +17,6 @@ What the scheduler at the endpoint has loaded, and how it behaves there since th
 Examples:
   ebbtide plugin list
   ebbtide plugin list -o json | jq '.[] | select(.failures > 0)'";
-const NEW: &str = "\
-Makes a directory with a project that builds and passes its tests at once; its README says how to go on.
-
-Examples:
-  ebbtide plugin new spread_racks
-  ebbtide plugin new --kind cost remaining_life
-  ebbtide plugin new --lang python spread_racks";
-const CHECK: &str = "\
-Tries everything that a plugin must do: numbers for any hosts, the same ones every time and in any
-order, within the limits. Exit code 1 if it must not be used. Needs no region.
-
-Examples:
-  ebbtide plugin check spread_racks.wasm
-  ebbtide plugin check --address unix:/run/ebbtide/forecast.sock --plugin forecast
-  ebbtide plugin check spread_racks.wasm --set key=rack -o json
-  ebbtide plugin check in_python.wasm --memory-mb 128 --work-million 100
-  ebbtide plugin check by_season.wasm --grant clock";
-const BENCH: &str = "\
-Measures calls over made-up hosts (or candidates of a cost module), from the columns in the
-scheduler's memory to the numbers there. Needs no region; build ebbtide with --release.
-
-Examples:
-  ebbtide plugin bench spread_racks.wasm
-  ebbtide plugin bench --address http://127.0.0.1:7480 --plugin forecast --hosts 1000
-  ebbtide plugin bench spread_racks.wasm --hosts 10000 -o json | jq .ns_per_host";
 
 const ADD: &str = "\
 Loads and checks a plugin, and takes it into use in all schedulers of the region; decisions under way
@@ -60,12 +27,14 @@ Examples:
   ebbtide plugin add spread_racks --file spread_racks.wasm --multiplier 2
   ebbtide plugin add spread_racks --file spread_racks.wasm --shadow     # decides nothing
   ebbtide plugin add forecast --address http://127.0.0.1:7480 --deadline-ms 50";
+
 const REMOVE: &str = "\
 From all schedulers of the region, if it was added while they ran. One of a configuration file goes
 where it came from.
 
 Examples:
   ebbtide plugin remove spread_racks";
+
 const CHANGE: &str = "\
 For all schedulers of the region, also plugins of their configuration files. Kept until it is changed
 again.
@@ -74,6 +43,7 @@ Examples:
   ebbtide plugin disable spread_racks
   ebbtide plugin enable spread_racks
   ebbtide plugin shadow spread_racks      # asked, and not followed";
+
 const MULTIPLIER: &str = "\
 How much a weigher counts, also one that is built in, in all schedulers of the region. Metadata of
 aggregates counts more. `default`: as the configuration says.
@@ -82,6 +52,7 @@ Examples:
   ebbtide plugin set-multiplier spread_racks 2.5
   ebbtide plugin set-multiplier ram -- -1
   ebbtide plugin set-multiplier ram default";
+
 const USE: &str = "\
 What victims cost, in all schedulers of the region from now on: a cost module that was added, one of
 the configuration files, or a built-in one. Kept until it is changed again.
@@ -91,6 +62,7 @@ Examples:
   ebbtide plugin use remaining_life
   ebbtide plugin use partial_hour
   ebbtide plugin use --configured       # as engine.cost_module says";
+
 const SHADOW: &str = "\
 What plugins in shadow, and the ranking of [shadow], would have decided otherwise, as the scheduler at
 the endpoint has seen it: how often, where to, and what the victims would have cost.
@@ -98,20 +70,14 @@ the endpoint has seen it: how often, where to, and what the victims would have c
 Examples:
   ebbtide plugin shadow-report
   ebbtide plugin shadow-report -o json | jq '.different / .decisions'";
+
 const RECORD: &str = "\
-Hosts, servers and all else that decisions depend on, as one JSON file, for `ebbtide plugin try`.
+Hosts, servers and all else that decisions depend on, as one JSON file, for `ebbtide-lab plugin try`.
 
 Examples:
   ebbtide plugin record region.json";
-const TRY: &str = "\
-The ranking that a plugin gives on a recorded region, beside the one without it. Needs no region.
 
-Examples:
-  ebbtide plugin record region.json
-  ebbtide plugin try spread_racks.wasm --snapshot region.json --flavor m1.large
-  ebbtide plugin try --address http://127.0.0.1:7480 --plugin forecast --snapshot region.json";
-
-/// What can be done with plugins.
+/// What can be done with the plugins of a region.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
     /// The plugins of a region's scheduler
@@ -144,40 +110,6 @@ pub enum PluginCommand {
     /// The region as a file, to try plugins on
     #[command(after_help = RECORD)]
     Record(RecordArgs),
-    /// The ranking that a plugin gives on a recorded region
-    #[command(after_help = TRY)]
-    Try(TryArgs),
-    /// A new project for a weigher or a cost module
-    #[command(after_help = NEW)]
-    New(NewArgs),
-    /// Whether a plugin does what it must, in plain words
-    #[command(after_help = CHECK)]
-    Check(FileArgs),
-    /// How fast a plugin is
-    #[command(after_help = BENCH)]
-    Bench(BenchArgs),
-}
-
-/// What is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TemplateKind {
-    /// Says how good hosts are.
-    Weigher,
-    /// Says what victims cost.
-    Cost,
-}
-
-/// In which language.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Lang {
-    /// Rust: the quickest plugins
-    Rust,
-    /// Go 1.24 or later: its runtime begins anew with each call
-    Go,
-    /// Python, with its interpreter inside: a hundred times slower
-    Python,
-    /// C: the smallest plugins
-    C,
 }
 
 /// What is done when a plugin fails.
@@ -278,130 +210,10 @@ pub struct RecordArgs {
     pub file: PathBuf,
 }
 
-/// Options of `try`.
-#[derive(Debug, Args)]
-pub struct TryArgs {
-    /// The component
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// A service instead: http://HOST:PORT, https://HOST:PORT or unix:/PATH
-    #[arg(long, value_name = "URL", conflicts_with = "file")]
-    pub address: Option<String>,
-    /// What the service calls it
-    #[arg(long, value_name = "NAME", requires = "address")]
-    pub plugin: Option<String>,
-    /// A record of a region
-    #[arg(long, value_name = "FILE")]
-    pub snapshot: PathBuf,
-    /// What is to be placed: a flavor of the record
-    #[arg(long, value_name = "NAME")]
-    pub flavor: Option<String>,
-    /// For whom [default: --project of ebbtide]
-    #[arg(long, value_name = "PROJECT")]
-    pub project: Option<String>,
-    /// Only in this zone
-    #[arg(long, value_name = "ZONE")]
-    pub availability_zone: Option<String>,
-    /// How many
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub count: u32,
-    /// How much it counts [default: what it says itself]
-    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
-    pub multiplier: Option<f64>,
-    /// A setting; may be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-}
-
-/// Settings as the operator writes them.
-fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
-    let pair = |setting: &String| {
-        let pair = setting.split_once('=');
-        let (key, value) =
-            pair.ok_or_else(|| CliError::Usage(format!("--set {setting}: write KEY=VALUE")))?;
-        Ok((key.to_owned(), value.to_owned()))
-    };
-    given.iter().map(pair).collect()
-}
-
-/// What an operator can grant a plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Grant {
-    /// The time
-    Clock,
-    /// Real random numbers
-    Randomness,
-}
-
-/// Options of `new`.
-#[derive(Debug, Args)]
-pub struct NewArgs {
-    /// Its name: small letters, digits and _
-    pub name: String,
-    /// What it is
-    #[arg(long, value_enum, default_value = "weigher")]
-    pub kind: TemplateKind,
-    /// In which language
-    #[arg(long, value_enum, default_value = "rust")]
-    pub lang: Lang,
-    /// Where to [default: a directory with its name, here]
-    #[arg(long, value_name = "DIRECTORY")]
-    pub into: Option<PathBuf>,
-}
-
-/// A plugin, and what it may take.
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["file", "address"]))]
-pub struct FileArgs {
-    /// The component
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// A service instead: http://HOST:PORT, https://HOST:PORT or unix:/PATH
-    #[arg(long, value_name = "URL", requires = "plugin")]
-    pub address: Option<String>,
-    /// What the service calls it
-    #[arg(long, value_name = "NAME", requires = "address")]
-    pub plugin: Option<String>,
-    /// How long a call of a service may take, in ms [default: 100]
-    #[arg(long, value_name = "N", requires = "address", value_parser = clap::value_parser!(u32).range(1..=60_000))]
-    pub deadline_ms: Option<u32>,
-    /// A setting, as the operator would write it; may be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Memory of a call, in MiB, as `memory_mb` in the configuration [default: 64]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub memory_mb: Option<u32>,
-    /// Work of a call, in million units, as `work_million` in the configuration [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub work_million: Option<u32>,
-    /// Units of work for each host or candidate besides, as `work_per_row` in the configuration
-    /// [default: 20000]
-    #[arg(long, value_name = "N")]
-    pub work_per_row: Option<u32>,
-    /// What the operator grants it, as `grants` in the configuration; may be repeated
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub grant: Vec<Grant>,
-}
-
-/// Options of `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// Which plugin
-    #[command(flatten)]
-    pub file: FileArgs,
-    /// Hosts, or candidates of a cost module, in each call
-    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub hosts: u32,
-    /// Calls that are measured
-    #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub calls: u32,
-}
-
-/// Does it.
+/// Runs a command about plugins.
 ///
 /// # Errors
-/// What the region says; [`CliError::Disagrees`] for a plugin that must not be used;
-/// [`CliError::Refused`] for files.
+/// What the region says; [`CliError::Refused`] for files.
 pub async fn run(context: &mut Context, command: PluginCommand) -> Result<(), CliError> {
     match command {
         PluginCommand::List => list::run(context).await,
@@ -414,9 +226,5 @@ pub async fn run(context: &mut Context, command: PluginCommand) -> Result<(), Cl
         PluginCommand::SetMultiplier(args) => change::set_multiplier(context, args).await,
         PluginCommand::ShadowReport => shadow::run(context).await,
         PluginCommand::Record(args) => record::run(context, &args).await,
-        PluginCommand::Try(args) => trial::run(context, &args),
-        PluginCommand::New(args) => kit::new(context, args),
-        PluginCommand::Check(args) => kit::check(context, &args),
-        PluginCommand::Bench(args) => kit::bench(context, &args),
     }
 }

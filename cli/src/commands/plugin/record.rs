@@ -1,9 +1,9 @@
 //! `ebbtide plugin record`: the region as a file, to try plugins on.
 
 use super::RecordArgs;
-use crate::Context;
-use crate::errors::CliError;
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
 use std::fs::File;
 use std::io::Write;
 

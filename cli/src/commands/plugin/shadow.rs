@@ -1,12 +1,12 @@
 //! `ebbtide plugin shadow-report`: how often and where decisions would have been others, and at
 //! what cost.
 
-use crate::Context;
-use crate::errors::CliError;
-use crate::json;
-use crate::output::{Format, Listing, TableCell, number, text};
-use crate::render::{Tone, number as decimal};
 use ebbtide_proto::v1;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::json;
+use ebbtide_shell::output::{Format, Listing, TableCell, number, text};
+use ebbtide_shell::render::{Tone, number as decimal};
 
 /// Rows that a person looks at.
 const ROWS: usize = 10;

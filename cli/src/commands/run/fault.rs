@@ -1,6 +1,7 @@
 //! Errors of a run, except those in its options.
 
 use ebbtide_run::RunError;
+use ebbtide_shell::errors::{ProgramError, REFUSED, USAGE};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -78,10 +79,8 @@ pub enum RunFault {
     },
 }
 
-impl RunFault {
-    /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl ProgramError for RunFault {
+    fn code(&self) -> &str {
         match self {
             Self::Core(error) => error.code(),
             Self::Locked { .. } => "EB-RUN-004",
@@ -95,15 +94,14 @@ impl RunFault {
         }
     }
 
-    /// True if the command line is the cause.
-    #[must_use]
-    pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Core(RunError::Zero { .. }))
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Core(RunError::Zero { .. }) => USAGE,
+            _ => REFUSED,
+        }
     }
 
-    /// The next step for the user.
-    #[must_use]
-    pub fn next_step(&self) -> Option<String> {
+    fn next_step(&self) -> Option<String> {
         match self {
             Self::Core(_) => None,
             Self::Locked { .. } => {

@@ -1,14 +1,14 @@
 //! Preemptible servers of an Ebbtide region, watched through its API from outside the servers.
 
 use super::place::{InstanceNews, Rounds};
-use crate::client::Region;
-use crate::errors::CliError;
-use crate::resolve;
+use ebbtide_client::Region;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use ebbtide_run::Span;
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_runtime::{clock, ids};
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::resolve;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;

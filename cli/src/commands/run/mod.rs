@@ -13,15 +13,15 @@ mod view;
 
 pub use fault::RunFault;
 
-use crate::Context;
-use crate::commands::model::{ModelArgs, SourcedModel};
-use crate::errors::CliError;
-use crate::hours::Hours;
 use crate::process;
 use clap::Args;
 use ebbtide_model::Money;
 use ebbtide_run::metadata::Form;
 use ebbtide_run::{CheckpointSchedule, Rules, RunJob, RunRecord, Span};
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::hours::Hours;
+use ebbtide_shell::model::{ModelArgs, SourcedModel};
 use engine::Engine;
 use fleet::{Fleet, ServerSource};
 use guest::OwnMetadata;
@@ -90,7 +90,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME")]
     job: Option<Hours>,
     /// Checkpoints by the schedule for instances that live like this: NAME:key=value,… or the file
-    /// of `ebbtide model fit -o json`
+    /// of `ebbtide-lab model fit -o json`
     #[arg(long, value_name = "MODEL", conflicts_with = "every")]
     model: Option<String>,
     /// Which model of that file

@@ -3,8 +3,8 @@
 use super::fleet::Fleet;
 use super::guest::OwnMetadata;
 use super::method::Env;
-use crate::errors::CliError;
 use ebbtide_run::Span;
+use ebbtide_shell::errors::CliError;
 use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior};
 

@@ -294,6 +294,7 @@ fn parse(bytes: &[u8]) -> Result<StateContents, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_shell::errors::ProgramError;
 
     #[test]
     fn what_is_written_is_read_and_what_was_changed_is_refused() {

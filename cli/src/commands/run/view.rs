@@ -1,13 +1,13 @@
 //! The account of a run, as text for people and as JSON for programs.
 
 use super::state::StateContents;
-use crate::Context;
-use crate::errors::CliError;
-use crate::hours::Hours;
-use crate::json::Json;
-use crate::output::{Format, TableCell, number, text};
-use crate::render::Tone;
 use ebbtide_run::{InstanceWork, IntervalResult, RunRecord, Span, WorkEnd, outcome};
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::hours::Hours;
+use ebbtide_shell::json::Json;
+use ebbtide_shell::output::{Format, TableCell, number, text};
+use ebbtide_shell::render::Tone;
 
 /// A checkpoint interval and its real or simulated result.
 struct Way {

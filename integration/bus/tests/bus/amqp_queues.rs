@@ -313,7 +313,7 @@ async fn a_message_that_is_larger_than_any_of_ours_becomes_a_short_dead_letter()
     }
 }
 
-/// The policy that `ebbtide init` writes.
+/// The policy that `ebbtide-manage init` writes.
 #[tokio::test]
 async fn dead_letters_are_bounded_by_the_documented_policy_and_the_oldest_go() {
     let broker = RabbitMq::start().await.unwrap();

@@ -15,7 +15,7 @@ pub enum AccessError {
     Unauthenticated,
     /// A token that is not (or no longer) in the file, or that has expired.
     #[error(
-        "this token is not valid: it is unknown, revoked or expired; ask an operator for a new one (`ebbtide token create`)"
+        "this token is not valid: it is unknown, revoked or expired; ask an operator for a new one (`ebbtide-manage token create`)"
     )]
     BadToken,
     /// A certificate that is trusted, but no role goes with its names.

@@ -1,4 +1,5 @@
-//! The token file: hashes only, written by `ebbtide token`, read by schedulers whenever it changes.
+//! The token file: hashes only, written by `ebbtide-manage token`, read by schedulers whenever it
+//! changes.
 //!
 //! The tokens are in a file and not in a table of the database, for three reasons. The first
 //! operator's token must exist before the region does. A person who can write to the database can
@@ -21,14 +22,14 @@ use std::path::{Path, PathBuf};
 /// More tokens than this are a mistake: each row is about 200 bytes and is read into memory.
 const MAX_TOKENS: usize = 100_000;
 /// What stands at the head of every file that we write.
-const HEAD: &str = "# Tokens of an Ebbtide region; only hashes of their secrets. Written by `ebbtide token`, read again by the\n\
+const HEAD: &str = "# Tokens of an Ebbtide region; only hashes of their secrets. Written by `ebbtide-manage token`, read again by the\n\
                     # scheduler within a second of a change.\n\n";
 
 /// One token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRow {
-    /// The public part; names the token in logs and in `ebbtide token revoke`.
+    /// The public part; names the token in logs and in `ebbtide-manage token revoke`.
     pub id: String,
     /// What it is for, in words.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Authentication and authorization: who may do what.
 //!
 //! - [`token`]: what a token is, how it is made and recognised. Only its hash is ever kept.
-//! - [`file`]: the file of the hashes, which `ebbtide token` writes and the scheduler reads.
+//! - [`file`]: the file of the hashes, which `ebbtide-manage token` writes and the scheduler reads.
 //! - [`caller`]: a caller whose identity is proven, with a role and, for tenants, projects.
 //! - [`certificate`]: from the names of a client certificate to a caller.
 //! - [`rules`]: the table of all calls of the API and what each needs. A call that is not in the

@@ -28,7 +28,7 @@ pub enum PluginError {
         source: io::Error,
     },
     /// It is no plugin that can be used.
-    #[error("plugins: {name:?}: {from}: {problem}; try `ebbtide plugin check {from}`")]
+    #[error("plugins: {name:?}: {from}: {problem}; try `ebbtide-lab plugin check {from}`")]
     Refused {
         /// The plugin.
         name: String,

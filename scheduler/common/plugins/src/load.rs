@@ -1,13 +1,16 @@
 //! From a file to a plugin.
 
-use crate::regular::{LARGEST_PEM, read_regular};
 use crate::{PluginConfig, PluginError, Sources};
 use ebbtide_cost_api::CostModule;
+use ebbtide_files::read_regular;
 use ebbtide_remote::{RemoteError, RemotePlugin, Service, ServiceLimits, Tls};
 use ebbtide_weigher_api::Weigher;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The largest certificate or key, in bytes: thousands of certificates.
+const LARGEST_PEM: u64 = 1024 * 1024;
 
 /// What a plugin is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

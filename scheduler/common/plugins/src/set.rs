@@ -1,9 +1,10 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, LoadedPlugin};
-use crate::regular::{LARGEST_COMPONENT, read_regular};
 use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
+use ebbtide_files::read_regular;
+use ebbtide_plugin_contract::LARGEST_COMPONENT;
 use ebbtide_runtime::clock;
 use std::fmt;
 use std::sync::Arc;

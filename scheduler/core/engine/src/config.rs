@@ -97,8 +97,8 @@ pub struct EngineConfig {
     /// for the cost module `fairness`. Default: 600.
     pub fairness_seconds: u32,
     /// The file with the lifetime distribution of preemptible instances, as
-    /// `ebbtide model fit --output json` writes it, for the cost module `remaining_lifetime`. The
-    /// code that reads the configuration also reads this file and stores its content in
+    /// `ebbtide-lab model fit --output json` writes it, for the cost module `remaining_lifetime`.
+    /// The code that reads the configuration also reads this file and stores its content in
     /// `lifetimes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime_model: Option<PathBuf>,

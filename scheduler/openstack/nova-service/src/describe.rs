@@ -88,7 +88,7 @@ fn deciding(text: &mut String, conf: &NovaConf) {
         "enabled_filters",
         conf.options.enabled_filters.join(", "),
     );
-    text.push_str("# weighers in use, and how much each counts; `ebbtide config check FILE --effective` says what it comes to:\n");
+    text.push_str("# weighers in use, and how much each counts; `ebbtide-manage config check FILE --effective` says what it comes to:\n");
     for class in &conf.options.weighers {
         if let Some(weigher) = weighing::by_class(class, &conf.options) {
             let multiplier = weigher

@@ -1,5 +1,5 @@
-//! The scheduler's configuration, apart from the service so that others (`ebbtide config check`)
-//! judge a file as the service does.
+//! The scheduler's configuration, apart from the service so that others
+//! (`ebbtide-manage config check`) judge a file as the service does.
 //!
 //! Invariants: every key has a default that works; unknown keys are errors; no error shows a
 //! password.

@@ -1,4 +1,4 @@
-//! Lifetime models that the engine uses, read from the files that `ebbtide model fit` writes.
+//! Lifetime models that the engine uses, read from the files that `ebbtide-lab model fit` writes.
 
 use crate::ConfigError;
 use ebbtide_engine::EngineConfig;
@@ -94,7 +94,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(
-                error.contains(key) && error.contains("ebbtide model fit"),
+                error.contains(key) && error.contains("ebbtide-lab model fit"),
                 "{error}"
             );
         }
@@ -105,11 +105,11 @@ mod tests {
         let hours = r#"{"groups": [{"group": "all", "model": "uniform", "maximum_hours": 24}, {"group": "hour=08", "labels": {"hour": "08"}, "model": "uniform", "maximum_hours": 24}]}"#;
         let unfitted = r#"{"groups": [{"group": "all", "error": {"code": "EB-LIFETIME-004", "message": "too few"}}]}"#;
         for (text, code, said) in [
-            ("", "EB-LIFETIME-010", "ebbtide model fit"),
+            ("", "EB-LIFETIME-010", "ebbtide-lab model fit"),
             (
                 "lifetime_hours,ended\n3,preempted\n",
                 "EB-LIFETIME-010",
-                "ebbtide model fit",
+                "ebbtide-lab model fit",
             ),
             (hours, "EB-LIFETIME-010", "by hour"),
             (unfitted, "EB-LIFETIME-010", "no model for everybody"),

@@ -43,7 +43,8 @@ pub enum ClientCertificates {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
-    /// The file of hashes that `ebbtide token` writes; read again within a second of a change.
+    /// The file of hashes that `ebbtide-manage token` writes; read again within a second of a
+    /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<PathBuf>,
     /// Which certificates have which role.
@@ -317,7 +318,7 @@ pub(crate) fn check_door(
     if !auth.is_configured() && !auth.allow_unauthenticated {
         return Err(format!(
             "{section}.listen = \"{listen}\" is not a loopback address, and there is no authentication: every client that can connect \
-             would be an operator. Set auth.tokens (see `ebbtide token create`), or auth.allow_unauthenticated = true"
+             would be an operator. Set auth.tokens (see `ebbtide-manage token create`), or auth.allow_unauthenticated = true"
         ));
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! The test bed: a region, a cluster, machines for instances, and the controller.
 
-use ebbtide_cli::slurm::Slurm;
 use ebbtide_harness::{Process, ProcessCommand, Signal, eventually};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
 use ebbtide_runtime::task::{self, Task};
+use ebbtide_slurm::Slurm;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

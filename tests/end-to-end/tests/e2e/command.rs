@@ -131,7 +131,7 @@ async fn watch_tells_what_happens() {
 async fn the_papers_tables_agree_for_anyone() {
     let region = Region::prepare(RegionOptions::default()).await.unwrap();
     let log = region.dir().join("conform.log");
-    let process = ProcessCommand::new("ebbtide conform", bin("ebbtide"))
+    let process = ProcessCommand::new("ebbtide-lab conform", bin("ebbtide-lab"))
         .args(["conform", "papers"])
         .spawn(&log)
         .unwrap();

@@ -21,6 +21,7 @@ mod market;
 mod paper;
 mod plugins;
 mod plugins_live;
+mod programs;
 mod python;
 mod real_guests;
 mod run;

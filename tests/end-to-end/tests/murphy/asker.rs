@@ -1,7 +1,7 @@
 //! A caller that asks any reachable scheduler and repeats a request until it gets an answer.
 
-use ebbtide_cli::client::Region as Clients;
-use ebbtide_cli::credentials::Credentials;
+use ebbtide_client::Credentials;
+use ebbtide_client::Region as Clients;
 use ebbtide_harness::Deadline;
 use std::path::PathBuf;
 use std::time::Duration;

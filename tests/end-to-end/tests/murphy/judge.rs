@@ -4,7 +4,7 @@
 use crate::asker::{Asker, PATIENCE};
 use crate::load::Entry;
 use crate::watch::{Running, Seen};
-use ebbtide_cli::client::Region as Clients;
+use ebbtide_client::Region as Clients;
 use ebbtide_harness::Deadline;
 use ebbtide_integration_tests::Region;
 use ebbtide_proto::v1;

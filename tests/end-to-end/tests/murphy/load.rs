@@ -85,7 +85,7 @@ impl Caller {
             }),
             ..Default::default()
         };
-        let call = async |mut clients: ebbtide_cli::client::Region| {
+        let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.create_servers(create.clone()).await
         };
         let created = self.asker.ask("create", call).await;
@@ -96,7 +96,7 @@ impl Caller {
 
     async fn get(&mut self, id: &str) -> v1::Server {
         let get = v1::GetServerRequest { id: id.to_owned() };
-        let call = async |mut clients: ebbtide_cli::client::Region| {
+        let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.get_server(get.clone()).await
         };
         let got = self.asker.ask("get", call).await;
@@ -123,7 +123,7 @@ impl Caller {
     async fn delete(&mut self, id: &str) {
         self.ledger.change(id, |entry| entry.deleted = true);
         let delete = v1::DeleteServerRequest { id: id.to_owned() };
-        let call = async |mut clients: ebbtide_cli::client::Region| {
+        let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.delete_server(delete.clone()).await
         };
         match self.asker.ask("delete", call).await {

@@ -7,7 +7,7 @@ use crate::judge;
 use crate::load::{Caller, FLAVORS, Ledger};
 use crate::watch::Watch;
 use ebbtide_bench::seeded::SeededNumbers;
-use ebbtide_cli::client::Region as Clients;
+use ebbtide_client::Region as Clients;
 use ebbtide_harness::{Deadline, MariaDb, Postgres, RabbitMq};
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_proto::v1;

@@ -147,12 +147,12 @@ pub(super) async fn the_host(region: &Region) -> v1::Host {
     hosts.remove(0)
 }
 
-/// `ebbtide audit`, as an operator runs it, has nothing to say; asked until what is under way has
-/// come to rest.
+/// `ebbtide-manage audit`, as an operator runs it, has nothing to say; asked until what is under
+/// way has come to rest.
 pub(super) async fn audited(region: &Region) {
     the_audit_is_clean(region).await;
     let log = region.dir().join("audit.log");
-    let process = ProcessCommand::new("ebbtide audit", bin("ebbtide"))
+    let process = ProcessCommand::new("ebbtide-manage audit", bin("ebbtide-manage"))
         .env("EBBTIDE_ENDPOINT", region.endpoint().unwrap())
         .args(["audit"])
         .spawn(&log)

@@ -1,5 +1,5 @@
-//! The short way to a region: `ebbtide init`, and what it wrote used as it says, over TLS with
-//! logins for each agent.
+//! The short way to a region: `ebbtide-manage init`, and what it wrote used as it says, over TLS
+//! with logins for each agent.
 
 use ebbtide_harness::{Process, ProcessCommand, RabbitMq, ServerSettings, eventually, free_port};
 use ebbtide_integration_tests::bin;
@@ -52,7 +52,7 @@ impl Place {
         for host in hosts {
             words.extend(["--host", host]);
         }
-        let (good, said) = self.run("ebbtide", None, &words).await;
+        let (good, said) = self.run("ebbtide-manage", None, &words).await;
         assert!(good, "{said}");
         said
     }

@@ -3,7 +3,7 @@
 use super::certificates::Pair;
 use crate::kit::code;
 use ebbtide_access::{Role, TokenFile};
-use ebbtide_cli::credentials::{Bearer, Credentials};
+use ebbtide_client::{Bearer, Credentials};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};

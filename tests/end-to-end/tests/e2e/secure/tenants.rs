@@ -2,7 +2,7 @@
 
 use super::kit::{Tokens, refusal, with_token};
 use ebbtide_access::Role;
-use ebbtide_cli::client::Region as Clients;
+use ebbtide_client::Region as Clients;
 use ebbtide_integration_tests::{Region, RegionOptions};
 use ebbtide_proto::v1;
 use tokio_stream::StreamExt as _;

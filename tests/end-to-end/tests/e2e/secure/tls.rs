@@ -2,7 +2,7 @@
 
 use super::certificates::Authority;
 use super::kit::{refusal, scheduler, soon, with_certificate};
-use ebbtide_cli::credentials::Credentials;
+use ebbtide_client::Credentials;
 use ebbtide_integration_tests::Region;
 use ebbtide_proto::v1;
 use std::path::Path;
@@ -110,7 +110,7 @@ async fn only_certificates_of_the_authority_are_heard_and_their_names_give_the_r
         ),
         (Credentials::default(), plain),
     ] {
-        let answer = match ebbtide_cli::client::Region::connect(&endpoint, &credentials).await {
+        let answer = match ebbtide_client::Region::connect(&endpoint, &credentials).await {
             // TLS 1.3 tells a client that its certificate is not wanted with the first answer.
             Ok(mut clients) => clients
                 .admin

@@ -2,7 +2,7 @@
 
 use super::kit::{Tokens, refusal, scheduler, soon, with_token};
 use ebbtide_access::Role;
-use ebbtide_cli::credentials::Credentials;
+use ebbtide_client::Credentials;
 use ebbtide_harness::ProcessCommand;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
@@ -118,7 +118,7 @@ async fn the_command_makes_tokens_that_the_region_takes() {
     let log = tokens.path.with_extension("log");
     let run = async |arguments: &[&str]| {
         let _ = std::fs::remove_file(&log);
-        let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
+        let process = ProcessCommand::new("ebbtide-manage", bin("ebbtide-manage"))
             .args(arguments.iter().copied())
             .args(["--file", &file])
             .spawn(&log)

@@ -1,0 +1,458 @@
+//! `ebbtide-lab plan bid`: which bid, on which instance type.
+
+use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read, seconds};
+use clap::Args;
+use ebbtide_checkpointing::{
+    BidGoal, BidOffer, Candidate, CheckpointTerms, SchemeKind, SchemeResult, Series, Starts,
+    choose, compare, offers,
+};
+use ebbtide_model::Money;
+use ebbtide_shell::Context;
+use ebbtide_shell::errors::CliError;
+use ebbtide_shell::hours::Hours;
+use ebbtide_shell::json::Json;
+use ebbtide_shell::output::{Format, TableCell, number, text};
+use ebbtide_shell::render::Tone;
+use std::str::FromStr;
+
+pub(super) const HELP: &str = "\
+Extends Algorithm 1 of the ACC paper. For each instance type (series) and each of several bids the command
+derives from the recorded prices how long instances live (the failure density), the expected execution time
+without checkpoints (the paper's equation 8), the time from start to end (execution divided by the share of
+time in which the price is within the bid) and the cost. It selects the best by --goal among those that keep
+--deadline and --budget.
+
+The paper's own Algorithm 1 is --by paper: one bid for all types, the lowest on-demand price (--on-demand), and
+the type with the least expected execution time, whatever it costs.
+
+What is expected is one thing, what would have happened another: offers are also played through the history
+with a checkpoint scheme, and their mean cost and time stand beside the expected ones. Where prices stay high
+for weeks, waiting is much longer than the share of time suggests: --by replay chooses by what was played.
+
+Examples:
+  ebbtide-lab plan bid --history prices.csv --job 500m
+  ebbtide-lab plan bid --history prices.csv.zst --job 500m --goal cost --deadline 24h --series us-east-1.linux
+  ebbtide-lab plan bid --history prices.csv --job 500m --budget 2.50 --speed m1.xlarge=1 --speed m2.2xlarge=1.6
+  ebbtide-lab plan bid --history prices.csv --job 500m --by replay --scheme hour
+  ebbtide-lab plan bid --history prices.csv --job 500m --by paper --on-demand m1.xlarge=0.68 --on-demand m1.small=0.085
+  ebbtide-lab plan bid --history prices.csv --job 500m -o json | jq '.choice'";
+
+/// A start every 25 hours, so that all times of the day occur: prices have days and nights.
+const STARTS: Starts = Starts {
+    every_seconds: 25 * 3600,
+    tail_seconds: 41 * 86_400,
+};
+
+/// Options of `plan bid`.
+#[derive(Debug, Clone, Args)]
+pub struct BidArgs {
+    #[command(flatten)]
+    history: HistoryArgs,
+    /// Length of the job without interruptions and checkpoints
+    #[arg(long, value_name = "TIME")]
+    job: Hours,
+    /// Objective: the least product of cost and time [default], the least cost, or the least time
+    #[arg(long, value_name = "product|cost|time", value_parser = goal)]
+    goal: Option<BidGoal>,
+    /// Choose by expected values, by what would have happened, or as the paper's Algorithm 1 does
+    #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = by)]
+    by: BidCriterion,
+    /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may
+    /// be repeated
+    #[arg(long, value_name = "NAME=DOLLARS")]
+    on_demand: Vec<OnDemand>,
+    /// The job has to be done in this time
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Hours>,
+    /// The job may cost this, in dollars
+    #[arg(long, value_name = "DOLLARS")]
+    budget: Option<Money>,
+    /// How fast types are whose name contains NAME, against the machine of --job; may be repeated
+    /// [default: 1]
+    #[arg(long, value_name = "NAME=FACTOR")]
+    speed: Vec<TypeSpeed>,
+    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 %
+    /// band]
+    #[arg(long, value_name = "BIDS")]
+    bids: Option<Bids>,
+    /// How many bids a range or band is cut into
+    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    bid_count: u32,
+    #[command(flatten)]
+    costs: CostArgs,
+    /// The scheme with which offers are played through the history
+    #[arg(long, value_name = "SCHEME", default_value = "acc")]
+    scheme: SchemeKind,
+    /// How many offers are shown
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    top: u32,
+}
+
+/// How fast some types are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TypeSpeed {
+    name: String,
+    factor: f64,
+}
+
+impl FromStr for TypeSpeed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no speed: NAME=FACTOR, for example m2.2xlarge=1.6");
+        let (name, factor) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let factor: f64 = factor.parse().map_err(|_| wrong())?;
+        if name.is_empty() || !factor.is_finite() || factor <= 0.0 {
+            return Err(wrong());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, factor })
+    }
+}
+
+/// On-demand price of the types whose name contains a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OnDemand {
+    name: String,
+    price: Money,
+}
+
+impl FromStr for OnDemand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no price: NAME=DOLLARS, for example m1.xlarge=0.68");
+        let (name, price) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let price: Money = price.parse().map_err(|_| wrong())?;
+        if name.is_empty() || price <= Money::default() {
+            return Err(wrong());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, price })
+    }
+}
+
+/// What offers are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BidCriterion {
+    /// Expected time and cost, from equation 8.
+    Equation,
+    /// The recorded prices.
+    Replay,
+    /// Algorithm 1 as printed: one bid for all types, the least expected execution time.
+    Paper,
+}
+
+fn by(text: &str) -> Result<BidCriterion, String> {
+    match text {
+        "equation" => Ok(BidCriterion::Equation),
+        "replay" => Ok(BidCriterion::Replay),
+        "paper" => Ok(BidCriterion::Paper),
+        _ => Err("equation, replay or paper".to_owned()),
+    }
+}
+
+fn goal(text: &str) -> Result<BidGoal, String> {
+    match text {
+        "product" => Ok(BidGoal::Product),
+        "cost" => Ok(BidGoal::Cost),
+        "time" => Ok(BidGoal::Time),
+        _ => Err("product, cost or time".to_owned()),
+    }
+}
+
+/// An offer with what would have happened.
+#[derive(Debug)]
+struct Shown<'a> {
+    series: &'a Series,
+    offer: &'a BidOffer,
+    played: Option<SchemeResult>,
+    starts: usize,
+}
+
+/// Chooses and shows.
+pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError> {
+    let series = read(&args.history)?;
+    let candidates: Vec<Candidate<'_>> = series
+        .iter()
+        .map(|one| Candidate {
+            name: &one.name,
+            history: &one.history,
+            speed: speed_of(args, &one.name),
+        })
+        .collect();
+    let terms = CheckpointTerms {
+        checkpoint_seconds: seconds(args.costs.checkpoint),
+        restart_seconds: seconds(args.costs.restart),
+        terminate_seconds: seconds(args.costs.terminate),
+        ..CheckpointTerms::default()
+    };
+    let one_bid = one_bid(args, &candidates)?;
+    let bids = |candidate: &Candidate<'_>| match (&args.bids, one_bid) {
+        (_, Some(bid)) => vec![bid],
+        (Some(bids), None) => bids.list(args.bid_count),
+        (None, None) => Bids::band(candidate.history, args.bid_count),
+    };
+    let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
+    let best = best_of(args, &terms, &series, &offers)?;
+    if best.is_empty() {
+        return Err(none(args, &offers));
+    }
+    show(context, args, offers.len(), &best)
+}
+
+/// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price.
+/// `None` where bids are searched.
+fn one_bid(args: &BidArgs, candidates: &[Candidate<'_>]) -> Result<Option<Money>, CliError> {
+    let refused = |problem: String, next: &str| {
+        let next = next.to_owned();
+        Err(CliError::Refused { problem, next })
+    };
+    if args.by != BidCriterion::Paper {
+        if !args.on_demand.is_empty() {
+            let problem = "--on-demand has an effect with --by paper only".to_owned();
+            return refused(problem, "add --by paper, or leave --on-demand out");
+        }
+        return Ok(None);
+    }
+    let searched = [
+        ("--bids", args.bids.is_some()),
+        ("--goal", args.goal.is_some()),
+        ("--deadline", args.deadline.is_some()),
+        ("--budget", args.budget.is_some()),
+    ];
+    if let Some((option, _)) = searched.iter().find(|(_, given)| *given) {
+        let problem = format!("Algorithm 1 as printed has no place for {option}");
+        return refused(
+            problem,
+            "leave it out, or use --by equation, which searches bids",
+        );
+    }
+    let mut prices = Vec::new();
+    for candidate in candidates {
+        match longest_fit(&args.on_demand, |one| &one.name, candidate.name) {
+            Some(one) => prices.push(one.price),
+            None => {
+                let problem = format!("{} has no on-demand price", candidate.name);
+                let next = "give one with --on-demand NAME=DOLLARS, or select types with --series";
+                return refused(problem, next);
+            }
+        }
+    }
+    Ok(prices.into_iter().min())
+}
+
+/// The setting whose name fits a type and is longest: it says most.
+fn longest_fit<'a, T>(
+    settings: &'a [T],
+    name: impl Fn(&T) -> &String,
+    candidate: &str,
+) -> Option<&'a T> {
+    let fitting = settings.iter().filter(|one| candidate.contains(name(one)));
+    fitting.max_by_key(|one| name(one).len())
+}
+
+/// Why there is no best offer.
+fn none(args: &BidArgs, offers: &[BidOffer]) -> CliError {
+    let count = offers.len();
+    let endless = offers.iter().all(|offer| offer.hours.is_infinite());
+    if args.by != BidCriterion::Replay && endless {
+        return CliError::Refused {
+            problem: format!(
+                "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
+                args.job
+            ),
+            next: "bid higher, or judge by a scheme with checkpoints: --by replay".to_owned(),
+        };
+    }
+    CliError::Refused {
+        problem: format!("of {count} offers none ends the job within the deadline and the budget"),
+        next: "allow more time or money, or higher bids".to_owned(),
+    }
+}
+
+/// The best offers, best first.
+fn best_of<'a>(
+    args: &BidArgs,
+    terms: &CheckpointTerms,
+    series: &'a [Series],
+    offers: &'a [BidOffer],
+) -> Result<Vec<Shown<'a>>, CliError> {
+    let mut all: Vec<Shown<'a>> = offers
+        .iter()
+        .filter_map(|offer| series.get(offer.candidate).map(|one| (one, offer)))
+        .map(|(series, offer)| Shown {
+            series,
+            offer,
+            played: None,
+            starts: 0,
+        })
+        .collect();
+    if args.by == BidCriterion::Replay {
+        all.iter_mut().try_for_each(|one| play(args, terms, one))?;
+    }
+    let mut judged: Vec<BidOffer> = all.iter().map(|one| judged(args.by, one)).collect();
+    let deadline = args.deadline.map(|deadline| deadline.0);
+    let goal = match args.by {
+        BidCriterion::Paper => BidGoal::Time,
+        BidCriterion::Equation | BidCriterion::Replay => args.goal.unwrap_or_default(),
+    };
+    let mut best = Vec::new();
+    while best.len() < usize::try_from(args.top).unwrap_or(usize::MAX) {
+        let Some(place) = choose(&judged, goal, deadline, args.budget) else {
+            break;
+        };
+        judged.swap_remove(place);
+        let mut one = all.swap_remove(place);
+        if one.played.is_none() {
+            play(args, terms, &mut one)?;
+        }
+        best.push(one);
+    }
+    Ok(best)
+}
+
+/// The offer with the cost and the time by which it is judged. An offer that did not finish from
+/// every start gets infinite values, because the time of its unfinished runs is unknown.
+fn judged(by: BidCriterion, one: &Shown<'_>) -> BidOffer {
+    let mut offer = one.offer.clone();
+    match by {
+        BidCriterion::Equation => {}
+        BidCriterion::Paper => offer.hours = offer.execution_hours,
+        BidCriterion::Replay => {
+            let played = one.played.as_ref();
+            let finished = played.filter(|played| played.finished == one.starts);
+            (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
+                (played.hours, played.cost)
+            });
+        }
+    }
+    offer
+}
+
+fn speed_of(args: &BidArgs, name: &str) -> f64 {
+    longest_fit(&args.speed, |speed| &speed.name, name).map_or(1.0, |speed| speed.factor)
+}
+
+/// Plays an offer through its history.
+fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut Shown<'_>) -> Result<(), CliError> {
+    let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
+    let kinds = [args.scheme];
+    let row = compare(
+        &one.series.history,
+        one.offer.bid,
+        &kinds,
+        terms,
+        work,
+        STARTS,
+    )?;
+    one.starts = row.starts;
+    one.played = row.schemes.into_iter().next();
+    Ok(())
+}
+
+fn show(
+    context: &mut Context,
+    args: &BidArgs,
+    all: usize,
+    shown: &[Shown<'_>],
+) -> Result<(), CliError> {
+    match context.output.format() {
+        Format::Json => return context.output.json(&json(args, all, shown)),
+        Format::Value => {
+            return shown.iter().try_for_each(|one| {
+                let line = format!("{} {}", one.series.name, one.offer.bid);
+                context.output.line(&line)
+            });
+        }
+        Format::Table | Format::Markdown => {}
+    }
+    let columns = [
+        text("series", "Instance type"),
+        number("bid", "Bid [$/h]"),
+        number("available", "Available"),
+        number("life", "Mean life"),
+        number("execution", "Execution (eq. 8)"),
+        number("hours", "Expected time"),
+        number("cost", "Expected cost"),
+        number("played_time", "Played: time"),
+        number("played_cost", "Played: cost"),
+        number("finished", "Played: done"),
+    ];
+    let rows = shown.iter().enumerate().map(|(i, one)| {
+        let offer = one.offer;
+        let tone = if i == 0 { Tone::Strong } else { Tone::Plain };
+        let mut row = vec![
+            TableCell::new(&one.series.name).tone(tone),
+            TableCell::new(offer.bid).tone(tone),
+            TableCell::new(format!("{:.1} %", 100.0 * offer.available)),
+            TableCell::new(life(offer.life_hours)),
+            TableCell::new(Hours(offer.execution_hours)),
+            TableCell::new(Hours(offer.hours)),
+            TableCell::new(format!("$ {:.2}", offer.cost)),
+        ];
+        match one.played.as_ref().filter(|played| played.finished > 0) {
+            Some(played) => row.extend([
+                TableCell::new(Hours(played.hours)),
+                TableCell::new(format!("$ {:.2}", played.cost)),
+                TableCell::new(format!("{} of {}", played.finished, one.starts)),
+            ]),
+            None => row.extend(["never ends", "-", "none"].map(TableCell::new)),
+        }
+        row
+    });
+    let rows: Vec<Vec<TableCell>> = rows.collect();
+    context.output.table(&columns, &rows)?;
+    if let Some(first) = shown.first() {
+        let judged = judged(args.by, first);
+        let (bid, name) = (first.offer.bid, &first.series.name);
+        let expected = match args.by {
+            BidCriterion::Equation => "expected",
+            BidCriterion::Paper => "expected execution",
+            BidCriterion::Replay => "played, on the average,",
+        };
+        let (time, cost) = (Hours(judged.hours), judged.cost);
+        let line = format!("bid {bid} on {name}: {expected} {time} and $ {cost:.2}");
+        context.output.line(&line)?;
+    }
+    let note = format!(
+        "{all} offers; expected values are for a job without checkpoints, \"played\" is {} over the recorded prices",
+        args.scheme
+    );
+    context.output.say(&note);
+    Ok(())
+}
+
+fn life(hours: f64) -> String {
+    if hours.is_finite() {
+        Hours(hours).to_string()
+    } else {
+        "no end seen".to_owned()
+    }
+}
+
+fn json(args: &BidArgs, all: usize, shown: &[Shown<'_>]) -> Json {
+    let offers: Vec<Json> = shown.iter().map(|one| offer(args, one)).collect();
+    let choice = offers.first().cloned().unwrap_or(Json::Null);
+    Json::object([("offers_considered", Json::from(all as u64))])
+        .with("choice", choice)
+        .with("offers", offers)
+}
+
+fn offer(args: &BidArgs, one: &Shown<'_>) -> Json {
+    let played = one.played.as_ref().map_or(Json::Null, |played| {
+        Json::object([("scheme", Json::from(args.scheme.as_str()))])
+            .with("starts", one.starts as u64)
+            .with("finished", played.finished as u64)
+            .with("hours", played.hours)
+            .with("cost", played.cost)
+    });
+    Json::object([("series", Json::from(one.series.name.as_str()))])
+        .with("bid", one.offer.bid.to_string())
+        .with("available", one.offer.available)
+        .with("life_hours", one.offer.life_hours)
+        .with("execution_hours", one.offer.execution_hours)
+        .with("hours", one.offer.hours)
+        .with("cost", one.offer.cost)
+        .with("played", played)
+}

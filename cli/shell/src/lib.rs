@@ -1,0 +1,34 @@
+//! What the programs of people share: `ebbtide`, `ebbtide-manage` and `ebbtide-lab`.
+//!
+//! - `program` runs a command line: options, configuration file, exit code. `globals` has the
+//!   options of every command, `config` what stands in the user's file, `completion` the scripts
+//!   for shells.
+//! - `output`, `layout`, `table` and `render` say how answers look, `json` turns messages of the
+//!   contract into JSON, `charts` writes charts into files.
+//! - `errors` has every way to fail with its code, next step and exit code.
+//! - `resolve` turns names into identifiers, `hours` and `moment` read times, `model` and `bag`
+//!   read what several commands take.
+//!
+//! Invariants: standard output carries data only, standard error talk only. Commands read
+//! clocks, make ids and start tasks through `ebbtide-runtime`.
+
+pub mod backoff;
+pub mod bag;
+pub mod charts;
+pub mod completion;
+pub mod config;
+mod context;
+pub mod errors;
+pub mod globals;
+pub mod hours;
+pub mod json;
+pub mod layout;
+pub mod model;
+pub mod moment;
+pub mod output;
+pub mod program;
+pub mod render;
+pub mod resolve;
+pub mod table;
+
+pub use context::Context;

@@ -1,0 +1,243 @@
+//! One program: from its command line to its exit code.
+
+use crate::Context;
+use crate::config;
+use crate::errors::{self, CliError};
+use crate::globals::Globals;
+use crate::output::{ColorChoice, Format, Io, Output};
+use clap::Parser;
+use ebbtide_client::{Bearer, Credentials, endpoint};
+use ebbtide_runtime::clock;
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The commands of a program by what they are for, in the order of the help: title and names.
+pub type Groups = &'static [(&'static str, &'static [&'static str])];
+
+/// One of the programs.
+pub trait Program: Parser {
+    /// The commands that another program has now: the words of the command, and that program.
+    const MOVED: &'static [(&'static [&'static str], &'static str)];
+
+    /// The options of every command.
+    fn globals(&mut self) -> Globals;
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Whatever the command meets.
+    fn run(self, context: &mut Context) -> impl Future<Output = Result<(), CliError>>;
+}
+
+/// The help of a program: its commands by groups.
+#[must_use]
+pub fn help_template(root: &clap::Command, groups: Groups) -> String {
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (title, names) in groups {
+        text.push_str(&format!("\n{title}:\n"));
+        for name in *names {
+            let about = root
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let about = crate::layout::wrapped(&about, 64).join("\n              ");
+            text.push_str(&format!("  {name:<11} {about}\n"));
+        }
+    }
+    text.push_str("\nGlobal options:\n{options}{after-help}");
+    text
+}
+
+/// Runs a program with the process's arguments, streams and environment.
+#[must_use]
+pub fn main<P: Program>() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2) // The command waits for the region; more threads would only take memory.
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "EB-CLI-013: cannot start: {error}");
+            return ExitCode::from(errors::REFUSED);
+        }
+    };
+    let code = runtime.block_on(run::<P>(std::env::args_os(), process_io()));
+    // A task that hangs on the network must not keep the command from ending.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+/// The process's own streams and environment.
+fn process_io() -> Io {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")));
+    let out_is_terminal = std::io::stdout().is_terminal();
+    Io {
+        out: Box::new(std::io::stdout()),
+        err: Box::new(std::io::stderr()),
+        out_is_terminal,
+        err_is_terminal: std::io::stderr().is_terminal(),
+        width: comfy_table::Table::new()
+            .width()
+            .filter(|_| out_is_terminal),
+        no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
+        now: clock::utc,
+        config_home: home,
+        see_table: None,
+        in_checkout: std::path::Path::new("devstack/up").is_file(),
+        token: std::env::var("EBBTIDE_TOKEN")
+            .ok()
+            .filter(|token| !token.is_empty()),
+    }
+}
+
+/// Runs one command line; the first argument is the program's name. Answers with the exit code.
+pub async fn run<P: Program>(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let mut program = match P::try_parse_from(&args) {
+        Ok(program) => program,
+        Err(error) => return usage::<P>(&error, &args, &mut io),
+    };
+    let (mut context, start) = context(program.globals(), io);
+    let result = match start {
+        Err(error) => Err(error),
+        Ok(()) => Box::pin(program.run(&mut context)).await,
+    };
+    match result {
+        Ok(()) => errors::OK,
+        Err(error) if error.is_broken_pipe() => errors::OK,
+        // The exit code of the command that `run` started, not an error of this program.
+        Err(CliError::Ended { code }) => code,
+        Err(error) => {
+            context.output.fail(&error, &context.endpoint);
+            error.exit_code()
+        }
+    }
+}
+
+/// What the command works with, and what is wrong with it: even a broken configuration file is
+/// reported in the format asked for.
+fn context(globals: Globals, io: Io) -> (Context, Result<(), CliError>) {
+    let config = config::load(globals.config.as_deref(), io.config_home.as_deref());
+    let settings = config.as_ref().cloned().unwrap_or_default();
+    let format = globals.output.or(settings.output).unwrap_or(Format::Table);
+    let color = globals
+        .color
+        .or(settings.color)
+        .unwrap_or(ColorChoice::Auto);
+    let named = globals.endpoint.or(settings.endpoint);
+    let endpoint = endpoint::parse(named.as_deref().unwrap_or(endpoint::DEFAULT_ENDPOINT));
+    let token_file = globals.token_file.or(settings.token_file);
+    let token = match (&io.token, &token_file) {
+        (Some(token), _) => Bearer::new(token),
+        (None, Some(path)) => Bearer::from_file(path),
+        (None, None) => Ok(Bearer::default()),
+    };
+    let context = Context {
+        output: Output::new(io, format, color, globals.quiet, globals.column),
+        endpoint: endpoint.as_ref().cloned().unwrap_or_default(),
+        project: globals
+            .project
+            .or(settings.project)
+            .unwrap_or_else(|| config::DEFAULT_PROJECT.to_owned()),
+        credentials: Credentials {
+            ca: globals.ca.or(settings.ca),
+            certificate: globals.certificate.or(settings.certificate),
+            key: globals.key.or(settings.key),
+            token: token.as_ref().cloned().unwrap_or_default(),
+            insecure: globals.insecure,
+        },
+    };
+    let start = match (config, endpoint, token) {
+        (Err(error), _, _) => Err(error),
+        (_, Err(error), _) | (_, _, Err(error)) => Err(error.into()),
+        _ => Ok(()),
+    };
+    (context, start)
+}
+
+/// The program that has this command now, and the command.
+fn moved<P: Program>(args: &[OsString]) -> Option<(String, &'static str)> {
+    let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
+    let words: Vec<&str> = words
+        .by_ref()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let (command, program) = P::MOVED.iter().find(|(command, _)| {
+        command.iter().zip(&words).filter(|(a, b)| a == b).count() == command.len()
+    })?;
+    Some((command.join(" "), program))
+}
+
+/// A value such as `-5h` that clap has taken for an option, and would have written behind `--`.
+fn below_zero<'a>(error: &clap::Error, args: &'a [OsString]) -> Option<&'a str> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let unknown = error.kind() == ErrorKind::UnknownArgument;
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let digits = option.strip_prefix('-')?;
+    let number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let mut texts = args.iter().filter_map(|arg| arg.to_str());
+    texts.find(|text| unknown && number && text.starts_with(option.as_str()))
+}
+
+/// The command that these arguments name, as far as they go.
+fn named(root: &mut clap::Command, args: &[OsString]) -> clap::Command {
+    root.build();
+    let mut command = &*root;
+    for word in args.iter().skip(1).filter_map(|word| word.to_str()) {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    command.clone()
+}
+
+/// What clap has to say: help and version are data, mistakes are talk.
+fn usage<P: Program>(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
+    if error.kind() == clap::error::ErrorKind::InvalidSubcommand
+        && let Some((command, program)) = moved::<P>(args)
+    {
+        let name = P::command().get_name().to_owned();
+        let _ = writeln!(
+            io.err,
+            "EB-CLI-017: {name} has no command `{command}` any more: {program} has it\n  next: `{program} {command}` with the same options"
+        );
+        return errors::USAGE;
+    }
+    if let Some(value) = below_zero(error, args) {
+        let words = format!(
+            "error: {value:?} is below zero, which is not taken here\n\nFor more information, try '--help'."
+        );
+        let _ = writeln!(io.err, "{words}");
+        return errors::USAGE;
+    }
+    if error.kind() == clap::error::ErrorKind::MissingSubcommand {
+        // One line with the names of all commands does not help its reader.
+        let help = named(&mut P::command(), args).render_help();
+        let _ = write!(io.err, "{help}");
+        return errors::USAGE;
+    }
+    let rendered = error.render();
+    let (stream, colored) = if error.use_stderr() {
+        (&mut io.err, io.err_is_terminal && !io.no_color)
+    } else {
+        (&mut io.out, io.out_is_terminal && !io.no_color)
+    };
+    let _ = if colored {
+        write!(stream, "{}", rendered.ansi())
+    } else {
+        write!(stream, "{rendered}")
+    };
+    let _ = stream.flush();
+    if error.use_stderr() {
+        errors::USAGE
+    } else {
+        errors::OK
+    }
+}
