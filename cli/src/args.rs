@@ -100,7 +100,7 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Weighers and cost modules beside those that are built in: write, check, measure, list
+    /// Plugins of a region: which there are, add, use, compare in shadow, record a region for a trial
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// How long servers of a preemptible flavor will probably live, by what the region has seen

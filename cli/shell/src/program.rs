@@ -162,16 +162,22 @@ fn context(globals: Globals, io: Io) -> (Context, Result<(), CliError>) {
     (context, start)
 }
 
-/// The program that has this command now, and the command.
-fn moved<P: Program>(args: &[OsString]) -> Option<(String, &'static str)> {
-    let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
-    let words: Vec<&str> = words
-        .by_ref()
-        .filter(|word| !word.starts_with('-'))
+/// The program that has this command now, and the command: the last of its words is the one that is
+/// not known here.
+fn moved<P: Program>(error: &clap::Error, args: &[OsString]) -> Option<(String, &'static str)> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let words: Vec<&str> = args
+        .iter()
+        .skip(1)
+        .filter_map(|word| word.to_str())
         .collect();
-    let (command, program) = P::MOVED.iter().find(|(command, _)| {
-        command.iter().zip(&words).filter(|(a, b)| a == b).count() == command.len()
-    })?;
+    let is_typed = |command: &[&str]| words.windows(command.len()).any(|part| part == command);
+    let (command, program) = P::MOVED
+        .iter()
+        .find(|(command, _)| command.last() == Some(&unknown.as_str()) && is_typed(command))?;
     Some((command.join(" "), program))
 }
 
@@ -200,9 +206,7 @@ fn named(root: &mut clap::Command, args: &[OsString]) -> clap::Command {
 
 /// What clap has to say: help and version are data, mistakes are talk.
 fn usage<P: Program>(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
-    if error.kind() == clap::error::ErrorKind::InvalidSubcommand
-        && let Some((command, program)) = moved::<P>(args)
-    {
+    if let Some((command, program)) = moved::<P>(error, args) {
         let name = P::command().get_name().to_owned();
         let _ = writeln!(
             io.err,

@@ -24,9 +24,9 @@ async fn the_page_shows_what_the_commands_print() {
     let mut shown = 0;
     for block in text.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap();
-        for command in block.split("$ ebbtide ").skip(1) {
+        for command in block.split("$ ebbtide-lab ").skip(1) {
             let (line, expected) = command.split_once('\n').unwrap();
-            let ran = typed(&format!("ebbtide {line}")).await;
+            let ran = typed(&format!("ebbtide-lab {line}")).await;
             let all = format!("{}{}", ran.out, ran.err);
             assert_eq!(all.trim_end(), expected.trim_end(), "ebbtide {line}");
             shown += 1;

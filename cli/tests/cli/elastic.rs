@@ -290,7 +290,7 @@ async fn the_page_shows_what_the_commands_print() {
     let mut shown = 0;
     for block in text.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap();
-        for command in block.split("$ ebbtide ").skip(1) {
+        for command in block.split("$ ebbtide-lab ").skip(1) {
             let (line, expected) = command.split_once('\n').unwrap();
             let words: Vec<String> = line
                 .split_whitespace()

@@ -211,7 +211,7 @@ async fn ctrl_c_ends_watching_cleanly() {
 fn without_readers(args: &[&str], both: bool) -> std::process::ExitStatus {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ebbtide"));
+    let mut command = std::process::Command::new(crate::run::binary_of(args));
     command.env_clear().args(args).stdin(Stdio::null());
     let errors = if both {
         Stdio::from(writer.try_clone().unwrap())

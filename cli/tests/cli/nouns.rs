@@ -1,7 +1,7 @@
 //! Each noun: what is asked of the region, and what is printed.
 
 use crate::fake::{self, Fake, id, usage};
-use crate::run::{Ran, against};
+use crate::run::{Ran, against, program_of};
 use ebbtide_proto::v1::{Evacuation, Flavor, Server};
 
 /// A region with a little of everything.
@@ -110,7 +110,8 @@ async fn told(name: &str, lines: &[&str]) {
     let mut all = String::new();
     for line in lines {
         all.push_str(&format!(
-            "$ ebbtide {line}\n{}\n",
+            "$ {} {line}\n{}\n",
+            program_of(line.split_whitespace()),
             ebbtide(&fake, line).await.all()
         ));
     }

@@ -1,7 +1,7 @@
 //! `replay`, against the fake region (which decides by first fit) and offline.
 
 use crate::fake::{self, Fake};
-use crate::run::{Ran, against, alone};
+use crate::run::{Ran, against, alone, binary};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -309,7 +309,7 @@ async fn ctrl_c_stops_cleans_up_and_still_reports() {
     let lines = "0,create,a,1,1,0\n1,create,b,1,1,1\n2,create,c,1,1,100000\n";
     let trace = write(directory.path(), "t.csv", &format!("{HEADER}{lines}"));
     // Event c would come after a day.
-    let child = std::process::Command::new(env!("CARGO_BIN_EXE_ebbtide"))
+    let child = std::process::Command::new(binary("ebbtide-lab"))
         .args([
             "--endpoint",
             &fake.endpoint(),

@@ -7,6 +7,7 @@ use ebbtide_shell::output::Io;
 use ebbtide_shell::program;
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -101,7 +102,7 @@ fn words<'a>(name: &'a str, args: impl Iterator<Item = &'a str>) -> Vec<OsString
 }
 
 /// The program that has this command: the first word that names one.
-fn program_of<'a>(args: impl Iterator<Item = &'a str>) -> &'static str {
+pub fn program_of<'a>(args: impl Iterator<Item = &'a str>) -> &'static str {
     let programs = [
         ("ebbtide-lab", ebbtide_lab::args::Cli::command()),
         ("ebbtide-manage", ebbtide_manage::args::Cli::command()),
@@ -126,6 +127,22 @@ fn program_of<'a>(args: impl Iterator<Item = &'a str>) -> &'static str {
         }
     }
     "ebbtide"
+}
+
+/// A program, beside the one that Cargo built for these tests.
+pub fn binary(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_ebbtide")).with_file_name(name);
+    let there = path.is_file();
+    assert!(
+        there,
+        "{name} is missing: `cargo build --workspace --bins` builds it"
+    );
+    path
+}
+
+/// The program that is built and has this command.
+pub fn binary_of(args: &[&str]) -> PathBuf {
+    binary(program_of(args.iter().copied()))
 }
 
 /// Runs the command without a region.

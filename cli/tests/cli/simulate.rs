@@ -47,7 +47,7 @@ async fn a_broken_rule_is_told_as_a_story_that_can_be_played_again() {
     let again = ran
         .out
         .lines()
-        .find_map(|line| line.strip_prefix("again: ebbtide "))
+        .find_map(|line| line.strip_prefix("again: ebbtide-lab "))
         .expect("it says how");
     let words: Vec<&str> = again.split(' ').collect();
     let played = alone(&words).await;

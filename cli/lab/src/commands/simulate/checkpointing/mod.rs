@@ -37,7 +37,7 @@ columns name the series. Without --bids each series gets bids over its own band 
 
 Examples:
   ebbtide-lab simulate checkpointing --history prices.csv --job 500m
-  ebbtide-lab simulate checkpointing --history prices.csv --job 500m --series m2.2xlarge --bids 0.401..0.441 --plot plots
+  ebbtide-lab simulate checkpointing --history prices.csv --job 500m --series m2.2xlarge --plot plots
   ebbtide-lab simulate checkpointing --history prices.csv --job 2h --checkpoint 1m --restart 2m --schemes opt,hour,acc
   ebbtide-lab simulate checkpointing --history prices.csv --job 500m -o json | jq '.summary'";
 
