@@ -4,6 +4,9 @@
 //! evacuations, and the messages between the scheduler and its agents. Nothing here does I/O, reads
 //! a clock or makes a decision; what is here checks itself (a [`ResourceClass`] that exists is
 //! well-formed) so that the crates above need not.
+//!
+//! The engine and the exact copy of Nova's decisions (`integration/nova`) share what neither may
+//! change alone: [`host_set`], [`python`] and [`extra_specs_ops`].
 
 pub mod aggregate;
 pub mod budget;
@@ -11,10 +14,12 @@ pub mod comeback;
 pub mod decision;
 pub mod error;
 pub mod evacuation;
+pub mod extra_specs_ops;
 pub mod facts;
 pub mod flavor;
 pub mod group;
 pub mod host;
+pub mod host_set;
 pub mod ids;
 pub mod life;
 pub mod life_table;
@@ -23,6 +28,7 @@ pub mod money;
 pub mod names;
 pub mod past_life;
 pub mod price;
+pub mod python;
 pub mod record;
 pub mod request;
 pub mod resource;

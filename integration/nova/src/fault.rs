@@ -1,5 +1,6 @@
 //! What makes Nova fail a whole request.
 
+use ebbtide_model::extra_specs_ops::Incomparable;
 use std::fmt;
 
 /// An error by which Nova fails the whole request, under the class name that Nova raises. Nothing
@@ -23,6 +24,16 @@ impl NovaException {
             message: message.into(),
         }
     }
+
+    /// What Nova raises for two values that it cannot compare.
+    #[must_use]
+    pub fn incomparable(problem: Incomparable<'_>) -> Self {
+        let class = match problem {
+            Incomparable::NotANumber(_) => "ValueError",
+            Incomparable::NoOperand => "IndexError",
+        };
+        Self::new(class, problem.to_string())
+    }
 }
 
 impl fmt::Display for NovaException {
@@ -32,3 +43,19 @@ impl fmt::Display for NovaException {
 }
 
 impl std::error::Error for NovaException {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_model::extra_specs_ops::matches;
+
+    #[test]
+    fn a_failed_comparison_has_the_class_that_nova_raises() {
+        let class = |requirement| {
+            let compared = matches("abc", requirement);
+            compared.map_err(|problem| NovaException::incomparable(problem).class)
+        };
+        assert_eq!(class(">= 3"), Err("ValueError"));
+        assert_eq!(class("<or>"), Err("IndexError"));
+    }
+}

@@ -9,27 +9,77 @@
 //! plays no role.
 
 use crate::Bounds;
+use ebbtide_model::python::number;
+use std::cmp::Ordering;
 
-/// Brings every raw number into the weigher's bounds (`BaseWeigher.weigh_objects`).
+/// A raw number within the weigher's bounds.
 ///
 /// Python's `max(weight, minval)` keeps its first argument unless the second is really larger; so
 /// do we, which matters for the sign of zero only.
-pub fn clamp(raw: &mut [f64], bounds: Bounds) {
-    if let Some(min) = bounds.min {
-        raw.iter_mut().filter(|x| min > **x).for_each(|x| *x = min);
+#[inline]
+#[must_use]
+pub fn clamped(raw: f64, bounds: Bounds) -> f64 {
+    let mut x = raw;
+    if let Some(min) = bounds.min.filter(|min| *min > x) {
+        x = min;
     }
-    if let Some(max) = bounds.max {
-        raw.iter_mut().filter(|x| max < **x).for_each(|x| *x = max);
+    if let Some(max) = bounds.max.filter(|max| *max < x) {
+        x = max;
+    }
+    x
+}
+
+/// Brings every raw number into the weigher's bounds (`BaseWeigher.weigh_objects`).
+pub fn clamp(raw: &mut [f64], bounds: Bounds) {
+    raw.iter_mut().for_each(|x| *x = clamped(*x, bounds));
+}
+
+/// The ends of a weigher's scale.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Scale {
+    /// What becomes 0.
+    pub lo: f64,
+    /// What becomes 1.
+    pub hi: f64,
+}
+
+impl Scale {
+    /// The scale of raw numbers between `smallest` and `largest`. An end is the bound where there
+    /// is one, else that number within the other bound.
+    #[must_use]
+    pub fn new(smallest: f64, largest: f64, bounds: Bounds) -> Self {
+        Self {
+            lo: bounds.min.unwrap_or_else(|| clamped(smallest, bounds)),
+            hi: bounds.max.unwrap_or_else(|| clamped(largest, bounds)),
+        }
+    }
+
+    /// True if both ends are equal, so that every number becomes 0.
+    #[inline]
+    #[must_use]
+    pub fn is_flat(self) -> bool {
+        self.lo == self.hi
+    }
+
+    /// What a clamped number becomes: the lower end 0, the upper end 1.
+    #[inline]
+    #[must_use]
+    pub fn normalised(self, clamped: f64) -> f64 {
+        if self.is_flat() {
+            0.0
+        } else {
+            (clamped - self.lo) / (self.hi - self.lo)
+        }
     }
 }
 
 /// Turns raw numbers into normalised ones, in place: clamps them, then maps the lower end of the
-/// scale to 0 and the upper end to 1 (`normalize`).
+/// [`Scale`] to 0 and the upper end to 1 (`normalize`).
 ///
-/// An end is the bound where there is one, else the smallest or largest of the numbers. If both
-/// ends are equal all become 0. Two effects of Nova's that surprise: with `min = Some(0.0)` hosts
-/// that are all equal get 1 and not 0 (unless they have nothing at all); and with `max = Some(0.0)`
-/// over numbers that are not positive, a host at 0 gets 1 whatever the others have.
+/// If both ends are equal all become 0. Two effects of Nova's that surprise: with `min = Some(0.0)`
+/// hosts that are all equal get 1 and not 0 (unless they have nothing at all); and with
+/// `max = Some(0.0)` over numbers that are not positive, a host at 0 gets 1 whatever the others
+/// have.
 ///
 /// Nova skips all weighing when there are fewer than two hosts; that is the caller's business.
 pub fn normalise(raw: &mut [f64], bounds: Bounds) {
@@ -37,16 +87,39 @@ pub fn normalise(raw: &mut [f64], bounds: Bounds) {
     let Some(&first) = raw.first() else { return };
     let smallest = raw.iter().fold(first, |lo, &x| if x < lo { x } else { lo });
     let largest = raw.iter().fold(first, |hi, &x| if x > hi { x } else { hi });
-    let lo = bounds.min.unwrap_or(smallest);
-    let hi = bounds.max.unwrap_or(largest);
-    if lo == hi {
-        raw.fill(0.0);
-        return;
+    let scale = Scale::new(smallest, largest, bounds);
+    raw.iter_mut().for_each(|x| *x = scale.normalised(*x));
+}
+
+/// Descending, NaN last whatever its sign, both zeros equal: the order of hosts by their totals.
+/// Nova's order of NaN is whatever Python's sort makes of it.
+#[inline]
+#[must_use]
+pub fn best_first(a: f64, b: f64) -> Ordering {
+    a.is_nan()
+        .cmp(&b.is_nan())
+        .then_with(|| b.partial_cmp(&a).unwrap_or(Ordering::Equal))
+}
+
+/// How much a weigher counts on a host (`get_weight_multiplier`): the smallest of what the host's
+/// aggregates say; the configured one if none says anything or one of them is no number. Where one
+/// says NaN Nova's `min` depends on the order of a set; here NaN is larger than everything.
+#[must_use]
+pub fn multiplier<'a>(
+    values: impl Iterator<Item = &'a str>,
+    configured: Option<f64>,
+) -> Option<f64> {
+    let mut smallest: Option<f64> = None;
+    for value in values {
+        let Some(value) = number::float(value) else {
+            return configured;
+        };
+        smallest = Some(match smallest {
+            Some(known) if value.is_nan() || known <= value => known,
+            _ => value,
+        });
     }
-    let range = hi - lo;
-    for x in raw {
-        *x = (*x - lo) / range;
-    }
+    smallest.or(configured)
 }
 
 #[cfg(test)]
@@ -139,6 +212,28 @@ mod tests {
         let cpu = normalised(&[142.0, 234.0, 463.0], FROM_ZERO);
         assert_eq!(cpu[0].to_bits(), 0.306_695_464_362_850_94_f64.to_bits());
         assert_eq!(cpu[1].to_bits(), 0.505_399_568_034_557_2_f64.to_bits());
+    }
+
+    #[test]
+    fn the_smallest_value_counts_unless_one_is_no_number() {
+        assert_eq!(multiplier([].into_iter(), Some(1.5)), Some(1.5));
+        assert_eq!(
+            multiplier(["3", " -2.0 ", "1_0"].into_iter(), Some(1.5)),
+            Some(-2.0)
+        );
+        assert_eq!(multiplier(["3", "2,5"].into_iter(), Some(1.5)), Some(1.5));
+        assert_eq!(multiplier(["nan", "3"].into_iter(), Some(1.5)), Some(3.0));
+        assert_eq!(multiplier(["3", "nan"].into_iter(), Some(1.5)), Some(3.0));
+        assert!(multiplier(["nan"].into_iter(), Some(1.5)).is_some_and(f64::is_nan));
+        assert_eq!(multiplier(["x"].into_iter(), None), None);
+    }
+
+    #[test]
+    fn nan_is_last_and_zeros_are_equal() {
+        let totals = [f64::NAN, 1.0, -0.0, 0.0, f64::INFINITY, -f64::NAN];
+        let mut order: Vec<usize> = (0..totals.len()).collect();
+        order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
+        assert_eq!(order, [4, 1, 2, 3, 0, 5]);
     }
 
     fn numbers() -> impl Strategy<Value = Vec<f64>> {

@@ -1,8 +1,9 @@
 //! AggregateInstanceExtraSpecsFilter (`aggregate_instance_extra_specs.py`).
 
-use super::{Context, Filter, extra_specs_ops, values};
+use super::{Context, Filter, values};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
+use ebbtide_model::extra_specs_ops;
 
 /// Every extra spec without a namespace, or in the namespace `aggregate_instance_extra_specs`,
 /// matches one of the values that the host's aggregates have under its key. A key that no aggregate
@@ -40,7 +41,8 @@ impl Filter for AggregateInstanceExtraSpecs {
             };
             let mut matched = false;
             for value in values::split(host, key) {
-                matched = extra_specs_ops::matches(value, requirement)?;
+                matched = extra_specs_ops::matches(value, requirement)
+                    .map_err(NovaException::incomparable)?;
                 if matched {
                     break;
                 }

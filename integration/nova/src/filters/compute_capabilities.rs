@@ -1,9 +1,10 @@
 //! ComputeCapabilitiesFilter (`compute_capabilities_filter.py`).
 
-use super::{Context, Filter, attributes, extra_specs_ops};
+use super::{Context, Filter, attributes};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};
+use ebbtide_model::extra_specs_ops;
 
 /// The host's attributes meet the extra specs: those in the namespace `capabilities`, and those
 /// without a namespace whose key is an attribute of the host state or one of its `stats`.
@@ -78,7 +79,8 @@ pub(crate) fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bo
         _ => return Ok(true),
     };
     match capability(host, scope)? {
-        Some(value) => extra_specs_ops::matches(&value.text(), requirement),
+        Some(value) => extra_specs_ops::matches(&value.text(), requirement)
+            .map_err(NovaException::incomparable),
         None => Ok(false),
     }
 }

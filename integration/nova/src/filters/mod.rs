@@ -13,7 +13,6 @@ mod candidates;
 mod compute;
 pub(crate) mod compute_capabilities;
 mod different_host;
-mod extra_specs_ops;
 mod hints;
 mod image_properties;
 mod io_ops;

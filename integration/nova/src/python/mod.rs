@@ -5,13 +5,12 @@
 mod convert;
 pub mod datetime;
 pub mod json;
-pub mod number;
 mod repr;
-pub mod text;
 mod value;
 
 /// A Python dict with text for keys.
 pub use crate::model::OrderedMap as Dict;
 pub use convert::{from_json, to_json};
+pub use ebbtide_model::python::{number, text};
 pub use repr::{float_repr, string_repr};
 pub use value::{Object, Value};

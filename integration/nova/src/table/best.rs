@@ -1,6 +1,6 @@
 //! The best hosts without sorting all of them.
 
-use super::bits::{HostSet, WORD, ones};
+use ebbtide_model::host_set::{HostSet, WORD, ones};
 
 /// The `top` hosts with the largest totals among those alive, best first; of equal ones the
 /// earlier. Totals are no NaN.

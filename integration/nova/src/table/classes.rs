@@ -1,6 +1,6 @@
 //! Hosts that are alike in what a filter looks at, so that it has to look at one of each kind only.
 
-use super::bits::HostSet;
+use ebbtide_model::host_set::HostSet;
 use std::collections::HashMap;
 use std::hash::Hash;
 

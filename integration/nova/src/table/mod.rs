@@ -3,7 +3,7 @@
 //!
 //! - Filters check one host of each kind: hosts with the same hypervisor, the same aggregates or
 //!   the same value of an attribute share a verdict (`classes`). Verdicts are applied to sets of
-//!   hosts (`bits`).
+//!   hosts ([`HostSet`]).
 //! - A weigher whose result does not depend on the request runs once, when a host comes or changes.
 //!   The ends of its scale are found from both ends of a sorted list, and weighers that add exactly
 //!   zero are left out (`weights`).
@@ -13,13 +13,12 @@
 //! are not finite. The answer is the same either way, to the last bit.
 
 mod best;
-mod bits;
 mod classes;
 mod plan;
 mod up;
 mod weights;
 
-pub use bits::HostSet;
+pub use ebbtide_model::host_set::HostSet;
 
 use crate::filtering::{self, FilterFault, InitialHosts};
 use crate::filters::Context;

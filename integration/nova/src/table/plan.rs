@@ -1,7 +1,6 @@
 //! How each filter runs over many hosts at once.
 
 use super::Instances;
-use super::bits::HostSet;
 use super::classes::{ClassVerdict, Classes, ReferenceNeeded};
 use super::up::Up;
 use crate::filtering;
@@ -9,6 +8,7 @@ use crate::filters::{self, Context, Filter, attributes, compute_capabilities};
 use crate::model::{HostState, Options, RequestSpec};
 use crate::python::Value;
 use crate::states::{HostStates, States};
+use ebbtide_model::host_set::HostSet;
 use std::collections::HashMap;
 use std::sync::RwLock;
 

@@ -1,9 +1,9 @@
 //! ComputeFilter over many hosts: heartbeats as a column, with the oldest and the newest of each 64
 //! beside it, so that a block in which all are up is one comparison.
 
-use super::bits::{HostSet, WORD, ones};
 use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options};
+use ebbtide_model::host_set::{HostSet, WORD, ones};
 
 /// Enabled hosts and their heartbeats.
 #[derive(Debug, Clone, Default)]

@@ -1,11 +1,11 @@
 //! The weighers' columns, and the sum.
 
 use super::Instances;
-use super::bits::HostSet;
 use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::states::{HostStates, States};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
+use ebbtide_model::host_set::HostSet;
 use ebbtide_weigher_api::{Bounds, Column};
 use std::collections::{BTreeSet, HashMap};
 

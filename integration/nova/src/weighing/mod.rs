@@ -16,7 +16,7 @@ use ebbtide_weigher_api::{
     RequestView, Weigher, WeigherError, arithmetic,
 };
 
-pub use multiplier::{MultiplierSource, multiplier_of};
+pub use multiplier::MultiplierSource;
 pub use plugins::Plugins;
 pub use registry::{NovaWeigher, by_class, classes};
 
@@ -336,12 +336,7 @@ fn raised(error: &WeigherError) -> NovaException {
 #[must_use]
 pub fn best_first(totals: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..totals.len()).collect();
-    order.sort_by(|&a, &b| {
-        let (a, b) = (totals[a], totals[b]);
-        a.is_nan()
-            .cmp(&b.is_nan())
-            .then_with(|| b.partial_cmp(&a).unwrap_or(std::cmp::Ordering::Equal))
-    });
+    order.sort_by(|&a, &b| arithmetic::best_first(totals[a], totals[b]));
     order
 }
 

@@ -5,9 +5,9 @@
 //! each host may get, and whether all instances have to go to one host.
 
 use crate::HostTable;
-use crate::fast::Bits;
 use crate::table::HostIndex;
 use ebbtide_model::ServerId;
+use ebbtide_model::host_set::HostSet;
 use std::collections::HashSet;
 
 /// A host's number in a table. It is the host's while the host is there.
@@ -17,7 +17,7 @@ pub struct HostNumber(HostIndex);
 /// The hosts that a request may use, and the instances that it must spare.
 #[derive(Debug, Clone)]
 pub struct EligibleHosts {
-    hosts: Bits,
+    hosts: HostSet,
     weights: Vec<f64>,
     /// How many instances of the request each host may get; empty: any number.
     most: Vec<u32>,
@@ -30,7 +30,7 @@ impl EligibleHosts {
     #[must_use]
     pub fn none(table: &HostTable) -> Self {
         Self {
-            hosts: Bits::none(table.known_bits().len()),
+            hosts: table.known().none_like(),
             weights: vec![0.0; table.host_slots()],
             most: Vec::new(),
             together: false,
@@ -43,7 +43,7 @@ impl EligibleHosts {
     pub fn admit(&mut self, host: HostNumber, weight: f64) {
         if let Some(slot) = self.weights.get_mut(host.0.at()) {
             *slot = weight;
-            self.hosts.set(host.0, true);
+            self.hosts.set(host.0.at());
         }
     }
 
@@ -67,7 +67,7 @@ impl EligibleHosts {
         self.spared.insert(id);
     }
 
-    pub(crate) fn hosts(&self) -> &Bits {
+    pub(crate) fn hosts(&self) -> &HostSet {
         &self.hosts
     }
 

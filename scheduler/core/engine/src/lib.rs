@@ -27,7 +27,6 @@ mod joint;
 pub mod papers;
 mod plugins;
 mod price;
-mod pyfloat;
 mod ranking;
 mod set_cost;
 mod share;

@@ -16,11 +16,11 @@
 //!   products by which a price becomes integers ([`Bounder::raise`]). Both give away more than
 //!   these roundings could have added.
 
-use super::bits::{Bits, ones};
 use super::phases::{Clock, smallest_sums};
 use super::survey::CompactDemand;
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
+use ebbtide_model::host_set::{HostSet, ones};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -61,7 +61,7 @@ impl<'r, 's> Bounder<'r, 's> {
 
     /// A bound for each of `hosts`, by slot, in units of the clock: at least as many victims are
     /// needed as would be of the largest there is, and so many of the cheapest cost as much.
-    pub(super) fn all(&self, hosts: &Bits) -> Vec<u32> {
+    pub(super) fn all(&self, hosts: &HostSet) -> Vec<u32> {
         let table = self.state.table;
         let lanes = table.lanes();
         let mut all = vec![NEVER; hosts.words().len() * BLOCK];
@@ -98,7 +98,7 @@ impl<'r, 's> Bounder<'r, 's> {
         }
         for (host, _) in self.state.touched() {
             // What the columns say is not what this request has left of the host.
-            if hosts.has(host) {
+            if hosts.has(host.at()) {
                 all[host.at()] = 0;
             }
         }
@@ -210,7 +210,13 @@ impl<'r, 's> Bounder<'r, 's> {
     /// or `all`. Then the worths of every sufficient set add up to `all` at least, and its cost is
     /// at least `all` minus the sum of worth minus cost, wherever that is positive, over all
     /// instances of the host.
-    pub(super) fn raise(&self, hosts: &Bits, bounds: &mut [u32], limit: u32, solved: &[HostIndex]) {
+    pub(super) fn raise(
+        &self,
+        hosts: &HostSet,
+        bounds: &mut [u32],
+        limit: u32,
+        solved: &[HostIndex],
+    ) {
         let Some((position, price)) = self.price(limit, solved) else {
             return;
         };

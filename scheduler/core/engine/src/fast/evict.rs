@@ -10,7 +10,6 @@
 //! A bound only skips hosts that cannot be among the first, so the answer is the same as if every
 //! host were solved.
 
-use super::bits::{Bits, ones};
 use super::bounds::{Bounder, NEVER};
 use super::phases::Clock;
 use super::survey::CompactDemand;
@@ -18,6 +17,7 @@ use crate::plugins::DecideFailure;
 use crate::ranking::{RankedCandidate, SolvedHosts, Tier, Tools};
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex};
+use ebbtide_model::host_set::{HostSet, ones};
 use ebbtide_solver::Cost;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +36,7 @@ type Bounded = (u32, u32, HostIndex);
 pub(super) fn evict(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
-    hosts: &Bits,
+    hosts: &HostSet,
     wanted: &[CompactDemand<'_>],
     clock: &Clock,
     exact: usize,
@@ -102,14 +102,14 @@ pub(super) fn evict(
 pub(super) fn lower_bounds(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
-    hosts: &Bits,
+    hosts: &HostSet,
     wanted: &[CompactDemand<'_>],
     clock: &Clock,
 ) -> Vec<(HostIndex, Cost)> {
     tools.search.price_by_period(state, clock.period_ms());
     let bounds = Bounder::new(state, wanted, clock).all(hosts);
     let bound = |host: HostIndex| (host, clock.at_least(bounds[host.at()]));
-    hosts.in_order(state.table).into_iter().map(bound).collect()
+    state.table.in_order(hosts).into_iter().map(bound).collect()
 }
 
 /// Solves a host, which becomes the place at `position`.
@@ -134,7 +134,7 @@ fn solve(
 
 /// All hosts in the order of their bounds, put in order a few at a time.
 struct Queue<'a> {
-    hosts: &'a Bits,
+    hosts: &'a HostSet,
     /// By slot; [`NEVER`] for who is in order already.
     bounds: Vec<u32>,
     /// Those that are in order, the lowest last.

@@ -7,14 +7,11 @@
 //! the simple modules, [`filters`](crate::filters) and [`ranking`](crate::ranking), on what is
 //! left. They are also the reference: tests compare whole decisions.
 
-mod bits;
 mod bounds;
 mod evict;
 mod phases;
 mod survey;
 mod weigh;
-
-pub(crate) use bits::Bits;
 
 use crate::filters::{Filtered, FilteredHosts, Pipeline, count};
 use crate::plugins::DecideFailure;
@@ -25,6 +22,7 @@ use crate::state::DecisionState;
 use crate::table::HostIndex;
 use crate::{RankingPolicy, ranking};
 use ebbtide_model::decision::FilterStep;
+use ebbtide_model::host_set::HostSet;
 use ebbtide_solver::Cost;
 use phases::Clock;
 use survey::CompactDemand;
@@ -107,7 +105,7 @@ fn tiered(
             ..Ranking::default()
         });
     };
-    room.keep(hosts.words());
+    room.keep(&hosts);
     let best = if room.is_empty() {
         let waits = fitting(&hosts, wanted, state, survey::FUTURE, Tier::Waits);
         if waits.is_empty() {
@@ -136,7 +134,7 @@ fn tiered(
         for (set, tier) in [(&waits, Tier::Waits), (&rest.without(&waits), Tier::Evicts)] {
             let missing = tools.listed().saturating_sub(ranking.places.len());
             let plain = |host| plain(host, tier);
-            let first = set.first(state.table, missing);
+            let first = state.table.first_of(set, missing);
             ranking.places.extend(first.into_iter().map(plain));
         }
     }
@@ -157,12 +155,12 @@ fn plain(host: HostIndex, tier: Tier) -> RankedPlace {
 
 /// Those of `hosts` that are in a tier or in a better one.
 fn fitting(
-    hosts: &Bits,
+    hosts: &HostSet,
     wanted: &[CompactDemand<'_>],
     state: &DecisionState<'_>,
     which: survey::StateColumn,
     tier: Tier,
-) -> Bits {
+) -> HostSet {
     let mut fit = survey::fitting(hosts, wanted, which);
     survey::amend(&mut fit, hosts, state, |host| {
         RankedCandidate::new(state, host).tier <= tier
@@ -176,7 +174,7 @@ fn append(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
     ranking: &mut Ranking,
-    hosts: &Bits,
+    hosts: &HostSet,
     tier: Tier,
 ) -> Result<(), DecideFailure> {
     let config = tools.engine.config();
@@ -194,7 +192,7 @@ fn append(
             Ok(())
         }
         None => {
-            let places = places(state, hosts.in_order(state.table));
+            let places = places(state, state.table.in_order(hosts));
             append_weighed(tools, state, ranking, places, true)
         }
     }
@@ -204,11 +202,11 @@ fn append(
 fn evict(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
-    hosts: &Bits,
+    hosts: &HostSet,
     wanted: &[CompactDemand<'_>],
 ) -> Result<Ranking, DecideFailure> {
     let Some(clock) = Clock::new(tools.engine, tools.broken, state) else {
-        let places = places(state, hosts.in_order(state.table));
+        let places = places(state, state.table.in_order(hosts));
         return tools.rank(state, places);
     };
     let exact = exact_places(tools);
@@ -236,7 +234,11 @@ pub(crate) fn lower_bounds(
 }
 
 /// Those of `hosts` that hold the request in h_n.
-fn with_capacity(hosts: &Bits, wanted: &[CompactDemand<'_>], state: &DecisionState<'_>) -> Bits {
+fn with_capacity(
+    hosts: &HostSet,
+    wanted: &[CompactDemand<'_>],
+    state: &DecisionState<'_>,
+) -> HostSet {
     let mut passed = survey::fitting(hosts, wanted, survey::NORMAL);
     survey::amend(&mut passed, hosts, state, |host| {
         let mut needs = state.ask.needs.iter();
@@ -256,28 +258,28 @@ pub(crate) fn alternates(
     let wanted = survey::wanted(state).filter(|_| tools.fast);
     let mut hosts = match wanted {
         Some(wanted) => {
-            let full = |hosts: &Bits| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);
+            let full = |hosts: &HostSet| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);
             pipeline.next_set(state, full).hosts
         }
         None => {
             let places = places(state, pipeline.next(state).hosts);
-            let mut hosts = Bits::none(state.table.known_bits().len());
+            let mut hosts = state.table.known().none_like();
             for place in places.iter().filter(|place| place.tier == Tier::Room) {
-                hosts.set(place.host, true);
+                hosts.set(place.host.at());
             }
             hosts
         }
     };
-    taken.iter().for_each(|&host| hosts.set(host, false));
+    taken.iter().for_each(|host| hosts.clear(host.at()));
     if tools.engine.config().policy == RankingPolicy::FirstFit {
-        return Ok(hosts.first(state.table, many));
+        return Ok(state.table.first_of(&hosts, many));
     }
     if tools.fast
         && let Some(best) = weigh::best(tools.engine, tools.broken, state, &hosts, Tier::Room, many)
     {
         return Ok(best.into_iter().map(|ranked| ranked.place.host).collect());
     }
-    let places = places(state, hosts.in_order(state.table));
+    let places = places(state, state.table.in_order(&hosts));
     let weighed = ranking::weigh(tools.engine, tools.broken, state, &places)?;
     let order = weighed.order.iter().take(many);
     Ok(order.map(|&at| places[at].host).collect())

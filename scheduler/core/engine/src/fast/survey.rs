@@ -4,9 +4,9 @@
 //! The range of a block often shows that all of its hosts fit, or none. The single hosts are read
 //! only if it does not.
 
-use super::bits::Bits;
 use crate::state::DecisionState;
 use crate::table::{BLOCK, Blocked, ClassIndex, CompactClass, HostIndex, LIMIT};
+use ebbtide_model::host_set::HostSet;
 
 /// One class that is asked for.
 #[derive(Clone, Copy)]
@@ -43,8 +43,12 @@ pub(super) fn wanted<'a>(state: &DecisionState<'a>) -> Option<Vec<CompactDemand<
 }
 
 /// Those of `hosts` on which everything fits.
-pub(super) fn fitting(hosts: &Bits, wanted: &[CompactDemand<'_>], which: StateColumn) -> Bits {
-    let mut fit = Bits::none(hosts.words().len());
+pub(super) fn fitting(
+    hosts: &HostSet,
+    wanted: &[CompactDemand<'_>],
+    which: StateColumn,
+) -> HostSet {
+    let mut fit = hosts.none_like();
     for (block, &here) in hosts.words().iter().enumerate() {
         if here == 0 {
             continue;
@@ -55,7 +59,7 @@ pub(super) fn fitting(hosts: &Bits, wanted: &[CompactDemand<'_>], which: StateCo
             all &= column.lowest(block) >= want.amount;
             nobody |= column.highest(block) < want.amount;
         }
-        *fit.word_mut(block) = if all {
+        fit.words_mut()[block] = if all {
             here
         } else if nobody {
             0
@@ -99,14 +103,14 @@ pub(super) fn gather(bytes: &[u8; BLOCK]) -> u64 {
 
 /// Recomputes the result one by one for hosts that the request has already changed.
 pub(super) fn amend(
-    fit: &mut Bits,
-    hosts: &Bits,
+    fit: &mut HostSet,
+    hosts: &HostSet,
     state: &DecisionState<'_>,
     fits: impl Fn(HostIndex) -> bool,
 ) {
     for (host, _) in state.touched() {
-        if hosts.has(host) {
-            fit.set(host, fits(host));
+        if hosts.has(host.at()) {
+            fit.put(host.at(), fits(host));
         }
     }
 }

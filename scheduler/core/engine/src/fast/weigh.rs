@@ -6,16 +6,15 @@
 //! Within a block, a sum in single precision, with a margin far above its rounding errors, excludes
 //! the hosts that cannot be among the best.
 
-use super::bits::{Bits, ones};
 use super::survey::gather;
 use crate::Engine;
 use crate::plugins::FailedPlugins;
-use crate::ranking::{
-    Batch, RankedCandidate, RankedPlace, Tier, best_first, has_own_multipliers, normal, range_of,
-};
+use crate::ranking::{Batch, RankedCandidate, RankedPlace, Tier, has_own_multipliers};
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex, WeightColumn};
 use ebbtide_model::decision::Weight;
+use ebbtide_model::host_set::{HostSet, ones};
+use ebbtide_weigher_api::arithmetic::{Scale, best_first, clamped};
 use ebbtide_weigher_api::{Bounds, Column, RequestDetails, RequestView, WeigherForm};
 use std::cmp::Ordering;
 
@@ -42,8 +41,7 @@ struct Part<'a> {
     source: Source<'a>,
     bounds: Bounds,
     multiplier: f64,
-    /// The ends of its scale.
-    scale: (f64, f64),
+    scale: Scale,
 }
 
 impl Part<'_> {
@@ -57,12 +55,13 @@ impl Part<'_> {
 
     /// What it adds to the total of a host with this cell.
     fn adds(&self, cell: f64) -> f64 {
-        self.multiplier * normal(self.raw(cell), self.bounds, self.scale).1
+        let raw = clamped(self.raw(cell), self.bounds);
+        self.multiplier * self.scale.normalised(raw)
     }
 
     /// True if it may add something else than zero.
     fn matters(&self) -> bool {
-        self.multiplier != 0.0 && self.scale.0 != self.scale.1
+        self.multiplier != 0.0 && !self.scale.is_flat()
     }
 
     /// The cell of a host that the request has not touched.
@@ -83,7 +82,7 @@ pub(super) fn best(
     engine: &Engine,
     broken: &FailedPlugins,
     state: &DecisionState<'_>,
-    hosts: &Bits,
+    hosts: &HostSet,
     tier: Tier,
     many: usize,
 ) -> Option<Vec<RankedPlace>> {
@@ -92,7 +91,7 @@ pub(super) fn best(
         return None;
     }
     if hosts.count() < 2 {
-        let only = hosts.iter().take(many);
+        let only = hosts.iter().take(many).map(HostIndex::new);
         return Some(
             only.map(|host| ranked(host, tier, 0.0, Vec::new()))
                 .collect(),
@@ -103,15 +102,15 @@ pub(super) fn best(
     let mut untouched = hosts.clone();
     touched
         .iter()
-        .for_each(|(host, _)| untouched.set(*host, false));
+        .for_each(|(host, _)| untouched.clear(host.at()));
     for (at, part) in parts.iter_mut().enumerate() {
         let of_touched = touched.iter().map(|(_, cells)| cells[at]);
         let (least, most) = ends(part, &untouched, of_touched);
         let (a, b) = (part.raw(least), part.raw(most));
-        part.scale = range_of(a.min(b), a.max(b), part.bounds);
+        part.scale = Scale::new(a.min(b), a.max(b), part.bounds);
         // Short sums are right only if differences from the ends of the scale are.
         let is_short = |end: f64| f64::from(end as f32) == end;
-        if !is_short(part.scale.0) || !is_short(part.scale.1) {
+        if !is_short(part.scale.lo) || !is_short(part.scale.hi) {
             return None;
         }
     }
@@ -127,11 +126,11 @@ pub(super) fn best(
         let own = touched.iter().find(|(other, _)| *other == host);
         let cell = |at: usize, part: &Part<'_>| own.map_or_else(|| part.cell(host), |(_, c)| c[at]);
         let weight = |(at, part): (usize, &Part<'_>)| {
-            let (raw, normalised) = normal(part.raw(cell(at, part)), part.bounds, part.scale);
+            let raw = clamped(part.raw(cell(at, part)), part.bounds);
             Weight {
                 weigher: part.name.to_owned(),
                 raw,
-                normalised,
+                normalised: part.scale.normalised(raw),
                 multiplier: part.multiplier,
             }
         };
@@ -196,7 +195,7 @@ fn parts<'a>(
             source,
             bounds: used.weigher.bounds(),
             multiplier: used.weigher.multiplier_sign() * used.multiplier,
-            scale: (0.0, 0.0),
+            scale: Scale::default(),
         });
     }
     let sum: f64 = parts.iter().map(|part| part.multiplier.abs()).sum();
@@ -230,7 +229,7 @@ fn source<'a>(
 }
 
 /// The hosts that the request has changed, with their cells worked out anew.
-fn touched(state: &DecisionState<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> Touched {
+fn touched(state: &DecisionState<'_>, hosts: &HostSet, tier: Tier, parts: &[Part<'_>]) -> Touched {
     let mut needed = [false; Column::COUNT];
     for part in parts {
         if let Source::Column { column, .. } = part.source {
@@ -251,12 +250,15 @@ fn touched(state: &DecisionState<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_
         };
         (host, parts.iter().map(cell).collect())
     };
-    touched.filter(|host| hosts.has(*host)).map(cells).collect()
+    touched
+        .filter(|host| hosts.has(host.at()))
+        .map(cells)
+        .collect()
 }
 
 /// The smallest and the largest cell of a part. An end that its bounds fix is not looked for: then
 /// it is the other one.
-fn ends(part: &Part<'_>, hosts: &Bits, touched: impl Iterator<Item = f64>) -> (f64, f64) {
+fn ends(part: &Part<'_>, hosts: &HostSet, touched: impl Iterator<Item = f64>) -> (f64, f64) {
     let Source::Column { cells, negated, .. } = part.source else {
         return (0.0, 0.0);
     };
@@ -363,7 +365,7 @@ struct Line<'a> {
 }
 
 /// Offers all of `hosts` that could be among the best.
-fn scan(parts: &[Part<'_>], state: &DecisionState<'_>, hosts: &Bits, best: &mut Best) {
+fn scan(parts: &[Part<'_>], state: &DecisionState<'_>, hosts: &HostSet, best: &mut Best) {
     let lines: Vec<Line<'_>> = parts.iter().filter_map(line).collect();
     let margin = MARGIN * parts.iter().map(|part| part.multiplier.abs()).sum::<f64>();
     let mut known: Vec<(f32, f32)> = Vec::new();
@@ -425,7 +427,7 @@ fn line<'a>(part: &'a Part<'a>) -> Option<Line<'a>> {
     if !part.matters() {
         return None;
     }
-    let (lo, hi) = part.scale;
+    let Scale { lo, hi } = part.scale;
     let slope = part.multiplier / (hi - lo);
     // Raw numbers are the cells or their opposites.
     let (slope, lo, hi) = if negated {

@@ -3,15 +3,16 @@
 //!
 //! For each key, one of the values that the host's aggregates give it has to match; values are
 //! split at commas and trimmed. A key that no aggregate of the host has, fails. See
-//! [`extra_specs_ops`](super::extra_specs_ops) for the operators.
+//! [`extra_specs_ops`] for the operators.
 //!
 //! Where Nova looks at the values in the order of a hash set and fails the whole request at the
 //! first that cannot be compared, a value that cannot be compared simply does not match here: one
 //! typing error in an aggregate takes no request down, and the answer does not depend on chance.
 
-use super::{Filter, FilterEffect, HostCandidates, Verdicts, extra_specs_ops};
+use super::{Filter, FilterEffect, HostCandidates, Verdicts};
 use crate::state::DecisionState;
 use crate::table::HostIndex;
+use ebbtide_model::extra_specs_ops;
 use std::collections::BTreeSet;
 
 pub(super) struct Aggregates;

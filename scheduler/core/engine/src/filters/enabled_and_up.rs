@@ -18,7 +18,7 @@ impl Filter for EnabledAndUp {
     }
 
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
-        FilterEffect::Keeps(state.table.usable_bits())
+        FilterEffect::Keeps(state.table.usable())
     }
 
     fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {

@@ -15,7 +15,6 @@ mod anti_affinity;
 mod availability_zone;
 mod capacity;
 mod enabled_and_up;
-pub(crate) mod extra_specs_ops;
 mod hosts;
 mod traits;
 
@@ -23,10 +22,10 @@ pub(crate) use anti_affinity::most_members;
 
 use crate::EligibleHosts;
 use crate::HostTable;
-use crate::fast::Bits;
 use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::decision::{DroppedHost, FilterStep};
+use ebbtide_model::host_set::HostSet;
 
 /// One filter.
 pub(crate) trait Filter: Sync {
@@ -58,8 +57,8 @@ pub(crate) enum FilterEffect<'a> {
     Unknown,
     /// The request does not use this filter: every host passes.
     None,
-    /// Those whose bit is set pass.
-    Keeps(&'a [u64]),
+    /// The hosts of this set pass.
+    Keeps(&'a HostSet),
 }
 
 impl FilterEffect<'_> {
@@ -121,7 +120,7 @@ pub(crate) struct Filtered {
 /// The same as a set.
 #[derive(Debug, Clone)]
 pub(crate) struct FilteredHosts {
-    pub(crate) hosts: Bits,
+    pub(crate) hosts: HostSet,
     pub(crate) steps: Vec<FilterStep>,
 }
 
@@ -136,7 +135,7 @@ impl Pipeline {
     /// Runs the static filters. `sample` is how many dropped hosts each filter names.
     pub(crate) fn new(state: &DecisionState<'_>, sample: usize) -> Self {
         let mut once = FilteredHosts {
-            hosts: Bits::of(state.table.known_bits()),
+            hosts: state.table.known().clone(),
             steps: Vec::new(),
         };
         match state.ask.eligible {
@@ -158,8 +157,8 @@ impl Pipeline {
             STATIC
         };
         let Filtered { hosts, steps } = run(filters, state, all, sample);
-        let mut set = Bits::none(state.table.known_bits().len());
-        hosts.into_iter().for_each(|host| set.set(host, true));
+        let mut set = state.table.known().none_like();
+        hosts.into_iter().for_each(|host| set.set(host.at()));
         let mut once = FilteredHosts { hosts: set, steps };
         if let Some(eligible) = state.ask.eligible {
             admit(&mut once, eligible);
@@ -169,13 +168,13 @@ impl Pipeline {
 
     /// The hosts that the static filters let pass.
     pub(crate) fn admitted(&self, table: &HostTable) -> Vec<HostIndex> {
-        self.once.hosts.in_order(table)
+        table.in_order(&self.once.hosts)
     }
 
     /// The hosts that may take the next instance.
     pub(crate) fn next(&self, state: &DecisionState<'_>) -> Filtered {
         let start = Filtered {
-            hosts: self.once.hosts.in_order(state.table),
+            hosts: state.table.in_order(&self.once.hosts),
             steps: self.once.steps.clone(),
         };
         run(DYNAMIC, state, start, self.sample)
@@ -186,7 +185,7 @@ impl Pipeline {
     pub(crate) fn next_set(
         &self,
         state: &DecisionState<'_>,
-        capacity: impl FnOnce(&Bits) -> Bits,
+        capacity: impl FnOnce(&HostSet) -> HostSet,
     ) -> FilteredHosts {
         let mut passed = self.once.clone();
         run_on_set(&DYNAMIC[..CAPACITY], state, &mut passed, self.sample);
@@ -201,9 +200,9 @@ impl Pipeline {
 /// Keeps the hosts that external filters (in OpenStack mode Nova's) have selected. The explanation
 /// lists this as one step.
 fn admit(passed: &mut FilteredHosts, eligible: &EligibleHosts) {
-    let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
+    let number = |set: &HostSet| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);
-    passed.hosts.keep(eligible.hosts().words());
+    passed.hosts.keep(eligible.hosts());
     passed.steps.push(FilterStep {
         filter: "admitted".to_owned(),
         before,
@@ -226,21 +225,21 @@ fn run_on_set(
         }
         let left = match filter.effect(state) {
             FilterEffect::None => passed.hosts.clone(),
-            FilterEffect::Keeps(bits) => {
+            FilterEffect::Keeps(set) => {
                 let mut left = passed.hosts.clone();
-                left.keep(bits);
+                left.keep(set);
                 left
             }
             FilterEffect::Unknown => {
                 let mut candidates = HostCandidates {
-                    hosts: passed.hosts.iter().collect(),
+                    hosts: passed.hosts.iter().map(HostIndex::new).collect(),
                     dropped: Vec::new(),
                     sample: 0,
                 };
                 filter.run(state, &mut candidates);
-                let mut left = Bits::none(passed.hosts.words().len());
+                let mut left = passed.hosts.none_like();
                 let hosts = candidates.hosts.into_iter();
-                hosts.for_each(|host| left.set(host, true));
+                hosts.for_each(|host| left.set(host.at()));
                 left
             }
         };
@@ -253,11 +252,11 @@ fn note(
     filter: &dyn Filter,
     state: &DecisionState<'_>,
     passed: &mut FilteredHosts,
-    left: Bits,
+    left: HostSet,
     sample: usize,
 ) {
-    let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
-    let dropped = passed.hosts.without(&left).first(state.table, sample);
+    let number = |set: &HostSet| u32::try_from(set.count()).unwrap_or(u32::MAX);
+    let dropped = state.table.first_of(&passed.hosts.without(&left), sample);
     let named = |host| DroppedHost {
         host: state.table.host_name(host).to_owned(),
         reason: filter.reason(state, host),

@@ -4,8 +4,8 @@
 //! All of it comes from the seed. With the defaults (no shuffle, a subset of one) the seed changes
 //! nothing.
 
-use super::weights::best_first;
 use crate::EngineConfig;
+use ebbtide_weigher_api::arithmetic::best_first;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use std::cmp::Ordering;

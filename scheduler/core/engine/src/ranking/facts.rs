@@ -2,9 +2,9 @@
 //! aggregates is worked out once for each aggregate set.
 
 use crate::HostTable;
-use crate::pyfloat::python_float;
 use crate::table::{ClassColumns, HostIndex};
 use ebbtide_model::ResourceClass;
+use ebbtide_model::python::number::float;
 use ebbtide_weigher_api::{Fact, FactColumn, Texts};
 use std::collections::{BTreeSet, HashMap};
 
@@ -112,7 +112,7 @@ fn number(table: &HostTable, host: HostIndex, key: &str) -> Option<f64> {
     let sets = table.aggregate_sets();
     let values = sets
         .in_set(table.aggregate_set(host))
-        .filter_map(|aggregate| python_float(aggregate.metadata.get(key)?))
+        .filter_map(|aggregate| float(aggregate.metadata.get(key)?))
         .filter(|value| value.is_finite());
     values.min_by(f64::total_cmp)
 }

@@ -15,7 +15,7 @@ mod weights;
 pub(crate) use choice::DecisionRng;
 pub(crate) use columns::Batch;
 pub(crate) use tiered::{SolvedHosts, exact_places, rank_solved};
-pub(crate) use weights::{HostWeights, best_first, has_own_multipliers, normal, range_of, weigh};
+pub(crate) use weights::{HostWeights, has_own_multipliers, weigh};
 
 use crate::plugins::{DecideFailure, FailedPlugins};
 use crate::state::DecisionState;

@@ -1,4 +1,5 @@
-//! Nova's arithmetic of weights (`nova/weights.py`), to the last bit.
+//! Nova's arithmetic of weights (`nova/weights.py`), to the last bit. Its parts are in
+//! [`arithmetic`], which `integration/nova` uses, too.
 //!
 //! ```text
 //! raw    clamped to the weigher's bounds
@@ -17,11 +18,9 @@ use super::RankedCandidate;
 use super::columns::Batch;
 use crate::Engine;
 use crate::plugins::{DecideFailure, FailedPlugins, UsedWeigher};
-use crate::pyfloat::python_float;
 use crate::state::DecisionState;
 use ebbtide_model::decision::Weight;
-use ebbtide_weigher_api::{Bounds, Column, Details, HostBatch, RequestDetails, RequestView};
-use std::cmp::Ordering;
+use ebbtide_weigher_api::{Column, Details, HostBatch, RequestDetails, RequestView, arithmetic};
 
 /// What one weigher gave to all hosts.
 #[derive(Debug)]
@@ -97,7 +96,7 @@ pub(crate) fn weigh(
         }
     }
     let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
+    order.sort_by(|&a, &b| arithmetic::best_first(totals[a], totals[b]));
     Ok(HostWeights {
         totals,
         order,
@@ -149,7 +148,9 @@ fn run(
             format!("gave {} for host {host}", raw[bad]),
         ));
     }
-    let normalised = normalise(&mut raw, weigher.bounds());
+    arithmetic::clamp(&mut raw, weigher.bounds());
+    let mut normalised = raw.clone();
+    arithmetic::normalise(&mut normalised, weigher.bounds());
     let multiplier = multipliers(used, state, places);
     Ok(Part {
         weigher: weigher.name().to_owned(),
@@ -157,42 +158,6 @@ fn run(
         normalised,
         multiplier,
     })
-}
-
-/// A raw number within the bounds. Comparisons are written out as Python's `max` and `min` make
-/// them, which matters for the sign of zero.
-fn clamped(raw: f64, bounds: Bounds) -> f64 {
-    let mut x = raw;
-    if let Some(min) = bounds.min.filter(|min| *min > x) {
-        x = min;
-    }
-    if let Some(max) = bounds.max.filter(|max| *max < x) {
-        x = max;
-    }
-    x
-}
-
-/// The ends of the scale of numbers between `smallest` and `largest`.
-pub(crate) fn range_of(smallest: f64, largest: f64, bounds: Bounds) -> (f64, f64) {
-    let lo = bounds.min.unwrap_or_else(|| clamped(smallest, bounds));
-    let hi = bounds.max.unwrap_or_else(|| clamped(largest, bounds));
-    (lo, hi)
-}
-
-/// A raw number, clamped, and what it becomes on a scale.
-pub(crate) fn normal(raw: f64, bounds: Bounds, (lo, hi): (f64, f64)) -> (f64, f64) {
-    let x = clamped(raw, bounds);
-    (x, if lo == hi { 0.0 } else { (x - lo) / (hi - lo) })
-}
-
-/// Clamps the raw numbers and brings them to 0…1.
-fn normalise(raw: &mut [f64], bounds: Bounds) -> Vec<f64> {
-    raw.iter_mut().for_each(|x| *x = clamped(*x, bounds));
-    let first = raw.first().copied().unwrap_or(0.0);
-    let smallest = raw.iter().fold(first, |a, x| if *x < a { *x } else { a });
-    let largest = raw.iter().fold(first, |a, x| if *x > a { *x } else { a });
-    let scale = range_of(smallest, largest, bounds);
-    raw.iter().map(|x| normal(*x, bounds, scale).1).collect()
 }
 
 /// True if the metadata of some aggregate says how much a weigher counts on its hosts.
@@ -212,16 +177,12 @@ fn multipliers(
     let mut of_set: Vec<Option<f64>> = vec![None; sets.sets()];
     let key = used.weigher.multiplier_key();
     let look_up = |set: u32| {
-        let values: Option<Vec<f64>> = sets
+        let values = sets
             .in_set(set)
             .filter_map(|aggregate| aggregate.metadata.get(key))
-            .map(|text| python_float(text))
-            .collect();
-        let smallest = values
-            .unwrap_or_default()
-            .into_iter()
-            .min_by(|a, b| up(*a, *b));
-        used.weigher.multiplier_sign() * smallest.unwrap_or(used.multiplier)
+            .map(String::as_str);
+        let own = arithmetic::multiplier(values, Some(used.multiplier));
+        used.weigher.multiplier_sign() * own.unwrap_or(used.multiplier)
     };
     places
         .iter()
@@ -233,50 +194,4 @@ fn multipliers(
             }
         })
         .collect()
-}
-
-/// Ascending, NaN last whatever its sign, both zeros equal.
-fn up(a: f64, b: f64) -> Ordering {
-    a.is_nan()
-        .cmp(&b.is_nan())
-        .then_with(|| a.partial_cmp(&b).unwrap_or(Ordering::Equal))
-}
-
-/// Descending, NaN last, both zeros equal: the order of hosts.
-pub(crate) fn best_first(a: f64, b: f64) -> Ordering {
-    a.is_nan()
-        .cmp(&b.is_nan())
-        .then_with(|| b.partial_cmp(&a).unwrap_or(Ordering::Equal))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn normalised(raw: &[f64], min: Option<f64>, max: Option<f64>) -> Vec<f64> {
-        normalise(&mut raw.to_vec(), Bounds { min, max })
-    }
-
-    #[test]
-    fn equal_hosts_get_one_with_a_lower_bound_and_zero_without() {
-        assert_eq!(normalised(&[8.0, 8.0], Some(0.0), None), [1.0, 1.0]);
-        assert_eq!(normalised(&[8.0, 8.0], None, None), [0.0, 0.0]);
-        assert_eq!(normalised(&[0.0, 0.0], Some(0.0), None), [0.0, 0.0]);
-        assert_eq!(
-            normalised(&[-5.0, -1.0], Some(0.0), None),
-            [0.0, 0.0],
-            "clamped"
-        );
-        assert_eq!(normalised(&[-4.0, -1.0], None, Some(0.0)), [0.0, 0.75]);
-        assert_eq!(normalised(&[3.0, 1.0, 2.0], None, None), [1.0, 0.0, 0.5]);
-    }
-
-    #[test]
-    fn nan_is_last_and_zeros_are_equal() {
-        let totals = [f64::NAN, 1.0, -0.0, 0.0, f64::INFINITY, -f64::NAN];
-        let mut order: Vec<usize> = (0..totals.len()).collect();
-        order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
-        assert_eq!(order, [4, 1, 2, 3, 0, 5]);
-        assert_eq!(up(f64::NAN, f64::INFINITY), Ordering::Greater);
-    }
 }

@@ -4,8 +4,10 @@
 //! answered for 64 of them by two comparisons. Where it is not, the 64 numbers lie side by side and
 //! are compared a few at a time.
 
+use ebbtide_model::host_set::WORD;
+
 /// How many hosts a block has: one bit of a word for each.
-pub(crate) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = WORD;
 
 /// A number that can be put in order; NaN is in no block's range.
 pub(crate) trait BlockValue: Copy + Default + PartialOrd {

@@ -25,6 +25,7 @@ mod groups;
 mod instance;
 mod intern;
 mod lanes;
+mod order;
 mod rows;
 mod usage;
 
@@ -39,6 +40,7 @@ pub(crate) use groups::MemberCount;
 pub(crate) use instance::{InstanceRow, InstanceSize};
 pub(crate) use lanes::{Lanes, OTHER_SHAPE, PHASES, WIDE};
 
+use ebbtide_model::host_set::HostSet;
 use ebbtide_model::{GroupId, Host, HostHealth, ResourceClass, ServerId, Timestamp, Trait};
 use groups::GroupEntry;
 use intern::Interner;
@@ -102,15 +104,6 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-fn set_bit(bits: &mut [u64], host: HostIndex, value: bool) {
-    let (word, bit) = (host.at() / BLOCK, 1 << (host.at() % BLOCK));
-    if value {
-        bits[word] |= bit;
-    } else {
-        bits[word] &= !bit;
-    }
-}
-
 /// What is not a number about a host.
 #[derive(Debug, Clone)]
 struct HostRow {
@@ -135,11 +128,9 @@ pub struct HostTable {
     /// By block of hosts: the first place of any of them, or an earlier one that was given up.
     first_rank: Vec<u32>,
     /// Enabled and up.
-    usable: Vec<bool>,
-    /// The same, one bit a host, in words of 64.
-    usable_bits: Vec<u64>,
-    /// One bit a host that is registered.
-    known_bits: Vec<u64>,
+    usable: HostSet,
+    /// Registered.
+    known: HostSet,
     trait_set: Vec<u32>,
     aggregate_set: Vec<u32>,
     counts: CountColumns,
@@ -255,9 +246,8 @@ impl HostTable {
             columns.set_inventory(index, None);
         }
         self.follow_classes(index);
-        self.usable[index.at()] = false;
-        set_bit(&mut self.usable_bits, index, false);
-        set_bit(&mut self.known_bits, index, false);
+        self.usable.clear(index.at());
+        self.known.clear(index.at());
         self.free_hosts.push(index);
         true
     }
@@ -319,9 +309,8 @@ impl HostTable {
             None => {
                 self.hosts.push(row);
                 let slots = self.hosts.len();
-                self.usable.resize(slots, false);
-                self.usable_bits.resize(slots.div_ceil(BLOCK), 0);
-                self.known_bits.resize(slots.div_ceil(BLOCK), 0);
+                self.usable.grow(slots);
+                self.known.grow(slots);
                 self.rank.resize(slots, 0);
                 self.first_rank.resize(slots.div_ceil(BLOCK), u32::MAX);
                 self.weights.resize(slots);
@@ -336,7 +325,7 @@ impl HostTable {
         };
         self.aggregate_set[index.at()] = self.aggregates.set_of(&host.name);
         self.host_numbers.insert(host.name.as_str().into(), index);
-        set_bit(&mut self.known_bits, index, true);
+        self.known.set(index.at());
         self.enter_order(index);
         index
     }
@@ -376,8 +365,7 @@ impl HostTable {
 
     fn update_usable(&mut self, index: HostIndex) {
         let usable = self.health(index) == HostHealth::Up;
-        self.usable[index.at()] = usable;
-        set_bit(&mut self.usable_bits, index, usable);
+        self.usable.put(index.at(), usable);
     }
 
     /// What is derived from a host's inventory and usage follows them.
@@ -475,7 +463,7 @@ impl HostTable {
     }
 
     pub(crate) fn is_usable(&self, host: HostIndex) -> bool {
-        self.usable[host.at()]
+        self.usable.has(host.at())
     }
 
     /// One more than the highest host index.
@@ -536,14 +524,14 @@ impl HostTable {
         self.first_rank[block]
     }
 
-    /// One bit a host that is enabled and up.
-    pub(crate) fn usable_bits(&self) -> &[u64] {
-        &self.usable_bits
+    /// The hosts that are enabled and up.
+    pub(crate) fn usable(&self) -> &HostSet {
+        &self.usable
     }
 
-    /// One bit a registered host.
-    pub(crate) fn known_bits(&self) -> &[u64] {
-        &self.known_bits
+    /// The registered hosts.
+    pub(crate) fn known(&self) -> &HostSet {
+        &self.known
     }
 
     /// The preemptible instances on a host that are not leaving, in the order of its lanes.

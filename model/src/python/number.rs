@@ -105,6 +105,24 @@ mod tests {
     }
 
     #[test]
+    fn blanks_around_a_float_and_a_leading_or_trailing_point_are_taken() {
+        for (text, value) in [
+            ("2.0", 2.0),
+            (" 2.0\t", 2.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("+1e3", 1000.0),
+            ("iNf", f64::INFINITY),
+            ("１２", 12.0),
+        ] {
+            assert_eq!(float(text), Some(value), "{text:?}");
+        }
+        for bad in ["1_.5", "e1", "abc", "½", "_1", "1_"] {
+            assert_eq!(float(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
     fn a_float_may_be_infinite_or_written_in_any_script() {
         assert_eq!(float(" -Infinity\n"), Some(f64::NEG_INFINITY));
         assert_eq!(float("1e400"), Some(f64::INFINITY));
