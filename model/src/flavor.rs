@@ -42,6 +42,12 @@ pub const MAX_PROTECTED: Seconds = Seconds(7 * 24 * 3600);
 /// Highest priority class.
 pub const MAX_PRIORITY: u8 = 3;
 
+/// Whether servers are preemptible whose flavor gives [`PREEMPTIBLE`] this value.
+#[must_use]
+pub fn is_preemptible(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
 /// What happens to a victim when its grace period is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -144,6 +150,9 @@ pub struct FlavorProperties {
     pub aggregate_specs: BTreeMap<String, String>,
 }
 
+/// The scope of Ebbtide's own extra specs.
+const SCOPE: &str = "ebbtide:";
+
 /// The scope of extra specs that speak about aggregates (Nova,
 /// `aggregate_instance_extra_specs.py`).
 const AGGREGATE_SCOPE: &str = "aggregate_instance_extra_specs:";
@@ -161,26 +170,9 @@ impl Flavor {
     /// preemptible one.
     pub fn properties(&self) -> Result<FlavorProperties, ModelError> {
         names::check_name("flavor", &self.name)?;
-        let mut p = FlavorProperties {
-            resources: self.base_resources()?,
-            preemptible: false,
-            interruption: InterruptionBehaviour::default(),
-            grace: None,
-            protected: None,
-            max_lifetime: None,
-            expected: None,
-            price_per_hour: Money::default(),
-            priority: 0,
-            required_traits: BTreeSet::new(),
-            forbidden_traits: BTreeSet::new(),
-            aggregate_specs: BTreeMap::new(),
-        };
+        let mut p = FlavorProperties::of(self.base_resources()?);
         for (key, value) in &self.extra_specs {
-            let wrong = |problem: String| ModelError::ExtraSpec {
-                key: names::shorten(key),
-                value: names::shorten(value),
-                problem,
-            };
+            let wrong = |problem| wrong_spec(key, value, problem);
             if let Some(class) = key.strip_prefix("resources:") {
                 let class: ResourceClass = class
                     .parse()
@@ -200,7 +192,7 @@ impl Flavor {
                 };
             } else if let Some(name) = key.strip_prefix(AGGREGATE_SCOPE) {
                 p.aggregate_specs.insert(name.to_owned(), value.clone());
-            } else if key.starts_with("ebbtide:") {
+            } else if key.starts_with(SCOPE) {
                 p.read_own(key, value).map_err(wrong)?;
             }
         }
@@ -235,13 +227,55 @@ impl Flavor {
     /// True if the flavor says `ebbtide:preemptible=true`.
     #[must_use]
     pub fn is_preemptible(&self) -> bool {
-        self.extra_specs
-            .get(PREEMPTIBLE)
-            .is_some_and(|v| v.eq_ignore_ascii_case("true"))
+        is_preemptible(self.extra_specs.get(PREEMPTIBLE).map(String::as_str))
+    }
+}
+
+fn wrong_spec(key: &str, value: &str, problem: String) -> ModelError {
+    ModelError::ExtraSpec {
+        key: names::shorten(key),
+        value: names::shorten(value),
+        problem,
     }
 }
 
 impl FlavorProperties {
+    /// The properties of a flavor that says nothing but its resources.
+    #[must_use]
+    pub fn of(resources: Resources) -> Self {
+        Self {
+            resources,
+            preemptible: false,
+            interruption: InterruptionBehaviour::default(),
+            grace: None,
+            protected: None,
+            max_lifetime: None,
+            expected: None,
+            price_per_hour: Money::default(),
+            priority: 0,
+            required_traits: BTreeSet::new(),
+            forbidden_traits: BTreeSet::new(),
+            aggregate_specs: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the extra specs of the scope `ebbtide:`, and no others.
+    ///
+    /// # Errors
+    /// The first that cannot be understood, with its key.
+    pub fn read_terms<'a>(
+        &mut self,
+        extra_specs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), ModelError> {
+        for (key, value) in extra_specs {
+            if key.starts_with(SCOPE) {
+                self.read_own(key, value)
+                    .map_err(|problem| wrong_spec(key, value, problem))?;
+            }
+        }
+        self.check_lifetime()
+    }
+
     /// What an instance keeps after its evacuation, until its owner deletes it: the local disk of a
     /// preemptible one that is stopped or hibernated. A preemptor does not get this from such a
     /// victim.
@@ -283,11 +317,10 @@ impl FlavorProperties {
         };
         match key {
             PREEMPTIBLE => {
-                self.preemptible = match value.to_ascii_lowercase().as_str() {
-                    "true" => true,
-                    "false" => false,
-                    _ => return Err("use true or false".to_owned()),
-                };
+                self.preemptible = is_preemptible(Some(value));
+                if !self.preemptible && !value.eq_ignore_ascii_case("false") {
+                    return Err("use true or false".to_owned());
+                }
             }
             INTERRUPTION => {
                 self.interruption = value.parse().map_err(|e: ModelError| e.to_string())?

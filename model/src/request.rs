@@ -35,6 +35,35 @@ pub struct PlacementRequest {
     pub alternates: u32,
 }
 
+fn range(what: &str, value: usize, allowed: String) -> ModelError {
+    ModelError::Range {
+        what: what.to_owned(),
+        value: value.to_string(),
+        allowed,
+    }
+}
+
+/// Checks the project and the servers of a request: their number and duplicates.
+///
+/// # Errors
+/// What is wrong, named.
+pub fn check_servers(project_id: &str, server_ids: &[ServerId]) -> Result<(), ModelError> {
+    names::check_name("project", project_id)?;
+    let n = server_ids.len();
+    if n == 0 || n > MAX_INSTANCES {
+        let allowed = format!("1 to {MAX_INSTANCES}");
+        return Err(range("number of instances", n, allowed));
+    }
+    let mut ids = server_ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.len() != n {
+        let allowed = format!("as many as instances ({n})");
+        return Err(range("different server ids", ids.len(), allowed));
+    }
+    Ok(())
+}
+
 impl PlacementRequest {
     /// Checks sizes, names and duplicates. Does not check the flavor's extra specs: see
     /// [`Flavor::properties`].
@@ -42,34 +71,14 @@ impl PlacementRequest {
     /// # Errors
     /// What is wrong, named.
     pub fn check(&self) -> Result<(), ModelError> {
-        names::check_name("project", &self.project_id)?;
-        let n = self.server_ids.len();
-        let range = |what: &str, value: usize, allowed: String| {
-            Err(ModelError::Range {
-                what: what.to_owned(),
-                value: value.to_string(),
-                allowed,
-            })
-        };
-        if n == 0 || n > MAX_INSTANCES {
-            return range("number of instances", n, format!("1 to {MAX_INSTANCES}"));
-        }
-        let mut ids = self.server_ids.clone();
-        ids.sort_unstable();
-        ids.dedup();
-        if ids.len() != n {
-            return range(
-                "different server ids",
-                ids.len(),
-                format!("as many as instances ({n})"),
-            );
-        }
+        check_servers(&self.project_id, &self.server_ids)?;
         for (what, hosts) in [
             ("ignore_hosts", &self.ignore_hosts),
             ("force_hosts", &self.force_hosts),
         ] {
             if hosts.len() > MAX_HOST_LIST {
-                return range(what, hosts.len(), format!("at most {MAX_HOST_LIST}"));
+                let allowed = format!("at most {MAX_HOST_LIST}");
+                return Err(range(what, hosts.len(), allowed));
             }
             hosts
                 .iter()

@@ -1,6 +1,7 @@
 //! The request (`nova/objects/request_spec.py`).
 
 use super::{Image, InstanceNumaTopology, NetworkMetadata, OrderedMap, PciRequest};
+use ebbtide_model::flavor;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A flavor.
@@ -23,6 +24,16 @@ pub struct Flavor {
     /// `None`: the field is not set. In the order of the request: filters stop at the first that
     /// decides.
     pub extra_specs: Option<OrderedMap<String>>,
+}
+
+impl Flavor {
+    /// Whether the flavor says `ebbtide:preemptible=true`.
+    #[must_use]
+    pub fn is_preemptible(&self) -> bool {
+        let specs = self.extra_specs.as_ref();
+        let value = specs.and_then(|specs| specs.get(flavor::PREEMPTIBLE));
+        flavor::is_preemptible(value.map(String::as_str))
+    }
 }
 
 /// A server group.

@@ -150,7 +150,7 @@ pub(crate) fn part(
     let request = RequestView {
         project_id: spec.project_id.as_deref().unwrap_or_default(),
         resources: &resources,
-        preemptible: is_ours && is_preemptible(&specs),
+        preemptible: is_ours && spec.flavor.is_preemptible(),
         group_policy: columns::soft_policy(spec),
         details: RequestDetails {
             flavor: &spec.flavor.name,
@@ -212,13 +212,6 @@ fn extra_specs(spec: &RequestSpec) -> Vec<(&str, &str)> {
         .collect();
     specs.sort_unstable();
     specs
-}
-
-/// As the Nova service reads a flavor (`ebbtide:preemptible`).
-fn is_preemptible(specs: &[(&str, &str)]) -> bool {
-    specs
-        .iter()
-        .any(|(key, value)| *key == "ebbtide:preemptible" && value.eq_ignore_ascii_case("true"))
 }
 
 /// The first weigher that raises by itself. If a multiplication raised, the oracle names this

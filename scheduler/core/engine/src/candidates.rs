@@ -29,7 +29,7 @@ pub(crate) struct ShapeFacts {
 pub(crate) fn may_leave(state: &DecisionState<'_>, row: &InstanceRow) -> bool {
     let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
         && row.group.is_some()
-        && row.group == state.ask.request.group_id;
+        && row.group == state.ask.group.map(|group| group.id);
     let spared = || {
         state
             .ask

@@ -1,8 +1,11 @@
 //! A request as the engine works with it: extra specs read, classes looked up, group found.
 
 use crate::table::{ClassColumns, HostIndex};
-use crate::{EligibleHosts, EngineError, HostTable};
-use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
+use crate::{EligibleHosts, EligibleRequest, EngineError, HostTable};
+use ebbtide_model::{
+    Flavor, FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, Resources, ServerGroup,
+    ServerId,
+};
 use std::collections::BTreeSet;
 
 /// One resource class that is asked for.
@@ -15,11 +18,30 @@ pub(crate) struct ResourceDemand<'a> {
     pub(crate) amount: i64,
 }
 
+/// What a request says about hosts besides capacity. Empty if another component has applied its
+/// own rules.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HostRules<'a> {
+    pub(crate) availability_zone: Option<&'a str>,
+    pub(crate) ignore_hosts: &'a [String],
+    pub(crate) force_hosts: &'a [String],
+    /// The flavor's traits and demands on aggregates.
+    pub(crate) properties: Option<&'a FlavorProperties>,
+}
+
 /// A checked request.
 #[derive(Debug)]
 pub(crate) struct CheckedRequest<'a> {
-    pub(crate) request: &'a PlacementRequest,
-    pub(crate) properties: &'a FlavorProperties,
+    pub(crate) server_ids: &'a [ServerId],
+    pub(crate) project_id: &'a str,
+    /// What one instance takes.
+    pub(crate) resources: &'a Resources,
+    preemptible: bool,
+    /// How many alternates to name.
+    pub(crate) alternates: u32,
+    /// The flavor, for weighers; `None` if the request has none.
+    pub(crate) flavor: Option<&'a Flavor>,
+    pub(crate) rules: HostRules<'a>,
     pub(crate) needs: Vec<ResourceDemand<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if another component (in OpenStack mode Nova's filters) has
@@ -30,6 +52,23 @@ pub(crate) struct CheckedRequest<'a> {
     /// How many instances are placed in one step: all of them under affinity, where one host has to
     /// hold all; else one.
     pub(crate) bundle: i64,
+}
+
+fn demands<'a>(table: &'a HostTable, resources: &'a Resources) -> Vec<ResourceDemand<'a>> {
+    let demand = |(class, amount)| ResourceDemand {
+        class,
+        columns: table.class(class),
+        amount: i64::try_from(amount).unwrap_or(i64::MAX),
+    };
+    resources.iter().map(demand).collect()
+}
+
+fn bundle(server_ids: &[ServerId], together: bool) -> i64 {
+    if together {
+        i64::try_from(server_ids.len()).unwrap_or(i64::MAX)
+    } else {
+        1
+    }
 }
 
 impl<'a> CheckedRequest<'a> {
@@ -47,34 +86,55 @@ impl<'a> CheckedRequest<'a> {
             Some(id) => Some(table.group(id).ok_or(EngineError::UnknownGroup(id))?),
             None => None,
         };
-        let needs = properties
-            .resources
-            .iter()
-            .map(|(class, amount)| ResourceDemand {
-                class,
-                columns: table.class(class),
-                amount: i64::try_from(amount).unwrap_or(i64::MAX),
-            })
-            .collect();
         let together = group.is_some_and(|g| g.policy == GroupPolicy::Affinity)
             || eligible.is_some_and(EligibleHosts::is_together);
-        let count = i64::try_from(request.server_ids.len()).unwrap_or(i64::MAX);
-        let bundle = if together { count } else { 1 };
         Ok(Self {
-            request,
-            properties,
-            needs,
+            server_ids: &request.server_ids,
+            project_id: &request.project_id,
+            resources: &properties.resources,
+            preemptible: properties.preemptible,
+            alternates: request.alternates,
+            flavor: Some(&request.flavor),
+            rules: HostRules {
+                availability_zone: request.availability_zone.as_deref(),
+                ignore_hosts: &request.ignore_hosts,
+                force_hosts: &request.force_hosts,
+                properties: Some(properties),
+            },
+            needs: demands(table, &properties.resources),
             group,
             eligible,
             only: None,
-            bundle,
+            bundle: bundle(&request.server_ids, together),
         })
+    }
+
+    /// A normal request for amounts on hosts that another component has selected.
+    pub(crate) fn for_eligible(
+        table: &'a HostTable,
+        request: &'a EligibleRequest,
+        eligible: &'a EligibleHosts,
+    ) -> Self {
+        Self {
+            server_ids: &request.server_ids,
+            project_id: &request.project_id,
+            resources: &request.resources,
+            preemptible: false,
+            alternates: request.alternates,
+            flavor: None,
+            rules: HostRules::default(),
+            needs: demands(table, &request.resources),
+            group: None,
+            eligible: Some(eligible),
+            only: None,
+            bundle: bundle(&request.server_ids, eligible.is_together()),
+        }
     }
 
     /// True if the instances may be evacuated later: they see the full state and never have
     /// victims.
     pub(crate) fn preemptible(&self) -> bool {
-        self.properties.preemptible
+        self.preemptible
     }
 
     /// The policy of the group that the instances join.
@@ -87,7 +147,7 @@ impl<'a> CheckedRequest<'a> {
         if self.bundle > 1 {
             1
         } else {
-            self.request.server_ids.len()
+            self.server_ids.len()
         }
     }
 

@@ -313,7 +313,7 @@ fn alternates(
     pipeline: &Pipeline,
     taken: &[Taken],
 ) -> Result<Vec<String>, DecideFailure> {
-    let wanted = state.ask.request.alternates as usize;
+    let wanted = state.ask.alternates as usize;
     if wanted == 0 {
         return Ok(Vec::new());
     }
@@ -325,7 +325,7 @@ fn alternates(
 
 /// One placement for each instance, in the order of the request.
 fn placements(state: &DecisionState<'_>, taken: &[Taken], alternates: &[String]) -> Vec<Placement> {
-    let ids = state.ask.request.server_ids.iter().copied();
+    let ids = state.ask.server_ids.iter().copied();
     let placement = |server_id, host, victims: &[(Slot, Cost)], waits| Placement {
         server_id,
         host: state.table.host_name(host).to_owned(),

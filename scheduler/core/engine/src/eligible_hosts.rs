@@ -6,13 +6,50 @@
 
 use crate::HostTable;
 use crate::table::HostIndex;
-use ebbtide_model::ServerId;
 use ebbtide_model::host_set::HostSet;
+use ebbtide_model::request::check_servers;
+use ebbtide_model::{DecisionOutcome, Explanation, ModelError, Resources, ServerId};
 use std::collections::HashSet;
 
 /// A host's number in a table. It is the host's while the host is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostNumber(HostIndex);
+
+/// A normal request whose hosts another component selects: amounts instead of a flavor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EligibleRequest {
+    /// The servers to place, in order. Not empty, no duplicates.
+    pub server_ids: Vec<ServerId>,
+    /// The requesting project.
+    pub project_id: String,
+    /// The resources of one instance. Not empty.
+    pub resources: Resources,
+    /// How many alternates to name for each instance.
+    pub alternates: u32,
+}
+
+impl EligibleRequest {
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        check_servers(&self.project_id, &self.server_ids)?;
+        if self.resources.is_empty() {
+            return Err(ModelError::Range {
+                what: "resources of an instance".to_owned(),
+                value: "none".to_owned(),
+                allowed: "at least one resource class above 0".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The answer to an [`EligibleRequest`], with its reasons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EligibleDecision {
+    /// What was answered.
+    pub outcome: DecisionOutcome,
+    /// Why.
+    pub explanation: Explanation,
+}
 
 /// The hosts that a request may use, and the instances that it must spare.
 #[derive(Debug, Clone)]

@@ -4,9 +4,13 @@ use crate::checked_request::CheckedRequest;
 use crate::decide::attempt;
 use crate::plugins::{FailedPlugins, UsedWeigher};
 use crate::table::HostIndex;
-use crate::{Budgets, EligibleHosts, EngineConfig, EngineError, HostTable};
+use crate::{
+    Budgets, EligibleDecision, EligibleHosts, EligibleRequest, EngineConfig, EngineError, HostTable,
+};
 use ebbtide_cost_api::CostModule;
-use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
+use ebbtide_model::{
+    Decision, DecisionId, DecisionOutcome, Explanation, PlacementRequest, Timestamp,
+};
 use ebbtide_weigher_api::Weigher;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -152,7 +156,7 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        self.answer(table, budgets, request, (None, None), now, seed, id)
+        self.decide_within(table, budgets, request, (None, None), now, seed, id)
     }
 
     /// The same for an instance that can be on these hosts only, because its disk or memory is kept
@@ -183,44 +187,37 @@ impl Engine {
             true => (Some(&none), None),
             false => (None, Some(only)),
         };
-        self.answer(table, budgets, request, limits, now, seed, id)
+        self.decide_within(table, budgets, request, limits, now, seed, id)
     }
 
-    /// The same for hosts that the caller's filters have let pass, with the caller's weights. The
-    /// engine ignores zones, groups and host lists of the request: `eligible` stands for them.
+    /// The same for amounts on hosts that the caller's filters have let pass, with the caller's
+    /// weights. The request has no rules about hosts: `eligible` stands for them.
     ///
     /// # Errors
     /// As [`Self::decide`].
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is one input of a pure function"
-    )]
     pub fn decide_for_eligible(
         &self,
         table: &HostTable,
         budgets: &Budgets,
-        request: &PlacementRequest,
+        request: &EligibleRequest,
         eligible: &EligibleHosts,
         now: Timestamp,
         seed: u64,
-        id: DecisionId,
-    ) -> Result<Decision, EngineError> {
-        self.answer(
-            table,
-            budgets,
-            request,
-            (Some(eligible), None),
-            now,
-            seed,
-            id,
-        )
+    ) -> Result<EligibleDecision, EngineError> {
+        request.check()?;
+        let ask = CheckedRequest::for_eligible(table, request, eligible);
+        let (outcome, explanation) = self.answer(table, budgets, &ask, now, seed)?;
+        Ok(EligibleDecision {
+            outcome,
+            explanation,
+        })
     }
 
     #[allow(
         clippy::too_many_arguments,
         reason = "each is one input of a pure function"
     )]
-    fn answer(
+    fn decide_within(
         &self,
         table: &HostTable,
         budgets: &Budgets,
@@ -234,19 +231,29 @@ impl Engine {
         let properties = request.flavor.properties()?;
         let mut ask = CheckedRequest::new(table, request, &properties, eligible)?;
         ask.only = only;
+        let (outcome, explanation) = self.answer(table, budgets, &ask, now, seed)?;
+        Ok(Decision {
+            id,
+            at: now,
+            request: request.clone(),
+            outcome,
+            explanation,
+        })
+    }
+
+    /// Tries until no further plugin fails.
+    fn answer(
+        &self,
+        table: &HostTable,
+        budgets: &Budgets,
+        ask: &CheckedRequest<'_>,
+        now: Timestamp,
+        seed: u64,
+    ) -> Result<(DecisionOutcome, Explanation), EngineError> {
         let mut broken = FailedPlugins::default();
         loop {
-            match attempt(self, &broken, table, budgets, &ask, now, seed) {
-                Ok((outcome, explanation)) => {
-                    let request = request.clone();
-                    return Ok(Decision {
-                        id,
-                        at: now,
-                        request,
-                        outcome,
-                        explanation,
-                    });
-                }
+            match attempt(self, &broken, table, budgets, ask, now, seed) {
+                Ok(answer) => return Ok(answer),
                 Err(failure) => {
                     let module = self.cost_module.as_ref();
                     broken.note(failure, &self.config, &self.weighers, module)?;

@@ -79,7 +79,7 @@ pub(crate) fn no_valid_host(
     placed_before: usize,
     filters: &[FilterStep],
 ) -> String {
-    let all = ask.request.server_ids.len();
+    let all = ask.server_ids.len();
     let which = match (all, ask.bundle) {
         (1, _) => String::new(),
         (_, 1) => format!(" for instance {} of {all}", placed_before + 1),

@@ -36,7 +36,7 @@ mod victims;
 
 pub use budgets::Budgets;
 pub use config::{EngineConfig, PluginFailure, RankingPolicy, WeigherConfig, default_weighers};
-pub use eligible_hosts::{EligibleHosts, HostNumber};
+pub use eligible_hosts::{EligibleDecision, EligibleHosts, EligibleRequest, HostNumber};
 pub use engine::Engine;
 pub use error::EngineError;
 #[cfg(test)]

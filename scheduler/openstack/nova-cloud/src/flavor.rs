@@ -1,21 +1,8 @@
 //! What a flavor means: what its servers take, and what happens to them if they are preemptible.
 
-use ebbtide_model::flavor::PREEMPTIBLE;
-use ebbtide_model::{FlavorId, InterruptionBehaviour, Money, Seconds};
+use ebbtide_model::{FlavorProperties, InterruptionBehaviour, Money, Resources, Seconds};
 use ebbtide_nova::model::Flavor;
 use std::collections::BTreeMap;
-use uuid::Uuid;
-
-/// The scope of extra specs that are ours.
-const OURS: &str = "ebbtide:";
-
-/// Whether a flavor says `ebbtide:preemptible=true`.
-#[must_use]
-pub fn is_preemptible(flavor: &Flavor) -> bool {
-    let specs = flavor.extra_specs.as_ref();
-    let says = specs.and_then(|specs| specs.get(PREEMPTIBLE));
-    says.is_some_and(|says| says.eq_ignore_ascii_case("true"))
-}
 
 /// What extra specs say about servers that may be driven out.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,27 +18,16 @@ pub(crate) struct PreemptibleTerms {
 /// so it cannot be refused here: where one of our keys is wrong, all but the marking itself counts
 /// as not said.
 pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
-    if !is_preemptible(flavor) {
+    if !flavor.is_preemptible() {
         return None;
     }
-    let ours = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
-    let ours = ours.filter(|(key, _)| key.starts_with(OURS));
-    let ours: BTreeMap<String, String> = ours
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    let marked = BTreeMap::from([(PREEMPTIBLE.to_owned(), "true".to_owned())]);
-    let read = |extra_specs| {
-        let known = ebbtide_model::Flavor {
-            id: FlavorId(Uuid::nil()),
-            name: "flavor".to_owned(),
-            vcpus: 1,
-            ram_mb: 1,
-            disk_gb: 0,
-            extra_specs,
-        };
-        known.properties().ok()
-    };
-    let properties = read(ours).or_else(|| read(marked))?;
+    let specs = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
+    let specs = specs.map(|(key, value)| (key.as_str(), value.as_str()));
+    let unsaid = || FlavorProperties::of(Resources::new());
+    let mut properties = unsaid();
+    if properties.read_terms(specs).is_err() {
+        properties = unsaid();
+    }
     Some(PreemptibleTerms {
         interruption: properties.interruption,
         grace: properties.grace,

@@ -29,7 +29,6 @@ pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,
 };
-pub use flavor::is_preemptible;
 pub use plan::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,
     ProviderTruth, SecondBest, VerifyResult,

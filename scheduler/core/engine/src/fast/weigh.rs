@@ -164,8 +164,8 @@ fn parts<'a>(
     tier: Tier,
 ) -> Option<Vec<Part<'a>>> {
     let request = RequestView {
-        project_id: &state.ask.request.project_id,
-        resources: &state.ask.properties.resources,
+        project_id: state.ask.project_id,
+        resources: state.ask.resources,
         preemptible: state.ask.preemptible(),
         group_policy: state.ask.policy(),
         // What it gives depends on nothing that only few weighers read, or it would be opaque.

@@ -17,25 +17,30 @@ use std::collections::BTreeSet;
 
 pub(super) struct Aggregates;
 
+fn asks_nothing(state: &DecisionState<'_>) -> bool {
+    let wanted = state.ask.rules.properties;
+    wanted.is_none_or(|wanted| wanted.aggregate_specs.is_empty())
+}
+
 /// The first demand that an aggregate set does not meet, with the values it has.
 fn unmet<'a>(state: &DecisionState<'a>, set: u32) -> Option<(&'a str, &'a str, BTreeSet<&'a str>)> {
     let sets = state.table.aggregate_sets();
-    state
+    let specs = state
         .ask
+        .rules
         .properties
-        .aggregate_specs
-        .iter()
-        .find_map(|(key, demand)| {
-            let values: BTreeSet<&str> = sets
-                .in_set(set)
-                .filter_map(|aggregate| aggregate.metadata.get(key))
-                .flat_map(|value| value.split(',').map(str::trim))
-                .collect();
-            let met = values
-                .iter()
-                .any(|v| extra_specs_ops::matches(v, demand) == Ok(true));
-            (!met).then_some((key.as_str(), demand.as_str(), values))
-        })
+        .map(|wanted| &wanted.aggregate_specs);
+    specs.into_iter().flatten().find_map(|(key, demand)| {
+        let values: BTreeSet<&str> = sets
+            .in_set(set)
+            .filter_map(|aggregate| aggregate.metadata.get(key))
+            .flat_map(|value| value.split(',').map(str::trim))
+            .collect();
+        let met = values
+            .iter()
+            .any(|v| extra_specs_ops::matches(v, demand) == Ok(true));
+        (!met).then_some((key.as_str(), demand.as_str(), values))
+    })
 }
 
 impl Filter for Aggregates {
@@ -44,7 +49,7 @@ impl Filter for Aggregates {
     }
 
     fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
-        if state.ask.properties.aggregate_specs.is_empty() {
+        if asks_nothing(state) {
             return;
         }
         let mut verdicts = Verdicts::new(state.table.aggregate_sets().sets());
@@ -55,7 +60,7 @@ impl Filter for Aggregates {
     }
 
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
-        FilterEffect::none_if(state.ask.properties.aggregate_specs.is_empty())
+        FilterEffect::none_if(asks_nothing(state))
     }
 
     fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {

@@ -22,15 +22,15 @@ impl Filter for Hosts {
     }
 
     fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
-        let request = state.ask.request;
+        let rules = state.ask.rules;
         if let Some(only) = &state.ask.only {
             hosts.retain(|host| only.contains(&host));
             return;
         }
-        if request.ignore_hosts.is_empty() && request.force_hosts.is_empty() {
+        if rules.ignore_hosts.is_empty() && rules.force_hosts.is_empty() {
             return;
         }
-        let (ignored, forced) = (folded(&request.ignore_hosts), folded(&request.force_hosts));
+        let (ignored, forced) = (folded(rules.ignore_hosts), folded(rules.force_hosts));
         hosts.retain(|host| {
             let name = state.table.host_name(host).to_ascii_lowercase();
             !ignored.contains(&name) && (forced.is_empty() || forced.contains(&name))
@@ -40,8 +40,8 @@ impl Filter for Hosts {
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
         FilterEffect::none_if(
             state.ask.only.is_none()
-                && state.ask.request.ignore_hosts.is_empty()
-                && state.ask.request.force_hosts.is_empty(),
+                && state.ask.rules.ignore_hosts.is_empty()
+                && state.ask.rules.force_hosts.is_empty(),
         )
     }
 
@@ -52,7 +52,7 @@ impl Filter for Hosts {
         }
         let ignored = state
             .ask
-            .request
+            .rules
             .ignore_hosts
             .iter()
             .any(|n| n.eq_ignore_ascii_case(name));

@@ -218,7 +218,7 @@ fn run_on_set(
     passed: &mut FilteredHosts,
     sample: usize,
 ) {
-    let forced = !state.ask.request.force_hosts.is_empty();
+    let forced = !state.ask.rules.force_hosts.is_empty();
     for &filter in filters.iter().filter(|f| !forced || f.applies_to_forced()) {
         if passed.hosts.is_empty() {
             break;
@@ -276,7 +276,7 @@ fn run(
     start: Filtered,
     sample: usize,
 ) -> Filtered {
-    let forced = !state.ask.request.force_hosts.is_empty();
+    let forced = !state.ask.rules.force_hosts.is_empty();
     let mut steps = start.steps;
     let mut candidates = HostCandidates {
         hosts: start.hosts,

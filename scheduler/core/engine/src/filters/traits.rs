@@ -8,10 +8,16 @@ use crate::table::HostIndex;
 
 pub(super) struct Traits;
 
+fn asks_nothing(state: &DecisionState<'_>) -> bool {
+    state.ask.rules.properties.is_none_or(|wanted| {
+        wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty()
+    })
+}
+
 /// What is wrong with a set of traits, in words.
 fn problem(state: &DecisionState<'_>, set: u32) -> Option<String> {
     let traits = state.table.traits(set);
-    let wanted = state.ask.properties;
+    let wanted = state.ask.rules.properties?;
     if let Some(missing) = wanted.required_traits.iter().find(|t| !traits.contains(*t)) {
         return Some(format!("it has no {missing}, which is required"));
     }
@@ -25,8 +31,7 @@ impl Filter for Traits {
     }
 
     fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
-        let wanted = state.ask.properties;
-        if wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty() {
+        if asks_nothing(state) {
             return;
         }
         let mut verdicts = Verdicts::new(state.table.trait_set_slots());
@@ -37,10 +42,7 @@ impl Filter for Traits {
     }
 
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
-        let wanted = state.ask.properties;
-        FilterEffect::none_if(
-            wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty(),
-        )
+        FilterEffect::none_if(asks_nothing(state))
     }
 
     fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {

@@ -112,17 +112,17 @@ fn run(
     batch: &Batch,
 ) -> Result<Part, DecideFailure> {
     let weigher = used.weigher.as_ref();
-    let flavor = &state.ask.request.flavor;
-    let extra_specs = flavor.extra_specs.iter();
+    let flavor = state.ask.flavor;
+    let extra_specs = flavor.iter().flat_map(|flavor| &flavor.extra_specs);
     let extra_specs: Vec<(&str, &str)> =
         extra_specs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
     let request = RequestView {
-        project_id: &state.ask.request.project_id,
-        resources: &state.ask.properties.resources,
+        project_id: state.ask.project_id,
+        resources: state.ask.resources,
         preemptible: state.ask.preemptible(),
         group_policy: state.ask.policy(),
         details: RequestDetails {
-            flavor: &flavor.name,
+            flavor: flavor.map_or("", |flavor| &flavor.name),
             extra_specs: &extra_specs,
             image_id: None,
         },

@@ -1,8 +1,8 @@
 //! Hosts that another component has selected and weighed.
 
 use super::kit::{Refine, cloud, engine, normal, now, refused, server, spot, summary, wants};
-use crate::{Budgets, EligibleHosts, Engine, EngineConfig, HostTable};
-use ebbtide_model::{Decision, DecisionId, PlacementRequest};
+use crate::{Budgets, EligibleHosts, EligibleRequest, Engine, EngineConfig, HostTable};
+use ebbtide_model::{Decision, DecisionId, PlacementRequest, Resources};
 use uuid::Uuid;
 
 fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
@@ -15,16 +15,28 @@ fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
 
 /// What both ways of deciding say, which is the same.
 fn decide(table: &HostTable, request: &PlacementRequest, eligible: &EligibleHosts) -> Decision {
+    let amounts = EligibleRequest {
+        server_ids: request.server_ids.clone(),
+        project_id: request.project_id.clone(),
+        resources: request.flavor.properties().unwrap().resources,
+        alternates: request.alternates,
+    };
     let ask = |engine: &Engine| {
-        let (budgets, id) = (Budgets::unlimited(), DecisionId(Uuid::nil()));
+        let budgets = Budgets::unlimited();
         engine
-            .decide_for_eligible(table, &budgets, request, eligible, now(), 1, id)
+            .decide_for_eligible(table, &budgets, &amounts, eligible, now(), 1)
             .unwrap()
     };
     let fast = ask(&engine(EngineConfig::default()));
     let simple = ask(&engine(EngineConfig::default()).simple());
     assert_eq!(fast.outcome, simple.outcome);
-    fast
+    Decision {
+        id: DecisionId(Uuid::nil()),
+        at: now(),
+        request: request.clone(),
+        outcome: fast.outcome,
+        explanation: fast.explanation,
+    }
 }
 
 /// Three full hosts; the victims on `a` and `b` cost the same, those on `c` less.
@@ -111,4 +123,26 @@ fn who_is_spared_does_not_leave() {
         summary(&decide(&table, &wants(4), &hosts)),
         [("b", vec![2])]
     );
+}
+
+#[test]
+fn a_request_without_amounts_or_servers_is_refused() {
+    let table = full();
+    let hosts = eligible(&table, &[("a", 1.0)]);
+    let engine = engine(EngineConfig::default());
+    let code = |servers: u128, resources: Resources| {
+        let request = EligibleRequest {
+            server_ids: wants(4).times(servers).server_ids,
+            project_id: "p".to_owned(),
+            resources,
+            alternates: 0,
+        };
+        let budgets = Budgets::unlimited();
+        let decided = engine.decide_for_eligible(&table, &budgets, &request, &hosts, now(), 1);
+        decided.map(|_| ()).map_err(|error| error.code())
+    };
+    let some = wants(4).flavor.properties().unwrap().resources;
+    assert_eq!(code(1, Resources::new()), Err("EB-ENGINE-002"));
+    assert_eq!(code(0, some.clone()), Err("EB-ENGINE-002"));
+    assert_eq!(code(1, some), Ok(()));
 }

@@ -5,7 +5,7 @@ use crate::flavor::PreemptibleTerms;
 use ebbtide_engine::{Instance as Row, InstancePhase};
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
-    GroupId, Host, InterruptionBehaviour, ResourceClass, Resources, Seconds, Timestamp,
+    GroupId, Host, InterruptionBehaviour, ModelError, ResourceClass, Resources, Seconds, Timestamp,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -28,7 +28,19 @@ pub(crate) fn kept(
         .collect()
 }
 
-/// Amounts in the engine's form. Omits a class that Placement could not have.
+/// Amounts of a request in the engine's form.
+///
+/// # Errors
+/// A class that the engine does not know: without it the request would look smaller than it is.
+pub(crate) fn requested(amounts: &BTreeMap<String, u64>) -> Result<Resources, ModelError> {
+    let mut resources = Resources::new();
+    for (class, amount) in amounts {
+        resources.set(class.parse()?, (*amount).min(MAX_AMOUNT))?;
+    }
+    Ok(resources)
+}
+
+/// Amounts of an instance in the engine's form. Omits a class that Placement could not have.
 pub(crate) fn engine_resources(amounts: &BTreeMap<String, u64>) -> Resources {
     let mut resources = Resources::new();
     for (class, amount) in amounts {
@@ -146,5 +158,20 @@ impl Cloud {
             phase: InstancePhase::Running,
         };
         self.victims.put_instance(&row).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_for_an_unknown_class_is_refused_and_an_instance_with_one_is_not() {
+        let amounts = BTreeMap::from([("VCPU".to_owned(), 2), ("FUTURE_CLASS".to_owned(), 1)]);
+        assert_eq!(engine_resources(&amounts).to_string(), "VCPU=2");
+        let error = requested(&amounts).unwrap_err();
+        assert!(error.to_string().contains("FUTURE_CLASS"), "{error}");
+        let huge = BTreeMap::from([("CUSTOM_X".to_owned(), u64::MAX)]);
+        assert_eq!(requested(&huge).unwrap().amount("CUSTOM_X"), MAX_AMOUNT);
     }
 }

@@ -28,7 +28,7 @@ use crate::facts::{CellFacts, HostRef};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_model::Seconds;
-use ebbtide_nova::model::{Aggregate, Options, RequestSpec, Service};
+use ebbtide_nova::model::{Aggregate, Options, Service};
 use ebbtide_nova::table::{self, HostSet};
 use ebbtide_nova::weighing::Plugins;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -261,12 +261,6 @@ impl Cloud {
     pub fn host(&self, uuid: Uuid) -> Option<HostRef> {
         let place = self.nodes.get(&uuid)?.place?;
         Some(self.host_at(place))
-    }
-
-    /// Whether a request's flavor is preemptible.
-    #[must_use]
-    pub fn is_preemptible(spec: &RequestSpec) -> bool {
-        crate::is_preemptible(&spec.flavor)
     }
 
     /// Hosts in cells that are enabled.

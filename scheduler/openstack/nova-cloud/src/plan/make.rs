@@ -6,17 +6,13 @@ use super::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan, SecondBest,
 };
 use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
-use crate::cloud::follow::kept;
+use crate::cloud::follow::{kept, requested};
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
 use crate::facts::Allocations;
 use crate::scheduling::Selected;
-use ebbtide_engine::EligibleHosts;
-use ebbtide_model::resource::MAX_AMOUNT;
-use ebbtide_model::{
-    Decision, DecisionId, DecisionOutcome, Explanation, Flavor, FlavorId, Placement,
-    PlacementRequest, Timestamp,
-};
+use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, EngineError};
+use ebbtide_model::{DecisionOutcome, Explanation, Placement, Timestamp};
 use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::schedule::{ScheduleCall, Sorted, availability_zone};
 use ebbtide_nova::states::{HostStates, States};
@@ -62,7 +58,7 @@ impl Cloud {
         now: i64,
         options: &PlanOptions,
     ) -> Result<PreemptionPlan, NoPlan> {
-        if crate::is_preemptible(&spec.flavor) {
+        if spec.flavor.is_preemptible() {
             return Err(no(
                 NoPlanReason::Preemptible,
                 "a preemptible request evicts no server",
@@ -192,18 +188,17 @@ impl Planning<'_> {
         options: &PlanOptions,
     ) -> Result<PreemptionPlan, NoPlan> {
         let eligible = self.eligible(rule, options);
-        let request = self.request();
         let at = Timestamp::from_millis(now.div_euclid(1000));
-        let id = DecisionId(Uuid::from_u128(u128::from(options.seed)));
-        let decided = self.cloud.engine.decide_for_eligible(
-            &self.cloud.victims,
-            &options.budgets,
-            &request,
-            &eligible,
-            at,
-            options.seed,
-            id,
-        );
+        let decided = self.request().and_then(|request| {
+            self.cloud.engine.decide_for_eligible(
+                &self.cloud.victims,
+                &options.budgets,
+                &request,
+                &eligible,
+                at,
+                options.seed,
+            )
+        });
         match decided {
             Ok(decision) => self.plan(decision),
             Err(error) => Err(no(
@@ -269,39 +264,27 @@ impl Planning<'_> {
     }
 
     /// The request as the engine takes it. The eligible hosts are passed separately.
-    fn request(&self) -> PlacementRequest {
+    ///
+    /// # Errors
+    /// A class that is none of Placement's.
+    fn request(&self) -> Result<EligibleRequest, EngineError> {
         // Hosts in other cells are removed from the alternates afterwards.
         let cells = self.cloud.cells.len().max(1);
         let alternates = self.alternates.saturating_mul(cells.min(8));
-        let specs = self.resources.iter().map(|(class, amount)| {
-            let amount = (*amount).min(MAX_AMOUNT);
-            (format!("resources:{class}"), amount.to_string())
-        });
         let project = self
             .spec
             .project_id
             .as_ref()
             .filter(|project| !project.is_empty());
-        PlacementRequest {
+        Ok(EligibleRequest {
             server_ids: self.uuids.iter().map(|uuid| (*uuid).into()).collect(),
             project_id: project.cloned().unwrap_or_else(|| "-".to_owned()),
-            flavor: Flavor {
-                id: FlavorId(Uuid::nil()),
-                name: "flavor".to_owned(),
-                vcpus: 0,
-                ram_mb: 0,
-                disk_gb: 0,
-                extra_specs: specs.collect(),
-            },
-            availability_zone: None,
-            group_id: None,
-            ignore_hosts: Vec::new(),
-            force_hosts: Vec::new(),
+            resources: requested(&self.resources)?,
             alternates: u32::try_from(alternates).unwrap_or(u32::MAX),
-        }
+        })
     }
 
-    fn plan(&self, decision: Decision) -> Result<PreemptionPlan, NoPlan> {
+    fn plan(&self, decision: EligibleDecision) -> Result<PreemptionPlan, NoPlan> {
         let explanation = decision.explanation;
         let placements = match decision.outcome {
             DecisionOutcome::Placed(placements) => placements,

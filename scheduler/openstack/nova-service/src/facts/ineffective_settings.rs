@@ -2,7 +2,6 @@
 
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_nova::model::Flavor;
-use ebbtide_nova_cloud::is_preemptible;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +24,7 @@ impl LoggedFlavors {
     fn words(&self, flavor: &Flavor) -> Option<String> {
         let specs = flavor.extra_specs.as_ref()?;
         let limit = specs.get(MAX_LIFETIME_SECONDS)?;
-        if !is_preemptible(flavor) {
+        if !flavor.is_preemptible() {
             return None;
         }
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);

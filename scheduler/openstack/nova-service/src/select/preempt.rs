@@ -6,9 +6,7 @@ use super::{SelectRequest, Selector};
 use crate::evacuate::{Evacuations, PreemptionResult};
 use crate::preemption::{Holding, Preemption, PreemptionState};
 use ebbtide_fail_points::{FailPoint, reach};
-use ebbtide_nova_cloud::{
-    Cloud, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult,
-};
+use ebbtide_nova_cloud::{NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
 use serde_json::Value;
@@ -83,7 +81,7 @@ impl Selector {
             && self.settings.preemption
             && request.is_call
             && !instances.is_empty()
-            && !Cloud::is_preemptible(&request.schedule.spec)
+            && !request.schedule.spec.flavor.is_preemptible()
     }
 
     async fn round(
