@@ -383,8 +383,8 @@ impl Config {
         };
         // Read now so that an error is reported at once; read again for every connection.
         amqp.tls_files
-            .read()
-            .map_err(|error| refused("bus", error))?;
+            .check()
+            .map_err(|error| refused("bus", error.into()))?;
         Ok(amqp)
     }
 

@@ -4,6 +4,7 @@
 //! next. The errors are plain data (`Clone`, `PartialEq`), so that a caller can store one beside
 //! the outbox row that it concerns. None of them ever contains a password.
 
+use ebbtide_amqp::{TlsError, TlsFile};
 use uuid::Uuid;
 
 /// An error of the bus.
@@ -173,5 +174,21 @@ impl BusError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
+    }
+}
+
+impl From<TlsError> for BusError {
+    fn from(error: TlsError) -> Self {
+        Self::InvalidConfig {
+            setting: match &error {
+                TlsError::File { file, .. } => match file {
+                    TlsFile::Ca => "ca",
+                    TlsFile::Certificate => "certificate",
+                    TlsFile::Key => "key",
+                },
+                TlsError::Unpaired => "certificate",
+            },
+            reason: error.to_string(),
+        }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariants of this crate:
 //!
-//! - It is the only crate that knows lapin. No lapin type appears in its public interface.
+//! - No lapin type appears in its public interface.
 //! - A message that was reported as published sits in a durable queue until a consumer has
 //!   acknowledged it or has put it into the dead letter queue, which is bounded: its oldest letters
 //!   go.
@@ -24,9 +24,7 @@ mod name;
 mod rejects;
 mod status;
 
-pub use amqp::{
-    AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,
-};
+pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind, TlsFiles};
 pub use backoff::BackoffPolicy;
 pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, Outgoing};
 pub use delivery::{

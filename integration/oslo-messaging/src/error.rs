@@ -1,5 +1,7 @@
 //! The errors of this crate.
 
+use ebbtide_amqp::{TlsError, TlsFile};
+
 use crate::RemoteError;
 
 /// What can go wrong with messages. No text ever contains a password or the content of a message.
@@ -182,5 +184,25 @@ impl MessagingError {
 impl From<RemoteError> for MessagingError {
     fn from(error: RemoteError) -> Self {
         Self::Remote(Box::new(error))
+    }
+}
+
+impl From<TlsError> for MessagingError {
+    fn from(error: TlsError) -> Self {
+        match error {
+            TlsError::File { file, path, reason } => Self::TlsFile {
+                option: match file {
+                    TlsFile::Ca => "ssl_ca_file",
+                    TlsFile::Certificate => "ssl_cert_file",
+                    TlsFile::Key => "ssl_key_file",
+                },
+                path: path.display().to_string(),
+                reason,
+            },
+            TlsError::Unpaired => Self::InvalidOption {
+                option: "ssl_cert_file".to_owned(),
+                reason: error.to_string(),
+            },
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use ebbtide_amqp::TlsFiles;
 
 use super::identity::BusIdentity;
 use crate::{BackoffPolicy, BrokerUrl, BusError};
@@ -59,90 +60,6 @@ impl FromStr for QueueKind {
     }
 }
 
-/// TLS settings for `amqps://` URLs. The system's root certificates are always trusted.
-#[derive(Clone, Default)]
-pub struct TlsConfig {
-    /// Further root certificates in PEM form, for a broker with a private CA.
-    pub ca_pem: Option<String>,
-    /// A client certificate, if the broker asks for one.
-    pub identity: Option<TlsIdentity>,
-}
-
-/// A client certificate with its key.
-#[derive(Clone)]
-pub struct TlsIdentity {
-    /// The certificate chain in PEM form, leaf first.
-    pub certificate_pem: Vec<u8>,
-    /// The private key in PEM form.
-    pub key_pem: Vec<u8>,
-}
-
-impl fmt::Debug for TlsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsConfig")
-            .field("private_ca", &self.ca_pem.is_some())
-            .field("client_certificate", &self.identity.is_some())
-            .finish()
-    }
-}
-
-impl fmt::Debug for TlsIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsIdentity").finish_non_exhaustive()
-    }
-}
-
-/// The same as files, read again for every connection: a certificate that was renewed is used from
-/// the next one on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// Further root certificates.
-    pub ca: Option<PathBuf>,
-    /// A client certificate, with `key`.
-    pub certificate: Option<PathBuf>,
-    /// Its private key.
-    pub key: Option<PathBuf>,
-}
-
-impl TlsFiles {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// [`BusError::InvalidConfig`]: one cannot be read, or certificate and key are not both there.
-    pub fn read(&self) -> Result<TlsConfig, BusError> {
-        let text = |setting: &'static str, path: &PathBuf| {
-            std::fs::read(path).map_err(|error| BusError::InvalidConfig {
-                setting,
-                reason: format!("{}: {error}", path.display()),
-            })
-        };
-        let identity = match (&self.certificate, &self.key) {
-            (None, None) => None,
-            (Some(certificate), Some(key)) => Some(TlsIdentity {
-                certificate_pem: text("certificate", certificate)?,
-                key_pem: text("key", key)?,
-            }),
-            _ => {
-                return Err(BusError::InvalidConfig {
-                    setting: "certificate",
-                    reason: "a certificate and its key go together; set both or none".to_owned(),
-                });
-            }
-        };
-        let ca_pem =
-            match &self.ca {
-                None => None,
-                Some(path) => Some(String::from_utf8(text("ca", path)?).map_err(|_| {
-                    BusError::InvalidConfig {
-                        setting: "ca",
-                        reason: format!("{}: it is not a PEM file", path.display()),
-                    }
-                })?),
-            };
-        Ok(TlsConfig { ca_pem, identity })
-    }
-}
-
 /// Settings of an [`AmqpBus`](crate::AmqpBus). Start from [`AmqpConfig::new`] and change what
 /// differs.
 #[derive(Debug, Clone)]
@@ -174,9 +91,7 @@ pub struct AmqpConfig {
     /// Whether this process proves its identity, and under which user; see `identity.rs`. All
     /// brokers' URLs then need the same user.
     pub identity: BusIdentity,
-    /// TLS settings, for `amqps://` URLs.
-    pub tls: TlsConfig,
-    /// The same as files; if any is set, they are read for every connection and used instead.
+    /// Certificates for `amqps://` URLs, read again for every connection.
     pub tls_files: TlsFiles,
 }
 
@@ -200,7 +115,6 @@ impl AmqpConfig {
             queue_kind: QueueKind::default(),
             max_in_flight: 64,
             identity: BusIdentity::None,
-            tls: TlsConfig::default(),
             tls_files: TlsFiles::default(),
         }
     }

@@ -20,9 +20,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use ebbtide_amqp::BrokerFault;
+
 use super::Shared;
 use super::dial::BrokerSession;
-use super::fault::BrokerFault;
 use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};
 use super::topology::{StepError, declare_queue, while_alive};
 use crate::backoff::Backoff;

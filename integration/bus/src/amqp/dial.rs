@@ -23,13 +23,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use lapin::tcp::{AsyncTcpStream, OwnedIdentity, OwnedTLSConfig};
+use lapin::tcp::AsyncTcpStream;
 use lapin::uri::AMQPScheme;
 use lapin::{Connection, ConnectionProperties, Event};
 use tokio_util::sync::CancellationToken;
 
-use super::config::{AmqpConfig, TlsConfig, TlsFiles};
-use super::fault::BrokerFault;
+use ebbtide_amqp::BrokerFault;
+
+use super::config::AmqpConfig;
 use crate::status::ConnectionPurpose;
 use crate::{BrokerUrl, BusError};
 
@@ -143,20 +144,14 @@ pub(crate) async fn dial(
         brokers: broker.clone(),
         last_problem,
     };
-    let tls = if config.tls_files == TlsFiles::default() {
-        config.tls.clone()
-    } else {
-        config
-            .tls_files
-            .read()
-            .map_err(|error| unavailable(error.to_string()))?
-    };
+    let tls = config.tls_files.read().map_err(BusError::from);
+    let tls = tls.map_err(|error| unavailable(error.to_string()))?;
     let runtime = lapin::runtime::default_runtime().map_err(|e| unavailable(e.to_string()))?;
     let name = format!("{} ({})", config.connection_name, purpose.as_str());
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let socket = SocketHandle::default();
 
-    let (kept, tls, limit) = (socket.clone(), lapin_tls(&tls), config.connect_timeout);
+    let (kept, tls, limit) = (socket.clone(), tls, config.connect_timeout);
     let uri = url.to_lapin(config.heartbeat_seconds());
     let attempt = Box::pin(Connection::connector(
         uri,
@@ -204,12 +199,12 @@ pub(crate) async fn dial(
                     user: url.user().to_owned(),
                     detail,
                 },
-                BrokerFault::Refused(detail) | BrokerFault::Precondition(detail) => {
-                    BusError::Refused {
-                        operation: format!("open a connection to {broker}"),
-                        detail,
-                    }
-                }
+                BrokerFault::Refused(detail)
+                | BrokerFault::Precondition(detail)
+                | BrokerFault::NotFound(detail) => BusError::Refused {
+                    operation: format!("open a connection to {broker}"),
+                    detail,
+                },
                 BrokerFault::Transient(problem) => unavailable(problem),
             })
         }
@@ -219,16 +214,6 @@ pub(crate) async fn dial(
                 "the broker accepted the connection but did not answer in time".to_owned(),
             ))
         }
-    }
-}
-
-fn lapin_tls(tls: &TlsConfig) -> OwnedTLSConfig {
-    OwnedTLSConfig {
-        identity: tls.identity.as_ref().map(|identity| OwnedIdentity::PKCS8 {
-            pem: identity.certificate_pem.clone(),
-            key: identity.key_pem.clone(),
-        }),
-        cert_chain: tls.ca_pem.clone(),
     }
 }
 

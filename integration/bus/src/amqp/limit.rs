@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use lapin::BasicProperties;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 
+use ebbtide_amqp::BrokerFault;
+
 use super::dial::BrokerSession;
-use super::fault::BrokerFault;
 use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};

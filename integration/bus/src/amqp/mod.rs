@@ -11,7 +11,6 @@
 mod config;
 mod consumer;
 mod dial;
-mod fault;
 mod identity;
 mod limit;
 mod link;
@@ -28,7 +27,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsFiles, TlsIdentity};
+pub use config::{AmqpConfig, QueueKind};
+pub use ebbtide_amqp::TlsFiles;
 pub use identity::BusIdentity;
 pub use url::BrokerUrl;
 

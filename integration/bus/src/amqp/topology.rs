@@ -6,9 +6,10 @@ use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
 
+use ebbtide_amqp::BrokerFault;
+
 use super::config::{AmqpConfig, QueueKind};
 use super::dial::BrokerSession;
-use super::fault::BrokerFault;
 use super::identity;
 use crate::{BusError, QueueName};
 
@@ -36,7 +37,10 @@ impl StepError {
 
     fn from_fault(fault: BrokerFault, operation: impl FnOnce() -> String) -> Self {
         match fault {
-            BrokerFault::Transient(problem) => Self::Again(problem),
+            // 404: a queue that was deleted between our declare and our consume.
+            BrokerFault::Transient(problem) | BrokerFault::NotFound(problem) => {
+                Self::Again(problem)
+            }
             BrokerFault::AccessRefused(detail)
             | BrokerFault::Precondition(detail)
             | BrokerFault::Refused(detail) => Self::Final(BusError::Refused {

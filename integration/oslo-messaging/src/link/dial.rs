@@ -25,8 +25,8 @@ use lapin::uri::{
 use lapin::{Connection, ConnectionProperties, Event};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::BrokerFault;
-use super::tls;
+use ebbtide_amqp::BrokerFault;
+
 use crate::{LoginMethod, MessagingError, RabbitOptions, TransportHost, TransportUrl};
 
 /// Limit for one attempt to connect: TCP, TLS and login together.
@@ -233,7 +233,7 @@ impl Dialer {
             last_problem,
         };
         let tls = if self.options.ssl {
-            tls::config(&self.options)?
+            self.options.tls_files().read()?
         } else {
             OwnedTLSConfig::default()
         };

@@ -2,11 +2,9 @@
 
 mod declare;
 mod dial;
-mod fault;
 mod publish;
 mod step;
 mod supervise;
-mod tls;
 
 pub(crate) use declare::{Subscribed, subscribe};
 pub(crate) use dial::{BrokerSession, ConnectionPurpose, Dialer};

@@ -15,9 +15,10 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
+use ebbtide_amqp::BrokerFault;
+
 use super::declare::{declare_exchange, declare_queue};
 use super::dial::BrokerSession;
-use super::fault::BrokerFault;
 use super::step::{StepError, while_alive};
 use super::supervise::Link;
 use crate::MessagingError;

@@ -2,8 +2,9 @@
 
 use std::future::Future;
 
+use ebbtide_amqp::BrokerFault;
+
 use super::dial::BrokerSession;
-use super::fault::BrokerFault;
 use crate::MessagingError;
 
 /// Why a step on a channel failed: for good, or in a way that a new channel may heal.

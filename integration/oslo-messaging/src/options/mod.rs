@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ebbtide_amqp::TlsFiles;
+
 use crate::{MessagingError, TransportUrl};
 use read::Reader;
 
@@ -280,6 +282,15 @@ impl RabbitOptions {
             }
         }
         Ok(())
+    }
+
+    /// The files of the options `ssl_*`.
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca: self.ssl_ca_file.clone(),
+            certificate: self.ssl_cert_file.clone(),
+            key: self.ssl_key_file.clone(),
+        }
     }
 
     /// Whether topic queues and exchanges are durable. Quorum queues always are.

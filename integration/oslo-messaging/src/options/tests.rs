@@ -112,3 +112,23 @@ fn the_url_goes_before_the_file_and_may_not_name_unknown_options() {
     let error = RabbitOptions::for_url(&url, file).unwrap_err();
     assert!(error.to_string().contains("sll"), "{error}");
 }
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_with_its_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = folder.path().join("ca.der");
+    std::fs::write(&binary, [0x30, 0x82, 0xff]).unwrap();
+    for path in [folder.path().join("missing.pem"), binary] {
+        let options = RabbitOptions {
+            ssl_ca_file: Some(path.clone()),
+            ..RabbitOptions::default()
+        };
+        let error = MessagingError::from(options.tls_files().check().unwrap_err());
+        assert_eq!(error.code(), "EB-OSLO-003");
+        let text = error.to_string();
+        assert!(
+            text.contains("ssl_ca_file") && text.contains(&path.display().to_string()),
+            "{text}"
+        );
+    }
+}

@@ -387,7 +387,8 @@ impl Config {
             let url = url.parse::<ebbtide_bus::BrokerUrl>()?;
             url.check_secret(self.bus.insecure)?;
         }
-        self.bus.tls_files().read()?;
+        let tls = self.bus.tls_files().check();
+        tls.map_err(ebbtide_bus::BusError::from)?;
         if !self.bus.agent_user.contains("{host}") {
             return wrong(format!(
                 "bus.agent_user = {:?}: it has to contain {{host}}, or one login would speak for every host",

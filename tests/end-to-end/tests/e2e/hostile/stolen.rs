@@ -79,7 +79,7 @@ async fn a_stolen_login_gets_no_further_over_tls_with_quorum_queues_and_postgres
     );
     config.identity = BusIdentity::Agent;
     config.queue_kind = QueueKind::Quorum;
-    config.tls.ca_pem = Some(authority.pem().to_owned());
+    config.tls_files.ca = Some(ca);
     let thief = AmqpBus::connect(config, PATIENCE).await.unwrap();
     let prefix = QueuePrefix::new(region.prefix()).unwrap();
     let lie = heartbeat(other);
