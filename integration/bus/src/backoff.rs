@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use ebbtide_amqp::Backoff;
+
 use crate::BusError;
 
 /// How long to wait between attempts to reach the broker. There is no last attempt.
@@ -45,13 +47,13 @@ impl BackoffPolicy {
 
 /// The state of one retry loop.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub(crate) struct ExponentialBackoff {
     policy: BackoffPolicy,
     step: u32,
     random: u64,
 }
 
-impl Backoff {
+impl ExponentialBackoff {
     pub(crate) fn new(policy: BackoffPolicy, seed: u64) -> Self {
         Self {
             policy,
@@ -74,11 +76,6 @@ impl Backoff {
         half + half.mul_f64(self.next_unit())
     }
 
-    /// To be called when things have been well for a while.
-    pub(crate) fn reset(&mut self) {
-        self.step = 0;
-    }
-
     /// SplitMix64 (Steele, Lea, Flood 2014), reduced to [0, 1).
     fn next_unit(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -88,6 +85,25 @@ impl Backoff {
         z ^= z >> 31;
         // 53 bits are what a double holds exactly.
         (z >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Backoff for ExponentialBackoff {
+    fn after_loss(&mut self) -> Duration {
+        self.next_delay()
+    }
+
+    fn after_round(&mut self) -> Duration {
+        self.next_delay()
+    }
+
+    fn after_return(&mut self) -> Duration {
+        self.reset();
+        self.next_delay()
+    }
+
+    fn reset(&mut self) {
+        self.step = 0;
     }
 }
 
@@ -105,7 +121,7 @@ mod tests {
                 first: Duration::from_millis(first_ms),
                 cap: Duration::from_millis(first_ms * factor),
             };
-            let mut backoff = Backoff::new(policy, seed);
+            let mut backoff = ExponentialBackoff::new(policy, seed);
             for attempt in 0..attempts {
                 let nominal = policy
                     .first
@@ -119,8 +135,8 @@ mod tests {
 
         #[test]
         fn the_same_seed_gives_the_same_delays(seed: u64) {
-            let mut one = Backoff::new(BackoffPolicy::default(), seed);
-            let mut two = Backoff::new(BackoffPolicy::default(), seed);
+            let mut one = ExponentialBackoff::new(BackoffPolicy::default(), seed);
+            let mut two = ExponentialBackoff::new(BackoffPolicy::default(), seed);
             for _ in 0..20 {
                 prop_assert_eq!(one.next_delay(), two.next_delay());
             }
@@ -129,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_reset_starts_again_with_short_delays() {
-        let mut backoff = Backoff::new(BackoffPolicy::default(), 7);
+        let mut backoff = ExponentialBackoff::new(BackoffPolicy::default(), 7);
         for _ in 0..10 {
             backoff.next_delay();
         }

@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_amqp::ConnectionPurpose;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::DeliverySource;
 use crate::delivery::{ReceivedMessage, Settle};
-use crate::status::{ConnectionPurpose, StatusBoard};
+use crate::status::StatusBoard;
 use crate::{
     Bus, BusError, BusStatus, DeadLetterNote, Delivery, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES,
     Outgoing, QueueName, Subscription, SubscriptionState,

@@ -5,6 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use ebbtide_amqp::ConnectionPurpose;
 use ebbtide_runtime::clock;
 use tokio::sync::watch;
 
@@ -46,22 +47,6 @@ impl BusStatus {
             Self::Blocked { .. } => 1,
             Self::Reconnecting { .. } => 2,
             Self::Closed => 3,
-        }
-    }
-}
-
-/// The two connections of the AMQP carrier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionPurpose {
-    Publish,
-    Consume,
-}
-
-impl ConnectionPurpose {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Publish => "publish",
-            Self::Consume => "consume",
         }
     }
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ebbtide_amqp::{ConnectionPurpose, Dialer};
 use ebbtide_runtime::ids;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::link::{ConnectionPurpose, Dialer, Link, LinkState, Publisher};
+use crate::link::{self, Link, LinkState, Publisher};
 use crate::target::check_name;
 use crate::{MessagingError, RabbitOptions, TransportUrl};
 
@@ -38,7 +39,9 @@ pub struct Transport {
 }
 
 pub(crate) struct TransportState {
-    pub(crate) dialer: Arc<Dialer>,
+    url: TransportUrl,
+    options: RabbitOptions,
+    dialer: Arc<Dialer>,
     pub(crate) exchange: String,
     pub(crate) publisher: Arc<Publisher>,
     publish_link: Arc<Link>,
@@ -68,19 +71,18 @@ impl Transport {
             std::process::id(),
             ids::random()
         );
-        let dialer = Arc::new(Dialer {
-            url: url.clone(),
-            options,
-            connection_name,
-        });
+        let dialer = Arc::new(link::dialer(url, &options, connection_name));
         let stop = CancellationToken::new();
-        let publish_link = Arc::new(Link::start(
+        let publish_link = Arc::new(link::start(
             Arc::clone(&dialer),
+            &options,
             ConnectionPurpose::Publish,
             stop.clone(),
         ));
         Ok(Self {
             shared: Arc::new(TransportState {
+                url: url.clone(),
+                options,
                 dialer,
                 exchange: control_exchange.to_owned(),
                 publisher: Arc::new(Publisher::new(Arc::clone(&publish_link))),
@@ -99,10 +101,17 @@ impl Transport {
     /// problem. The transport goes on trying all the same.
     pub async fn wait_connected(&self, limit: Duration) -> Result<(), MessagingError> {
         let mut state = self.shared.publish_link.watch();
-        let brokers = self.shared.dialer.brokers();
+        let shown: Vec<String> = self
+            .shared
+            .url
+            .hosts()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let brokers = shown.join(", ");
         let settled = state.wait_for(|state| match state {
             LinkState::Up(_) | LinkState::Blocked(..) | LinkState::Closed => true,
-            LinkState::Down { problem } => problem.as_ref().is_some_and(|p| !p.is_transient()),
+            LinkState::Down { problem, .. } => problem.as_ref().is_some_and(|p| !p.is_transient()),
         });
         let outcome = match tokio::time::timeout(limit, settled).await {
             Ok(Ok(state)) => status(&state),
@@ -155,8 +164,9 @@ impl TransportState {
     /// The connection for reading, which is opened when the first one asks for it.
     pub(crate) fn consume_link(&self) -> &Arc<Link> {
         self.consume_link.get_or_init(|| {
-            Arc::new(Link::start(
+            Arc::new(link::start(
                 Arc::clone(&self.dialer),
+                &self.options,
                 ConnectionPurpose::Consume,
                 self.stop.clone(),
             ))
@@ -164,13 +174,13 @@ impl TransportState {
     }
 
     pub(crate) fn options(&self) -> &RabbitOptions {
-        &self.dialer.options
+        &self.options
     }
 }
 
 fn status(state: &LinkState) -> TransportStatus {
     match state {
-        LinkState::Down { problem } => TransportStatus::Down(problem.clone()),
+        LinkState::Down { problem, .. } => TransportStatus::Down(problem.clone()),
         LinkState::Up(_) => TransportStatus::Up,
         LinkState::Blocked(_, reason) => TransportStatus::Blocked(reason.clone()),
         LinkState::Closed => TransportStatus::Closed,
@@ -186,7 +196,7 @@ impl Drop for TransportState {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport")
-            .field("url", &self.shared.dialer.url)
+            .field("url", &self.shared.url)
             .field("status", &self.status())
             .finish_non_exhaustive()
     }

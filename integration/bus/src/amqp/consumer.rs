@@ -20,13 +20,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use ebbtide_amqp::BrokerFault;
+use ebbtide_amqp::{Backoff, BrokerFault, BrokerSession, while_alive};
 
 use super::Shared;
-use super::dial::BrokerSession;
 use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};
-use super::topology::{StepError, declare_queue, while_alive};
-use crate::backoff::Backoff;
+use super::topology::{StepError, declare_queue};
+use crate::backoff::ExponentialBackoff;
 use crate::bus::DeliverySource;
 use crate::delivery::{ReceivedMessage, Settle};
 use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName, SubscriptionState};
@@ -48,7 +47,7 @@ pub(crate) struct AmqpSource {
     /// mutex makes the field `Sync`; it is never locked.)
     attaching: Mutex<Option<Attaching>>,
     /// Delays between repairs that fail while the connection itself is alive.
-    backoff: Backoff,
+    backoff: ExponentialBackoff,
 }
 
 type Attaching = BoxFuture<'static, Result<Attached, BusError>>;
@@ -67,7 +66,7 @@ struct Attacher {
     prefetch: u16,
     rank: i64,
     alone: Option<Arc<watch::Sender<SubscriptionState>>>,
-    backoff: Backoff,
+    backoff: ExponentialBackoff,
 }
 
 impl Attacher {
@@ -177,7 +176,7 @@ impl AmqpSource {
         rank: i64,
         alone: Option<Arc<watch::Sender<SubscriptionState>>>,
     ) -> Self {
-        let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
+        let backoff = ExponentialBackoff::new(shared.config.reconnect, shared.config.jitter_seed);
         Self {
             shared,
             queue,
@@ -194,7 +193,7 @@ impl AmqpSource {
     /// cancel: the next call goes on.
     pub(crate) async fn attach(&mut self) -> Result<(), BusError> {
         let config = &self.shared.config;
-        let backoff = Backoff::new(config.reconnect, config.jitter_seed);
+        let backoff = ExponentialBackoff::new(config.reconnect, config.jitter_seed);
         let under_way = self.attaching.get_mut();
         let under_way = under_way.unwrap_or_else(PoisonError::into_inner);
         let attaching = under_way.get_or_insert_with(|| {

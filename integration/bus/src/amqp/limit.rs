@@ -5,11 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use lapin::BasicProperties;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 
-use ebbtide_amqp::BrokerFault;
+use ebbtide_amqp::{BrokerFault, BrokerSession, while_alive};
 
-use super::dial::BrokerSession;
 use super::link::Link;
-use super::topology::{StepError, while_alive};
+use super::topology::StepError;
 use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};
 
 /// Publishes a message that is larger than any of this bus to a queue that does not exist. A broker

@@ -5,12 +5,14 @@
 //! shared connection our acks would be stuck behind that, the queues could not drain, and the
 //! shortage would never end; RabbitMQ's documentation recommends the same separation.
 //!
-//! Layers, lowest first: `dial` makes one connection, `link` keeps one alive for ever, `topology`
-//! declares queues, `publisher` and `consumer` work on whatever session the link has now.
+//! `ebbtide-amqp` keeps the connections alive; `dial`, `hosts` and `link` say where to, in which order
+//! and how the bus shows it. `topology` declares queues, `publisher` and `consumer` work on whatever
+//! session the link has now.
 
 mod config;
 mod consumer;
 mod dial;
+mod hosts;
 mod identity;
 mod limit;
 mod link;
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_amqp::{ConnectionPurpose, Dialer, LinkState, while_alive};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -33,10 +36,10 @@ pub use identity::BusIdentity;
 pub use url::BrokerUrl;
 
 use self::consumer::AmqpSource;
-use self::link::{Link, LinkState};
+use self::link::Link;
 use self::publisher::Publisher;
-use self::topology::{StepError, declare_queue, while_alive};
-use crate::status::{ConnectionPurpose, StatusBoard};
+use self::topology::{StepError, declare_queue};
+use crate::status::StatusBoard;
 use crate::{
     BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, QueuePrefix,
     Subscription, SubscriptionState,
@@ -56,6 +59,7 @@ pub struct AmqpBus {
 #[derive(Debug)]
 struct Shared {
     config: Arc<AmqpConfig>,
+    dialer: Arc<Dialer>,
     board: Arc<StatusBoard>,
     publish_link: Arc<Link>,
     consume_link: OnceLock<Link>,
@@ -83,8 +87,10 @@ impl AmqpBus {
         let config = Arc::new(config);
         let board = Arc::new(StatusBoard::new(StatusBoard::connecting()));
         let stopped = CancellationToken::new();
-        let publish_link = Arc::new(Link::start(
-            Arc::clone(&config),
+        let dialer = Arc::new(dial::dialer(&config));
+        let publish_link = Arc::new(link::start(
+            Arc::clone(&dialer),
+            &config,
             ConnectionPurpose::Publish,
             Arc::clone(&board),
             stopped.clone(),
@@ -93,6 +99,7 @@ impl AmqpBus {
         Ok(Self {
             shared: Arc::new(Shared {
                 config,
+                dialer,
                 board,
                 publish_link,
                 consume_link: OnceLock::new(),
@@ -115,13 +122,13 @@ impl AmqpBus {
         let bus = Self::open(config)?;
         let mut state = bus.shared.publish_link.watch();
         let settled = state.wait_for(|state| match state {
-            LinkState::Up(_) | LinkState::Closed => true,
+            LinkState::Up(_) | LinkState::Blocked(..) | LinkState::Closed => true,
             LinkState::Down { refused_by_all, .. } => *refused_by_all,
         });
         let refusal = match tokio::time::timeout(deadline, settled).await {
             Ok(Ok(state)) => match &*state {
-                LinkState::Up(_) => None,
-                LinkState::Down { last_error, .. } => last_error.clone(),
+                LinkState::Up(_) | LinkState::Blocked(..) => None,
+                LinkState::Down { problem, .. } => problem.clone(),
                 LinkState::Closed => Some(BusError::Closed),
             },
             Ok(Err(_)) => Some(BusError::Closed),
@@ -269,8 +276,9 @@ impl Shared {
     /// The connection for reading, opened at first use.
     fn consume_link(&self) -> &Link {
         self.consume_link.get_or_init(|| {
-            Link::start(
-                Arc::clone(&self.config),
+            link::start(
+                Arc::clone(&self.dialer),
+                &self.config,
                 ConnectionPurpose::Consume,
                 Arc::clone(&self.board),
                 self.stopped.clone(),
@@ -311,7 +319,7 @@ impl Shared {
         last_problem: &Mutex<String>,
     ) -> Result<(), BusError> {
         let mut pause =
-            crate::backoff::Backoff::new(self.config.reconnect, self.config.jitter_seed);
+            crate::backoff::ExponentialBackoff::new(self.config.reconnect, self.config.jitter_seed);
         loop {
             let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
             match while_alive(&session, declare_queue(&session, queue, &self.config)).await {
@@ -396,6 +404,7 @@ impl Shared {
             _ => self
                 .publish_link
                 .problem()
+                .map(|error| error.cause())
                 .unwrap_or_else(|| "the broker did not answer".to_owned()),
         };
         BusError::Unavailable {

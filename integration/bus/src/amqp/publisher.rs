@@ -21,11 +21,12 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
+use ebbtide_amqp::{BrokerSession, while_alive};
+
 use super::config::AmqpConfig;
-use super::dial::BrokerSession;
 use super::identity::{self, BusIdentity};
 use super::link::Link;
-use super::topology::{StepError, while_alive};
+use super::topology::StepError;
 use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
 
 /// Header with [`DeadLetterNote::reason`].

@@ -1,15 +1,12 @@
 //! Declaring queues.
 
-use std::future::Future;
-
 use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
 
-use ebbtide_amqp::BrokerFault;
+use ebbtide_amqp::{BrokerFault, BrokerSession, ConnectionLost};
 
 use super::config::{AmqpConfig, QueueKind};
-use super::dial::BrokerSession;
 use super::identity;
 use crate::{BusError, QueueName};
 
@@ -51,17 +48,9 @@ impl StepError {
     }
 }
 
-/// Waits for `step`, but no longer than the session lives.
-pub(crate) async fn while_alive<T>(
-    session: &BrokerSession,
-    step: impl Future<Output = Result<T, StepError>>,
-) -> Result<T, StepError> {
-    tokio::select! {
-        biased;
-        outcome = step => outcome,
-        () = session.gone().cancelled() => Err(StepError::Again(
-            "the connection to the broker was lost".to_owned(),
-        )),
+impl From<ConnectionLost> for StepError {
+    fn from(lost: ConnectionLost) -> Self {
+        Self::Again(lost.to_string())
     }
 }
 

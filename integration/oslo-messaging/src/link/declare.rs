@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ebbtide_amqp::{BrokerSession, while_alive};
 use lapin::options::{
     BasicConsumeOptions, BasicQosOptions, ExchangeDeclareOptions, QueueBindOptions,
     QueueDeclareOptions,
@@ -9,8 +10,7 @@ use lapin::options::{
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 
-use super::dial::BrokerSession;
-use super::step::{StepError, while_alive};
+use super::step::StepError;
 use crate::MessagingError;
 use crate::names::{ExchangeDeclaration, ExchangeKind, Queue};
 

@@ -15,12 +15,11 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
-use ebbtide_amqp::BrokerFault;
+use ebbtide_amqp::{BrokerFault, BrokerSession, while_alive};
 
+use super::connect::Link;
 use super::declare::{declare_exchange, declare_queue};
-use super::dial::BrokerSession;
-use super::step::{StepError, while_alive};
-use super::supervise::Link;
+use super::step::StepError;
 use crate::MessagingError;
 use crate::names::{ExchangeDeclaration, Queue};
 

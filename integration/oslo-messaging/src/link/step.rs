@@ -1,10 +1,7 @@
 //! Steps on a channel, and why they fail.
 
-use std::future::Future;
+use ebbtide_amqp::{BrokerFault, ConnectionLost};
 
-use ebbtide_amqp::BrokerFault;
-
-use super::dial::BrokerSession;
 use crate::MessagingError;
 
 /// Why a step on a channel failed: for good, or in a way that a new channel may heal.
@@ -52,16 +49,8 @@ impl StepError {
     }
 }
 
-/// Waits for `step`, but no longer than the session lives.
-pub(crate) async fn while_alive<T>(
-    session: &BrokerSession,
-    step: impl Future<Output = Result<T, StepError>>,
-) -> Result<T, StepError> {
-    tokio::select! {
-        biased;
-        outcome = step => outcome,
-        () = session.gone().cancelled() => Err(StepError::Again(
-            "the connection to the broker was lost".to_owned(),
-        )),
+impl From<ConnectionLost> for StepError {
+    fn from(lost: ConnectionLost) -> Self {
+        Self::Again(lost.to_string())
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_amqp::BrokerSession;
 use ebbtide_runtime::clock;
 use futures::{FutureExt, StreamExt};
 use lapin::message::Delivery;
@@ -12,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::receipt::Receipt;
 use super::{Inner, work};
-use crate::link::{BrokerSession, StepError, Subscribed, subscribe};
+use crate::link::{StepError, Subscribed, subscribe};
 use crate::{ArrivalQueue, MessagingError};
 
 /// The queues of a server, in the order in which they are declared.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use ebbtide_amqp::BrokerSession;
 use futures::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicRejectOptions};
-
-use crate::link::BrokerSession;
 
 /// A delivery that is not acknowledged yet. On a dead channel all of this does nothing: the broker
 /// redelivers.
