@@ -11,6 +11,9 @@ pub trait ClientError:
     /// The stable code, for the log.
     fn code(&self) -> &'static str;
 
+    /// The broker refused to do `operation`, for good, with these words.
+    fn refused(operation: String, detail: String) -> Self;
+
     /// The client has closed its connections.
     fn closed() -> Self;
 

@@ -4,12 +4,15 @@
 //! of hosts, queues and exchanges) is theirs; what lapin and RabbitMQ force on both is here.
 //!
 //! Layers, lowest first: [`Dialer`] makes one connection, a [`BrokerSession`]; [`Link`] keeps one
-//! alive for ever; [`while_alive`] bounds a step on it.
+//! alive for ever; [`Publisher`] publishes on whatever session the link has now, and
+//! [`while_alive`] bounds any other step on one.
 
 mod client;
+mod confirm;
 mod dial;
 mod fault;
 mod link;
+mod publisher;
 mod session;
 mod socket;
 mod step;
@@ -18,10 +21,12 @@ mod supervise;
 mod tls;
 
 pub use client::ClientError;
+pub use confirm::{ConfirmChannel, Published};
 pub use dial::{Broker, DialFailure, DialProblem, Dialer};
 pub use fault::BrokerFault;
 pub use link::{Link, LinkEvent, LinkPolicy, LinkState};
+pub use publisher::{Publication, Publisher};
 pub use session::{BrokerSession, ConnectionPurpose};
-pub use step::{ConnectionLost, while_alive};
+pub use step::{ConnectionLost, StepError, while_alive};
 pub use strategy::{Backoff, HostChoice};
 pub use tls::{TlsError, TlsFile, TlsFiles};

@@ -123,7 +123,10 @@ where
                 event = session.wait(&mut events) => match event {
                     SessionEvent::Lost(why) => return why,
                     SessionEvent::Blocked(reason) => {
-                        tracing::warn!(broker = %session.broker, %reason, "the broker takes no messages for now");
+                        tracing::warn!(
+                            broker = %session.broker, %reason,
+                            "the broker takes no messages for now"
+                        );
                         (self.observer)(LinkEvent::Blocked(&reason));
                         let blocked = LinkState::Blocked(Arc::clone(session), reason);
                         self.state.send_replace(blocked);

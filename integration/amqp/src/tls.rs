@@ -56,11 +56,7 @@ impl TlsFiles {
     }
 
     /// Reads the files for lapin.
-    ///
-    /// # Errors
-    ///
-    /// The first problem.
-    pub fn read(&self) -> Result<OwnedTLSConfig, TlsError> {
+    pub(crate) fn read(&self) -> Result<OwnedTLSConfig, TlsError> {
         let identity = match (&self.certificate, &self.key) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some(OwnedIdentity::PKCS8 {

@@ -33,6 +33,10 @@ impl ClientError for Problem {
         "EB-TEST-001"
     }
 
+    fn refused(operation: String, detail: String) -> Self {
+        Self(format!("{operation}: {detail}"))
+    }
+
     fn closed() -> Self {
         Self("closed".to_owned())
     }

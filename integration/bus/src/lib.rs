@@ -24,12 +24,13 @@ mod name;
 mod rejects;
 mod status;
 
-pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind, TlsFiles};
+pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind};
 pub use backoff::BackoffPolicy;
 pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, Outgoing};
 pub use delivery::{
     DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Subscription, SubscriptionState,
 };
+pub use ebbtide_amqp::TlsFiles;
 pub use error::BusError;
 pub use inprocess::{InProcessBroker, InProcessBus};
 pub use logins::{Definitions, Login};

@@ -86,7 +86,7 @@ pub struct AmqpConfig {
     /// The kind of queue that is declared.
     pub queue_kind: QueueKind,
     /// Publishes that may wait for their confirm at the same time, 1 to 1024; more wait their turn.
-    /// Each uses a channel of its own (see `publisher.rs`).
+    /// Each uses a channel of its own (see `publisher.rs` of `ebbtide-amqp`).
     pub max_in_flight: u16,
     /// Whether this process proves its identity, and under which user; see `identity.rs`. All
     /// brokers' URLs then need the same user.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ebbtide_amqp::{Backoff, BrokerFault, BrokerSession, while_alive};
 use ebbtide_runtime::clock;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
@@ -19,8 +20,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-
-use ebbtide_amqp::{Backoff, BrokerFault, BrokerSession, while_alive};
 
 use super::Shared;
 use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};

@@ -2,10 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use ebbtide_amqp::{BrokerFault, BrokerSession, ConfirmChannel, while_alive};
 use lapin::BasicProperties;
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-
-use ebbtide_amqp::{BrokerFault, BrokerSession, while_alive};
 
 use super::link::Link;
 use super::topology::StepError;
@@ -32,30 +30,15 @@ pub(super) async fn look(
 }
 
 async fn try_it(session: &BrokerSession, prefix: &QueuePrefix) -> Result<BodyLimit, StepError> {
-    let describe = || "publish a large message".to_owned();
-    let failed = |error: lapin::Error| StepError::during(&error, describe);
-    let channel = session.channel().await.map_err(failed)?;
-    let confirms = ConfirmSelectOptions::default();
-    channel.confirm_select(confirms).await.map_err(failed)?;
-    let sent = channel
-        .basic_publish(
-            "".into(),
-            format!("{prefix}.nobody-reads-this").as_str().into(),
-            BasicPublishOptions::default(),
-            &vec![b' '; MAX_BODY_BYTES + 1],
-            BasicProperties::default(),
-        )
-        .await;
-    let confirmed = match sent {
-        Ok(confirm) => confirm.await,
-        Err(error) => Err(error),
-    };
-    match confirmed {
+    let failed = |fault| StepError::of(fault, || "publish a large message".to_owned());
+    let channel = ConfirmChannel::open(session).await.map_err(failed)?;
+    let key = format!("{prefix}.nobody-reads-this");
+    let body = vec![b' '; MAX_BODY_BYTES + 1];
+    let properties = BasicProperties::default();
+    match channel.publish("", &key, false, &body, properties).await {
         Ok(_) => Ok(BodyLimit::Larger),
-        Err(error) => match BrokerFault::of(&error) {
-            BrokerFault::Precondition(words) => Ok(BodyLimit::AtMost(limit_in(&words))),
-            _ => Err(failed(error)),
-        },
+        Err(BrokerFault::Precondition(words)) => Ok(BodyLimit::AtMost(limit_in(&words))),
+        Err(fault) => Err(failed(fault)),
     }
 }
 

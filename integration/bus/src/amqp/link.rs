@@ -57,6 +57,10 @@ impl ClientError for BusError {
         self.code()
     }
 
+    fn refused(operation: String, detail: String) -> Self {
+        Self::Refused { operation, detail }
+    }
+
     fn closed() -> Self {
         Self::Closed
     }

@@ -5,9 +5,9 @@
 //! shared connection our acks would be stuck behind that, the queues could not drain, and the
 //! shortage would never end; RabbitMQ's documentation recommends the same separation.
 //!
-//! `ebbtide-amqp` keeps the connections alive; `dial`, `hosts` and `link` say where to, in which order
-//! and how the bus shows it. `topology` declares queues, `publisher` and `consumer` work on whatever
-//! session the link has now.
+//! `ebbtide-amqp` keeps the connections alive. `dial` names the brokers, `hosts` their order, and
+//! `link` shows the state of the connections as the status of the bus. `topology` declares queues;
+//! `publisher` and `consumer` work on whatever session the link has now.
 
 mod config;
 mod consumer;
@@ -31,7 +31,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{AmqpConfig, QueueKind};
-pub use ebbtide_amqp::TlsFiles;
 pub use identity::BusIdentity;
 pub use url::BrokerUrl;
 

@@ -1,56 +1,25 @@
 //! Declaring queues.
 
+use ebbtide_amqp::{BrokerFault, BrokerSession};
 use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
-
-use ebbtide_amqp::{BrokerFault, BrokerSession, ConnectionLost};
 
 use super::config::{AmqpConfig, QueueKind};
 use super::identity;
 use crate::{BusError, QueueName};
 
-/// Why a step on a channel failed: for good, or in a way that a new channel may heal.
-#[derive(Debug)]
-pub(crate) enum StepError {
-    Final(BusError),
-    Again(String),
-}
+/// The reason why a step of the bus on a channel failed.
+pub(crate) type StepError = ebbtide_amqp::StepError<BusError>;
 
-impl StepError {
-    pub(crate) fn declaring(queue: &QueueName, error: &lapin::Error) -> Self {
-        match BrokerFault::of(error) {
-            BrokerFault::Precondition(detail) => Self::Final(BusError::QueueMismatch {
-                queue: queue.as_str().to_owned(),
-                detail,
-            }),
-            fault => Self::from_fault(fault, || format!("declare queue {queue}")),
-        }
-    }
-
-    pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
-        Self::from_fault(BrokerFault::of(error), operation)
-    }
-
-    fn from_fault(fault: BrokerFault, operation: impl FnOnce() -> String) -> Self {
-        match fault {
-            // 404: a queue that was deleted between our declare and our consume.
-            BrokerFault::Transient(problem) | BrokerFault::NotFound(problem) => {
-                Self::Again(problem)
-            }
-            BrokerFault::AccessRefused(detail)
-            | BrokerFault::Precondition(detail)
-            | BrokerFault::Refused(detail) => Self::Final(BusError::Refused {
-                operation: operation(),
-                detail,
-            }),
-        }
-    }
-}
-
-impl From<ConnectionLost> for StepError {
-    fn from(lost: ConnectionLost) -> Self {
-        Self::Again(lost.to_string())
+/// The meaning of an error while `queue` is declared.
+fn declaring(queue: &QueueName, error: &lapin::Error) -> StepError {
+    match BrokerFault::of(error) {
+        BrokerFault::Precondition(detail) => StepError::Final(BusError::QueueMismatch {
+            queue: queue.as_str().to_owned(),
+            detail,
+        }),
+        fault => StepError::of(fault, || format!("declare queue {queue}")),
     }
 }
 
@@ -63,7 +32,7 @@ pub(crate) async fn declare_queue(
     config: &AmqpConfig,
 ) -> Result<(), StepError> {
     let opened = session.channel().await;
-    let channel = &opened.map_err(|error| StepError::declaring(queue, &error))?;
+    let channel = &opened.map_err(|error| declaring(queue, &error))?;
     let (kind, identity) = (config.queue_kind, config.identity);
     let dead_letter = queue.dead_letter();
     // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a
@@ -94,7 +63,7 @@ async fn declare_one(
         )
         .await
         .map(|_| ())
-        .map_err(|error| StepError::declaring(queue, &error))
+        .map_err(|error| declaring(queue, &error))
 }
 
 fn arguments(kind: QueueKind, dead_letter: Option<&(String, String)>) -> FieldTable {

@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_amqp::Published;
 use ebbtide_runtime::ids;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::link::{Publication, Published};
+use crate::link::Publication;
 use crate::names::ExchangeDeclaration;
 use crate::transport::TransportState;
 use crate::wire::{RequestFields, encode_request};

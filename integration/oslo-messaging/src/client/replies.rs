@@ -12,7 +12,7 @@ use lapin::types::AMQPValue;
 use tokio::sync::{mpsc, watch};
 
 use crate::MessagingError;
-use crate::link::{StepError, Subscribed, subscribe};
+use crate::link::{ChannelError, Subscribed, subscribe};
 use crate::names::Queue;
 use crate::transport::TransportState;
 use crate::wire::{Properties, RpcReply, decode_reply};
@@ -149,7 +149,7 @@ async fn run(
                 read(subscribed, &waiters).await;
                 reading.send_replace(Reading::NotYet(None));
             }
-            Ok(Err(StepError::Final(error))) => {
+            Ok(Err(ChannelError::Final(error))) => {
                 tracing::error!(code = error.code(), %error, queue = queue.name, "cannot read replies; trying again");
                 reading.send_replace(Reading::NotYet(Some(error)));
             }

@@ -114,6 +114,10 @@ impl ClientError for MessagingError {
         self.code()
     }
 
+    fn refused(operation: String, detail: String) -> Self {
+        Self::Refused { operation, detail }
+    }
+
     fn closed() -> Self {
         Self::Closed
     }

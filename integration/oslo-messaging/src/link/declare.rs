@@ -10,7 +10,7 @@ use lapin::options::{
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 
-use super::step::StepError;
+use super::channel_error::ChannelError;
 use crate::MessagingError;
 use crate::names::{ExchangeDeclaration, ExchangeKind, Queue};
 
@@ -33,14 +33,14 @@ pub(crate) async fn subscribe(
     queues: &[Queue],
     prefetch: u16,
     durable_elsewhere: &mut bool,
-) -> Result<Subscribed, StepError> {
+) -> Result<Subscribed, ChannelError> {
     let queues: Vec<Queue> = if *durable_elsewhere {
         queues.iter().map(Queue::not_durable).collect()
     } else {
         queues.to_vec()
     };
     match while_alive(session, try_subscribe(session, &queues, prefetch)).await {
-        Err(StepError::Durability(detail))
+        Err(ChannelError::Durability(detail))
             if !*durable_elsewhere && queues.iter().any(|queue| queue.durable) =>
         {
             tracing::warn!(
@@ -48,7 +48,7 @@ pub(crate) async fn subscribe(
                 "an exchange or a queue exists that is not durable; it is used as it is"
             );
             *durable_elsewhere = true;
-            Err(StepError::Again(detail))
+            Err(ChannelError::Again(detail))
         }
         other => other.map_err(|error| error.plain(|| "a queue or its exchange".to_owned())),
     }
@@ -58,16 +58,16 @@ async fn try_subscribe(
     session: &Arc<BrokerSession>,
     queues: &[Queue],
     prefetch: u16,
-) -> Result<Subscribed, StepError> {
+) -> Result<Subscribed, ChannelError> {
     let channel = session
         .channel()
         .await
-        .map_err(|error| StepError::during(&error, || "open a channel".to_owned()))?;
+        .map_err(|error| ChannelError::during(&error, || "open a channel".to_owned()))?;
     if prefetch > 0 {
         channel
             .basic_qos(prefetch, BasicQosOptions::default())
             .await
-            .map_err(|error| StepError::during(&error, || "set the prefetch".to_owned()))?;
+            .map_err(|error| ChannelError::during(&error, || "set the prefetch".to_owned()))?;
     }
     for queue in queues {
         declare_queue(&channel, queue).await?;
@@ -83,7 +83,7 @@ async fn try_subscribe(
             )
             .await
             .map_err(|error| {
-                StepError::during(&error, || format!("read from queue {}", queue.name))
+                ChannelError::during(&error, || format!("read from queue {}", queue.name))
             })?;
         consumers.push(consumer);
     }
@@ -95,7 +95,7 @@ async fn try_subscribe(
 }
 
 /// Declares a queue, its exchange, and its binding. A failure closes the channel.
-pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<(), StepError> {
+pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<(), ChannelError> {
     if let Some((exchange, _)) = &queue.binding {
         declare_exchange(channel, exchange).await?;
     }
@@ -107,7 +107,7 @@ pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<()
     channel
         .queue_declare(queue.name.as_str().into(), options, queue.table())
         .await
-        .map_err(|error| StepError::during(&error, || format!("queue {}", queue.name)))?;
+        .map_err(|error| ChannelError::during(&error, || format!("queue {}", queue.name)))?;
     if let Some((exchange, key)) = &queue.binding {
         channel
             .queue_bind(
@@ -119,7 +119,7 @@ pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<()
             )
             .await
             .map_err(|error| {
-                StepError::during(&error, || {
+                ChannelError::during(&error, || {
                     format!("bind queue {} to exchange {}", queue.name, exchange.name)
                 })
             })?;
@@ -131,7 +131,7 @@ pub(crate) async fn declare_queue(channel: &Channel, queue: &Queue) -> Result<()
 pub(crate) async fn declare_exchange(
     channel: &Channel,
     exchange: &ExchangeDeclaration,
-) -> Result<(), StepError> {
+) -> Result<(), ChannelError> {
     let options = ExchangeDeclareOptions {
         durable: exchange.durable,
         auto_delete: exchange.auto_delete,
@@ -149,11 +149,11 @@ pub(crate) async fn declare_exchange(
             FieldTable::default(),
         )
         .await
-        .map_err(|error| StepError::during(&error, || format!("exchange {}", exchange.name)))
+        .map_err(|error| ChannelError::during(&error, || format!("exchange {}", exchange.name)))
 }
 
 /// What a subscription that cannot be had for good looks like to its owner.
-impl StepError {
+impl ChannelError {
     pub(crate) fn into_error(self, brokers: &str) -> MessagingError {
         match self {
             Self::Final(error) => error,

@@ -1,12 +1,12 @@
 //! The transport's connections, and what is done on them.
 
+mod channel_error;
 mod connect;
 mod declare;
 mod kombu;
 mod publish;
-mod step;
 
+pub(crate) use channel_error::ChannelError;
 pub(crate) use connect::{Link, LinkState, dialer, start};
 pub(crate) use declare::{Subscribed, subscribe};
-pub(crate) use publish::{Publication, Published, Publisher};
-pub(crate) use step::StepError;
+pub(crate) use publish::{Publication, Publisher};

@@ -1,39 +1,28 @@
-//! Confirmed publishing, many at a time.
-//!
-//! Every publish in flight has a channel to itself, taken from a pool and given back after the
-//! confirm. The confirms still overlap: all channels share one connection. Sharing one channel
-//! would be wrong with lapin 4.12 in two ways: it numbers a publish before it queues its frames, so
-//! two tasks can get each other's confirm; and it hands a returned message to the next confirm that
-//! completes, which may be another's. With one publish on a channel both are impossible.
+//! Messages of oslo.messaging, their confirmed publishing, and the declarations that they need.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions};
+use ebbtide_amqp::{BrokerFault, ConfirmChannel, Published, StepError};
+use lapin::BasicProperties;
+use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Channel, Confirmation};
-use tokio::sync::Semaphore;
 
-use ebbtide_amqp::{BrokerFault, BrokerSession, while_alive};
-
+use super::channel_error::ChannelError;
 use super::connect::Link;
 use super::declare::{declare_exchange, declare_queue};
-use super::step::StepError;
 use crate::MessagingError;
 use crate::names::{ExchangeDeclaration, Queue};
 
 /// AMQP's code for "write it to disk" (basic.delivery-mode); kombu's default.
 const PERSISTENT: u8 = 2;
 
-/// Pause before a publish is repeated on a connection that is alive, for example after a nack.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// How long [`Publisher::consumers`] waits for an answer: nothing hangs on it.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Channels on one connection; RabbitMQ's default limit is 2047.
-const MAX_IN_FLIGHT: usize = 256;
+const MAX_IN_FLIGHT: u16 = 256;
 
 /// A message to be published.
 #[derive(Debug, Clone)]
@@ -54,21 +43,11 @@ impl Publication {
     }
 }
 
-/// What became of a message that the broker has confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Published {
-    /// The message is in a queue, or it was not mandatory.
-    Routed,
-    /// It was mandatory, and there was no queue.
-    Unroutable,
-}
-
-/// A pool of channels in confirm mode.
+/// Publishes messages, and declares what they need.
 #[derive(Debug)]
 pub(crate) struct Publisher {
+    channels: ebbtide_amqp::Publisher<MessagingError>,
     link: Arc<Link>,
-    permits: Semaphore,
-    idle: Mutex<Vec<Lane>>,
     known: Mutex<Known>,
 }
 
@@ -81,19 +60,11 @@ struct Known {
     not_durable: HashSet<String>,
 }
 
-/// A channel with nothing in flight.
-#[derive(Debug)]
-struct Lane {
-    session: u64,
-    channel: Channel,
-}
-
 impl Publisher {
     pub(crate) fn new(link: Arc<Link>) -> Self {
         Self {
+            channels: ebbtide_amqp::Publisher::new(Arc::clone(&link), MAX_IN_FLIGHT),
             link,
-            permits: Semaphore::new(MAX_IN_FLIGHT),
-            idle: Mutex::new(Vec::new()),
             known: Mutex::new(Known::default()),
         }
     }
@@ -101,36 +72,11 @@ impl Publisher {
     /// Publishes until confirmed, over any number of connections. The deadline is the caller's, who
     /// drops this future.
     pub(crate) async fn publish(&self, message: &Publication) -> Result<Published, MessagingError> {
-        let _permit = self
-            .permits
-            .acquire()
-            .await
-            .map_err(|_| MessagingError::Closed)?;
-        let mut session = self.link.session().await.ok_or(MessagingError::Closed)?;
-        loop {
-            let problem = match while_alive(&session, self.attempt(&session, message)).await {
-                Ok(published) => return Ok(published),
-                Err(StepError::Final(error)) => return Err(error),
-                Err(StepError::Again(problem)) => problem,
-                Err(StepError::NoExchange) => {
-                    // An exchange that deletes itself with its last queue was deleted: declare it
-                    // again.
-                    self.known().declared.clear();
-                    "the exchange does not exist".to_owned()
-                }
-                Err(StepError::Durability(detail)) => {
-                    self.note_not_durable(message, &detail)?;
-                    detail
-                }
-            };
-            tracing::debug!(
-                exchange = message.exchange_name(), routing_key = message.routing_key, %problem, "publishing again"
-            );
-            session = self
-                .another_session(session)
-                .await
-                .ok_or(MessagingError::Closed)?;
-        }
+        let publication = DeclaredMessage {
+            publisher: self,
+            message,
+        };
+        self.channels.publish(&publication).await
     }
 
     /// Number of consumers of a queue: `None` if the broker does not answer in time, `Some(None)`
@@ -160,76 +106,27 @@ impl Publisher {
         }
     }
 
-    /// The same session after a pause if it is alive, else the next one.
-    async fn another_session(&self, session: Arc<BrokerSession>) -> Option<Arc<BrokerSession>> {
-        if session.is_alive() {
-            tokio::time::sleep(PAUSE).await;
-        }
-        if session.is_alive() {
-            Some(session)
-        } else {
-            self.link.session_after(session.id).await
-        }
-    }
-
     async fn attempt(
         &self,
-        session: &BrokerSession,
+        channel: &ConfirmChannel,
         message: &Publication,
-    ) -> Result<Published, StepError> {
-        // If this future is dropped before the confirm, the lane is dropped with it and its channel
-        // closes: a lane with something in flight never comes back into the pool.
-        let lane = self.lane(session).await?;
-        self.declare(&lane, message).await?;
-        let options = BasicPublishOptions {
-            mandatory: message.mandatory,
-            ..BasicPublishOptions::default()
-        };
-        let describe = || {
-            format!(
-                "publish to exchange {:?} with key {:?}",
-                message.exchange_name(),
-                message.routing_key
-            )
-        };
-        let confirm = lane
-            .channel
-            .basic_publish(
-                message.exchange_name().into(),
-                message.routing_key.as_str().into(),
-                options,
-                &message.body,
-                properties(message),
-            )
+    ) -> Result<Published, ChannelError> {
+        self.declare(channel, message).await?;
+        let (exchange, key) = (message.exchange_name(), message.routing_key.as_str());
+        let describe = || format!("publish to exchange {exchange:?} with key {key:?}");
+        let properties = properties(message);
+        channel
+            .publish(exchange, key, message.mandatory, &message.body, properties)
             .await
-            .map_err(|error| StepError::during(&error, describe))?;
-        match confirm
-            .await
-            .map_err(|error| StepError::during(&error, describe))?
-        {
-            Confirmation::Ack(None) => {
-                self.give_back(lane);
-                Ok(Published::Routed)
-            }
-            Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-                self.give_back(lane);
-                Ok(Published::Unroutable)
-            }
-            Confirmation::Nack(None) => {
-                self.give_back(lane);
-                Err(StepError::Again(
-                    "the broker could not store the message (basic.nack)".to_owned(),
-                ))
-            }
-            // Confirm mode was switched on, so this cannot be; the channel is not to be trusted.
-            Confirmation::NotRequested => Err(StepError::Again(
-                "a channel was not in confirm mode".to_owned(),
-            )),
-        }
+            .map_err(|fault| ChannelError::of(fault, describe))
     }
 
     /// Declares what the message needs, once on each connection.
-    async fn declare(&self, lane: &Lane, message: &Publication) -> Result<(), StepError> {
+    async fn declare(
+        &self,
+        channel: &ConfirmChannel,
+        message: &Publication,
+    ) -> Result<(), ChannelError> {
         let Some(exchange) = &message.exchange else {
             return Ok(());
         };
@@ -239,8 +136,8 @@ impl Publisher {
         };
         let durable = {
             let mut known = self.known();
-            if known.session != lane.session {
-                known.session = lane.session;
+            if known.session != channel.session() {
+                known.session = channel.session();
                 known.declared.clear();
             }
             if known.declared.contains(&key) {
@@ -249,14 +146,14 @@ impl Publisher {
             exchange.durable && !known.not_durable.contains(&exchange.name)
         };
         match &message.queue {
-            Some(queue) if durable => declare_queue(&lane.channel, queue).await?,
-            Some(queue) => declare_queue(&lane.channel, &queue.not_durable()).await?,
+            Some(queue) if durable => declare_queue(channel.channel(), queue).await?,
+            Some(queue) => declare_queue(channel.channel(), &queue.not_durable()).await?,
             None => {
                 let exchange = ExchangeDeclaration {
                     durable,
                     ..exchange.clone()
                 };
-                declare_exchange(&lane.channel, &exchange).await?;
+                declare_exchange(channel.channel(), &exchange).await?;
             }
         }
         self.known().declared.insert(key);
@@ -286,41 +183,48 @@ impl Publisher {
         }
     }
 
-    async fn lane(&self, session: &BrokerSession) -> Result<Lane, StepError> {
-        if let Some(lane) = self.idle_lane(session.id) {
-            return Ok(lane);
-        }
-        let describe = || "open a channel for publishing".to_owned();
-        let channel = session
-            .channel()
-            .await
-            .map_err(|error| StepError::during(&error, describe))?;
-        channel
-            .confirm_select(ConfirmSelectOptions::default())
-            .await
-            .map_err(|error| StepError::during(&error, describe))?;
-        Ok(Lane {
-            session: session.id,
-            channel,
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message with the exchange and the queue that it needs.
+struct DeclaredMessage<'a> {
+    publisher: &'a Publisher,
+    message: &'a Publication,
+}
+
+impl ebbtide_amqp::Publication<MessagingError> for DeclaredMessage<'_> {
+    type Outcome = Published;
+
+    async fn publish_on(
+        &self,
+        channel: &ConfirmChannel,
+    ) -> Result<Published, StepError<MessagingError>> {
+        let attempt = self.publisher.attempt(channel, self.message).await;
+        attempt.map_err(|error| match error {
+            ChannelError::Final(error) => StepError::Final(error),
+            ChannelError::Again(problem) => StepError::Again(problem),
+            ChannelError::NoExchange => {
+                // An exchange that deletes itself with its last queue was deleted: declare it
+                // again.
+                self.publisher.known().declared.clear();
+                StepError::Again("the exchange does not exist".to_owned())
+            }
+            ChannelError::Durability(detail) => {
+                match self.publisher.note_not_durable(self.message, &detail) {
+                    Ok(()) => StepError::Again(detail),
+                    Err(error) => StepError::Final(error),
+                }
+            }
         })
     }
 
-    fn idle_lane(&self, session: u64) -> Option<Lane> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // Lanes of dead connections are let go here, at the first publish on the new one.
-        idle.retain(|lane| lane.session == session && lane.channel.status().connected());
-        idle.pop()
-    }
-
-    fn give_back(&self, lane: Lane) {
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(lane);
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failed(&self, problem: String) {
+        tracing::debug!(
+            exchange = self.message.exchange_name(), routing_key = self.message.routing_key, %problem,
+            "publishing again"
+        );
     }
 }
 

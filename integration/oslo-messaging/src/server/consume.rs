@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::receipt::Receipt;
 use super::{Inner, work};
-use crate::link::{StepError, Subscribed, subscribe};
+use crate::link::{ChannelError, Subscribed, subscribe};
 use crate::{ArrivalQueue, MessagingError};
 
 /// The queues of a server, in the order in which they are declared.
@@ -100,7 +100,7 @@ pub(super) async fn run(
                     return;
                 }
             }
-            Ok(Err(StepError::Final(error))) => match first.take() {
+            Ok(Err(ChannelError::Final(error))) => match first.take() {
                 Some(first) => {
                     let _ = first.send(Err(error));
                     return;

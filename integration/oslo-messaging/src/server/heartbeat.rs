@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_amqp::Published;
 use ebbtide_runtime::ids;
 
 use super::Inner;
 use super::work::direct;
-use crate::link::Published;
 use crate::wire::{ReplyTo, encode_heartbeat};
 use crate::{CallState, MessagingError};
 

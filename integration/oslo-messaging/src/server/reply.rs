@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_amqp::Published;
 use ebbtide_runtime::{clock, ids};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Inner;
 use super::work::direct;
-use crate::link::Published;
 use crate::wire::{ReplyTo, encode_failure, encode_result};
 use crate::{CallState, CallerState, MessagingError, RemoteError};
 

@@ -6,7 +6,7 @@ use crate::MessagingError;
 
 /// Why a step on a channel failed: for good, or in a way that a new channel may heal.
 #[derive(Debug)]
-pub(crate) enum StepError {
+pub(crate) enum ChannelError {
     Final(MessagingError),
     Again(String),
     /// The exchange to which something was published does not exist.
@@ -15,9 +15,13 @@ pub(crate) enum StepError {
     Durability(String),
 }
 
-impl StepError {
+impl ChannelError {
     pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
-        match BrokerFault::of(error) {
+        Self::of(BrokerFault::of(error), operation)
+    }
+
+    pub(crate) fn of(fault: BrokerFault, operation: impl FnOnce() -> String) -> Self {
+        match fault {
             BrokerFault::Transient(problem) => Self::Again(problem),
             BrokerFault::AccessRefused(detail) | BrokerFault::Refused(detail) => {
                 Self::Final(MessagingError::Refused {
@@ -49,7 +53,7 @@ impl StepError {
     }
 }
 
-impl From<ConnectionLost> for StepError {
+impl From<ConnectionLost> for ChannelError {
     fn from(lost: ConnectionLost) -> Self {
         Self::Again(lost.to_string())
     }
