@@ -85,7 +85,7 @@ pub async fn serve(
                 fleet.interval()
             }
             Err(error) => {
-                starting.say(&error);
+                starting.log_error(&error);
                 RETRY
             }
         };
@@ -126,7 +126,7 @@ impl Default for Starting {
 
 impl Starting {
     /// Logs a failed list of hosts: as an error only once the cloud should be available.
-    fn say(&mut self, error: &DriverError) {
+    fn log_error(&mut self, error: &DriverError) {
         let code = error.code();
         match self {
             Self::Since(attempts) if *attempts < START_ATTEMPTS => {
@@ -259,7 +259,7 @@ mod tests {
             self.0.fetch_add(1, Ordering::SeqCst);
             Err(DriverError::Failed {
                 what: "tell what it has",
-                detail: "nobody listens".to_owned(),
+                detail: "the connection was refused".to_owned(),
             })
         }
 
@@ -303,7 +303,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let away = Arc::new(Away(AtomicUsize::new(0)));
         let fleet: Arc<dyn Fleet> = Arc::clone(&away) as Arc<dyn Fleet>;
-        let connect = || -> Result<Arc<dyn Bus>, AgentError> { unreachable!("nobody to connect") };
+        let connect = || -> Result<Arc<dyn Bus>, AgentError> { unreachable!("no host to connect") };
         let clock = Arc::new(SystemClock);
         let serving = serve(&config, fleet, clock, connect, shutdown.clone());
         let watching = async {

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         None => run(&cli.run),
         Some(Command::Run(args)) => run(&args),
         Some(Command::Config(ConfigCommand::Check(args))) => check(&args),
-        Some(Command::Simulate(args)) => args.run().map(|said| say(&said)),
+        Some(Command::Simulate(args)) => args.run().map(|said| print_text(&said)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,12 +31,12 @@ fn main() -> ExitCode {
 
 fn check(args: &ConfigArgs) -> Result<(), AgentError> {
     let config = args.read(std::env::vars())?;
-    say(&cli::describe(&config)?);
+    print_text(&cli::describe(&config)?);
     Ok(())
 }
 
 /// A reader that has gone away (`| head`) is no error.
-fn say(text: &str) {
+fn print_text(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn assert_no_login(text: &str) {
 }
 
 /// The words of a finding as people see them, blanks and control characters with them.
-pub(crate) fn said(finding: &ebbtide_config_check::Finding) -> String {
+pub(crate) fn finding_text(finding: &ebbtide_config_check::Finding) -> String {
     let words = [&finding.key, &finding.what, &finding.why, &finding.next];
     words.map(String::as_str).join("\n")
 }

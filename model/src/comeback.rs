@@ -40,7 +40,8 @@ impl SavedState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comeback {
     /// How it was last kept; a failed attempt returns it to this.
-    pub kept: SavedState,
+    #[serde(rename = "kept")]
+    pub saved_state: SavedState,
     /// When it began to wait, or was last evacuated.
     pub since: Timestamp,
     /// The scheduler does not try (again) before this time.

@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn nothing_that_counts_others_is_left_anywhere_in_the_text() {
         let whole = serde_json::to_string(&decision()).unwrap();
-        let seen = serde_json::to_string(&decision().for_tenant("nobody")).unwrap();
+        let seen = serde_json::to_string(&decision().for_tenant("other-project")).unwrap();
         let id = Uuid::from_u128(4).to_string();
         for secret in [
             "secret-name",

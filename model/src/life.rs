@@ -94,12 +94,12 @@ impl LifeInterval {
             },
             ServerStatus::Building => match &server.comeback {
                 Some(comeback) => plain(LifeState::Returning, comeback.resumed_at),
-                None => plain(LifeState::Starting, server.told_at),
+                None => plain(LifeState::Starting, server.last_message_at),
             },
             ServerStatus::Reserved => plain(LifeState::Reserved, server.launched_at),
             ServerStatus::Active => plain(LifeState::Active, server.launched_at),
             ServerStatus::Evacuating => Self::leaving(leaving),
-            ServerStatus::Stopped | ServerStatus::Hibernated => Self::kept(server, now, fault()),
+            ServerStatus::Stopped | ServerStatus::Hibernated => Self::saved(server, now, fault()),
             ServerStatus::Deleting => plain(LifeState::Deleting, None),
             ServerStatus::Preempted => Self {
                 reason: fault(),
@@ -151,7 +151,7 @@ impl LifeInterval {
         }
     }
 
-    fn kept(server: &Server, now: Timestamp, fault: String) -> Self {
+    fn saved(server: &Server, now: Timestamp, fault: String) -> Self {
         let hibernated = server.status == ServerStatus::Hibernated;
         let state = match hibernated {
             true => LifeState::Hibernated,

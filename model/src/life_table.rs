@@ -24,7 +24,7 @@ pub struct LifeTable {
 
 /// Shares below this count as zero: double precision is not enough for conditional shares of so
 /// few.
-const NOBODY: f64 = 1e-9;
+const NEGLIGIBLE_SHARE: f64 = 1e-9;
 
 impl LifeTable {
     /// A table from `(age, share that lives longer)`, in seconds, and the mean remaining life, in
@@ -101,7 +101,7 @@ impl LifeTable {
     pub fn lives_on(&self, age: f64, more: f64) -> f64 {
         let age = age.max(0.0);
         let here = self.survival(age);
-        if here < NOBODY {
+        if here < NEGLIGIBLE_SHARE {
             return self.lives_on_at_the_end(more);
         }
         (self.survival(age + more.max(0.0)) / here).clamp(0.0, 1.0)
@@ -122,7 +122,7 @@ impl LifeTable {
     pub fn remaining(&self, age: f64, at_most: Option<f64>) -> f64 {
         let age = age.max(0.0);
         let here = self.survival(age);
-        if here < NOBODY {
+        if here < NEGLIGIBLE_SHARE {
             let tail = self.tail;
             return at_most.map_or(tail, |most| tail * (1.0 - self.lives_on_at_the_end(most)));
         }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_survived_the_early_end_lives_until_the_maximum() {
+    fn a_server_that_survives_the_early_phase_lives_until_the_maximum() {
         assert!((capped().remaining(HOUR, None) - 23.0 * HOUR).abs() < 1e-6);
         assert!((capped().remaining(23.5 * HOUR, None) - 0.5 * HOUR).abs() < 1e-6);
         assert_eq!(capped().lives_on(2.0 * HOUR, 3.0 * HOUR), 1.0);

@@ -45,7 +45,7 @@ fn server(status: ServerStatus) -> Server {
         refused_hosts: Vec::new(),
         max_price: None,
         left_hosts: BTreeMap::new(),
-        told_at: Some(at(15)),
+        last_message_at: Some(at(15)),
         reported_at: None,
         starts: 1,
         comeback: None,
@@ -55,7 +55,7 @@ fn server(status: ServerStatus) -> Server {
 fn kept() -> Server {
     Server {
         comeback: Some(Comeback {
-            kept: SavedState::Hibernated,
+            saved_state: SavedState::Hibernated,
             since: at(50),
             not_before: at(80),
             preempted: 1,

@@ -198,8 +198,8 @@ pub struct Server {
     /// The `time` of the last start or first notice that the scheduler sent to an agent about it.
     /// Agents order messages by this time, so every further message gets a later one, also from a
     /// scheduler whose clock is behind or was set back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_at: Option<Timestamp>,
+    #[serde(default, rename = "told_at", skip_serializing_if = "Option::is_none")]
+    pub last_message_at: Option<Timestamp>,
     /// How often the scheduler told an agent to start it. A report about an earlier start says
     /// nothing about the current one.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -238,7 +238,7 @@ impl Server {
 
     /// The storage in which it was last kept, if several hosts share it.
     #[must_use]
-    pub fn kept_in(&self) -> Option<String> {
+    pub fn saved_storage(&self) -> Option<String> {
         self.comeback.as_ref().and_then(|c| c.storage.clone())
     }
 

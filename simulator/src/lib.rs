@@ -12,17 +12,17 @@
 
 mod error;
 mod latency;
-mod lives;
 pub mod offline;
 mod recorded;
 mod report;
 mod share;
 mod trace;
+mod vm_lifetimes;
 
 pub use error::SimError;
 pub use latency::{Latencies, LatencySummary};
-pub use lives::{LifeTotals, VmEnd, VmLife};
 pub use recorded::{Comparison, HostPattern, PlacementDifference, RecordedPlacements};
 pub use report::{ClassSample, ReplayReport, Sample, Sampling};
 pub use share::PreemptibleShare;
 pub use trace::{EventKind, Irregularities, ReadOptions, Trace, TraceEvent, VmSize};
+pub use vm_lifetimes::{LifeTotals, VmEnd, VmLife};

@@ -91,7 +91,7 @@ fn first_fit_places_the_huawei_trace_as_recorded() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_report_and_nobody_normal_is_refused_more_often_for_it() {
+fn the_same_seed_gives_the_same_report_and_refuses_no_more_normal_requests() {
     let trace = Trace::read(&data("requests.csv").0, ReadOptions::default()).unwrap();
     let hosts: Vec<String> = (0..10).map(|host| format!("h{host}")).collect();
     let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
@@ -103,7 +103,7 @@ fn the_same_seed_gives_the_same_report_and_nobody_normal_is_refused_more_often_f
     assert_eq!(first, second);
     assert!(
         first.preempted > 0,
-        "this trace fills the region; somebody has to leave"
+        "this trace fills the region; some servers must be evicted"
     );
     assert_eq!(first.creates, first.placed + first.refused);
     for sample in &first.samples {

@@ -1,6 +1,6 @@
 //! One look: what is seen, and what is wrong with the cluster's configuration.
 
-use crate::diary;
+use crate::record_file;
 use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::Node;
 use ebbtide_burst::{BurstError, BurstSettings, Manager, World};
@@ -65,7 +65,7 @@ pub(crate) async fn run(settings: &BurstSettings, slurm: &Slurm) -> Result<(), C
     }
     let cloud = ClusterRegion::connect(settings).await?;
     let instances = cloud.instances().await?;
-    let budget = diary::within_budget(settings, &diary::read(settings)?, unix_millis());
+    let budget = record_file::within_budget(settings, &record_file::read(settings)?, unix_millis());
     let world = World {
         nodes: &nodes,
         jobs: &jobs,
@@ -88,7 +88,7 @@ pub(crate) async fn run(settings: &BurstSettings, slurm: &Slurm) -> Result<(), C
         "long-load ratio {:.2}, above {} more are wanted: {} of at most {}",
         heard.ratio.unwrap_or(0.0),
         settings.policy.threshold,
-        heard.wanted,
+        heard.target,
         settings.elastic()?.budget()
     );
     budget?;

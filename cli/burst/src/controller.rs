@@ -1,6 +1,6 @@
 //! The loop: look at Slurm and the region, write down what is new, do what the manager says.
 
-use crate::diary::{self, Diary};
+use crate::record_file::{self, Diary};
 use crate::region::ClusterRegion;
 use ebbtide_burst::{
     BurstAction, BurstError, BurstEvent, BurstSettings, Manager, RESTING, RecordEntry,
@@ -60,8 +60,8 @@ pub(crate) async fn run(
             _ = interrupt.recv() => break,
             _ = poll.tick() => {}
         }
-        match controller.look().await {
-            Ok(()) => controller.well("look"),
+        match controller.reconcile().await {
+            Ok(()) => controller.clear_fault("look"),
             Err(error) => controller.trouble("look", &error)?,
         }
     }
@@ -70,7 +70,7 @@ pub(crate) async fn run(
 }
 
 impl Controller {
-    async fn look(&mut self) -> Result<(), CliError> {
+    async fn reconcile(&mut self) -> Result<(), CliError> {
         let nodes = self.slurm.nodes().await?;
         let jobs = self.slurm.jobs().await?;
         let at = unix_millis();
@@ -93,7 +93,7 @@ impl Controller {
         let cloud = self.cloud().await?;
         let instances = cloud.instances().await?;
         self.account(at, &cloud, &instances).await?;
-        let budget = diary::within_budget(&self.settings, &self.diary.record, at);
+        let budget = record_file::within_budget(&self.settings, &self.diary.record, at);
         let world = World {
             nodes: &nodes,
             jobs: &jobs,
@@ -102,7 +102,7 @@ impl Controller {
         };
         let heard = self.manager.look(at, &world)?;
         match budget {
-            Ok(()) => self.well("budget"),
+            Ok(()) => self.clear_fault("budget"),
             Err(error) => self.trouble("budget", &error.into())?,
         }
         for error in heard.troubles {
@@ -117,17 +117,17 @@ impl Controller {
         match first {
             Some(error) => self.trouble("act", &error)?,
             // Nothing to do is no sign that what was refused would not be refused again.
-            None if acts => self.well("act"),
+            None if acts => self.clear_fault("act"),
             None => {}
         }
         let there = instances.iter().filter(|one| one.status.is_there()).count();
         let line = format!(
             "long-load ratio {:.2}, {} instances wanted, {there} there",
             heard.ratio.unwrap_or(0.0),
-            heard.wanted
+            heard.target
         );
         if line != self.last {
-            self.say(&line);
+            self.log(&line);
             self.last = line;
         }
         Ok(())
@@ -248,14 +248,14 @@ impl Controller {
         };
         // The code is said by `trouble`, once for as long as it lasts; what was not done is said
         // here each time.
-        self.say(&match &done {
-            Ok(()) => words(action),
-            Err(error) => format!("{}: not done: {error}", words(action)),
+        self.log(&match &done {
+            Ok(()) => describe(action),
+            Err(error) => format!("{}: not done: {error}", describe(action)),
         });
         Ok(done?)
     }
 
-    fn say(&self, words: &str) {
+    fn log(&self, words: &str) {
         let at = ebbtide_runtime::clock::utc();
         say!(
             "{:02}:{:02}:{:02}.{:03} {words}",
@@ -268,7 +268,7 @@ impl Controller {
 
     /// Says and writes down what went wrong.
     fn note(&mut self, error: &CliError) -> Result<(), BurstError> {
-        self.say(&format!("{}: {error}", error.code()));
+        self.log(&format!("{}: {error}", error.code()));
         let event = BurstEvent::Trouble {
             code: error.code().to_owned(),
             words: error.to_string(),
@@ -288,22 +288,22 @@ impl Controller {
         let known = self.wrong.values().any(|other| *other == code);
         self.wrong.insert(place.to_owned(), code);
         if known {
-            self.say(&error.to_string());
+            self.log(&error.to_string());
             return Ok(());
         }
         self.note(error)
     }
 
-    fn well(&mut self, place: &str) {
+    fn clear_fault(&mut self, place: &str) {
         if let Some(code) = self.wrong.remove(place)
             && !self.wrong.values().any(|other| *other == code)
         {
-            self.say(&format!("{code} is over"));
+            self.log(&format!("{code} is over"));
         }
     }
 }
 
-fn words(action: &BurstAction) -> String {
+fn describe(action: &BurstAction) -> String {
     match action {
         BurstAction::PowerUp { node } => format!("{node}: power up"),
         BurstAction::Open { node } => format!("{node}: takes jobs"),

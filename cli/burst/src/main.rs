@@ -17,8 +17,8 @@ macro_rules! complain {
 
 mod check;
 mod controller;
-mod diary;
 mod power;
+mod record_file;
 mod region;
 mod setup;
 

@@ -2,7 +2,7 @@
 //! the region, since slurmctld waits for many of them at a time; what is missing afterwards is seen
 //! by the controller.
 
-use crate::diary;
+use crate::record_file;
 use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::hosts;
 use ebbtide_burst::{BurstError, BurstSettings};
@@ -72,7 +72,7 @@ fn words(error: &CliError) -> String {
 }
 
 async fn begin(settings: &BurstSettings) -> Result<ClusterRegion, CliError> {
-    diary::within_budget(settings, &diary::read(settings)?, unix_millis())?;
+    record_file::within_budget(settings, &record_file::read(settings)?, unix_millis())?;
     ClusterRegion::connect(settings).await
 }
 

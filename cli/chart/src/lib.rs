@@ -6,14 +6,17 @@
 //! neither clock nor disk: the same figure is the same text, byte for byte, on every machine.
 //!
 //! ```
-//! use ebbtide_chart::{Axis, Band, Dash, Figure, Line, Panel, Rule};
+//! use ebbtide_chart::{
+//!     Axis, Band, Dash, Figure, LineLayer, Panel, ReferenceLine,
+//! };
 //!
-//! let panel = Panel::new(Axis::new("age [h]"), Axis::new("chance of interruption").range(0.0,
-//! 1.0))
+//! let chance = Axis::new("chance of interruption").range(0.0, 1.0);
+//! let data = LineLayer::new("data", vec![(0.0, 0.0), (6.0, 0.4), (24.0, 0.7)]);
+//! let panel = Panel::new(Axis::new("age [h]"), chance)
 //!     .title("n1-highcpu-16")
 //!     .with(Band::new("95 %", vec![(0.0, 0.0, 0.1), (24.0, 0.6, 0.8)]))
 //!     .with(LineLayer::new("model", vec![(0.0, 0.05), (24.0, 0.7)]))
-//!     .with(LineLayer::new("data", vec![(0.0, 0.0), (6.0, 0.4), (24.0, 0.7)]).steps().dash(Dash::Dashed))
+//!     .with(data.steps().dash(Dash::Dashed))
 //!     .with(ReferenceLine::vertical(18.0).label("T*"));
 //! let svg = Figure::new("Lifetimes").panel(panel).svg()?;
 //! assert!(svg.starts_with("<svg"));

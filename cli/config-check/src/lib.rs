@@ -15,14 +15,14 @@ mod finding;
 mod nearest;
 mod nova;
 mod nova_names;
-mod nova_sense;
+mod nova_semantics;
 pub mod registry;
 mod scheduler;
 pub mod schema;
 mod secrets;
 mod toml_file;
+mod weigher_text;
 mod weights;
-mod words;
 
 pub use explain::{key_as_text, markdown};
 pub use finding::{CheckReport, EffectiveOrder, Finding, Level, Position, WeigherShare, code};

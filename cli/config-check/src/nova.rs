@@ -4,7 +4,7 @@ use crate::finding::{EffectiveOrder, Finding, Level, Position, code};
 use crate::registry::{self, ConfigKind};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets, toml_file};
-use crate::{nova_names, nova_sense};
+use crate::{nova_names, nova_semantics};
 use ebbtide_model::names;
 use ebbtide_nova::weighing;
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf, NovaConfError};
@@ -75,7 +75,7 @@ pub(crate) fn check(
         .why("the filter has nothing to do")
         .next("take it out of the list")
     }));
-    found.extend(nova_sense::findings(&conf, &given, &place));
+    found.extend(nova_semantics::findings(&conf, &given, &place));
     let weighers = in_use(&conf, &place);
     found.extend(weights::findings(Order::NovaScheduler, &weighers));
     let module = conf.ebbtide.cost_module.as_deref();

@@ -1,7 +1,7 @@
 //! What a list of weighers comes to, and what of it is probably not meant.
 
 use crate::finding::{EffectiveOrder, Finding, Level, Position, WeigherShare, code};
-use crate::words::{Layer, Meaning, meaning, number};
+use crate::weigher_text::{Layer, Meaning, meaning, number};
 
 /// One weigher outweighs the others if it is so many times their sum.
 const DROWNS: f64 = 10.0;

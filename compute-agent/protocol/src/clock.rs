@@ -15,7 +15,7 @@ impl AgentCore {
                 continue;
             };
             set(&mut e.not_before, by_ms);
-            if let AnnouncementState::Late(at) = &mut e.announced {
+            if let AnnouncementState::Late(at) = &mut e.announcement {
                 set(at, by_ms);
             }
             let before = JournalRecord::Evacuation(e.record.clone());

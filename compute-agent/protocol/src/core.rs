@@ -120,11 +120,11 @@ impl AgentCore {
             AgentInput::ActionDone { action, result } => {
                 self.action_done(&mut transition, action, result)
             }
-            AgentInput::Published(report) => self.published(&mut transition, report),
+            AgentInput::Published(report) => self.handle_publication(&mut transition, report),
             AgentInput::Unpublishable { report, reason } => {
                 self.unpublishable(&mut transition, report, &reason);
             }
-            AgentInput::Observed(views) => self.observed(&mut transition, &views),
+            AgentInput::Observed(views) => self.handle_views(&mut transition, &views),
             AgentInput::Tick => {}
             AgentInput::ClockSet { by_ms } => self.clock_set(&mut transition, by_ms),
         }
@@ -197,7 +197,7 @@ impl AgentCore {
 
     /// How many records [`AgentCore::records`] has.
     #[must_use]
-    pub fn remembered(&self) -> usize {
+    pub fn remembered_count(&self) -> usize {
         self.evacuations.len() + self.notes.len()
     }
 

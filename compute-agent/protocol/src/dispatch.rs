@@ -74,7 +74,10 @@ impl AgentCore {
         server_id: ServerId,
     ) -> Option<(JobKind, DriverCall)> {
         if self.deletion_is_due(server_id, transition.now) {
-            return Some((JobKind::Delete, DriverCall::Delete(self.kept_in(server_id))));
+            return Some((
+                JobKind::Delete,
+                DriverCall::Delete(self.saved_storage(server_id)),
+            ));
         }
         let due: Vec<EvacuationId> = self
             .evacuations
@@ -125,7 +128,7 @@ impl AgentCore {
                         _ => None,
                     };
                 }
-                e.told = true;
+                e.notified = true;
                 let notice = GuestNotice {
                     evacuation_id: id,
                     behaviour: terms.behaviour,
@@ -140,12 +143,12 @@ impl AgentCore {
                 if e.is_late(transition.now, &drain, &self.policy) {
                     // A repeated notice or a change of the clock does not undo what the broker has
                     // confirmed.
-                    e.announced = AnnouncementState::No;
+                    e.announcement = AnnouncementState::No;
                     self.publish_draining(transition, e, drain);
                     return None;
                 }
                 // The point of no return: it is in the journal before the driver call begins.
-                e.acted = false;
+                e.end_requested = false;
                 e.enter(transition, EvacuationPhase::Acting { drain, behaviour });
                 Some((JobKind::Interrupt(id), DriverCall::Interrupt(behaviour)))
             }
@@ -191,7 +194,7 @@ impl AgentCore {
                         EvacuationPhase::Accepted { released },
                         PhaseStep::Forward,
                     ) => {
-                        self.noticed(transition, &mut e, released, answer);
+                        self.handle_notice_result(transition, &mut e, released, answer);
                     }
                     (JobKind::Withdraw(_), EvacuationPhase::Withdrawing { then }, _) => {
                         self.withdrawn(transition, &mut e, then, answer);
@@ -200,16 +203,17 @@ impl AgentCore {
                         JobKind::Interrupt(_),
                         EvacuationPhase::Acting { drain, behaviour },
                         PhaseStep::Forward,
-                    ) => self.interrupted(transition, &mut e, drain, behaviour, answer),
+                    ) => self
+                        .handle_interruption_result(transition, &mut e, drain, behaviour, answer),
                     (
                         JobKind::Fence(_),
                         EvacuationPhase::Acting { .. },
                         PhaseStep::Fence { failure },
                     ) => {
-                        self.fenced(transition, &mut e, failure, answer);
+                        self.handle_fence_result(transition, &mut e, failure, answer);
                     }
                     (JobKind::LookForEvacuation(_), phase, PhaseStep::Look { how, failure }) => {
-                        self.looked(transition, &mut e, &phase, how, failure, answer);
+                        self.handle_look_result(transition, &mut e, &phase, how, failure, answer);
                     }
                     // The answer does not matter any more.
                     _ => {}
@@ -224,7 +228,7 @@ impl AgentCore {
         e.not_before = Timestamp::from_millis(transition.now.as_millis().saturating_add(wait));
     }
 
-    fn noticed(
+    fn handle_notice_result(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
@@ -259,8 +263,12 @@ impl AgentCore {
         if matches!(error, DriverError::NotBegun { .. }) {
             // The scheduler sends the notice again or plans without this victim. The guest needs no
             // withdrawal, unless an earlier try reached it.
-            e.told = e.tries > 0;
-            return self.no_time(transition, e, format!("the guest was not told: {error}"));
+            e.notified = e.tries > 0;
+            return self.no_time(
+                transition,
+                e,
+                format!("the guest was not notified: {error}"),
+            );
         }
         e.tries += 1;
         if e.tries >= self.policy.notice_tries || is_final(&error) {
@@ -268,7 +276,7 @@ impl AgentCore {
             self.fail(transition, e, reason);
         } else if matches!(error, DriverError::NotFound { .. }) {
             // The count of tries continues: a driver that contradicts itself is not called forever.
-            e.step = PhaseStep::gone();
+            e.step = PhaseStep::confirm_absence();
         } else {
             self.retry_later(transition, e);
         }
@@ -286,7 +294,7 @@ impl AgentCore {
         match answer {
             Ok(_) => self.finish(transition, e, then),
             // The server is gone, or an earlier evacuation has kept it.
-            Err(DriverError::NotFound { .. }) => e.step = PhaseStep::gone(),
+            Err(DriverError::NotFound { .. }) => e.step = PhaseStep::confirm_absence(),
             Err(error) => {
                 e.tries += 1;
                 if e.tries >= self.policy.notice_tries || is_final(&error) {
@@ -298,7 +306,7 @@ impl AgentCore {
         }
     }
 
-    fn interrupted(
+    fn handle_interruption_result(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
@@ -306,7 +314,7 @@ impl AgentCore {
         behaviour: InterruptionBehaviour,
         answer: Answer,
     ) {
-        let asked_before = std::mem::replace(&mut e.acted, true);
+        let asked_before = std::mem::replace(&mut e.end_requested, true);
         let how = how(behaviour);
         let error = match answer {
             Ok(DriverResult::Interrupted) => return e.go(PhaseStep::Look { how, failure: None }),
@@ -327,7 +335,7 @@ impl AgentCore {
             return self.retry_later(transition, e);
         }
         if let Some(behaviour) = self.policy.instead_of(behaviour) {
-            e.acted = false;
+            e.end_requested = false;
             return e.enter(transition, EvacuationPhase::Acting { drain, behaviour });
         }
         // The call may have taken effect all the same, so one last look decides.
@@ -339,7 +347,7 @@ impl AgentCore {
         e.go(PhaseStep::Look { how, failure });
     }
 
-    fn looked(
+    fn handle_look_result(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
@@ -367,7 +375,7 @@ impl AgentCore {
                 };
                 if how == EvacuationEnd::AlreadyGone
                     && storage.is_some()
-                    && let Some(how) = kept(&occupancy)
+                    && let Some(how) = saved_end(&occupancy)
                 {
                     // An earlier evacuation ended it; the report of that one may arrive later than
                     // this one.
@@ -442,7 +450,7 @@ fn how(behaviour: InterruptionBehaviour) -> EvacuationEnd {
 }
 
 /// How a server that does not run was kept.
-fn kept(occupancy: &Occupancy) -> Option<EvacuationEnd> {
+fn saved_end(occupancy: &Occupancy) -> Option<EvacuationEnd> {
     match occupancy {
         Occupancy::Present {
             state: HostedState::Stopped,

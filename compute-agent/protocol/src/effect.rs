@@ -135,7 +135,7 @@ pub enum DriverCall {
 impl DriverResult {
     /// The result of a look, without billing data.
     #[must_use]
-    pub fn seen(occupancy: Occupancy) -> Self {
+    pub fn from_occupancy(occupancy: Occupancy) -> Self {
         Self::Seen {
             occupancy,
             unbilled: None,

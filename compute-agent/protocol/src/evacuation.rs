@@ -21,7 +21,7 @@ pub(super) struct Evacuation {
     /// The newest delivery of its notice; unsettled until the end is reported.
     pub(super) token: Option<Token>,
     /// Older deliveries of its notice; settled with the next report of any kind.
-    pub(super) superseded: Vec<Token>,
+    pub(super) old_tokens: Vec<Token>,
     /// Deliveries of spares; settled with the final report.
     pub(super) finals: Vec<Token>,
     pub(super) step: PhaseStep,
@@ -30,17 +30,17 @@ pub(super) struct Evacuation {
     /// When the present step may be tried (again).
     pub(super) not_before: Timestamp,
     /// The guest may have its notice.
-    pub(super) told: bool,
+    pub(super) notified: bool,
     /// The driver may have been asked to end it.
-    pub(super) acted: bool,
+    pub(super) end_requested: bool,
     /// The driver's failure before the fence was called, if it was.
-    pub(super) fenced: Option<String>,
+    pub(super) driver_failure: Option<String>,
     /// The final report, while it is under way.
     pub(super) final_report: Option<ReportId>,
     /// The report that the grace period runs, while it is under way.
     pub(super) draining_report: Option<ReportId>,
     /// Whether the broker has confirmed the newest such report of this process.
-    pub(super) announced: AnnouncementState,
+    pub(super) announcement: AnnouncementState,
 }
 
 /// The next step in the present phase.
@@ -67,17 +67,17 @@ impl Evacuation {
         Self {
             record,
             token: None,
-            superseded: Vec::new(),
+            old_tokens: Vec::new(),
             finals: Vec::new(),
             step: PhaseStep::Forward,
             tries: 0,
             not_before: Timestamp::default(),
-            told: false,
-            acted: false,
-            fenced: None,
+            notified: false,
+            end_requested: false,
+            driver_failure: None,
             final_report: None,
             draining_report: None,
-            announced: AnnouncementState::No,
+            announcement: AnnouncementState::No,
         }
     }
 
@@ -88,14 +88,14 @@ impl Evacuation {
             // while no agent ran.
             drain.deadline_at = drain.deadline_at.min(now.plus(terms.grace));
         }
-        let acted = matches!(record.phase, EvacuationPhase::Acting { .. });
+        let end_requested = matches!(record.phase, EvacuationPhase::Acting { .. });
         let idle = matches!(
             record.phase,
             EvacuationPhase::Done { .. } | EvacuationPhase::ReleasedEarly
         );
         Self {
-            acted,
-            told: !idle,
+            end_requested,
+            notified: !idle,
             ..Self::new(record)
         }
     }
@@ -139,7 +139,7 @@ impl Evacuation {
     }
 
     fn hold(&mut self, token: Token) {
-        self.superseded.extend(self.token.replace(token));
+        self.old_tokens.extend(self.token.replace(token));
     }
 
     /// True if the notice is newer than all earlier ones.
@@ -260,11 +260,11 @@ impl AgentCore {
 
     /// Starts to follow a notice. Whether it is too late is checked just before the guest is told.
     fn accept(transition: &mut Transition, e: &mut Evacuation, released: bool) {
-        e.announced = AnnouncementState::No;
+        e.announcement = AnnouncementState::No;
         e.record.settled = false;
         e.final_report = None;
-        e.acted = false;
-        e.fenced = None;
+        e.end_requested = false;
+        e.driver_failure = None;
         e.enter(transition, EvacuationPhase::Accepted { released });
     }
 
@@ -314,7 +314,7 @@ impl AgentCore {
         e: &mut Evacuation,
         then: EvacuationResult,
     ) {
-        if e.told {
+        if e.notified {
             e.enter(transition, EvacuationPhase::Withdrawing { then });
         } else {
             self.finish(transition, e, then);
@@ -333,7 +333,7 @@ impl AgentCore {
             self.note_ended(transition, e.record.server_id, e.record.command);
             transition.effects.push(AgentEffect::ServersChanged);
         }
-        e.told = false;
+        e.notified = false;
         e.record.settled = false;
         let phase = EvacuationPhase::Done {
             verdict: verdict.clone(),
@@ -438,7 +438,7 @@ impl AgentCore {
     }
 
     /// Detects victims that left by themselves and guests that released their time.
-    pub(super) fn observed(&mut self, transition: &mut Transition, views: &[ServerView]) {
+    pub(super) fn handle_views(&mut self, transition: &mut Transition, views: &[ServerView]) {
         let views: BTreeMap<ServerId, &ServerView> =
             views.iter().map(|view| (view.server_id, view)).collect();
         for e in self.evacuations.values_mut() {
@@ -449,7 +449,7 @@ impl AgentCore {
                 continue;
             }
             match views.get(&e.record.server_id) {
-                None => e.go(PhaseStep::gone()),
+                None => e.go(PhaseStep::confirm_absence()),
                 Some(view) => {
                     let released = view.released == Some(e.record.evacuation_id);
                     if released || view.state != HostedState::Running {
@@ -515,7 +515,7 @@ impl AgentCore {
                 EvacuationPhase::Accepted { .. } | EvacuationPhase::Draining(_)
             );
             if waiting && e.record.server_id == server_id {
-                e.go(PhaseStep::gone());
+                e.go(PhaseStep::confirm_absence());
             }
         }
     }
@@ -523,7 +523,7 @@ impl AgentCore {
 
 impl PhaseStep {
     /// Check that a victim that is not visible any more is really gone.
-    pub(super) fn gone() -> Self {
+    pub(super) fn confirm_absence() -> Self {
         Self::Look {
             how: EvacuationEnd::AlreadyGone,
             failure: None,

@@ -28,7 +28,7 @@ impl AgentCore {
                 ..
             }
         );
-        match e.fenced.take() {
+        match e.driver_failure.take() {
             Some(before) => self.fail(
                 transition,
                 e,
@@ -40,7 +40,7 @@ impl AgentCore {
     }
 
     /// Handles the result of fencing.
-    pub(super) fn fenced(
+    pub(super) fn handle_fence_result(
         &mut self,
         transition: &mut Transition,
         e: &mut Evacuation,
@@ -49,7 +49,7 @@ impl AgentCore {
     ) {
         let error = match answer {
             Ok(DriverResult::Fenced) => {
-                e.fenced = Some(failure);
+                e.driver_failure = Some(failure);
                 let how = EvacuationEnd::Fenced;
                 return e.go(PhaseStep::Look { how, failure: None });
             }

@@ -33,7 +33,7 @@ impl Evacuation {
     /// When the victim may be ended; `None` until the broker has confirmed that its grace period
     /// runs.
     pub(super) fn may_act_at(&self, drain: &Drain, policy: &EvacuationPolicy) -> Option<Timestamp> {
-        match self.announced {
+        match self.announcement {
             AnnouncementState::No => None,
             AnnouncementState::InTime => Some(drain.deadline_at),
             AnnouncementState::Late(at) => Some(later(at, policy.objection_ms)),
@@ -43,14 +43,14 @@ impl Evacuation {
     /// True if the victim should have been ended a while ago, and the last confirmed report was in
     /// time.
     pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &EvacuationPolicy) -> bool {
-        self.announced == AnnouncementState::InTime
+        self.announcement == AnnouncementState::InTime
             && now > later(drain.deadline_at, policy.late_ms)
     }
 }
 
 impl AgentCore {
     /// Handles the broker's confirmation of the report that a grace period runs.
-    pub(super) fn announced(
+    pub(super) fn record_announcement(
         &mut self,
         transition: &Transition,
         report: ReportId,
@@ -67,7 +67,7 @@ impl AgentCore {
             return;
         };
         let late = transition.now > later(drain.deadline_at, self.policy.late_ms);
-        e.announced = if late {
+        e.announcement = if late {
             AnnouncementState::Late(transition.now)
         } else {
             AnnouncementState::InTime

@@ -67,7 +67,7 @@ impl AgentCore {
             notified_at: drain.notified_at,
             deadline_at: drain.deadline_at,
         });
-        let acks = std::mem::take(&mut e.superseded);
+        let acks = std::mem::take(&mut e.old_tokens);
         let report = self.publish(transition, e.record.command, body, acks);
         if let Some(pending) = self.reports.get_mut(&report) {
             pending.announces = Some(e.record.evacuation_id);
@@ -122,7 +122,7 @@ impl AgentCore {
                     .map(|terms| terms.attempt),
             }),
         };
-        let mut acks = std::mem::take(&mut e.superseded);
+        let mut acks = std::mem::take(&mut e.old_tokens);
         acks.append(&mut e.finals);
         acks.extend(e.token.take());
         let report = self.publish(transition, e.record.command, body, acks);
@@ -147,13 +147,13 @@ impl AgentCore {
         self.evacuations.insert(id, e);
     }
 
-    pub(super) fn published(&mut self, transition: &mut Transition, report: ReportId) {
+    pub(super) fn handle_publication(&mut self, transition: &mut Transition, report: ReportId) {
         let Some(pending) = self.reports.remove(&report) else {
             return;
         };
         self.settle(transition, report, pending.settles);
         if let Some(id) = pending.announces {
-            self.announced(transition, report, id);
+            self.record_announcement(transition, report, id);
         }
         for token in pending.acks {
             transition.ack(token);
@@ -171,7 +171,7 @@ impl AgentCore {
         };
         self.settle(transition, report, pending.settles);
         if let Some(id) = pending.announces {
-            self.announced(transition, report, id);
+            self.record_announcement(transition, report, id);
         }
         for token in pending.acks {
             let reason = format!("followed, but the report about it cannot be sent: {reason}");

@@ -184,7 +184,7 @@ impl AgentCore {
     }
 
     /// The storage from which the running deletion has to remove the server, too.
-    pub(super) fn kept_in(&self, server_id: ServerId) -> Option<String> {
+    pub(super) fn saved_storage(&self, server_id: ServerId) -> Option<String> {
         let delete = self.work.get(&server_id).and_then(|w| w.delete.as_ref());
         delete.and_then(|d| d.storage.clone())
     }

@@ -122,7 +122,7 @@ async fn call(
         DriverCall::Look => {
             let occupancy = driver.occupancy(server_id).await?;
             let unbilled = driver.unbilled(server_id).await;
-            let storage = driver.kept_in(server_id).await;
+            let storage = driver.saved_storage(server_id).await;
             Ok(DriverResult::Seen {
                 occupancy,
                 unbilled,
@@ -135,7 +135,7 @@ async fn call(
             .await
             .map(|()| DriverResult::Deleted),
         DriverCall::Delete(Some(storage)) => driver
-            .delete_kept(server_id, &storage)
+            .delete_saved(server_id, &storage)
             .await
             .map(|()| DriverResult::Deleted),
     }

@@ -17,7 +17,7 @@ pub(super) fn read(body: &Body) {
 }
 
 /// Records are durable, and their effects have not begun.
-pub(super) fn journaled(records: &[JournalRecord]) {
+pub(super) fn after_journal(records: &[JournalRecord]) {
     let has = |is: fn(&EvacuationRecord) -> bool| {
         records
             .iter()
@@ -33,19 +33,19 @@ pub(super) fn journaled(records: &[JournalRecord]) {
         has(|e| matches!(e.phase, EvacuationPhase::Acting { .. }))
     });
     reach_if(FailPoint::EvacuatedJournaled, || {
-        has(|e| gone(e) && !e.settled)
+        has(|e| is_evacuated(e) && !e.settled)
     });
     reach_if(FailPoint::EvacuatedSettled, || {
-        has(|e| gone(e) && e.settled)
+        has(|e| is_evacuated(e) && e.settled)
     });
 }
 
-fn gone(e: &EvacuationRecord) -> bool {
+fn is_evacuated(e: &EvacuationRecord) -> bool {
     matches!(&e.phase, EvacuationPhase::Done { verdict: v } if matches!(v, EvacuationResult::Evacuated { .. }))
 }
 
 /// The hypervisor has answered, and the answer is not written.
-pub(super) fn answered(result: &Result<DriverResult, DriverError>) {
+pub(super) fn after_result(result: &Result<DriverResult, DriverError>) {
     reach_if(FailPoint::GuestTold, || {
         matches!(result, Ok(DriverResult::Noticed(_)))
     });
@@ -61,7 +61,7 @@ pub(super) fn answered(result: &Result<DriverResult, DriverError>) {
 }
 
 /// The broker has a report, and that is not recorded.
-pub(super) fn reported(body: &Body) {
+pub(super) fn after_report(body: &Body) {
     reach_if(FailPoint::DrainingReported, || {
         matches!(body, Body::Draining(_))
     });

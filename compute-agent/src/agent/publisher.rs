@@ -72,7 +72,7 @@ pub(super) struct Publisher {
     reports: mpsc::UnboundedSender<(ReportId, Message)>,
     sent: mpsc::UnboundedReceiver<PublishResult>,
     heartbeat: Arc<Notify>,
-    told: Arc<Mutex<Option<Servers>>>,
+    last_list: Arc<Mutex<Option<Servers>>>,
     under_way: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Worker {
     /// queue.
     pub(super) may_speak: watch::Receiver<bool>,
     /// The content of the last heartbeat; `None` before the first.
-    pub(super) told: Arc<Mutex<Option<Servers>>>,
+    pub(super) last_list: Arc<Mutex<Option<Servers>>>,
 }
 
 impl Publisher {
@@ -99,13 +99,13 @@ impl Publisher {
         let (reports, to_send) = mpsc::unbounded_channel();
         let (done, sent) = mpsc::unbounded_channel();
         let heartbeat = Arc::new(Notify::new());
-        let told = Arc::clone(&worker.told);
+        let last_list = Arc::clone(&worker.last_list);
         let work = worker.run(to_send, done, Arc::clone(&heartbeat));
         let publisher = Self {
             reports,
             sent,
             heartbeat,
-            told,
+            last_list,
             under_way: 0,
         };
         (publisher, work)
@@ -126,8 +126,11 @@ impl Publisher {
 
     /// Sends a heartbeat as soon as possible, if the last one had other content.
     pub(super) fn beat_if_news(&self, servers: &Servers) {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_ref().is_some_and(|told| told != servers) {
+        let last_list = self
+            .last_list
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if last_list.as_ref().is_some_and(|last| last != servers) {
             self.beat();
         }
     }
@@ -149,7 +152,7 @@ impl Publisher {
 }
 
 /// Waits for the end of a pause, if there is one.
-async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
+async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
     match pause {
         Some(pause) => pause.await,
         None => std::future::pending().await,
@@ -192,7 +195,7 @@ impl Worker {
                     self.beat().await;
                     quiet = Some(Box::pin(tokio::time::sleep(BETWEEN_NEWS)));
                 }
-                () = over(&mut quiet) => quiet = None,
+                () = wait_for_pause(&mut quiet) => quiet = None,
             }
         }
     }
@@ -207,7 +210,7 @@ impl Worker {
         loop {
             let error = match self.publish(&outgoing).await {
                 Ok(()) => {
-                    fail_points::reported(&message.body);
+                    fail_points::after_report(&message.body);
                     tracing::info!(
                         report = message.body.event_type(), message_id = %message.id,
                         server_id = message.body.server_id().map(tracing::field::display),
@@ -302,7 +305,10 @@ impl Worker {
         match published {
             Ok(()) => {
                 tracing::debug!(message_id = %message.id, "heartbeat");
-                *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
+                *self
+                    .last_list
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(servers);
             }
             // No retry: the next heartbeat is newer.
             Err(error) => tracing::warn!(code = error.code(), "a heartbeat was not sent: {error}"),

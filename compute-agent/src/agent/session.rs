@@ -110,7 +110,7 @@ impl AgentSession {
             identity,
             queue: config.queue_prefix.scheduler(),
             heartbeat_interval: config.heartbeat_interval,
-            told: Arc::default(),
+            last_list: Arc::default(),
         });
         let mut worker = TaskSet::new("publisher");
         worker.spawn(work);
@@ -199,8 +199,8 @@ impl AgentSession {
                     self.subscribed(opened)?;
                     continue;
                 }
-                answer = self.calls.next() => Some(Self::answered(answer)),
-                () = changed(&mut self.status), if !listens => continue,
+                answer = self.calls.next() => Some(Self::handle_result(answer)),
+                () = wait_for_change(&mut self.status), if !listens => continue,
                 sent = self.publisher.next(), if listens => Some(match sent {
                     PublishResult::Confirmed(report) => AgentInput::Published(report),
                     PublishResult::Impossible(report, reason) => AgentInput::Unpublishable { report, reason },
@@ -210,7 +210,7 @@ impl AgentSession {
                     self.look();
                     continue;
                 }
-                views = self.looks.next() => self.looked(views),
+                views = self.looks.next() => self.handle_views(views),
                 () = sleep_for(sleep) => Some(AgentInput::Tick),
             };
             let (now, set) = self.steps.look();
@@ -326,14 +326,14 @@ impl AgentSession {
         });
     }
 
-    fn answered(answer: ActionResult) -> AgentInput {
+    fn handle_result(answer: ActionResult) -> AgentInput {
         let ActionResult {
             action,
             server_id,
             words,
             result,
         } = answer;
-        fail_points::answered(&result);
+        fail_points::after_result(&result);
         match &result {
             Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
             Err(error) => {
@@ -358,7 +358,7 @@ impl AgentSession {
         }
     }
 
-    fn looked(&mut self, views: Views) -> Option<AgentInput> {
+    fn handle_views(&mut self, views: Views) -> Option<AgentInput> {
         match views {
             Ok(views) => {
                 self.publisher.beat_if_news(&in_short(&views));
@@ -439,7 +439,7 @@ impl AgentSession {
         let replace = journal
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .is_mostly_garbage(self.core.remembered());
+            .is_mostly_garbage(self.core.remembered_count());
         // The protocol's records include the ones to be written now.
         let records = if replace {
             self.core.records()
@@ -453,7 +453,7 @@ impl AgentSession {
             } else {
                 journal.append(&records)
             };
-            written.inspect(|()| fail_points::journaled(&records))
+            written.inspect(|()| fail_points::after_journal(&records))
         })
         .await
     }
@@ -463,7 +463,7 @@ fn listens(status: &BusStatus) -> bool {
     matches!(status, BusStatus::Connected | BusStatus::Blocked { .. })
 }
 
-async fn changed(status: &mut watch::Receiver<BusStatus>) {
+async fn wait_for_change(status: &mut watch::Receiver<BusStatus>) {
     if status.changed().await.is_err() {
         // The bus is closed, and this session ends soon.
         std::future::pending::<()>().await;

@@ -63,16 +63,16 @@ pub async fn run(bench: &dyn Bench) -> Vec<CheckResult> {
         "ending twice ends once" => end_twice,
         "a deleted server is gone whatever it was doing" => delete_any_state,
         "a notice can be given, repeated and withdrawn" => notices,
-        "a guest that does not run cannot be told" => notice_to_nobody,
+        "a guest that does not run cannot be told" => notice_to_stopped_guest,
         "a notice ends with the run of the guest that got it" => notice_of_an_earlier_run,
         "what is not there is not found" => unknown_server,
-        "what is to go on and is not there is not made anew" => nothing_kept,
+        "what is to go on and is not there is not made anew" => nothing_saved,
         "the servers outlive the driver" => survives,
         "a call that was cancelled can be repeated" => cancelled_calls,
         "calls about different servers run at the same time" => concurrent_calls,
-        "what is kept on shared storage goes on on another host" => sharing::goes_on_elsewhere,
-        "what is kept on shared storage goes on once, whoever tries" => sharing::goes_on_once,
-        "what finds no room leaves its token to others" => sharing::put_down_when_there_is_no_room,
+        "what is kept on shared storage goes on on another host" => sharing::resume_on_other_host,
+        "a server on shared storage is resumed by one host only" => sharing::resume_on_one_host_only,
+        "what finds no room leaves its token to others" => sharing::release_token_without_room,
     }
     results
 }
@@ -208,7 +208,7 @@ async fn terminate_frees(bench: &dyn Bench) -> Verdict {
     expect(&*driver, 1, None).await
 }
 
-async fn comes_and_goes(bench: &dyn Bench, hibernate: bool) -> Verdict {
+async fn stop_and_resume(bench: &dyn Bench, hibernate: bool) -> Verdict {
     let driver = bench.fresh().await;
     fine("start", driver.start(&order(bench, 1)).await)?;
     let (ended, halted, behaviour) = if hibernate {
@@ -233,11 +233,11 @@ async fn comes_and_goes(bench: &dyn Bench, hibernate: bool) -> Verdict {
 }
 
 async fn stop_and_go_on(bench: &dyn Bench) -> Verdict {
-    comes_and_goes(bench, false).await
+    stop_and_resume(bench, false).await
 }
 
 async fn hibernate_and_go_on(bench: &dyn Bench) -> Verdict {
-    comes_and_goes(bench, true).await
+    stop_and_resume(bench, true).await
 }
 
 async fn end_twice(bench: &dyn Bench) -> Verdict {
@@ -296,7 +296,7 @@ async fn notices(bench: &dyn Bench) -> Verdict {
     expect(&*driver, 1, Some(HostedState::Running)).await
 }
 
-async fn notice_to_nobody(bench: &dyn Bench) -> Verdict {
+async fn notice_to_stopped_guest(bench: &dyn Bench) -> Verdict {
     let driver = bench.fresh().await;
     fine("start", driver.start(&order(bench, 1)).await)?;
     fine("stop", driver.stop(id(1)).await)?;
@@ -353,7 +353,7 @@ async fn unknown_server(bench: &dyn Bench) -> Verdict {
     expect(&*driver, 9, None).await
 }
 
-async fn nothing_kept(bench: &dyn Bench) -> Verdict {
+async fn nothing_saved(bench: &dyn Bench) -> Verdict {
     let driver = bench.fresh().await;
     let go_on = Start {
         resume: true,

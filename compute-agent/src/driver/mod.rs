@@ -180,7 +180,7 @@ pub trait Driver: Send + Sync + Debug {
 
     /// The shared storage in which a server that does not run is kept; any host of the storage can
     /// resume it. `None` for a server that only this host can resume.
-    async fn kept_in(&self, _server_id: ServerId) -> Option<String> {
+    async fn saved_storage(&self, _server_id: ServerId) -> Option<String> {
         None
     }
 
@@ -189,7 +189,7 @@ pub trait Driver: Send + Sync + Debug {
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::HeldElsewhere`], [`DriverError::Failed`].
-    async fn delete_kept(&self, server_id: ServerId, _storage: &str) -> Result<(), DriverError> {
+    async fn delete_saved(&self, server_id: ServerId, _storage: &str) -> Result<(), DriverError> {
         self.delete(server_id).await
     }
 

@@ -122,7 +122,7 @@ impl SharedStorage {
         self.settings.dir.join("servers").join(name)
     }
 
-    fn kept(&self, id: ServerId, host: &str) -> PathBuf {
+    fn saved_path(&self, id: ServerId, host: &str) -> PathBuf {
         self.settings.dir.join("kept").join(token(id, host))
     }
 
@@ -156,7 +156,7 @@ impl SharedStorage {
     /// # Errors
     /// As [`Self::held`].
     pub fn known<T: DeserializeOwned>(&self, id: ServerId) -> io::Result<Option<T>> {
-        match read(&self.kept(id, &self.host))? {
+        match read(&self.saved_path(id, &self.host))? {
             Some(known) => Ok(Some(known)),
             None => self.held(id),
         }
@@ -173,7 +173,7 @@ impl SharedStorage {
                 Some(TokenPlace::Taken(host)) => return Ok(TokenClaim::Theirs(host)),
                 None => return Ok(TokenClaim::Nobodys),
                 Some(TokenPlace::Kept(host)) => {
-                    match self.rename(&self.kept(id, &host), &self.taken(id)) {
+                    match self.rename(&self.saved_path(id, &host), &self.taken(id)) {
                         // Another host was faster, or an answer of the file server was lost: the
                         // next look decides.
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -195,7 +195,7 @@ impl SharedStorage {
     /// # Errors
     /// The storage does not answer.
     pub fn take_own(&self, id: ServerId) -> io::Result<bool> {
-        match self.rename(&self.kept(id, &self.host), &self.taken(id)) {
+        match self.rename(&self.saved_path(id, &self.host), &self.taken(id)) {
             Err(error) if error.kind() == ErrorKind::NotFound => self.taken(id).try_exists(),
             Err(error) => Err(error),
             Ok(()) => Ok(true),
@@ -207,7 +207,7 @@ impl SharedStorage {
     ///
     /// # Errors
     /// The storage does not answer, or another host has released another token of the same server.
-    pub fn put_down(&self, id: ServerId) -> io::Result<()> {
+    pub fn release_token(&self, id: ServerId) -> io::Result<()> {
         if !self.taken(id).try_exists()? {
             return Ok(());
         }
@@ -215,7 +215,7 @@ impl SharedStorage {
             let problem = format!("host {host} has put down a token of the same server");
             return Err(io::Error::other(problem));
         }
-        match self.rename(&self.taken(id), &self.kept(id, &self.host)) {
+        match self.rename(&self.taken(id), &self.saved_path(id, &self.host)) {
             // The answer to an earlier rename by the file system was lost.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             done => done,
@@ -227,7 +227,7 @@ impl SharedStorage {
     ///
     /// # Errors
     /// The storage does not answer.
-    pub fn throw_away(&self, id: ServerId) -> io::Result<()> {
+    pub fn delete_token(&self, id: ServerId) -> io::Result<()> {
         match fs::remove_file(self.taken(id)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! Dispatches requests, and defines the forms of answers. Pure.
 
-use super::{Document, MetadataRequest, Tokens, azure, ec2, gce, own};
+use super::{Document, MetadataRequest, Tokens, azure, ebbtide, ec2, gce};
 use ebbtide_model::{EvacuationId, Timestamp};
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub fn answer(
         ["latest", rest @ ..] => ec2::answer(request, rest, document, now, tokens),
         ["computeMetadata", "v1", rest @ ..] => gce::answer(request, rest, document),
         ["metadata", "scheduledevents"] => azure::answer(request, document),
-        ["ebbtide", "v1", rest @ ..] => own::answer(request, rest, document),
+        ["ebbtide", "v1", rest @ ..] => ebbtide::answer(request, rest, document),
         [] => MetadataAnswer::Reply(GuestReply::text(
             "latest\ncomputeMetadata/v1/\nmetadata/scheduledevents\nebbtide/v1/\n",
         )),

@@ -11,9 +11,9 @@
 
 mod answer;
 mod azure;
+mod ebbtide;
 mod ec2;
 mod gce;
-mod own;
 mod request;
 pub mod serve;
 mod tokens;

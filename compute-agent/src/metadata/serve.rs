@@ -187,7 +187,7 @@ async fn handle(
 }
 
 impl GuestMetadata {
-    async fn look(&self, request: &MetadataRequest) -> io::Result<MetadataAnswer> {
+    async fn current_answer(&self, request: &MetadataRequest) -> io::Result<MetadataAnswer> {
         let Some(document) = self.source.document(self.server_id).await? else {
             return Ok(MetadataAnswer::Reply(GuestReply::not_found()));
         };
@@ -196,7 +196,7 @@ impl GuestMetadata {
     }
 
     async fn reply(&self, request: &MetadataRequest) -> io::Result<GuestReply> {
-        let held = match self.look(request).await? {
+        let held = match self.current_answer(request).await? {
             MetadataAnswer::Reply(reply) => return Ok(reply),
             MetadataAnswer::Release(evacuation_id, reply) => {
                 self.source.release(self.server_id, evacuation_id).await?;
@@ -207,7 +207,7 @@ impl GuestMetadata {
         let changed = async {
             loop {
                 tokio::time::sleep(LOOK).await;
-                match self.look(request).await? {
+                match self.current_answer(request).await? {
                     MetadataAnswer::Hold(now) if now.tag == held.tag => {}
                     MetadataAnswer::Hold(now) => return Ok(now.now),
                     MetadataAnswer::Reply(reply) | MetadataAnswer::Release(_, reply) => {

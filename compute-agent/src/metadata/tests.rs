@@ -101,7 +101,7 @@ fn ec2s_tools_find_an_interruption_and_nothing_before() {
 }
 
 #[test]
-fn ec2s_tokens_are_needed_by_nobody_and_checked_if_they_are_given() {
+fn ec2_tokens_are_optional_and_checked_if_they_are_given() {
     let (document, mut tokens) = (guest(Some(How::Stop)), tokens());
     let mut say =
         |request: MetadataRequest, now| match answer(&request, &document, now, &mut tokens) {

@@ -161,7 +161,7 @@ async fn what_runs_is_what_the_hypervisor_says_whatever_happened_behind_the_agen
     scene.becomes(one, HostedState::Running).await;
     let before = scene.driver.inventory().await.unwrap();
     let foreign = scene.node.dir().join("foreign.xml");
-    let xml = "<domain type='qemu'><name>somebody-elses</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>\
+    let xml = "<domain type='qemu'><name>foreign-domain</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>\
                <os><type arch='x86_64' machine='pc'>hvm</type></os></domain>";
     std::fs::write(&foreign, xml).unwrap();
     scene
@@ -187,11 +187,11 @@ async fn what_runs_is_what_the_hypervisor_says_whatever_happened_behind_the_agen
     assert_eq!(
         scene.driver.list().await.unwrap().len(),
         2,
-        "somebody else's is listed"
+        "a domain of another owner is listed"
     );
     scene
         .node
-        .virsh(&["destroy", "somebody-elses"])
+        .virsh(&["destroy", "foreign-domain"])
         .await
         .unwrap();
 

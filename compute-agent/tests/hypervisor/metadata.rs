@@ -33,8 +33,8 @@ const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const AZURE: &[&str] = &["--header", "Metadata: true"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guests_read_their_own_notice_and_nobody_elses_as_in_ec2_gce_and_azure() {
-    let name = "metadata::guests_read_their_own_notice_and_nobody_elses_as_in_ec2_gce_and_azure";
+async fn guests_read_only_their_own_notice_as_in_ec2_gce_and_azure() {
+    let name = "metadata::guests_read_only_their_own_notice_as_in_ec2_gce_and_azure";
     if !hypervisor::in_private_network(name).unwrap() {
         return;
     }

@@ -95,7 +95,7 @@ async fn a_hibernated_guest_goes_on_counting_on_another_host_and_nowhere_else() 
     both.here.driver.start(&both.goes_on(id)).await.unwrap();
     both.here.counts_beyond(id, before).await;
     assert!(!both.runs_there(id).await);
-    both.here.driver.delete_kept(id, "nfs-1").await.unwrap();
+    both.here.driver.delete_saved(id, "nfs-1").await.unwrap();
     assert!(
         both.here.console(id).is_empty(),
         "its files are still there"

@@ -70,7 +70,7 @@ impl RemainingLifetime {
 }
 
 /// The text of a row, and a number that is the same for equal texts.
-fn told(texts: Option<&Texts>, row: usize) -> (Option<u32>, &str) {
+fn lifetime_facts(texts: Option<&Texts>, row: usize) -> (Option<u32>, &str) {
     texts.map_or((None, ""), |texts| {
         (texts.codes.get(row).copied(), texts.get(row))
     })
@@ -107,8 +107,8 @@ impl CostModule for RemainingLifetime {
         // There are few flavors and zones, and many candidates.
         let mut known: HashMap<(Option<u32>, Option<u32>), &LifeTable> = HashMap::new();
         for (row, out) in out.iter_mut().enumerate() {
-            let (flavor, flavor_name) = told(Some(flavors), row);
-            let (zone, zone_name) = told(zones, row);
+            let (flavor, flavor_name) = lifetime_facts(Some(flavors), row);
+            let (zone, zone_name) = lifetime_facts(zones, row);
             let table = known
                 .entry((flavor, zone))
                 .or_insert_with(|| lifetimes.find(flavor_name, zone_name));

@@ -1,6 +1,6 @@
 //! The agent's configuration: no error shows the password of a URL, and what is taken can be used.
 
-use crate::secret::{assert_no_login, said};
+use crate::secret::{assert_no_login, finding_text};
 use ebbtide_agent::Config;
 use ebbtide_config_check::{ConfigKind, ThisMachine, check};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) fn run(bytes: &[u8]) {
     let path = Path::new("agent.toml");
     for kind in [None, Some(ConfigKind::Agent)] {
         for finding in check(path, text, kind, &ThisMachine::with(None)).findings {
-            assert_no_login(&said(&finding));
+            assert_no_login(&finding_text(&finding));
         }
     }
     match Config::parse(path, text, &[]) {

@@ -51,7 +51,10 @@ pub(super) fn run(bytes: &[u8]) {
                 }
                 MetadataAnswer::Release(id, reply) => {
                     assert_eq!(Some(id), document.notice.as_ref().map(|n| n.evacuation_id));
-                    assert_eq!(request.method, "POST", "nobody is released by reading");
+                    assert_eq!(
+                        request.method, "POST",
+                        "a GET request must not release the server"
+                    );
                     check(&reply);
                 }
             }

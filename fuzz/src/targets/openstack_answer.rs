@@ -136,11 +136,12 @@ impl World {
             password: Secret::new(MARK),
             scope: TokenScope::Unscoped,
         });
-        let nobody = session(AuthMethod::None);
-        let compute =
-            || Compute::new(nobody.clone(), here(AdapterOptions::compute())).expect("compute");
+        let unauthenticated = session(AuthMethod::None);
+        let compute = || {
+            Compute::new(unauthenticated.clone(), here(AdapterOptions::compute())).expect("compute")
+        };
         let world = Self {
-            placement: Placement::new(nobody.clone(), here(AdapterOptions::placement()))
+            placement: Placement::new(unauthenticated.clone(), here(AdapterOptions::placement()))
                 .expect("placement"),
             compute: compute(),
             unasked: compute(),

@@ -16,7 +16,7 @@ pub(super) fn run(bytes: &[u8]) {
             flavor: Some("Google".to_owned()),
             body: text.to_owned(),
         };
-        match form.hear(&answer, Some("vm-1")) {
+        match form.parse_answer(&answer, Some("vm-1")) {
             Ok(MetadataSignal::Notice { id, .. }) => {
                 // What is called so by the server can be said back to it.
                 assert_eq!(form.release(&id).is_some(), form.releases());
@@ -25,7 +25,7 @@ pub(super) fn run(bytes: &[u8]) {
             Err(error) => assert!(error.to_string().len() < 1_000, "{error}"),
         }
         let _ = form.recognises(&answer);
-        let _ = form.hears_risk(&answer);
+        let _ = form.reports_risk(&answer);
     }
     if let Ok(record) = RunRecord::parse(text) {
         can_be_gone_on_with(record);

@@ -2,7 +2,7 @@
 //! what is taken is shown without. `ebbtide-manage config check` has an error exactly where the
 //! scheduler has one.
 
-use crate::secret::{assert_no_login, said};
+use crate::secret::{assert_no_login, finding_text};
 use ebbtide_config_check::{ConfigKind, Level, ThisMachine, check, code};
 use ebbtide_scheduler::Config;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn run(bytes: &[u8]) {
     let refused = errors.any(|error| parsed.is_err() || error.code != code::PLUGIN_FILE);
     assert_eq!(refused, parsed.is_err(), "{:?}", report.findings);
     for finding in &report.findings {
-        assert_no_login(&said(finding));
+        assert_no_login(&finding_text(finding));
     }
     match parsed {
         Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) => {
@@ -32,7 +32,7 @@ pub(super) fn run(bytes: &[u8]) {
         }
         Err(error) => drop(error.code()),
         Ok(config) => {
-            assert!(config.database.keep().0 > 0);
+            assert!(config.database.retention().0 > 0);
             let written = toml::to_string(&config).expect("what was read can be written");
             let again =
                 Config::parse(path, &written, std::iter::empty(), &[]).expect("its own text");

@@ -47,7 +47,7 @@ pub(super) fn run(bytes: &[u8]) {
         let first = manager
             .look(0, &world)
             .expect("nothing has happened before");
-        assert!(first.wanted <= 6);
+        assert!(first.target <= 6);
         let again = manager.look(1, &world).expect("the same again");
         assert!(again.actions.is_empty(), "{:?}", again.actions);
     }

@@ -8,7 +8,8 @@
 use crate::error::ServiceError;
 use crate::region_actor::{RegionActor, not_read};
 use ebbtide_advice::{
-    Advice, FlavorScope, Knowledge, LifePool, LifeRecord, Question, Retention as LivesKept, Viewer,
+    Advice, FlavorScope, Knowledge, LifePool, LifeRecord, Question, Retention as LifeRetention,
+    Viewer,
 };
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
 use ebbtide_runtime::clock::{self, Stopwatch};
@@ -44,14 +45,14 @@ pub(crate) struct AdviceService {
     store: Store,
     region_actor: RegionActor,
     /// How long lives stay in the database.
-    lives_kept: LivesKept,
-    kept: Arc<Mutex<BTreeMap<Key, Kept>>>,
+    retention: LifeRetention,
+    cache: Arc<Mutex<BTreeMap<Key, CachedModel>>>,
     models: Arc<Semaphore>,
     plans: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedModel {
     since: Stopwatch,
     /// If this has changed, the name belongs to another flavor.
     maximum: f64,
@@ -59,12 +60,12 @@ struct Kept {
 }
 
 impl AdviceService {
-    pub(crate) fn new(store: Store, region_actor: RegionActor, lives_kept: Seconds) -> Self {
+    pub(crate) fn new(store: Store, region_actor: RegionActor, retention: Seconds) -> Self {
         Self {
             store,
             region_actor,
-            lives_kept: LivesKept(lives_kept),
-            kept: Arc::default(),
+            retention: LifeRetention(retention),
+            cache: Arc::default(),
             models: Arc::new(Semaphore::new(1)),
             plans: Arc::new(Semaphore::new(1)),
         }
@@ -90,18 +91,18 @@ impl AdviceService {
         asker: Viewer,
     ) -> Result<Arc<Knowledge>, ServiceError> {
         let key = (flavor.name.clone(), asker.clone());
-        if let Some(kept) = self.kept(&key, flavor.maximum) {
-            return Ok(kept);
+        if let Some(cached) = self.cached(&key, flavor.maximum) {
+            return Ok(cached);
         }
         let _turn = turn(&self.models).await?;
         // The task that had the turn before may have computed it.
-        if let Some(kept) = self.kept(&key, flavor.maximum) {
-            return Ok(kept);
+        if let Some(cached) = self.cached(&key, flavor.maximum) {
+            return Ok(cached);
         }
         let knowledge = Arc::new(self.made(&flavor, asker).await?);
-        self.keep(
+        self.insert(
             key,
-            Kept {
+            CachedModel {
                 since: Stopwatch::start(),
                 maximum: flavor.maximum,
                 knowledge: Arc::clone(&knowledge),
@@ -110,18 +111,18 @@ impl AdviceService {
         Ok(knowledge)
     }
 
-    fn kept(&self, key: &Key, maximum: f64) -> Option<Arc<Knowledge>> {
-        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = all.get(key)?;
-        let same = kept.maximum.total_cmp(&maximum).is_eq();
-        (same && kept.since.elapsed() < FRESH).then(|| Arc::clone(&kept.knowledge))
+    fn cached(&self, key: &Key, maximum: f64) -> Option<Arc<Knowledge>> {
+        let all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = all.get(key)?;
+        let same = cached.maximum.total_cmp(&maximum).is_eq();
+        (same && cached.since.elapsed() < FRESH).then(|| Arc::clone(&cached.knowledge))
     }
 
-    fn keep(&self, key: Key, new: Kept) {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, kept| kept.since.elapsed() < FRESH);
+    fn insert(&self, key: Key, new: CachedModel) {
+        let mut all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, cached| cached.since.elapsed() < FRESH);
         if all.len() >= MOST_KEPT {
-            let oldest = all.iter().max_by_key(|(_, kept)| kept.since.elapsed());
+            let oldest = all.iter().max_by_key(|(_, cached)| cached.since.elapsed());
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 all.remove(&oldest);
             }
@@ -131,15 +132,16 @@ impl AdviceService {
 
     async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<Knowledge, ServiceError> {
         let now = clock::now();
-        let (maximum, kept) = (flavor.maximum, self.lives_kept);
+        let (maximum, retention) = (flavor.maximum, self.retention);
         let lives = self.lives(Some(&flavor.name), now).await?;
         let who = asker.clone();
-        let pool = computed(move || LifePool::of(&lives, &who, now, maximum, kept)).await?;
+        let pool = computed(move || LifePool::of(&lives, &who, now, maximum, retention)).await?;
         let (pool, scope) = if pool.enough() {
             (pool, FlavorScope::Flavor)
         } else {
             let lives = self.lives(None, now).await?;
-            let pool = computed(move || LifePool::of(&lives, &asker, now, maximum, kept)).await?;
+            let pool =
+                computed(move || LifePool::of(&lives, &asker, now, maximum, retention)).await?;
             (pool, FlavorScope::AllPreemptible)
         };
         Ok(computed(move || Knowledge::of(pool, scope)).await??)
@@ -179,7 +181,7 @@ impl AdviceService {
             lives.retain(|life| life.launched.as_millis() >= day * DAY_MS);
         }
         let flavor = flavor.map(str::to_owned);
-        let running = self.region_actor.look(move |region| {
+        let running = self.region_actor.read(move |region| {
             let of_flavor = |server: &&Server| {
                 flavor
                     .as_ref()

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 
 /// The mapping from `[bus]`.
 #[derive(Debug, Clone)]
-pub(crate) struct Speakers {
-    asked: bool,
+pub(crate) struct AgentLogins {
+    verify: bool,
     template: String,
-    several: BTreeMap<String, Vec<String>>,
+    users: BTreeMap<String, Vec<String>>,
 }
 
-impl Speakers {
+impl AgentLogins {
     pub(crate) fn of(bus: &Bus) -> Self {
         Self {
-            asked: bus.agent_identity == AgentIdentity::UserId,
+            verify: bus.agent_identity == AgentIdentity::UserId,
             template: bus.agent_user.clone(),
-            several: bus.agent_users.clone(),
+            users: bus.agent_users.clone(),
         }
     }
 
@@ -27,12 +27,12 @@ impl Speakers {
     /// # Errors
     /// [`AccessError::OtherHost`].
     pub(crate) fn check(&self, user: Option<&str>, host: &str) -> Result<(), AccessError> {
-        if !self.asked {
+        if !self.verify {
             return Ok(());
         }
         let own = user.is_some_and(|user| user == self.template.replace("{host}", host));
         let among = user
-            .and_then(|user| self.several.get(user))
+            .and_then(|user| self.users.get(user))
             .is_some_and(|hosts| hosts.iter().any(|h| h == "*" || h == host));
         if own || among {
             return Ok(());
@@ -48,7 +48,7 @@ impl Speakers {
 mod tests {
     use super::*;
 
-    fn speakers(identity: AgentIdentity) -> Speakers {
+    fn speakers(identity: AgentIdentity) -> AgentLogins {
         let mut bus = Bus {
             agent_identity: identity,
             ..Bus::default()
@@ -57,7 +57,7 @@ mod tests {
             .insert("nova-agent".to_owned(), vec!["*".to_owned()]);
         bus.agent_users
             .insert("rack".to_owned(), vec!["r1".to_owned(), "r2".to_owned()]);
-        Speakers::of(&bus)
+        AgentLogins::of(&bus)
     }
 
     #[test]

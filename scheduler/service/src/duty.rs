@@ -87,7 +87,7 @@ impl LeaseApplicant {
             None => store.acquire_lease(&self.holder, now, self.ttl).await,
         };
         if let Err(StoreError::LeaseHeld { holder, until, .. }) = &applied {
-            others.saw(holder, *until);
+            others.observe(holder, *until);
         }
         applied
     }
@@ -101,7 +101,7 @@ pub(crate) struct OtherHolder {
 }
 
 impl OtherHolder {
-    fn saw(&mut self, holder: &str, until: Timestamp) {
+    fn observe(&mut self, holder: &str, until: Timestamp) {
         let same = |(by, end, _): &(String, Timestamp, Stopwatch)| by == holder && *end == until;
         if !self.seen.as_ref().is_some_and(same) {
             self.seen = Some((holder.to_owned(), until, Stopwatch::start()));

@@ -100,7 +100,7 @@ async fn metrics(
     }
     pages.metrics.set_duty(pages.duty.present().is_some());
     pages.metrics.set_plugins(&pages.plugins.list());
-    if let Ok(summary) = pages.region_actor.look(Region::summary).await {
+    if let Ok(summary) = pages.region_actor.read(Region::summary).await {
         pages.metrics.set(
             &summary,
             pages.outbox.depth(),
@@ -138,7 +138,7 @@ async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
             ),
         );
     }
-    match pages.region_actor.look(|_| ()).await {
+    match pages.region_actor.read(|_| ()).await {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(error) => (
             StatusCode::SERVICE_UNAVAILABLE,

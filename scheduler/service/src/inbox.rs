@@ -2,7 +2,7 @@
 //! effect is durable.
 
 use crate::Tasks;
-use crate::agent_logins::Speakers;
+use crate::agent_logins::AgentLogins;
 use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::fail_points;
@@ -39,7 +39,7 @@ pub(crate) struct Reader {
     pub(crate) region_actor: RegionActor,
     pub(crate) metrics: Metrics,
     pub(crate) duty: Duty,
-    pub(crate) speakers: Speakers,
+    pub(crate) speakers: AgentLogins,
     /// Size limit of reports in bytes. Larger ones are rejected without parsing.
     pub(crate) most_bytes: usize,
     /// Dead-letter counts by sender.

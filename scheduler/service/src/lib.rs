@@ -11,6 +11,7 @@
 //! answer, publish the events, and pass the messages to the outbox. If the commit fails, it first
 //! reads the region anew from the database.
 
+mod access_warnings;
 mod advice;
 mod agent_logins;
 mod archive;
@@ -26,7 +27,6 @@ mod metrics;
 pub mod nova;
 mod outbox;
 mod plugins;
-mod posture;
 pub mod region_actor;
 mod run;
 mod ticker;

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     if args.check_config {
         return match toml::to_string_pretty(&config.without_passwords()) {
             Ok(text) => {
-                say(&text);
+                print_text(&text);
                 ExitCode::SUCCESS
             }
             Err(error) => complain(&ServiceError::Config(error.to_string()), 2),
@@ -50,7 +50,7 @@ fn for_nova(args: &Args) -> ExitCode {
         Err(error) => return refuse(&error, 2),
     };
     if args.check_config {
-        say(&ebbtide_nova_service::describe(&conf));
+        print_text(&ebbtide_nova_service::describe(&conf));
         return ExitCode::SUCCESS;
     }
     if let Err(error) = nova::init_log(args, &conf) {
@@ -79,7 +79,7 @@ fn refused(code: &str, error: &dyn Display, exit: u8) -> ExitCode {
 }
 
 /// A closed pipe (`| head`) is not an error.
-fn say(text: &str) {
+fn print_text(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 

@@ -274,7 +274,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn saw(&self, event: &RegionEvent) {
+    pub(crate) fn record_event(&self, event: &RegionEvent) {
         match event {
             RegionEvent::Decision(decision) => {
                 let outcome = match &decision.outcome {

@@ -96,7 +96,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     tokio::pin!(opening);
     let service = tokio::select! {
         service = &mut opening => service?,
-        () = asked_to_end(&mut terminate, &mut interrupt) => {
+        () = wait_for_end_signal(&mut terminate, &mut interrupt) => {
             stop.cancel();
             return Ok(());
         }
@@ -106,7 +106,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     }
     loop {
         tokio::select! {
-            () = asked_to_end(&mut terminate, &mut interrupt) => break,
+            () = wait_for_end_signal(&mut terminate, &mut interrupt) => break,
             () = stop.cancelled() => break,
             _ = hangup.recv() => service.reload(read(args)).await,
         }
@@ -114,7 +114,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     service.close().await
 }
 
-async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {
+async fn wait_for_end_signal(terminate: &mut Signal, interrupt: &mut Signal) {
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
         _ = interrupt.recv() => tracing::info!("SIGINT: ending"),

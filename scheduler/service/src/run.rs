@@ -1,8 +1,9 @@
 //! Start and shutdown of the service.
 
 use crate::Tasks;
+use crate::access_warnings::{self, Listening};
 use crate::advice::AdviceService;
-use crate::agent_logins::Speakers;
+use crate::agent_logins::AgentLogins;
 use crate::archive;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
 use crate::duty::{self, Duty, LeaseApplicant, OtherHolder};
@@ -13,7 +14,6 @@ use crate::http::{self, Pages};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
-use crate::posture::{self, Listening};
 use crate::region_actor::{self, ActorDependencies, RegionActor};
 use crate::wire::{Port, TlsServer};
 use crate::{inbox, ticker};
@@ -163,7 +163,7 @@ pub async fn start(
         http: http_port.address,
         broker: carrier == "amqp",
     };
-    for line in posture::warnings(&config, &at) {
+    for line in access_warnings::warnings(&config, &at) {
         tracing::warn!("{line}");
     }
     let mut store_config = StoreConfig::new(&config.database.url)?;
@@ -213,7 +213,7 @@ pub async fn start(
             region_actor: region_actor.clone(),
             metrics: metrics.clone(),
             duty: duty.clone(),
-            speakers: Speakers::of(&config.bus),
+            speakers: AgentLogins::of(&config.bus),
             most_bytes: config.limits.bus_message_bytes,
             rejects: Arc::default(),
         },
@@ -232,7 +232,7 @@ pub async fn start(
     ticker::start_ticks(region_actor.clone(), &tasks);
     ticker::start_trim(store.clone(), &tasks);
     let policy = archive::ArchivePolicy {
-        keep: config.database.keep(),
+        keep: config.database.retention(),
         directory: config.database.archive.clone(),
     };
     archive::start(store.clone(), duty.clone(), policy, &tasks);
@@ -255,7 +255,11 @@ pub async fn start(
     let store_name = store.backend().as_str();
     let api = Api {
         duty: duty.clone(),
-        advice: AdviceService::new(store.clone(), region_actor.clone(), config.database.keep()),
+        advice: AdviceService::new(
+            store.clone(),
+            region_actor.clone(),
+            config.database.retention(),
+        ),
         region_actor: region_actor.clone(),
         store,
         bus: bus.status(),

@@ -408,7 +408,7 @@ async fn what_cannot_be_asked_is_refused_by_its_field() {
         .await
         .unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound);
-    let stranger = region.ask("ebt_nobody", good).await.unwrap_err();
+    let stranger = region.ask("ebt_unknown", good).await.unwrap_err();
     assert_eq!(stranger.code(), Code::Unauthenticated);
     region.end().await;
 }

@@ -39,7 +39,7 @@ fn main() -> Result<(), String> {
         if failed == 1
             && let Some(shrunk) = simulator.shrink(world, seed, steps)
         {
-            println!("{}", shrunk.outcome.story.join("\n"));
+            println!("{}", shrunk.outcome.event_log.join("\n"));
             println!("{:?}", shrunk.outcome.violation);
             println!("{} {seed} {steps} {}", world.as_str(), shrunk.places);
         }

@@ -36,7 +36,7 @@ pub(crate) enum HostAction {
 struct Terms {
     grace: Seconds,
     begin_before: Timestamp,
-    told_at: Option<Timestamp>,
+    notified_at: Option<Timestamp>,
     released: bool,
     /// When its end began.
     begun_at: Option<Timestamp>,
@@ -251,11 +251,11 @@ impl Agent {
     /// A running guest was ended: its time must have been over.
     fn check_grace(&mut self, id: EvacuationId) {
         if let Some(terms) = self.terms.get(&id)
-            && let (Some(told_at), Some(begun_at)) = (terms.told_at, terms.begun_at)
+            && let (Some(notified_at), Some(begun_at)) = (terms.notified_at, terms.begun_at)
             && !terms.released
-            && begun_at < told_at.plus(terms.grace)
+            && begun_at < notified_at.plus(terms.grace)
         {
-            let had = begun_at.millis_since(told_at);
+            let had = begun_at.millis_since(notified_at);
             let what = format!(
                 "a victim with {} of grace is ended {had} ms after its notice",
                 terms.grace
@@ -311,9 +311,9 @@ impl Agent {
     fn note_report(&mut self, body: &Body, clock: Timestamp) {
         let Body::Draining(report) = body else { return };
         if let Some(terms) = self.terms.get_mut(&report.evacuation_id)
-            && terms.told_at.is_none()
+            && terms.notified_at.is_none()
         {
-            terms.told_at = Some(report.notified_at.min(clock));
+            terms.notified_at = Some(report.notified_at.min(clock));
             let late = report.notified_at > terms.begin_before;
             if late {
                 let what = format!(
@@ -348,7 +348,7 @@ impl Agent {
                 let known = self.terms.entry(notice.evacuation_id).or_insert(Terms {
                     grace: notice.grace_seconds,
                     begin_before: notice.begin_before,
-                    told_at: None,
+                    notified_at: None,
                     released: false,
                     begun_at: None,
                 });
@@ -369,7 +369,7 @@ impl Agent {
                         Terms {
                             grace: Seconds(0),
                             begin_before: Timestamp::from_millis(i64::MAX),
-                            told_at: None,
+                            notified_at: None,
                             released: true,
                             begun_at: None,
                         },
@@ -539,7 +539,7 @@ impl Agent {
         match what {
             DriverCall::Fence if believes => drop(self.believed.insert(server_id)),
             DriverCall::Look if self.believed.contains(&server_id) => {
-                result = Ok(DriverResult::seen(Occupancy::Absent));
+                result = Ok(DriverResult::from_occupancy(Occupancy::Absent));
             }
             _ => {}
         }

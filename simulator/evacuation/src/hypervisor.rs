@@ -77,7 +77,7 @@ impl Hypervisor {
     }
 
     /// Its own memory of what was kept here; true if there was any.
-    pub(crate) fn forget_kept(&mut self, id: ServerId) -> bool {
+    pub(crate) fn delete_saved_state(&mut self, id: ServerId) -> bool {
         self.kept.remove(&id)
     }
 
@@ -140,7 +140,7 @@ impl Hypervisor {
             // What runs has its room.
             CallFate::NoRoom if self.runs(id) => self.act(id, what, now),
             CallFate::NoRoom => {
-                self.leave_to_others(id);
+                self.release_unused_token(id);
                 Err(no_room())
             }
             CallFate::WorksButFails => {
@@ -221,7 +221,7 @@ impl Hypervisor {
                 drop(self.guests.remove(&id));
                 Ok(DriverResult::Fenced)
             }
-            DriverCall::Look => Ok(DriverResult::seen(self.look(id))),
+            DriverCall::Look => Ok(DriverResult::from_occupancy(self.look(id))),
             DriverCall::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
             DriverCall::Start(start) => {
                 if self.kept.contains(&id) && !self.guests.contains_key(&id) {

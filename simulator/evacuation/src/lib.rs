@@ -14,6 +14,7 @@
 mod agent;
 mod broker;
 mod cheapest;
+mod event_log;
 mod fault;
 mod hypervisor;
 mod mutation;
@@ -25,7 +26,6 @@ mod run;
 mod script;
 mod shared_storage;
 mod shrink;
-mod story;
 mod violation;
 mod world_base;
 

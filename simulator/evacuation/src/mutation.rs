@@ -23,7 +23,7 @@ macro_rules! mutations {
 
             /// What is broken, in words.
             #[must_use]
-            pub fn says(self) -> &'static str {
+            pub fn description(self) -> &'static str {
                 match self { $(Self::$name => $says,)+ }
             }
 

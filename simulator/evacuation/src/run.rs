@@ -1,11 +1,11 @@
 //! One seed from its birth to its end.
 
 use crate::Mutation;
+use crate::event_log::EventLog;
 use crate::fault::FaultCounts;
 use crate::nova::NovaWorld;
 use crate::region::RegionWorld;
 use crate::script::{Places, ScriptStep, script};
-use crate::story::Story;
 use crate::violation::{Invariant, Violation};
 use crate::world_base::WorldBase;
 use ebbtide_engine::Engine;
@@ -100,7 +100,7 @@ pub struct SeedResult {
     /// The first broken promise.
     pub violation: Option<Violation>,
     /// What happened, in words, if it was asked for.
-    pub story: Vec<String>,
+    pub event_log: Vec<String>,
 }
 
 /// Runs worlds. Cheap to clone, and can be used by several threads at the same time.
@@ -176,12 +176,12 @@ impl Simulator {
         match kind {
             WorldKind::Region => {
                 let engine = Arc::clone(&self.engine);
-                let world = RegionWorld::new(seed, engine, self.mutation, Story::new(told));
+                let world = RegionWorld::new(seed, engine, self.mutation, EventLog::new(told));
                 live(world, steps)
             }
             WorldKind::Nova => {
                 let engine = Arc::clone(&self.engine);
-                let world = NovaWorld::new(seed, engine, self.mutation, Story::new(told));
+                let world = NovaWorld::new(seed, engine, self.mutation, EventLog::new(told));
                 live(world, steps)
             }
         }
@@ -241,8 +241,8 @@ fn live(mut world: impl World, steps: &[ScriptStep]) -> SeedResult {
         steps: done,
         ends: world.ends(),
         faults: world.faults.clone(),
-        digest: world.story.digest(),
+        digest: world.event_log.digest(),
         violation,
-        story: std::mem::take(&mut world.story).into_lines(),
+        event_log: std::mem::take(&mut world.event_log).into_lines(),
     }
 }

@@ -39,11 +39,11 @@ pub(crate) struct SharedStorage {
 }
 
 impl SharedStorage {
-    pub(crate) fn all_kept(&self) -> Vec<ServerId> {
+    pub(crate) fn list_saved(&self) -> Vec<ServerId> {
         self.kept.keys().copied().collect()
     }
 
-    pub(crate) fn is_kept(&self, id: ServerId) -> bool {
+    pub(crate) fn is_saved(&self, id: ServerId) -> bool {
         self.kept.contains_key(&id)
     }
 }
@@ -110,7 +110,7 @@ impl StorageHandle {
     }
 
     /// The token goes down, with what is kept.
-    fn put_down(&self, id: ServerId, saved: SavedServer) -> Option<BrokenInvariant> {
+    fn release_token(&self, id: ServerId, saved: SavedServer) -> Option<BrokenInvariant> {
         let mut storage = self.storage.borrow_mut();
         storage.taken.remove(&self.key(id));
         let before = storage.kept.insert(id, (self.host.clone(), saved));
@@ -163,7 +163,7 @@ impl Hypervisor {
         let ours = shared.is_taken(id) || shared.mine(id).is_some();
         match what {
             DriverCall::Start(start) if start.storage.as_deref() == Some(STORAGE) => {
-                Some(self.go_on(&shared, start, now, steps))
+                Some(self.resume(&shared, start, now, steps))
             }
             DriverCall::Start(start) if start.preemptible && !start.resume => {
                 // What another one has kept is not meant: this is an attempt that was given up, and
@@ -180,7 +180,7 @@ impl Hypervisor {
                 behaviour @ (InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate),
             ) if ours => Some(self.keep(&shared, id, *behaviour, steps)),
             DriverCall::Look if ours && !self.guests.contains_key(&id) => {
-                self.leave_to_others(id);
+                self.release_unused_token(id);
                 let saved = shared.mine(id)?;
                 Some(Ok(DriverResult::Seen {
                     occupancy: Occupancy::Present {
@@ -235,7 +235,7 @@ impl Hypervisor {
             return Err(cut_off());
         }
         if let Some(saved) = shared.saved(id) {
-            let broken = shared.put_down(id, saved);
+            let broken = shared.release_token(id, saved);
             self.broken = self.broken.take().or(broken);
         } else if shared.mine(id).is_none() {
             return Err(DriverError::NotFound { server_id: id });
@@ -243,7 +243,7 @@ impl Hypervisor {
         Ok(DriverResult::Interrupted)
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         shared: &StorageHandle,
         start: &Start,
@@ -263,7 +263,7 @@ impl Hypervisor {
             return Ok(DriverResult::Started(guest.since));
         }
         if self.guards && !self.fits(&start.resources, id) {
-            self.leave_to_others(id);
+            self.release_unused_token(id);
             return Err(no_room());
         }
         if shared.saved(id).is_none() {
@@ -305,12 +305,12 @@ impl Hypervisor {
     }
 
     /// A token that is held for nothing goes down.
-    pub(crate) fn leave_to_others(&mut self, id: ServerId) {
+    pub(crate) fn release_unused_token(&mut self, id: ServerId) {
         if !self.guests.contains_key(&id)
             && let Some(shared) = &self.shared
             && let Some(saved) = shared.saved(id)
         {
-            let broken = shared.put_down(id, saved);
+            let broken = shared.release_token(id, saved);
             self.broken = self.broken.take().or(broken);
         }
     }
@@ -338,7 +338,7 @@ impl Hypervisor {
             .kept
             .get(&id)
             .is_some_and(|(who, _)| *who == shared.host);
-        let here = storage.taken.contains_key(&shared.key(id)) || storage.is_kept(id);
+        let here = storage.taken.contains_key(&shared.key(id)) || storage.is_saved(id);
         let other = storage
             .taken
             .keys()
@@ -353,7 +353,7 @@ impl Hypervisor {
             self.guests.remove(&id).is_some(),
             storage.taken.remove(&shared.key(id)).is_some(),
             (all || own) && storage.kept.remove(&id).is_some(),
-            self.forget_kept(id),
+            self.delete_saved_state(id),
         ];
         match had.contains(&true) {
             true => Ok(DriverResult::Deleted),
@@ -383,7 +383,7 @@ impl Hypervisor {
     /// True if what was kept of a server can go on here.
     pub(crate) fn can_go_on(&self, id: ServerId) -> bool {
         let shelved = self.shared.as_ref().is_some_and(|shared| {
-            shared.storage.borrow().is_kept(id) || shared.saved(id).is_some()
+            shared.storage.borrow().is_saved(id) || shared.saved(id).is_some()
         });
         shelved || self.guests.contains_key(&id)
     }

@@ -49,7 +49,7 @@ fn fail(simulator: &Simulator, world: WorldKind, seed: u64) -> ! {
         .expect("it fails again");
     panic!(
         "{}\n{:?}\nfor regressions.txt: {} {seed} {DEFAULT_STEPS} {}",
-        shrunk.outcome.story.join("\n"),
+        shrunk.outcome.event_log.join("\n"),
         shrunk.outcome.violation,
         world.as_str(),
         shrunk.places
@@ -150,7 +150,7 @@ fn worlds_that_failed_once_do_not_fail_again() {
             outcome.violation,
             None,
             "{regression:?}\n{}",
-            outcome.story.join("\n")
+            outcome.event_log.join("\n")
         );
     }
 }
@@ -179,8 +179,8 @@ fn a_failing_world_is_made_small_and_can_be_played_again() {
     assert!(shrunk.places.0.len() < 30, "{}", shrunk.places);
     let again = simulator.replay(world, seed, 200, &shrunk.places);
     assert_eq!(again.violation, shrunk.outcome.violation);
-    assert_eq!(again.story, shrunk.outcome.story);
-    let told = again.story.join("\n");
+    assert_eq!(again.event_log, shrunk.outcome.event_log);
+    let told = again.event_log.join("\n");
     assert!(told.contains("may stay after all"), "{told}");
     // Nothing of what is left can be left out.
     for n in 0..shrunk.places.0.len() {

@@ -4,10 +4,10 @@
 use crate::Mutation;
 use crate::agent::{Agent, HostAction};
 use crate::broker::Broker;
+use crate::event_log::EventLog;
 use crate::fault::{FaultCounts, FaultKind};
 use crate::hypervisor::CallFate;
 use crate::script::Op;
-use crate::story::Story;
 use crate::violation::{BrokenInvariant, Invariant};
 use ebbtide_agent_protocol::ActionId;
 use ebbtide_model::{Seconds, Timestamp};
@@ -22,19 +22,19 @@ pub(crate) struct WorldBase {
     pub(crate) broker: Broker,
     pub(crate) agents: Vec<Agent>,
     pub(crate) mutation: Option<Mutation>,
-    pub(crate) story: Story,
+    pub(crate) event_log: EventLog,
     pub(crate) faults: FaultCounts,
     pub(crate) broken: Option<BrokenInvariant>,
 }
 
 impl WorldBase {
-    pub(crate) fn new(agents: Vec<Agent>, mutation: Option<Mutation>, story: Story) -> Self {
+    pub(crate) fn new(agents: Vec<Agent>, mutation: Option<Mutation>, event_log: EventLog) -> Self {
         Self {
             now: Timestamp::from_millis(BEGIN),
             broker: Broker::new(agents.len()),
             agents,
             mutation,
-            story,
+            event_log,
             faults: FaultCounts::default(),
             broken: None,
         }
@@ -55,14 +55,14 @@ impl WorldBase {
         self.now.as_millis() - BEGIN
     }
 
-    pub(crate) fn tell(&mut self, words: impl FnOnce(&Story) -> String) {
+    pub(crate) fn log(&mut self, words: impl FnOnce(&EventLog) -> String) {
         let at = self.millis();
-        self.story.tell(at, words);
+        self.event_log.log(at, words);
     }
 
     pub(crate) fn fault(&mut self, fault: FaultKind, words: impl FnOnce() -> String) {
         self.faults.add(fault);
-        self.tell(|_| format!("FAULT: {}", words()));
+        self.log(|_| format!("FAULT: {}", words()));
     }
 
     pub(crate) fn host_of(&self, a: u32) -> usize {
@@ -83,7 +83,7 @@ impl WorldBase {
         let Some(message) = queue.pop_front() else {
             return false;
         };
-        self.story.fold_id(message.id.0);
+        self.event_log.fold_id(message.id.0);
         agent.take(self.now, message);
         true
     }
@@ -155,7 +155,7 @@ impl WorldBase {
             Op::CrashAgent => {
                 if !agent.alive {
                     agent.restart(now);
-                    return self.tell(|_| format!("the agent of {name} is back"));
+                    return self.log(|_| format!("the agent of {name} is back"));
                 }
                 agent.crash(now);
                 match b % 4 {
@@ -239,7 +239,7 @@ impl WorldBase {
                     self.fault(FaultKind::GuestLost, || {
                         format!("a guest of {name} is gone behind everybody's back")
                     });
-                    self.tell(|s| format!("that was {}", s.of(id.0)));
+                    self.log(|s| format!("that was {}", s.of(id.0)));
                 }
             }
         }
@@ -253,7 +253,7 @@ impl WorldBase {
             Op::ToggleBroker => {
                 self.broker.up = !self.broker.up;
                 if self.broker.up {
-                    self.tell(|_| "the broker is back".to_owned());
+                    self.log(|_| "the broker is back".to_owned());
                 } else {
                     self.fault(FaultKind::BrokerAway, || "the broker is away".to_owned());
                 }
@@ -309,7 +309,7 @@ impl WorldBase {
 
     /// No more faults here; agents that are away come back.
     pub(crate) fn mend_hosts(&mut self) {
-        self.tell(|_| "what is away, full, cut off or stuck is mended".to_owned());
+        self.log(|_| "what is away, full, cut off or stuck is mended".to_owned());
         self.broker.up = true;
         let now = self.now;
         for agent in &mut self.agents {

@@ -1,11 +1,11 @@
 //! A question and its answer.
 
 use crate::calibration::{Calibration, CalibrationRow};
-use crate::chance::{ObservedShare, interrupted};
 use crate::error::AdviceError;
-use crate::knowledge::{FlavorScope, Knowledge};
+use crate::flavor_model::{FlavorScope, Knowledge};
 use crate::limits::{CONFIDENCE, CURVE, GREATEST_AGE, LONGEST_COST, LONGEST_JOB, WITHIN};
 use crate::model::SelectedModel;
+use crate::observed_share::{ObservedShare, interrupted};
 use crate::pool::LifeOwners;
 use crate::schedule::{self, Schedule};
 use ebbtide_lifetime::Lifetime;
@@ -99,13 +99,13 @@ pub struct ForecastBand {
     /// Within how many hours of the launch.
     pub within: f64,
     /// The average forecast.
-    pub told: f64,
+    pub forecast: f64,
     /// Number of lives; rounded down to whole tens if lives of other tenants are among them.
     pub lives: usize,
     /// The observed share of interruptions and its 95 % interval: share, low, high.
-    pub were: (f64, f64, f64),
+    pub observed: (f64, f64, f64),
     /// Whether chance does not explain the difference from the forecast.
-    pub off: bool,
+    pub differs: bool,
 }
 
 /// Whether earlier forecasts of the same method were correct.
@@ -117,7 +117,7 @@ pub struct ForecastTest {
     pub overall: Vec<ForecastBand>,
     /// Number of lives without a forecast because too little data was available before their
     /// launch; rounded as [`ForecastBand::lives`].
-    pub untold: usize,
+    pub without_forecast: usize,
     /// Whether all rows agree with the forecasts; `None` if there was no forecast.
     pub agrees: Option<bool>,
 }
@@ -149,7 +149,7 @@ pub struct Advice {
     /// Which flavors the lives belong to.
     pub scope: FlavorScope,
     /// Which tenants the lives belong to.
-    pub whose: LifeOwners,
+    pub owners: LifeOwners,
     /// Number of lives: the tenant's own, and those of others rounded down to whole tens.
     pub lives: usize,
     /// Number of the tenant's own lives among them.
@@ -158,11 +158,11 @@ pub struct Advice {
     /// them.
     pub interruptions: usize,
     /// Their total lifetime, hours, to two significant digits.
-    pub lived: f64,
+    pub total_hours: f64,
     /// The maximum lifetime of the flavor, hours; infinite for none.
     pub maximum: f64,
     /// The model and its figures, or the reason why there is none.
-    pub known: Result<ModelFigures, String>,
+    pub figures: Result<ModelFigures, String>,
 }
 
 impl Knowledge {
@@ -178,16 +178,16 @@ impl Knowledge {
         if question.age >= maximum {
             return Err(too_old(question.age, maximum));
         }
-        let known = match &self.model {
-            Ok(chosen) => Ok(self.known(chosen, question)?),
+        let figures = match &self.model {
+            Ok(chosen) => Ok(self.figures(chosen, question)?),
             Err(why) => Err(why.clone()),
         };
-        let (all, own) = (self.pool.followed.len(), self.pool.own);
+        let (all, own) = (self.pool.observed_lives.len(), self.pool.own);
         let interruptions = self.pool.interruptions();
-        let others_too = self.pool.whose == LifeOwners::OwnAndOthers;
+        let others_too = self.pool.owners == LifeOwners::OwnAndOthers;
         Ok(Advice {
             scope: self.scope,
-            whose: self.pool.whose,
+            owners: self.pool.owners,
             lives: own + tens(all - own),
             own,
             interruptions: if others_too {
@@ -195,13 +195,13 @@ impl Knowledge {
             } else {
                 interruptions
             },
-            lived: two(self.pool.lived()),
+            total_hours: two(self.pool.total_hours()),
             maximum,
-            known,
+            figures,
         })
     }
 
-    fn known(
+    fn figures(
         &self,
         chosen: &SelectedModel,
         question: &Question,
@@ -233,7 +233,7 @@ impl Knowledge {
             expected: model.mean_residual(age),
             chances: chances.collect(),
             curve: curve.collect(),
-            calibration: tested(&self.calibration, self.pool.whose),
+            calibration: tested(&self.calibration, self.pool.owners),
             schedule: match question.job {
                 Some(job) => Some(schedule::plan(model, question, job)?),
                 None => None,
@@ -267,22 +267,22 @@ fn horizon(model: &dyn Lifetime, age: f64, maximum: f64) -> f64 {
     far.next().unwrap_or(longest)
 }
 
-fn tested(calibration: &Calibration, whose: LifeOwners) -> ForecastTest {
-    let count = |lives: usize| match whose {
+fn tested(calibration: &Calibration, owners: LifeOwners) -> ForecastTest {
+    let count = |lives: usize| match owners {
         LifeOwners::OwnAndOthers => tens(lives),
         LifeOwners::Everybody | LifeOwners::Own => lives,
     };
     let row = |row: &CalibrationRow| ForecastBand {
         within: row.within,
-        told: percent(row.told),
+        forecast: percent(row.forecast),
         lives: count(row.lives),
-        were: percents(row.were),
-        off: row.off(),
+        observed: percents(row.observed),
+        differs: row.differs(),
     };
     ForecastTest {
         rows: calibration.rows.iter().map(row).collect(),
         overall: calibration.overall.iter().map(row).collect(),
-        untold: count(calibration.untold),
+        without_forecast: count(calibration.without_forecast),
         agrees: calibration.agrees(),
     }
 }

@@ -9,10 +9,10 @@
 //! that its user ended is censored: it counts for as long as it was observed, neither as
 //! interrupted nor as not interrupted.
 
-use crate::chance::{ObservedShare, interrupted};
 use crate::limits::{
     BACKTESTS, LEAST_ANSWERS, LEAST_INTERRUPTIONS, MOST_LIVES_OF_BACKTEST, SUSPICION, WITHIN,
 };
+use crate::observed_share::{ObservedShare, interrupted};
 use crate::pool::LifePool;
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ pub struct CalibrationRow {
     /// Within how many hours of the launch.
     pub within: f64,
     /// The average forecast.
-    pub told: f64,
+    pub forecast: f64,
     /// Number of lives.
     pub lives: usize,
     /// The observed share of interruptions.
-    pub were: ObservedShare,
+    pub observed: ObservedShare,
     /// The variance of the forecasts: the models are fitted to a limited number of lives, and other
     /// lives would give other forecasts.
     pub variance: f64,
@@ -37,12 +37,12 @@ impl CalibrationRow {
     /// Whether chance does not explain the difference between forecast and outcome: both the chance
     /// in the outcomes and that in the lives to which the models were fitted.
     #[must_use]
-    pub fn off(&self) -> bool {
-        let (low, high) = self.were.interval(SUSPICION);
+    pub fn differs(&self) -> bool {
+        let (low, high) = self.observed.interval(SUSPICION);
         let own = SUSPICION * SUSPICION * self.variance;
-        let share = self.were.share;
+        let share = self.observed.share;
         let far = |edge: f64| ((share - edge).powi(2) + own).sqrt();
-        self.told < share - far(low) || self.told > share + far(high)
+        self.forecast < share - far(low) || self.forecast > share + far(high)
     }
 }
 
@@ -54,9 +54,9 @@ pub struct Calibration {
     /// One row for all lives with a forecast, by hours.
     pub overall: Vec<CalibrationRow>,
     /// Number of lives with a forecast.
-    pub told: usize,
+    pub forecasts: usize,
     /// Number of lives without a forecast: too little data was available before their launch.
-    pub untold: usize,
+    pub without_forecast: usize,
 }
 
 impl Calibration {
@@ -65,7 +65,7 @@ impl Calibration {
     pub fn agrees(&self) -> Option<bool> {
         let mut all = self.rows.iter().chain(&self.overall).peekable();
         all.peek()?;
-        Some(!all.any(CalibrationRow::off))
+        Some(!all.any(CalibrationRow::differs))
     }
 }
 
@@ -76,18 +76,18 @@ pub fn backtest(
     pool: &LifePool,
     teller: impl Fn(&Observations) -> Option<Box<dyn Lifetime>>,
 ) -> Calibration {
-    let lives = &pool.followed;
+    let lives = &pool.observed_lives;
     let mut calibration = Calibration::default();
-    let mut told: BTreeMap<(usize, u8), Group> = BTreeMap::new();
+    let mut forecast: BTreeMap<(usize, u8), Group> = BTreeMap::new();
     let size = lives.len().div_ceil(BACKTESTS).max(1);
     for (number, group) in lives.chunks(size).enumerate() {
-        let known = known_before(pool, number * size);
+        let known = observations_before(pool, number * size);
         let model = known.as_ref().and_then(&teller);
         let (Some(known), Some(model)) = (known, model) else {
-            calibration.untold += group.len();
+            calibration.without_forecast += group.len();
             continue;
         };
-        calibration.told += group.len();
+        calibration.forecasts += group.len();
         for (at, &within) in WITHIN.iter().enumerate() {
             // A certain end is not a forecast.
             if within >= pool.maximum {
@@ -99,7 +99,7 @@ pub fn backtest(
             // Variance of a counted share. Successive groups know almost the same lives, so their
             // errors do not cancel.
             let variance = chance * (1.0 - chance) / known.all().len() as f64;
-            let entry = told.entry((at, tenth)).or_default();
+            let entry = forecast.entry((at, tenth)).or_default();
             for one in group {
                 entry.chances += chance;
                 entry.variances += variance;
@@ -109,7 +109,7 @@ pub fn backtest(
     }
     for (at, &within) in WITHIN.iter().enumerate() {
         let mut all = Group::default();
-        for (_, group) in told.range((at, 0)..=(at, 10)) {
+        for (_, group) in forecast.range((at, 0)..=(at, 10)) {
             calibration.rows.extend(group.row(within, pool.maximum));
             all.chances += group.chances;
             all.variances += group.variances;
@@ -135,19 +135,19 @@ impl Group {
         let seen = Observations::new(self.seen.iter().copied(), maximum).ok()?;
         Some(CalibrationRow {
             within,
-            told: self.chances / self.seen.len() as f64,
+            forecast: self.chances / self.seen.len() as f64,
             variance: self.variances / self.seen.len() as f64,
             lives: self.seen.len(),
-            were: interrupted(&seen, 0.0, within)?,
+            observed: interrupted(&seen, 0.0, within)?,
         })
     }
 }
 
 /// The data known about earlier lives when the life at `first` began; `None` if it is too little.
-fn known_before(pool: &LifePool, first: usize) -> Option<Observations> {
-    let then = pool.followed.get(first)?.launched;
+fn observations_before(pool: &LifePool, first: usize) -> Option<Observations> {
+    let then = pool.observed_lives.get(first)?.launched;
     let from = first.saturating_sub(MOST_LIVES_OF_BACKTEST);
-    let earlier = pool.followed.get(from..first)?.iter();
+    let earlier = pool.observed_lives.get(from..first)?.iter();
     let known = earlier.filter_map(|one| one.before(then));
     let known = Observations::new(known, pool.maximum).ok()?;
     (known.ended() >= LEAST_INTERRUPTIONS).then_some(known)

@@ -11,12 +11,12 @@
 
 mod advice;
 pub mod calibration;
-pub mod chance;
 mod error;
-mod knowledge;
+mod flavor_model;
 pub mod life;
 pub mod limits;
 mod model;
+pub mod observed_share;
 pub mod pool;
 mod schedule;
 
@@ -24,7 +24,7 @@ pub use advice::{
     Advice, CurvePoint, ForecastBand, ForecastTest, InterruptionChance, ModelFigures, Question,
 };
 pub use error::AdviceError;
-pub use knowledge::{FlavorScope, Knowledge};
+pub use flavor_model::{FlavorScope, Knowledge};
 pub use life::LifeRecord;
 pub use model::{SelectedModel, choose};
 pub use pool::{LifeOwners, LifePool, Retention, Viewer};

@@ -31,7 +31,7 @@ pub struct SelectedModel {
     pub fits: bool,
     /// Greatest distance between its distribution function and the observations: a share, in whole
     /// percents, rounded up.
-    pub off: f64,
+    pub distance: f64,
     /// The model, and the reason for its selection, for people.
     pub words: String,
 }
@@ -87,12 +87,12 @@ pub fn choose(seen: &Observations) -> Result<SelectedModel, AdviceError> {
 fn chosen(text: String, seen: &Observations, why: &str) -> Result<SelectedModel, AdviceError> {
     let model = Description::parse(&text)?.model()?;
     let ks = distance_from(model.as_ref(), seen);
-    let off = (ks * 100.0).ceil() / 100.0;
+    let distance = (ks * 100.0).ceil() / 100.0;
     let fits = ks <= KS_5_PERCENT / (seen.ended().max(1) as f64).sqrt();
     let mut words = format!(
         "{}, {why}; never more than {:.0} points of a hundred off",
         model.name(),
-        off * 100.0
+        distance * 100.0
     );
     if !fits {
         words.push_str(", which is more than chance allows: take it with care");
@@ -101,7 +101,7 @@ fn chosen(text: String, seen: &Observations, why: &str) -> Result<SelectedModel,
         model,
         text,
         fits,
-        off,
+        distance,
         words,
     })
 }

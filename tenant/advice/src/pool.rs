@@ -96,9 +96,9 @@ impl LifeOwners {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LifePool {
     /// The known part of each life.
-    pub followed: Vec<ObservedLife>,
+    pub observed_lives: Vec<ObservedLife>,
     /// Which tenants they belong to.
-    pub whose: LifeOwners,
+    pub owners: LifeOwners,
     /// Number of the tenant's own lives.
     pub own: usize,
     /// Maximum lifetime of the flavor of the question, hours; infinite for none.
@@ -122,9 +122,9 @@ impl LifePool {
             Viewer::Everything => 2 * MOST_LIVES,
             Viewer::Projects(_) => MOST_LIVES,
         };
-        let mut followed = latest(&own, now, maximum, most);
-        let own = followed.len();
-        let whose = match (asker, closed_at(&others, now, kept)) {
+        let mut observed_lives = latest(&own, now, maximum, most);
+        let own = observed_lives.len();
+        let owners = match (asker, closed_at(&others, now, kept)) {
             (Viewer::Everything, _) => LifeOwners::Everybody,
             (Viewer::Projects(_), None) => LifeOwners::Own,
             (Viewer::Projects(_), Some(closed)) => {
@@ -132,12 +132,12 @@ impl LifePool {
                 let within = others.iter().copied();
                 let within = within.filter(|life| life.launched.as_millis() >= first);
                 let within: Vec<&LifeRecord> = within.collect();
-                followed.extend(latest(&within, closed, maximum, MOST_LIVES));
+                observed_lives.extend(latest(&within, closed, maximum, MOST_LIVES));
                 LifeOwners::OwnAndOthers
             }
         };
         // A stable order in which equal launches do not reveal their projects.
-        followed.sort_by(|a, b| {
+        observed_lives.sort_by(|a, b| {
             let hours = a.seen.hours.total_cmp(&b.seen.hours);
             a.launched
                 .cmp(&b.launched)
@@ -145,8 +145,8 @@ impl LifePool {
                 .then(a.seen.ended.cmp(&b.seen.ended))
         });
         Self {
-            followed,
-            whose,
+            observed_lives,
+            owners,
             own,
             maximum,
         }
@@ -157,7 +157,7 @@ impl LifePool {
     /// # Errors
     /// The errors of [`Observations::new`].
     pub fn observations(&self) -> Result<Observations, LifetimeError> {
-        Observations::new(self.followed.iter().map(|one| one.seen), self.maximum)
+        Observations::new(self.observed_lives.iter().map(|one| one.seen), self.maximum)
     }
 
     /// Number of lives that the provider ended.
@@ -168,7 +168,7 @@ impl LifePool {
 
     /// Total lifetime, hours.
     #[must_use]
-    pub fn lived(&self) -> f64 {
+    pub fn total_hours(&self) -> f64 {
         self.seen().map(|seen| seen.hours).sum()
     }
 
@@ -179,19 +179,19 @@ impl LifePool {
     }
 
     fn seen(&self) -> impl Iterator<Item = &Observation> {
-        self.followed.iter().map(|one| &one.seen)
+        self.observed_lives.iter().map(|one| &one.seen)
     }
 }
 
 /// The latest `most` lives, as known at `now`.
 fn latest(lives: &[&LifeRecord], now: Timestamp, maximum: f64, most: usize) -> Vec<ObservedLife> {
-    let mut followed: Vec<ObservedLife> = lives
+    let mut observed_lives: Vec<ObservedLife> = lives
         .iter()
         .filter_map(|life| life.at(now, maximum))
         .collect();
-    followed.sort_by_key(|one| one.launched);
-    let first = followed.len().saturating_sub(most);
-    followed.split_off(first)
+    observed_lives.sort_by_key(|one| one.launched);
+    let first = observed_lives.len().saturating_sub(most);
+    observed_lives.split_off(first)
 }
 
 /// The whole hour at which the last batch of others' lives closed; `None` if there is none.

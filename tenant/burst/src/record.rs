@@ -430,7 +430,7 @@ impl BurstRecord {
         facts
     }
 
-    fn tell(&mut self, at: i64, event: BurstEvent, facts: &mut Vec<RecordEntry>) {
+    fn record_event(&mut self, at: i64, event: BurstEvent, facts: &mut Vec<RecordEntry>) {
         let fact = RecordEntry { at, event };
         self.apply(&fact);
         facts.push(fact);
@@ -458,7 +458,7 @@ impl BurstRecord {
                 nodes: job.node_count.max(1),
                 submitted: job.submitted_ms,
             };
-            self.tell(now, event, facts);
+            self.record_event(now, event, facts);
         }
         let Some(life) = self.jobs.get(&id).filter(|life| life.over.is_none()) else {
             return;
@@ -478,10 +478,10 @@ impl BurstRecord {
                 start: job.start_ms,
                 on: job.nodes.clone(),
             };
-            self.tell(now, event, facts);
+            self.record_event(now, event, facts);
         }
         if job.state == JobState::Pending && running {
-            self.tell(now, BurstEvent::Cut { job: id }, facts);
+            self.record_event(now, BurstEvent::Cut { job: id }, facts);
         }
         if job.is_over() {
             let event = BurstEvent::End {
@@ -490,7 +490,7 @@ impl BurstRecord {
                 well: job.state == JobState::Completed,
                 state: job.state_word.clone(),
             };
-            self.tell(now, event, facts);
+            self.record_event(now, event, facts);
         }
     }
 
@@ -514,7 +514,7 @@ impl BurstRecord {
                     launch,
                     hourly,
                 };
-                self.tell(now, event, &mut facts);
+                self.record_event(now, event, &mut facts);
             }
             if let (Status::Leaving, Some(deadline)) = (one.status, one.deadline_ms)
                 && self.lives.get(&one.id).is_some_and(|life| !life.noticed)
@@ -523,7 +523,7 @@ impl BurstRecord {
                     instance: one.id.clone(),
                     deadline,
                 };
-                self.tell(now, event, &mut facts);
+                self.record_event(now, event, &mut facts);
             }
         }
         let open = self.lives.iter().filter(|(_, life)| life.end.is_none());
@@ -548,7 +548,7 @@ impl BurstRecord {
                 end,
                 how,
             };
-            self.tell(now, event, &mut facts);
+            self.record_event(now, event, &mut facts);
         }
         facts
     }

@@ -14,7 +14,7 @@ fn six_nodes_are_asked_for_when_long_jobs_have_all_that_stay() {
     let heard = Scene::busy().look(&mut manager, 0);
     let six: Vec<String> = (1..=6).map(|at| format!("power up c{at}")).collect();
     assert_eq!(said(&heard), six);
-    assert_eq!((heard.wanted, heard.ratio), (6, Some(1.0)));
+    assert_eq!((heard.target, heard.ratio), (6, Some(1.0)));
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn nothing_is_asked_for_while_short_jobs_have_the_nodes() {
 }
 
 #[test]
-fn a_node_that_nobody_asked_for_is_kept_from_being_started() {
+fn a_node_that_was_not_requested_is_not_started() {
     let mut scene = Scene::busy();
     scene.jobs.clear();
     scene.set(node("c3", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
@@ -204,7 +204,7 @@ fn a_new_controller_goes_on_with_the_instances_that_are_there() {
     let scene = Scene::grown(&mut manager());
     let heard = scene.look(&mut manager(), 100);
     assert_eq!(said(&heard), [""; 0]);
-    assert_eq!(heard.wanted, 6);
+    assert_eq!(heard.target, 6);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn less_load_drains_the_idlest_node_and_gives_it_back_when_it_is_empty() {
 }
 
 #[test]
-fn a_node_that_somebody_else_has_drained_stays_drained() {
+fn a_node_that_the_operator_drained_stays_drained() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     let mut looked_at = node("c1", Base::Idle, &["CLOUD", "DRAIN"]);
@@ -351,7 +351,7 @@ fn a_node_that_waits_for_an_instance_that_failed_is_given_back_until_slurm_has_d
 }
 
 #[test]
-fn nodes_that_came_up_while_nobody_looked_are_not_given_up_as_late() {
+fn nodes_that_came_up_unobserved_are_not_given_up_as_late() {
     let mut manager = manager();
     let mut scene = Scene::busy();
     scene.look(&mut manager, 0);

@@ -142,7 +142,7 @@ fn two_nodes_take_two_jobs_at_a_time_and_the_third_waits() {
 
 proptest! {
     #[test]
-    fn no_node_has_more_than_it_can_and_nobody_starts_before_it_was_submitted(
+    fn no_node_has_more_than_it_can_and_no_job_starts_before_it_was_submitted(
         jobs in prop::collection::vec((0i64..50, 1i64..20, 1u32..3, 1u32..4), 0..12),
     ) {
         let asked: Vec<JobRequest> = jobs

@@ -3,10 +3,10 @@
 //! 8).
 
 use crate::availability::Availability;
+use crate::bid_lifetimes::BidLifetimes;
 use crate::error::CheckpointingError;
 use crate::expected::expected_execution_time;
 use crate::history::PriceHistory;
-use crate::lives::BidLifetimes;
 use crate::terms::{CheckpointTerms, question};
 use ebbtide_model::Money;
 

@@ -1,8 +1,8 @@
 //! One job from many starts with all schemes: what the paper's figures 7 to 10 compare.
 
+use crate::bid_lifetimes::BidLifetimes;
 use crate::error::CheckpointingError;
 use crate::history::PriceHistory;
-use crate::lives::BidLifetimes;
 use crate::run::{Job, JobEnd, JobResult, Market, run};
 use crate::scheme::{SchemeKind, scheme};
 use crate::terms::{AdaptKnowledge, CheckpointTerms, question};

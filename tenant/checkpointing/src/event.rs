@@ -1,6 +1,6 @@
 //! The events of the ACC paper.
 
-use crate::lives::BidLifetimes;
+use crate::bid_lifetimes::BidLifetimes;
 use crate::run::{Job, Market, run};
 use crate::schemes::Acc;
 use crate::terms::CheckpointTerms;

@@ -1,6 +1,6 @@
 //! Expected execution time, the ACC paper's equation 8.
 
-use crate::lives::BidLifetimes;
+use crate::bid_lifetimes::BidLifetimes;
 
 /// The expected time in seconds that a job of `work` seconds takes on instances whose lives are
 /// `lives`, with no checkpoint: every failure begins anew, after `restart` seconds. `None` if no

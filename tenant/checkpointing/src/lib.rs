@@ -22,6 +22,7 @@
 //! [`ebbtide_model::Money`]. Nothing here reads a clock, draws a number or touches a file.
 
 mod availability;
+mod bid_lifetimes;
 mod bill;
 mod choose;
 mod compare;
@@ -29,7 +30,6 @@ mod error;
 mod event;
 mod expected;
 mod history;
-mod lives;
 mod read;
 mod run;
 mod scheme;
@@ -38,6 +38,7 @@ mod summary;
 mod terms;
 
 pub use availability::{Availability, Period};
+pub use bid_lifetimes::BidLifetimes;
 pub use bill::{Bill, HOUR_SECONDS, TerminatedBy, bill};
 pub use choose::{BidGoal, BidOffer, Candidate, choose, offers};
 pub use compare::{Against, BidComparison, SchemeResult, Starts, band, bids, compare};
@@ -45,7 +46,6 @@ pub use error::CheckpointingError;
 pub use event::{Event, EventKind, events};
 pub use expected::expected_execution_time;
 pub use history::PriceHistory;
-pub use lives::BidLifetimes;
 pub use read::{Series, read_series};
 pub use run::{Job, JobEnd, JobResult, Market, run};
 pub use scheme::{Act, Scheme, SchemeKind, SchemeView, scheme};

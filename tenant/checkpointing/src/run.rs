@@ -1,10 +1,10 @@
 //! One job through one price history.
 
 use crate::availability::{Availability, Period};
+use crate::bid_lifetimes::BidLifetimes;
 use crate::bill::{TerminatedBy, charge};
 use crate::event::{Event, EventKind};
 use crate::history::PriceHistory;
-use crate::lives::BidLifetimes;
 use crate::scheme::{Act, Scheme, SchemeView};
 use crate::terms::{AdaptKnowledge, CheckpointTerms};
 use ebbtide_model::Money;

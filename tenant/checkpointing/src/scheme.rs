@@ -1,8 +1,8 @@
 //! What a checkpoint scheme is.
 
 use crate::availability::Period;
+use crate::bid_lifetimes::BidLifetimes;
 use crate::history::PriceHistory;
-use crate::lives::BidLifetimes;
 use crate::schemes::{Acc, Adaptive, Edge, Hour, NoCheckpoints, Optimal};
 use crate::terms::CheckpointTerms;
 use ebbtide_model::Money;

@@ -182,7 +182,7 @@ impl ElasticPolicy {
     /// `on_demand` plus these are not above the threshold, within the budget. `long` is N_long,
     /// `on_demand` all servers of the cluster that are not preemptible.
     #[must_use]
-    pub fn wanted(&self, long: u32, on_demand: u32) -> u32 {
+    pub fn target(&self, long: u32, on_demand: u32) -> u32 {
         let servers = f64::from(long) / self.threshold - f64::from(on_demand);
         // Negative numbers become zero, large ones the budget.
         ((servers - ROUNDING).ceil().max(0.0) as u32).min(self.budget())

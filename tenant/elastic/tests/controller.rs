@@ -352,7 +352,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn whatever_the_cloud_does_the_budget_holds_and_nobody_is_released_undrained(
+    fn whatever_the_cloud_does_the_budget_holds_and_no_server_is_released_undrained(
         steps in steps(),
         (ratio, share, threshold) in (1.0f64..4.0, 0.0f64..=1.0, 0.05f64..=1.0),
         pace in prop_oneof![Just(0), Just(MINUTE)],
@@ -412,7 +412,7 @@ proptest! {
             }
             // Aggressive: nothing is missing that the budget allows.
             let usable = census.provisioning + census.active;
-            prop_assert!(usable >= controller.wanted() || census.all() == policy.budget());
+            prop_assert!(usable >= controller.target() || census.all() == policy.budget());
             // Nothing is late that was not seen to.
             prop_assert!(controller.wake_us().is_none_or(|wake| wake > now));
         }
@@ -429,7 +429,7 @@ proptest! {
         let enough = |t: &u32| 100 * u64::from(long) <= u64::from(threshold) * u64::from(on_demand + t);
         let budget = policy.budget();
         let least = (0..budget).find(enough).unwrap_or(budget);
-        prop_assert_eq!(policy.wanted(long, on_demand), least);
+        prop_assert_eq!(policy.target(long, on_demand), least);
     }
 }
 

@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn one_server_is_never_idle_while_somebody_waits(trace in traces(20, false)) {
+    fn one_server_is_never_idle_while_a_task_waits(trace in traces(20, false)) {
         // Work conservation: whatever the order, the server is done when the last of the work that
         // has come is done.
         let trace = apart(&trace);

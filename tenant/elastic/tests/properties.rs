@@ -21,7 +21,7 @@ use std::sync::Arc;
 struct Diary(Vec<(u64, WatchEvent)>);
 
 impl Watch for Diary {
-    fn saw(&mut self, at_us: u64, what: WatchEvent) {
+    fn record(&mut self, at_us: u64, what: WatchEvent) {
         self.0.push((at_us, what));
     }
 }

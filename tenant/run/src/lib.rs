@@ -14,21 +14,21 @@
 //! discarded; a job ends once. With a rhythm, and checkpoints that do not fail, no interruption
 //! costs more than one interval of work.
 
+mod checkpoint_interval;
 mod compare;
 mod error;
 mod event;
 mod job;
 pub mod metadata;
 mod record;
-mod rhythm;
 mod rules;
 mod span;
 
+pub use checkpoint_interval::CheckpointSchedule;
 pub use compare::{IntervalResult, outcome};
 pub use error::RunError;
 pub use event::{CheckpointReason, RunAction, RunEnd, RunEvent};
 pub use job::RunJob;
 pub use record::{Checkpoint, InstanceWork, RunRecord, WorkEnd};
-pub use rhythm::CheckpointSchedule;
 pub use rules::Rules;
 pub use span::{RunTime, Span};

@@ -122,8 +122,8 @@ impl Form {
         match self {
             Self::Ebbtide => get("/", Vec::new()),
             Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
-            Self::Azure => self.ask(None),
-            Self::Ec2 => token_ask(),
+            Self::Azure => self.notice_query(None),
+            Self::Ec2 => token_query(),
         }
     }
 
@@ -143,12 +143,12 @@ impl Form {
     /// token.
     #[must_use]
     pub fn token(self) -> Option<MetadataQuery> {
-        (self == Self::Ec2).then(token_ask)
+        (self == Self::Ec2).then(token_query)
     }
 
     /// The request for a notice.
     #[must_use]
-    pub fn ask(self, token: Option<&str>) -> MetadataQuery {
+    pub fn notice_query(self, token: Option<&str>) -> MetadataQuery {
         match self {
             Self::Ebbtide => get("/ebbtide/v1/notice", Vec::new()),
             Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
@@ -159,23 +159,23 @@ impl Form {
 
     /// The request for a risk, if the form has one.
     #[must_use]
-    pub fn ask_risk(self, token: Option<&str>) -> Option<MetadataQuery> {
+    pub fn risk_query(self, token: Option<&str>) -> Option<MetadataQuery> {
         let path = "/latest/meta-data/events/recommendations/rebalance";
         (self == Self::Ec2).then(|| get(path, with(token)))
     }
 
-    /// The meaning of the answer to [`Self::ask`]. `name` is the instance's own name; some lists
+    /// The meaning of the answer to [`Self::notice_query`]. `name` is the instance's own name; some lists
     /// also contain events of other instances.
     ///
     /// # Errors
     /// [`RunError::Answer`] if the answer does not have the expected form. An unreadable answer
     /// does not count as no notice.
-    pub fn hear(
+    pub fn parse_answer(
         self,
         answer: &MetadataResponse,
         name: Option<&str>,
     ) -> Result<MetadataSignal, RunError> {
-        let path = self.ask(None).path;
+        let path = self.notice_query(None).path;
         let wrong = |problem: String| RunError::Answer {
             path: path.to_owned(),
             problem,
@@ -241,9 +241,9 @@ impl Form {
         }
     }
 
-    /// Whether the answer to [`Self::ask_risk`] reports a risk.
+    /// Whether the answer to [`Self::risk_query`] reports a risk.
     #[must_use]
-    pub fn hears_risk(self, answer: &MetadataResponse) -> bool {
+    pub fn reports_risk(self, answer: &MetadataResponse) -> bool {
         self == Self::Ec2 && answer.status == 200 && answer.body.contains("noticeTime")
     }
 
@@ -298,7 +298,7 @@ fn with(token: Option<&str>) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn token_ask() -> MetadataQuery {
+fn token_query() -> MetadataQuery {
     MetadataQuery {
         method: "PUT",
         path: "/latest/api/token",

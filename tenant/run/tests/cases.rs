@@ -104,7 +104,7 @@ fn a_checkpoint_that_does_not_fit_is_tried_only_if_the_job_does_not_end_before()
 }
 
 #[test]
-fn a_process_that_somebody_else_has_ended_has_not_ended_its_job() {
+fn a_process_that_another_program_ended_has_not_ended_its_job() {
     // A machine that is shut down sends SIGTERM to everybody, the job's process among them.
     let mut job = running(hourly());
     assert_eq!(job.handle(at(100), notice(130)), SAVE_ON_NOTICE);

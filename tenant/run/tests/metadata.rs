@@ -52,7 +52,7 @@ fn notices_are_heard_in_every_form() {
             MetadataSignal::Nothing,
         ),
     ] {
-        let said = form.hear(&answer(status, body), None).unwrap();
+        let said = form.parse_answer(&answer(status, body), None).unwrap();
         assert_eq!(said, heard, "{form:?} {body}");
     }
 }
@@ -60,17 +60,17 @@ fn notices_are_heard_in_every_form() {
 #[test]
 fn who_is_moved_alive_and_who_is_not_meant_goes_on() {
     let moved = OURS.replace("terminate", "live-migrate");
-    let heard = Form::Ebbtide.hear(&answer(200, &moved), None);
+    let heard = Form::Ebbtide.parse_answer(&answer(200, &moved), None);
     assert_eq!(heard, Ok(MetadataSignal::Nothing));
     let frozen = AZURE.replace("Preempt", "Freeze");
-    let heard = Form::Azure.hear(&answer(200, &frozen), None);
+    let heard = Form::Azure.parse_answer(&answer(200, &frozen), None);
     assert_eq!(heard, Ok(MetadataSignal::Nothing));
-    let others = Form::Azure.hear(&answer(200, AZURE), Some("vm-2"));
+    let others = Form::Azure.parse_answer(&answer(200, AZURE), Some("vm-2"));
     assert_eq!(others, Ok(MetadataSignal::Nothing));
-    let ours = Form::Azure.hear(&answer(200, AZURE), Some("vm-1"));
+    let ours = Form::Azure.parse_answer(&answer(200, AZURE), Some("vm-1"));
     assert_eq!(ours, Ok(notice("A1", Some(THEN))));
     let begun = AZURE.replace("Mon, 23 Nov 2026 12:00:30 GMT", "");
-    let begun = Form::Azure.hear(&answer(200, &begun), None);
+    let begun = Form::Azure.parse_answer(&answer(200, &begun), None);
     assert_eq!(begun, Ok(notice("A1", None)));
 }
 
@@ -86,7 +86,7 @@ fn what_is_not_understood_is_not_taken_for_silence() {
         (Form::Azure, 404, ""),
         (Form::Azure, 200, r#"{"Events":[{}]}"#),
     ] {
-        let error = form.hear(&answer(status, body), None).unwrap_err();
+        let error = form.parse_answer(&answer(status, body), None).unwrap_err();
         assert_eq!(error.code(), "EB-RUN-003", "{form:?} {status} {body}");
         assert!(error.to_string().len() < 250, "{error}");
     }

@@ -36,7 +36,7 @@ impl Watcher {
         background.spawn(async move {
             while let Some(event) = events.next().await {
                 match event?.event {
-                    Some(v1::watch_event::Event::Server(server)) => told.saw(&server),
+                    Some(v1::watch_event::Event::Server(server)) => told.record(&server),
                     Some(v1::watch_event::Event::Lagged(missed)) => {
                         bail!("{missed} events were missed")
                     }
@@ -65,7 +65,7 @@ impl Watcher {
         ExpectedStatus { id, status, told }
     }
 
-    fn saw(&self, server: &v1::Server) {
+    fn record(&self, server: &v1::Server) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         for status in ["active", "deleted", "preempted", "error"] {

@@ -3,10 +3,10 @@
 //! The programs are those that `cargo build --workspace --bins` made; `EBBTIDE_BIN_DIR` says where
 //! they are, else they are looked for beside the tests.
 
+mod environment;
 mod peer;
 pub mod region;
-mod surroundings;
 
+pub use environment::Surroundings;
 pub use peer::Peer;
 pub use region::{Database, Region, RegionOptions, bin};
-pub use surroundings::Surroundings;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-mod hurt;
+mod crashes;
 
 /// Long enough for two busy cores; a test that needs it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -33,9 +33,9 @@
 //! The programs come from Debian's packages; `devstack/lib/packages.sh` installs them.
 
 mod amqp;
+mod data_directory;
 mod error;
 mod eventually;
-mod home;
 pub mod hypervisor;
 mod network;
 mod ports;
@@ -47,10 +47,10 @@ mod sql;
 mod url;
 mod user;
 
+pub use data_directory::DirectoryLock;
 pub use ebbtide_runtime::clock::Deadline;
 pub use error::{Error, Result};
 pub use eventually::eventually;
-pub use home::DirectoryLock;
 pub use hypervisor::{Hypervisor, TestGuest};
 pub use network::{Direction, Network};
 pub use ports::free_port;

@@ -1,8 +1,8 @@
 //! Statements for a database server, sent with the client program that comes with it.
 //!
 //! The client programs and not a driver: a driver would be sea-orm's, which lives in
-//! `scheduler/common/store` only, and one start of a client (16 ms MariaDB, 50 ms PostgreSQL) is cheap
-//! beside what a test does.
+//! `scheduler/common/store` only, and one start of a client (16 ms MariaDB, 50 ms PostgreSQL) is
+//! cheap beside what a test does.
 
 use crate::error::{Error, Result};
 use crate::programs;

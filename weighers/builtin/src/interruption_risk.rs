@@ -78,7 +78,7 @@ impl InterruptionRisk {
     }
 
     /// The model, if the weigher ranks hosts for this request.
-    fn asked(&self, request: &RequestView<'_>) -> Option<&LifeTables> {
+    fn tables_for(&self, request: &RequestView<'_>) -> Option<&LifeTables> {
         let interruptions = self.interruptions.as_ref();
         interruptions.filter(|_| request.preemptible)
     }
@@ -160,7 +160,7 @@ impl Weigher for InterruptionRisk {
         hosts.check_room(out)?;
         // Whole numbers: their sum is exact and does not depend on the order of the hosts.
         let mean = rooms.iter().sum::<f64>() / rooms.len().max(1) as f64;
-        let Some(tables) = self.asked(request).filter(|_| mean > 0.0) else {
+        let Some(tables) = self.tables_for(request).filter(|_| mean > 0.0) else {
             // The request is normal, or the scheduler has no normal state: then its column is 0 on
             // every host.
             out.fill(0.0);
@@ -187,7 +187,7 @@ impl Weigher for InterruptionRisk {
     }
 
     fn form(&self, request: &RequestView<'_>) -> WeigherForm {
-        match self.asked(request) {
+        match self.tables_for(request) {
             None => WeigherForm::Constant(0.0),
             Some(_) => WeigherForm::Opaque,
         }

@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn a_host_with_room_beats_every_host_where_somebody_must_leave((hosts, needed) in any_hosts()) {
+    fn a_host_with_free_capacity_beats_every_host_that_needs_victims((hosts, needed) in any_hosts()) {
         // With every built-in weigher in use at its default multiplier, and 3 in reserve for those
         // of Nova's that are not built in (hypervisor version, PCI, metrics).
         let names = names();
@@ -284,7 +284,7 @@ proptest! {
     }
 
     #[test]
-    fn where_nobody_has_to_leave_totals_are_nova_s_to_the_last_bit((hosts, needed) in any_hosts()) {
+    fn totals_without_victims_are_nova_s_to_the_last_bit((hosts, needed) in any_hosts()) {
         let zero = vec![0.0; needed.len()];
         let hosts = hosts.with(Column::PreemptionNeeded, &zero).with(Column::EvictionCost, &zero);
         let nova: Vec<String> = nova_default().iter().map(|&n| n.to_owned()).collect();

@@ -89,7 +89,7 @@ fn one_in_a_thousand_outweighs_nova_s_ordinary_weighers_and_one_in_ten_thousand_
 }
 
 #[test]
-fn where_nobody_knows_the_normal_state_it_says_nothing() {
+fn without_the_normal_state_it_ranks_all_hosts_alike() {
     // As in OpenStack mode, where the column is 0.
     let hosts = rooms(&[0.0, 0.0, 0.0]).preemptible();
     assert_eq!(hosts.raw(risk(3600).as_ref()).unwrap(), [0.0; 3]);

@@ -9,7 +9,7 @@ pub trait CarriesCostModule: Send + Sync {
     ///
     /// # Errors
     /// As [`CostModule::cost`].
-    fn ask(
+    fn call(
         &self,
         described: &CostDescription,
         victims: &VictimBatch<'_>,
@@ -68,7 +68,7 @@ impl<C: CarriesCostModule> CostModule for PluginCostModule<C> {
     }
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
-        let costs = self.carrier.ask(&self.described, victims)?;
+        let costs = self.carrier.call(&self.described, victims)?;
         // Carriers check that there are as many numbers as candidates.
         out.iter_mut()
             .zip(costs)

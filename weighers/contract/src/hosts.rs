@@ -116,7 +116,7 @@ pub fn texts<'a>(
 ///
 /// # Errors
 /// What is missing if the batch was made for another weigher.
-pub fn hand_over<'a>(
+pub fn plugin_columns<'a>(
     needs: &[HostNeed],
     hosts: &HostBatch<'a>,
     texts: &'a BorrowedTexts<'a>,

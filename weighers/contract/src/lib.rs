@@ -14,7 +14,7 @@ mod weigher;
 pub use candidates::{CandidateColumns, CandidateNeed};
 pub use cost::{CarriesCostModule, PluginCostModule};
 pub use description::{CostDescription, WeigherDescription};
-pub use hosts::{BorrowedTexts, HostNeed, PluginColumn, hand_over, texts};
+pub use hosts::{BorrowedTexts, HostNeed, PluginColumn, plugin_columns, texts};
 pub use request::properties;
 pub use weigher::{CarriesWeigher, PluginWeigher};
 

@@ -9,7 +9,7 @@ pub trait CarriesWeigher: Send + Sync {
     ///
     /// # Errors
     /// As [`Weigher::weigh`].
-    fn ask(
+    fn call(
         &self,
         described: &WeigherDescription,
         request: &RequestView<'_>,
@@ -92,7 +92,7 @@ impl<C: CarriesWeigher> Weigher for PluginWeigher<C> {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
-        let numbers = self.carrier.ask(&self.described, request, hosts)?;
+        let numbers = self.carrier.call(&self.described, request, hosts)?;
         // Carriers check that there are as many numbers as hosts.
         out.iter_mut()
             .zip(numbers)

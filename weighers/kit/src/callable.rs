@@ -32,7 +32,7 @@ impl TriedWeigher {
         }
     }
 
-    pub(crate) fn ask(
+    pub(crate) fn call(
         &self,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
@@ -77,7 +77,7 @@ impl TriedCostModule {
         }
     }
 
-    pub(crate) fn ask(&self, victims: &VictimBatch<'_>) -> Result<WeigherAnswer, CostError> {
+    pub(crate) fn call(&self, victims: &VictimBatch<'_>) -> Result<WeigherAnswer, CostError> {
         match self {
             Self::Wasm(module) => {
                 let (costs, used) = module

@@ -72,7 +72,7 @@ impl SampleCandidates {
     }
 
     pub(crate) fn cost(&self, module: &TriedCostModule) -> Result<WeigherAnswer, CostError> {
-        module.ask(&VictimBatch {
+        module.call(&VictimBatch {
             len: self.ages.len(),
             age_seconds: &self.ages,
             vcpus: &self.vcpus,

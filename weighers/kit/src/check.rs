@@ -3,7 +3,7 @@
 use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
 use crate::candidates::SampleCandidates;
 use crate::hosts::{Hosts, Sort};
-use crate::subject::PluginLocation;
+use crate::plugin::PluginLocation;
 use crate::{KitError, Subject};
 use ebbtide_cost_api::MAX_COST;
 use ebbtide_wasm::Compiled;

@@ -138,7 +138,7 @@ impl Hosts {
                 image_id: Some(IMAGE),
             },
         };
-        weigher.ask(&request, &hosts)
+        weigher.call(&request, &hosts)
     }
 }
 

@@ -6,13 +6,13 @@ mod candidates;
 mod check;
 mod error;
 mod hosts;
+mod plugin;
 mod project;
 mod random;
-mod subject;
 mod templates;
 
 pub use bench::{Measured, Stopwatch, bench};
 pub use check::{Check, CheckOutcome, check};
 pub use error::KitError;
+pub use plugin::{PluginLocation, Subject};
 pub use project::{Language, NewProject, files, write};
-pub use subject::{PluginLocation, Subject};

@@ -54,7 +54,7 @@ impl Callee {
     }
 
     /// Asks, with so much patience. When that ends the call is given up on both sides.
-    pub(crate) fn ask<Q: Send + 'static, A: Send + 'static, F>(
+    pub(crate) fn call_with_deadline<Q: Send + 'static, A: Send + 'static, F>(
         &self,
         patience: Duration,
         call: impl FnOnce(PluginClient<Channel>, Q) -> F + Send + 'static,
@@ -91,7 +91,7 @@ impl Callee {
             let many = self.limits.in_flight;
             return Err(format!("was not asked: {many} calls are under way already"));
         };
-        let answered = self.ask(self.limits.deadline, call, question);
+        let answered = self.call_with_deadline(self.limits.deadline, call, question);
         let numbers = answered.map_err(|status| match status.code() {
             Code::DeadlineExceeded => format!("did not answer: {}", words(&status)),
             Code::Unavailable => format!("could not be reached: {}", words(&status)),

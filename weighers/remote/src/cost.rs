@@ -1,7 +1,7 @@
 //! A cost module that is a service.
 
 use crate::call::Callee;
-use crate::hand_over;
+use crate::convert;
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_plugin_contract::{
     CandidateColumns, CarriesCostModule, CostDescription, PluginCostModule,
@@ -16,7 +16,7 @@ pub type RemoteCostModule = PluginCostModule<CostService>;
 pub struct CostService(pub(crate) Callee);
 
 impl CarriesCostModule for CostService {
-    fn ask(
+    fn call(
         &self,
         described: &CostDescription,
         victims: &VictimBatch<'_>,
@@ -24,12 +24,12 @@ impl CarriesCostModule for CostService {
         let known = CandidateColumns::new(victims);
         let needs = described.needs.iter();
         let columns: Result<Vec<_>, CostError> = needs
-            .map(|need| known.of(need).map(hand_over::column))
+            .map(|need| known.of(need).map(convert::column))
             .collect();
         let question = CostRequest {
             plugin: self.0.plugin().to_owned(),
             settings: self.0.settings(),
-            len: hand_over::count(victims.len),
+            len: convert::count(victims.len),
             columns: columns?,
         };
         let answered = self.0.numbers(

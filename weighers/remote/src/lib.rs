@@ -17,9 +17,9 @@
 //! repeatedly.
 
 mod call;
+mod convert;
 mod cost;
 mod error;
-mod hand_over;
 mod service;
 mod thread;
 mod weigher;

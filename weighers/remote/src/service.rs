@@ -147,7 +147,7 @@ impl Callee {
             settings: self.settings(),
             contract: contract::CONTRACT.to_owned(),
         };
-        let answered = self.ask(
+        let answered = self.call_with_deadline(
             patience,
             |mut client, asked| async move { client.describe(asked).await },
             asked,

@@ -1,7 +1,7 @@
 //! A weigher that is a service.
 
 use crate::call::Callee;
-use crate::hand_over;
+use crate::convert;
 use ebbtide_plugin_contract::{
     self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
 };
@@ -16,7 +16,7 @@ pub type RemoteWeigher = PluginWeigher<WeigherService>;
 pub struct WeigherService(pub(crate) Callee);
 
 impl CarriesWeigher for WeigherService {
-    fn ask(
+    fn call(
         &self,
         described: &WeigherDescription,
         request: &RequestView<'_>,
@@ -24,7 +24,7 @@ impl CarriesWeigher for WeigherService {
     ) -> Result<Vec<f64>, WeigherError> {
         let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
-        let handed = contract::hand_over(needs, hosts, &texts)?;
+        let columns = contract::plugin_columns(needs, hosts, &texts)?;
         let resources = request.resources.iter();
         let properties = contract::properties(request);
         let question = WeighRequest {
@@ -41,8 +41,8 @@ impl CarriesWeigher for WeigherService {
                     .map(|(key, value)| (key.into_owned(), value.to_owned()))
                     .collect(),
             }),
-            len: hand_over::count(hosts.len),
-            columns: handed.into_iter().map(hand_over::column).collect(),
+            len: convert::count(hosts.len),
+            columns: columns.into_iter().map(convert::column).collect(),
         };
         let answered = self.0.numbers(
             hosts.len,

@@ -46,7 +46,7 @@ impl Plugin for Fake {
         match asked.plugin.as_str() {
             "old" => contract = "2.0".to_owned(),
             "greedy" => weigher.needs.push("passwords".to_owned()),
-            "nobody" => return Err(Status::not_found("there is no nobody")),
+            "unknown" => return Err(Status::not_found("unknown plugin")),
             "price" => {
                 let module = v1::CostModule {
                     unit: "cents".to_owned(),
@@ -267,7 +267,7 @@ fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
     for (name, says) in [
         ("old", "made for version \"2.0\""),
         ("greedy", "it needs \"passwords\""),
-        ("nobody", "it refuses: there is no nobody"),
+        ("unknown", "it refuses: unknown plugin"),
     ] {
         let said = problem(name);
         assert!(said.contains(says), "{said}");
@@ -303,7 +303,7 @@ fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
 }
 
 #[test]
-fn addresses_that_are_none_and_places_where_nobody_is_are_told_apart() {
+fn invalid_addresses_and_unreachable_services_have_different_errors() {
     for address in ["127.0.0.1:7480", "ftp://x", "http://", "", "unix"] {
         let said = Service::at(address, &Tls::default()).unwrap_err();
         assert!(matches!(said, RemoteError::Address(_)), "{address}: {said}");

@@ -71,7 +71,7 @@ impl CostGuest {
 }
 
 impl CarriesCostModule for CostGuest {
-    fn ask(
+    fn call(
         &self,
         described: &CostDescription,
         victims: &VictimBatch<'_>,

@@ -46,7 +46,7 @@ const TABLE_ELEMENTS: usize = 1 << 20;
 pub(crate) struct CallStore {
     limits: StoreLimits,
     memory_bytes: usize,
-    said: Vec<u8>,
+    output: Vec<u8>,
     pub(crate) grants: Grants,
     /// State of the pseudo-random numbers for a plugin that asks for random ones without a grant.
     chance: u64,
@@ -70,7 +70,7 @@ impl CallStore {
                 .trap_on_grow_failure(true)
                 .build(),
             memory_bytes: limits.memory_bytes,
-            said: Vec::new(),
+            output: Vec::new(),
             grants: grants.clone(),
             chance: 0x9e37_79b9_7f4a_7c15,
         };
@@ -83,10 +83,10 @@ impl CallStore {
     }
 
     /// It writes to its standard output or error.
-    pub(crate) fn say(&mut self, words: &[u8]) {
-        self.said.extend_from_slice(words);
-        let beyond = self.said.len().saturating_sub(SAID);
-        self.said.drain(..beyond);
+    pub(crate) fn append_output(&mut self, words: &[u8]) {
+        self.output.extend_from_slice(words);
+        let beyond = self.output.len().saturating_sub(SAID);
+        self.output.drain(..beyond);
     }
 
     /// Random bytes: real ones if the operator has granted them, else the same ones in every call.
@@ -149,9 +149,9 @@ pub(crate) fn explain(
             }
         }
     };
-    let said = String::from_utf8_lossy(&guest.said);
-    match said.trim() {
+    let output = String::from_utf8_lossy(&guest.output);
+    match output.trim() {
         "" => words,
-        said => format!("{words}; it said: {said}"),
+        output => format!("{words}; it said: {output}"),
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_nobody_can_live_within_are_refused_by_name() {
+    fn limits_that_no_plugin_can_meet_are_refused_by_name() {
         let none = SandboxLimits {
             work: 0,
             ..SandboxLimits::default()

@@ -191,7 +191,7 @@ fn streams(place: &mut LinkerInstance<'_, CallStore>, interface: &str, part: &st
                         _ => None,
                     });
                     let bytes: Vec<u8> = bytes.collect();
-                    store.data_mut().say(&bytes);
+                    store.data_mut().append_output(&bytes);
                 }
                 answer(results, Val::Result(Ok(None)))
             })

@@ -65,8 +65,8 @@ impl WeigherGuest {
     ) -> Result<(Vec<f64>, Used), WeigherError> {
         let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
-        let handed = contract::hand_over(needs, hosts, &texts)?;
-        let columns: Vec<WasmColumn<'_>> = handed.into_iter().map(WasmColumn::from).collect();
+        let columns = contract::plugin_columns(needs, hosts, &texts)?;
+        let columns: Vec<WasmColumn<'_>> = columns.into_iter().map(WasmColumn::from).collect();
         let resources: Vec<Amount<'_>> = request
             .resources
             .iter()
@@ -99,7 +99,7 @@ impl WeigherGuest {
 }
 
 impl CarriesWeigher for WeigherGuest {
-    fn ask(
+    fn call(
         &self,
         described: &WeigherDescription,
         request: &RequestView<'_>,

@@ -81,7 +81,7 @@ fn cut(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))> {
 }
 
 /// True if the panel shows this point.
-pub(super) fn seen(point: (f64, f64), x: &FixedAxis, y: &FixedAxis) -> bool {
+pub(super) fn is_visible(point: (f64, f64), x: &FixedAxis, y: &FixedAxis) -> bool {
     // A hair of tolerance: the last point of a line often is the end of the axis.
     let inside = |place: f64| (-1e-9..=1.0 + 1e-9).contains(&place);
     inside(x.place(point.0)) && inside(y.place(point.1))

@@ -1,6 +1,6 @@
 //! The layers of a panel, each cut to what its axes show.
 
-use super::clip::{pieces, seen, within};
+use super::clip::{is_visible, pieces, within};
 use super::legend::{BAND, mark, rgb, strokes};
 use super::ranged::TickedAxis;
 use super::{FONT, SIZE_TEXT, gave_up, text_width};
@@ -181,7 +181,7 @@ fn marks(
 ) -> Result<(), ChartError> {
     let area = pixels(chart);
     let size = i32::try_from(size).unwrap_or(3);
-    for point in points.iter().filter(|p| seen(**p, axes.0, axes.1)) {
+    for point in points.iter().filter(|p| is_visible(**p, axes.0, axes.1)) {
         mark(&area, pixel(chart, *point), shape, size, rgb(colour))?;
     }
     Ok(())
@@ -214,7 +214,7 @@ fn bars(
     let style = style.pos(Pos::new(HPos::Center, VPos::Bottom));
     for (bar, label) in bars.bars.iter().zip(&bars.labels) {
         let top = (bar.0 + shift + each / 2.0, bar.1.max(0.0));
-        if seen(top, x, y) {
+        if is_visible(top, x, y) {
             let (middle, edge) = pixel(chart, top);
             let text = Text::new(label.clone(), (middle, edge - 3), style.clone());
             area.draw(&text).map_err(gave_up)?;
@@ -260,7 +260,7 @@ fn rule(
     } else {
         [(x.low, rule.at), (x.high, rule.at)]
     };
-    if !seen(ends[0], x, y) {
+    if !is_visible(ends[0], x, y) {
         return Ok(());
     }
     let area = pixels(chart);

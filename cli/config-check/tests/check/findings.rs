@@ -276,7 +276,7 @@ fn what_the_agent_would_refuse_and_what_is_probably_not_meant() {
 }
 
 #[test]
-fn what_nova_conf_says_and_nobody_means() {
+fn options_of_nova_conf_that_are_probably_not_meant() {
     use Level::{Error, Note, Warning};
     // The line of an option below the fourteen of NOVA and its section.
     const L: usize = 16;

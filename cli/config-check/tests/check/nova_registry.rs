@@ -58,7 +58,10 @@ fn every_option_that_is_asked_for_is_explained_and_no_other() {
         .difference(&asked)
         .filter(|path| !by_name.iter().any(|by_name| path.starts_with(by_name)))
         .collect();
-    assert!(gone.is_empty(), "{gone:?}: nobody asks for it (any more)");
+    assert!(
+        gone.is_empty(),
+        "{gone:?}: no code reads this option any more"
+    );
 }
 
 /// The option names that `read` looks up.
@@ -97,7 +100,10 @@ fn every_option_of_rabbit_that_is_asked_for_is_explained_and_no_other() {
         "{missing:?}: add it to cli/config-check/src/registry/nova.rs"
     );
     let gone: Vec<_> = known.difference(&asked).collect();
-    assert!(gone.is_empty(), "{gone:?}: nobody asks for it (any more)");
+    assert!(
+        gone.is_empty(),
+        "{gone:?}: no code reads this option any more"
+    );
 }
 
 #[test]
@@ -124,7 +130,7 @@ fn every_option_of_placement_in_the_registry_is_asked_for() {
     asked.insert("auth_section".to_owned());
     for key in registry::keys(ConfigKind::Nova) {
         if let Some(name) = key.path.strip_prefix("placement.") {
-            assert!(asked.contains(name), "{name}: nobody asks for it");
+            assert!(asked.contains(name), "{name}: no code reads this option");
         }
     }
     let adapter = RefCell::new(BTreeSet::new());

@@ -122,19 +122,19 @@ impl OwnMetadata {
             None => None,
         };
         let token = token.as_deref();
-        let answer = http::ask(&self.address, &self.form.ask(token)).await?;
-        let heard = self.form.hear(&answer, self.name.as_deref());
+        let answer = http::ask(&self.address, &self.form.notice_query(token)).await?;
+        let heard = self.form.parse_answer(&answer, self.name.as_deref());
         match heard.map_err(|error| error.to_string())? {
             MetadataSignal::Notice { id, not_before } => Ok(self.told(id, not_before)),
             MetadataSignal::Nothing if self.notice.take().is_some() => {
                 Ok(Some(InstanceNews::Spared))
             }
             MetadataSignal::Nothing | MetadataSignal::Risk => {
-                let Some(ask) = self.form.ask_risk(token) else {
+                let Some(ask) = self.form.risk_query(token) else {
                     return Ok(None);
                 };
                 let answer = http::ask(&self.address, &ask).await?;
-                let before = std::mem::replace(&mut self.risk, self.form.hears_risk(&answer));
+                let before = std::mem::replace(&mut self.risk, self.form.reports_risk(&answer));
                 Ok((self.risk && !before).then_some(InstanceNews::Risk))
             }
         }

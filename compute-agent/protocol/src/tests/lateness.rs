@@ -17,7 +17,7 @@ fn told() -> World {
 }
 
 /// The chance to object, and what is under way after it.
-fn nobody_objects(w: &mut World) {
+fn run_without_objection(w: &mut World) {
     w.advance(4_999);
     assert!(w.calls.is_empty(), "{:?}", w.calls);
     w.advance(1);
@@ -27,7 +27,7 @@ fn nobody_objects(w: &mut World) {
 }
 
 #[test]
-fn nobody_is_ended_before_the_broker_has_heard_that_the_grace_period_runs() {
+fn no_victim_ends_before_the_broker_confirms_that_the_grace_period_runs() {
     let mut w = world();
     w.notice(0, 0);
     w.deliver_all();
@@ -35,11 +35,11 @@ fn nobody_is_ended_before_the_broker_has_heard_that_the_grace_period_runs() {
     w.advance(60_000);
     assert!(w.calls.is_empty(), "the report is still under way");
     w.confirm();
-    nobody_objects(&mut w);
+    run_without_objection(&mut w);
 }
 
 #[test]
-fn who_was_not_heard_and_is_told_to_stop_has_ended_nobody() {
+fn an_agent_that_was_not_heard_and_gets_a_spare_has_ended_no_victim() {
     let mut w = world();
     w.notice(0, 0);
     w.deliver_all();
@@ -77,7 +77,7 @@ fn an_agent_that_stood_still_says_so_before_it_goes_on() {
     assert!(w.calls.is_empty());
     settle(&mut w);
     assert_eq!(types(&w).len(), 2, "it has said once more where it is");
-    nobody_objects(&mut w);
+    run_without_objection(&mut w);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_was_to_be_tried_again_is_tried_when_it_would_have_been() {
 }
 
 #[test]
-fn a_clock_that_was_set_while_nobody_looked_moves_what_is_written() {
+fn a_clock_that_was_set_unobserved_moves_the_recorded_times() {
     let mut w = told();
     w.advance(10_000);
     for by_ms in [600_000, -600_000] {
@@ -132,7 +132,7 @@ fn a_clock_that_was_set_while_nobody_looked_moves_what_is_written() {
 }
 
 #[test]
-fn nobody_has_more_time_left_than_it_was_given() {
+fn no_guest_has_more_time_left_than_its_grace_period() {
     let mut w = told();
     w.now = Timestamp::from_millis(w.now.as_millis() - 3_600_000);
     w.crash();

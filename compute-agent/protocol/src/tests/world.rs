@@ -401,20 +401,22 @@ impl World {
                 }
                 Ok(DriverResult::Fenced)
             }
-            DriverCall::Look => Ok(DriverResult::seen(match self.guests.get(&server_id) {
-                None => Occupancy::Absent,
-                Some(guest) => Occupancy::Present {
-                    state: guest.state,
-                    holds: if guest.state == HostedState::Running {
-                        let mut all = Resources::new();
-                        all.set(ResourceClass::vcpu(), 1).unwrap();
-                        all
-                    } else {
-                        Resources::new()
+            DriverCall::Look => Ok(DriverResult::from_occupancy(
+                match self.guests.get(&server_id) {
+                    None => Occupancy::Absent,
+                    Some(guest) => Occupancy::Present {
+                        state: guest.state,
+                        holds: if guest.state == HostedState::Running {
+                            let mut all = Resources::new();
+                            all.set(ResourceClass::vcpu(), 1).unwrap();
+                            all
+                        } else {
+                            Resources::new()
+                        },
+                        since: guest.since,
                     },
-                    since: guest.since,
                 },
-            })),
+            )),
             DriverCall::Start(start) if start.resume && !self.guests.contains_key(&server_id) => {
                 Err(gone)
             }
@@ -468,7 +470,7 @@ impl World {
             .iter()
             .any(|m| matches!(&m.body, Body::Draining(d) if d.evacuation_id == id))
         {
-            self.break_promise("announced", format!("{id}: nobody knows that it is ended"));
+            self.break_promise("announced", format!("{id}: its end was not reported"));
         }
         if self
             .reports

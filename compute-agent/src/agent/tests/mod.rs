@@ -127,8 +127,7 @@ async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_orig
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_unless_somebody_objects()
- {
+async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_unless_spared() {
     let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.notice(1, Terminate).await;

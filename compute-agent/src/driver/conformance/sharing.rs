@@ -27,7 +27,7 @@ async fn named(driver: &dyn Driver) -> Result<String, String> {
         .ok_or_else(|| "it does not say that it shares a storage".to_owned())
 }
 
-pub(super) async fn goes_on_elsewhere(bench: &dyn Bench) -> Verdict {
+pub(super) async fn resume_on_other_host(bench: &dyn Bench) -> Verdict {
     let Some((a, b)) = bench.sharing().await else {
         return Ok(());
     };
@@ -35,12 +35,16 @@ pub(super) async fn goes_on_elsewhere(bench: &dyn Bench) -> Verdict {
     same("storage of the other", &named(&*b).await?, &storage)?;
     let start = goes_on(bench, 1, &storage);
     fine("start", a.start(&order(bench, 1)).await)?;
-    same("kept while it runs", &a.kept_in(id(1)).await, &None)?;
+    same("kept while it runs", &a.saved_storage(id(1)).await, &None)?;
     fine("hibernate", a.hibernate(id(1)).await)?;
     fine("hibernate again", a.hibernate(id(1)).await)?;
     expect(&*a, 1, Some(HostedState::Hibernated)).await?;
     expect(&*b, 1, None).await?;
-    same("kept in", &a.kept_in(id(1)).await, &Some(storage.clone()))?;
+    same(
+        "kept in",
+        &a.saved_storage(id(1)).await,
+        &Some(storage.clone()),
+    )?;
     fine("go on on the other host", b.start(&start).await)?;
     fine("go on there again", b.start(&start).await)?;
     expect(&*b, 1, Some(HostedState::Running)).await?;
@@ -50,7 +54,7 @@ pub(super) async fn goes_on_elsewhere(bench: &dyn Bench) -> Verdict {
     not_found("delete on the former host", a.delete(id(1)).await)?;
     held_elsewhere(
         "delete with all on the former host",
-        a.delete_kept(id(1), &storage).await,
+        a.delete_saved(id(1), &storage).await,
     )?;
     expect(&*b, 1, Some(HostedState::Running)).await?;
     fine("stop there", b.stop(id(1)).await)?;
@@ -60,7 +64,7 @@ pub(super) async fn goes_on_elsewhere(bench: &dyn Bench) -> Verdict {
     expect(&*b, 1, None).await
 }
 
-pub(super) async fn goes_on_once(bench: &dyn Bench) -> Verdict {
+pub(super) async fn resume_on_one_host_only(bench: &dyn Bench) -> Verdict {
     let Some((a, b)) = bench.sharing().await else {
         return Ok(());
     };
@@ -82,7 +86,7 @@ pub(super) async fn goes_on_once(bench: &dyn Bench) -> Verdict {
     // What an attempt may have left on the other host is not what is kept.
     not_found("delete what is not there", loser.delete(id(1)).await)?;
     expect(&*winner, 1, Some(HostedState::Stopped)).await?;
-    fine("delete with all", loser.delete_kept(id(1), &storage).await)?;
+    fine("delete with all", loser.delete_saved(id(1), &storage).await)?;
     expect(&*winner, 1, None).await?;
     fine("start anew", loser.start(&order(bench, 2)).await)?;
     fine("stop", loser.stop(id(2)).await)?;
@@ -93,7 +97,7 @@ pub(super) async fn goes_on_once(bench: &dyn Bench) -> Verdict {
     not_found("start of what is gone", loser.start(&start).await)
 }
 
-pub(super) async fn put_down_when_there_is_no_room(bench: &dyn Bench) -> Verdict {
+pub(super) async fn release_token_without_room(bench: &dyn Bench) -> Verdict {
     let Some((a, b)) = bench.sharing().await else {
         return Ok(());
     };

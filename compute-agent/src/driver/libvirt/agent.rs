@@ -25,20 +25,24 @@ pub(super) async fn write_file(
     content: &str,
 ) -> Result<(), String> {
     let open = json!({ "execute": "guest-file-open", "arguments": { "path": path, "mode": "w" } });
-    let handle = ask(virsh, server_id, &open).await?;
+    let handle = send_request(virsh, server_id, &open).await?;
     let handle = handle
         .as_i64()
         .ok_or_else(|| format!("the guest agent opened {path} with the handle {handle}"))?;
     let bytes = STANDARD.encode(content);
     let write = json!({ "execute": "guest-file-write", "arguments": { "handle": handle, "buf-b64": bytes } });
-    let written = ask(virsh, server_id, &write).await;
+    let written = send_request(virsh, server_id, &write).await;
     let close = json!({ "execute": "guest-file-close", "arguments": { "handle": handle } });
     // Also after a failure: the guest's handles are few.
-    let closed = ask(virsh, server_id, &close).await;
+    let closed = send_request(virsh, server_id, &close).await;
     written.and(closed).map(drop)
 }
 
-async fn ask(virsh: &Virsh, server_id: ServerId, command: &Value) -> Result<Value, String> {
+async fn send_request(
+    virsh: &Virsh,
+    server_id: ServerId,
+    command: &Value,
+) -> Result<Value, String> {
     let domain = names::domain(server_id);
     let command = command.to_string();
     let words = [

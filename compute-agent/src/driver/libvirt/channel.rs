@@ -114,7 +114,7 @@ async fn talk(socket: &Path, line: &str, evacuation_id: EvacuationId) -> std::io
 }
 
 /// Sends `line` once, if a process listens on the socket.
-pub(super) async fn say(socket: &Path, line: &str) -> std::io::Result<()> {
+pub(super) async fn send_line(socket: &Path, line: &str) -> std::io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     stream.write_all(line.as_bytes()).await?;
     stream.flush().await

@@ -13,7 +13,7 @@ const COPYING: [&str; 2] = ["--copy-storage-all", "--copy-storage-inc"];
 
 impl LibvirtDriver {
     /// To the first peer that has room.
-    pub(super) async fn move_away(&self, server_id: ServerId) -> Result<(), DriverError> {
+    pub(super) async fn migrate_to_peer(&self, server_id: ServerId) -> Result<(), DriverError> {
         if self.settings.peers.is_empty() {
             return Err(DriverError::Unsupported {
                 driver: super::NAME,

@@ -250,7 +250,7 @@ impl Driver for LibvirtDriver {
         // The storage comes last: a server that is undefined meanwhile is on the storage before
         // that.
         let here = snapshot.servers.keys().copied().collect();
-        views.extend(self.all_kept(here).await?);
+        views.extend(self.list_saved(here).await?);
         let running = views
             .iter()
             .filter(|view| view.state == HostedState::Running);
@@ -266,12 +266,12 @@ impl Driver for LibvirtDriver {
         let snapshot = self.look(what).await?;
         let domain = snapshot.servers.get(&server_id);
         if domain.is_none_or(|domain| domain.state() != HostedState::Running)
-            && self.kept(server_id, what).await?.is_some()
+            && self.find_saved(server_id, what).await?.is_some()
         {
             // The scheduler may ask another host as soon as it hears that the server does not run
             // here, so the driver releases the token first.
-            self.keep(server_id, what).await?;
-            let kept = self.kept(server_id, what).await?;
+            self.save_to_storage(server_id, what).await?;
+            let kept = self.find_saved(server_id, what).await?;
             return Ok(kept.unwrap_or(Occupancy::Absent));
         }
         let Some(domain) = domain else {
@@ -365,52 +365,54 @@ impl Driver for LibvirtDriver {
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
         let what = "stop the server";
         if let Err(error) = self.domain(server_id, what).await {
-            return self.is_kept_or(server_id, error, what).await;
+            return self.find_saved_or(server_id, error, what).await;
         }
         self.shut_down(server_id, what).await?;
         self.forget_notice(server_id, what).await?;
-        self.keep(server_id, what).await.map(drop)
+        self.save_to_storage(server_id, what).await.map(drop)
     }
 
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
         let what = "hibernate the server";
         if let Err(error) = self.domain(server_id, what).await {
-            return self.is_kept_or(server_id, error, what).await;
+            return self.find_saved_or(server_id, error, what).await;
         }
         self.save(server_id).await?;
         self.forget_notice(server_id, what).await?;
-        self.keep(server_id, what).await.map(drop)
+        self.save_to_storage(server_id, what).await.map(drop)
     }
 
-    async fn kept_in(&self, server_id: ServerId) -> Option<String> {
-        let kept = self.kept(server_id, "tell where the server is kept").await;
+    async fn saved_storage(&self, server_id: ServerId) -> Option<String> {
+        let kept = self
+            .find_saved(server_id, "tell where the server is kept")
+            .await;
         let storage = self.storage.as_ref()?;
         kept.ok()?.map(|_| storage.name().to_owned())
     }
 
     async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        self.move_away(server_id).await
+        self.migrate_to_peer(server_id).await
     }
 
     async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
         self.delete_with(server_id, None).await
     }
 
-    async fn delete_kept(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
+    async fn delete_saved(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
         self.delete_with(server_id, Some(storage)).await
     }
 }
 
 impl LibvirtDriver {
     /// The answer for a server that is to be kept and is not here: it may have been kept already.
-    async fn is_kept_or(
+    async fn find_saved_or(
         &self,
         server_id: ServerId,
         error: DriverError,
         what: &'static str,
     ) -> Result<(), DriverError> {
         let gone = matches!(error, DriverError::NotFound { .. });
-        match gone && self.keep(server_id, what).await? {
+        match gone && self.save_to_storage(server_id, what).await? {
             true => Ok(()),
             false => Err(error),
         }

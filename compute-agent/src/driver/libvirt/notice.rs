@@ -53,12 +53,12 @@ impl NoticeTasks {
         {
             return;
         }
-        let told = self.tell(server_id, notice.clone());
+        let told = self.notify(server_id, notice.clone());
         let task = task::spawn("notice to a guest", told);
         underway.insert(server_id, (notice.evacuation_id, task));
     }
 
-    fn tell(
+    fn notify(
         &self,
         server_id: ServerId,
         notice: NoticeNote,
@@ -91,7 +91,7 @@ impl NoticeTasks {
         let told = async move {
             let line = channel::withdrawn_line(evacuation_id);
             if channel {
-                let said = tokio::time::timeout(FAREWELL, channel::say(&socket, &line)).await;
+                let said = tokio::time::timeout(FAREWELL, channel::send_line(&socket, &line)).await;
                 if let Err(problem) = said
                     .map_err(|e| e.to_string())
                     .and_then(|s| s.map_err(|e| e.to_string()))

@@ -90,7 +90,7 @@ impl LibvirtDriver {
 
     /// The kept state of a server that does not run and whose token this host holds or was the last
     /// to release.
-    pub(super) async fn kept(
+    pub(super) async fn find_saved(
         &self,
         id: ServerId,
         what: &'static str,
@@ -105,7 +105,7 @@ impl LibvirtDriver {
     }
 
     /// The same for all servers that libvirt does not have here.
-    pub(super) async fn all_kept(
+    pub(super) async fn list_saved(
         &self,
         here: BTreeSet<ServerId>,
     ) -> Result<Vec<ServerView>, DriverError> {
@@ -307,12 +307,16 @@ impl LibvirtDriver {
 
     /// Keeps a server that does not run and whose token this host holds: writes its data, undefines
     /// the domain and releases the token. True if the server is on the storage then.
-    pub(super) async fn keep(&self, id: ServerId, what: &'static str) -> Result<bool, DriverError> {
+    pub(super) async fn save_to_storage(
+        &self,
+        id: ServerId,
+        what: &'static str,
+    ) -> Result<bool, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(false);
         };
         let Some(mut known) = self.held(id, what).await? else {
-            return Ok(self.kept(id, what).await?.is_some());
+            return Ok(self.find_saved(id, what).await?.is_some());
         };
         let domain = self.look(what).await?.servers.get(&id).copied();
         match domain.map(|domain| domain.state()) {
@@ -328,7 +332,7 @@ impl LibvirtDriver {
                     if let Some(note) = self.note_of(id, what).await? {
                         known.note = note;
                     }
-                    self.write_known(storage, id, known, what).await?;
+                    self.write_resume_data(storage, id, known, what).await?;
                 }
                 self.drop_definition(id, what).await?;
             }
@@ -347,12 +351,12 @@ impl LibvirtDriver {
                 detail: "it runs again although it had ended".to_owned(),
             });
         }
-        self.on_storage(storage, what, move |s| s.put_down(id))
+        self.on_storage(storage, what, move |s| s.release_token(id))
             .await?;
         Ok(true)
     }
 
-    async fn write_known(
+    async fn write_resume_data(
         &self,
         storage: &Arc<SharedStorage>,
         id: ServerId,
@@ -412,7 +416,7 @@ impl LibvirtDriver {
             };
             match fs::remove_dir_all(&known.dir) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => storage.throw_away(id)?,
+                _ => storage.delete_token(id)?,
             }
             Ok(TokenClaim::Ours)
         };

@@ -34,7 +34,7 @@ impl LibvirtDriver {
             Err(error) if start.resume => {
                 // Releases the token before it reports that the server does not run here, so that
                 // another host can take it.
-                self.keep(start.server_id, WHAT).await?;
+                self.save_to_storage(start.server_id, WHAT).await?;
                 Err(match self.storage_dir(start.server_id, WHAT).await? {
                     Some(_) => DriverError::Failed {
                         what: WHAT,

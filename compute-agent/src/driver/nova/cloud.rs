@@ -78,11 +78,11 @@ pub(super) struct NovaCloud {
     /// Set if only this host is of interest.
     only: Option<String>,
     clock: Arc<dyn Clock>,
-    heard: Mutex<Heard>,
+    state: Mutex<NovaState>,
     rounds: watch::Sender<u64>,
-    asking: Mutex<Option<TaskSet<()>>>,
+    polling: Mutex<Option<TaskSet<()>>>,
     permits: Arc<Semaphore>,
-    end_turns: Arc<Semaphore>,
+    end_permits: Arc<Semaphore>,
     /// Usual duration of a notice, in milliseconds.
     notice_ms: AtomicU64,
     /// Time of the next permitted look at a server that has its notice, in milliseconds since 1970.
@@ -101,12 +101,12 @@ impl Drop for EndingGuard<'_> {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct NovaState {
     servers: Servers,
     /// The last look at each server that has its notice.
-    looked: BTreeMap<Uuid, Timestamp>,
+    looks: BTreeMap<Uuid, Timestamp>,
     /// Servers that Nova has reported as gone in the last seconds.
-    gone: BTreeMap<Uuid, Timestamp>,
+    deleted: BTreeMap<Uuid, Timestamp>,
     listed_at: Option<Timestamp>,
     listed_all_at: Option<Timestamp>,
     /// Time of the latest known change, as Nova writes it.
@@ -132,18 +132,18 @@ impl NovaCloud {
             Compute::new(session, settings.adapter_options()?).map_err(refused)
         };
         let (compute, lists) = (client(IN_FLIGHT)?, client(LISTS)?);
-        let (heard, asking) = (Mutex::default(), Mutex::new(None));
+        let (state, polling) = (Mutex::default(), Mutex::new(None));
         Ok(Self {
             compute,
             lists,
             settings,
             only,
             clock,
-            heard,
+            state,
             rounds: watch::Sender::new(0),
-            asking,
+            polling,
             permits: Arc::new(Semaphore::new(PERMITS)),
-            end_turns: Arc::new(Semaphore::new(END_TURNS)),
+            end_permits: Arc::new(Semaphore::new(END_TURNS)),
             notice_ms: AtomicU64::new(0),
             next_look: AtomicI64::new(0),
             ends: AtomicU32::new(0),
@@ -165,7 +165,7 @@ impl NovaCloud {
     /// The permit for one call of the agent.
     pub(super) async fn permit(&self, what: &DriverCall) -> HypervisorPermit {
         let permits = match what {
-            DriverCall::Interrupt(_) | DriverCall::Delete(_) => &self.end_turns,
+            DriverCall::Interrupt(_) | DriverCall::Delete(_) => &self.end_permits,
             _ => &self.permits,
         };
         // The semaphore belongs to this struct and is never closed.
@@ -197,15 +197,15 @@ impl NovaCloud {
 
     /// Waits for the next look at a server that is being ended: for `pause`, longer if many are
     /// being ended, or until a list shows that it is gone.
-    pub(super) async fn pause_or_gone(&self, server_id: ServerId, pause: Duration) {
+    pub(super) async fn wait_for_next_look(&self, server_id: ServerId, pause: Duration) {
         // With only a few such servers the interval of the settings applies.
         let others = self.ends.load(Ordering::Relaxed).saturating_sub(1);
         let pause = pause.max(LOOK_EVERY * others).min(LONGEST_PAUSE);
         let mut rounds = self.rounds.subscribe();
-        let known = self.heard().servers.contains(server_id.0);
-        let gone = async {
+        let known = self.state().servers.contains(server_id.0);
+        let deleted = async {
             // A server that was never in a list cannot vanish from one.
-            while known && self.heard().servers.contains(server_id.0) {
+            while known && self.state().servers.contains(server_id.0) {
                 if rounds.changed().await.is_err() {
                     break;
                 }
@@ -214,27 +214,27 @@ impl NovaCloud {
                 std::future::pending::<()>().await;
             }
         };
-        let _ = tokio::time::timeout(pause, gone).await;
+        let _ = tokio::time::timeout(pause, deleted).await;
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, NovaState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // ---- what is told ----
 
     /// Waits for the first answer, then checks whether there was one recently.
     pub(super) async fn health(self: &Arc<Self>) -> Result<(), DriverError> {
-        self.keep_asking();
+        self.start_polling();
         let mut rounds = self.rounds.subscribe();
         // This struct owns the sender, so it exists.
         let _ = rounds.wait_for(|round| *round > 0).await;
-        let heard = self.heard();
+        let state = self.state();
         let stale = (self.settings.refresh_seconds * STALE_AFTER).max(STALE_AT_LEAST);
-        if is_younger(heard.listed_at, self.clock.now(), stale) {
+        if is_younger(state.listed_at, self.clock.now(), stale) {
             return Ok(());
         }
-        let problem = heard
+        let problem = state
             .problem
             .as_deref()
             .unwrap_or("it has not answered yet");
@@ -247,15 +247,15 @@ impl NovaCloud {
     /// The properties of a host; empty until Nova has reported them.
     pub(super) async fn facts(self: &Arc<Self>, host: &str) -> Result<HostFacts, DriverError> {
         self.health().await?;
-        Ok(self.heard().hosts.get(host).cloned().unwrap_or_default())
+        Ok(self.state().hosts.get(host).cloned().unwrap_or_default())
     }
 
     /// All hosts that Nova has.
     pub(super) async fn hosts(self: &Arc<Self>) -> Result<BTreeSet<String>, DriverError> {
         self.health().await?;
-        let heard = self.heard();
-        if heard.hosts_at.is_none() {
-            let problem = heard
+        let state = self.state();
+        if state.hosts_at.is_none() {
+            let problem = state
                 .problem
                 .as_deref()
                 .unwrap_or("it has not listed its hypervisors yet");
@@ -264,7 +264,7 @@ impl NovaCloud {
                 detail: problem.to_owned(),
             });
         }
-        Ok(heard.hosts.keys().cloned().collect())
+        Ok(state.hosts.keys().cloned().collect())
     }
 
     /// The servers of a host. Looks at those that have their notice, unless that was just done.
@@ -275,16 +275,16 @@ impl NovaCloud {
         self.health().await?;
         let now = self.clock.now();
         let due: Vec<Uuid> = {
-            let heard = self.heard();
-            let noticed = heard
+            let state = self.state();
+            let noticed = state
                 .servers
                 .on(host)
                 .filter(|s| s.metadata.contains_key(notice::EVACUATION));
-            let looked = |id: Uuid| heard.looked.get(&id).copied();
+            let looks = |id: Uuid| state.looks.get(&id).copied();
             let due =
-                noticed.filter(|s| !is_younger(looked(s.id), now, self.settings.watch_seconds));
+                noticed.filter(|s| !is_younger(looks(s.id), now, self.settings.watch_seconds));
             let mut due: Vec<Uuid> = due.map(|s| s.id).collect();
-            due.sort_by_key(|id| looked(*id));
+            due.sort_by_key(|id| looks(*id));
             due.truncate(LOOKS);
             due
         };
@@ -295,13 +295,13 @@ impl NovaCloud {
             }
         }));
         let _ = tokio::time::timeout(LOOK_LIMIT, looks).await;
-        Ok(self.heard().servers.on(host).map(facts::view).collect())
+        Ok(self.state().servers.on(host).map(facts::view).collect())
     }
 
     /// The servers of a host that match `like`, from the last list.
     pub(super) fn which_on(&self, host: &str, like: fn(&Server) -> bool) -> Vec<ServerId> {
-        let heard = self.heard();
-        let like = heard.servers.on(host).filter(|server| like(server));
+        let state = self.state();
+        let like = state.servers.on(host).filter(|server| like(server));
         like.map(|server| ServerId(server.id)).collect()
     }
 
@@ -348,57 +348,57 @@ impl NovaCloud {
 
     /// Stores what the driver has just done to a server, without asking Nova.
     pub(super) fn believe(&self, server: Option<Server>, server_id: ServerId) {
-        let mut heard = self.heard();
+        let mut state = self.state();
         match server {
             Some(server) => {
-                heard.looked.insert(server.id, self.clock.now());
-                heard.servers.put(server);
+                state.looks.insert(server.id, self.clock.now());
+                state.servers.put(server);
             }
             None => {
-                heard.looked.remove(&server_id.0);
-                heard.servers.remove(server_id.0);
+                state.looks.remove(&server_id.0);
+                state.servers.remove(server_id.0);
                 let now = self.clock.now();
-                heard
-                    .gone
+                state
+                    .deleted
                     .retain(|_, at| is_younger(Some(*at), now, GONE_SECONDS));
-                heard.gone.insert(server_id.0, now);
+                state.deleted.insert(server_id.0, now);
             }
         }
     }
 
     /// Whether Nova has just reported that the server does not exist, so that another request is
     /// unnecessary.
-    pub(super) fn is_just_gone(&self, server_id: ServerId) -> bool {
-        let at = self.heard().gone.get(&server_id.0).copied();
+    pub(super) fn was_deleted_recently(&self, server_id: ServerId) -> bool {
+        let at = self.state().deleted.get(&server_id.0).copied();
         is_younger(at, self.clock.now(), GONE_SECONDS)
     }
 
     // ---- asking ----
 
-    fn keep_asking(self: &Arc<Self>) {
-        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if asking.is_none() {
+    fn start_polling(self: &Arc<Self>) {
+        let mut polling = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        if polling.is_none() {
             let mut tasks = TaskSet::new("nova");
-            tasks.spawn(ask_for_ever(Arc::downgrade(self)));
-            *asking = Some(tasks);
+            tasks.spawn(poll_forever(Arc::downgrade(self)));
+            *polling = Some(tasks);
         }
     }
 
-    async fn ask(&self) {
+    async fn poll(&self) {
         let now = self.clock.now();
-        let hosts_are_old = !is_younger(self.heard().hosts_at, now, self.settings.hosts_seconds);
+        let hosts_are_old = !is_younger(self.state().hosts_at, now, self.settings.hosts_seconds);
         let mut problem = None;
         if hosts_are_old {
             match self.lists.hypervisors().await {
                 Ok(hypervisors) => {
-                    let mut heard = self.heard();
-                    heard.hosts = facts::hosts(&hypervisors);
-                    heard.hosts_at = Some(now);
+                    let mut state = self.state();
+                    state.hosts = facts::hosts(&hypervisors);
+                    state.hosts_at = Some(now);
                 }
                 Err(error) => problem = Some(error),
             }
         }
-        if let Err(error) = self.ask_for_servers(now).await {
+        if let Err(error) = self.list_servers(now).await {
             problem = Some(error);
         }
         if let Some(error) = &problem {
@@ -407,20 +407,20 @@ impl NovaCloud {
                 "Nova does not tell what there is: {error}"
             );
         }
-        self.heard().problem = problem.map(|error| error.to_string());
+        self.state().problem = problem.map(|error| error.to_string());
         self.rounds.send_modify(|round| *round += 1);
     }
 
-    async fn ask_for_servers(&self, now: Timestamp) -> Result<(), OpenStackError> {
+    async fn list_servers(&self, now: Timestamp) -> Result<(), OpenStackError> {
         let filter = self.filter(now);
         let found = self.lists.servers(&filter).await?;
-        let mut heard = self.heard();
+        let mut state = self.state();
         if filter.changes_since.is_none() {
             // Servers in a cell that does not answer keep their last known data.
             let silent = found.iter().filter(|server| server.is_partial());
             let silent: BTreeSet<Uuid> = silent.map(|server| server.id).collect();
-            heard.servers.keep_only(&silent);
-            heard.listed_all_at = Some(now);
+            state.servers.keep_only(&silent);
+            state.listed_all_at = Some(now);
         }
         for server in found {
             if server.is_partial() {
@@ -428,20 +428,18 @@ impl NovaCloud {
             }
             // Uses Nova's own time, so this host's clock does not matter. Nova's timestamps can be
             // compared as text.
-            if heard.since.as_ref() < server.updated.as_ref() {
-                heard.since.clone_from(&server.updated);
+            if state.since.as_ref() < server.updated.as_ref() {
+                state.since.clone_from(&server.updated);
             }
             if server.status == "DELETED" {
-                heard.servers.remove(server.id);
+                state.servers.remove(server.id);
             } else {
-                heard.servers.put(server);
+                state.servers.put(server);
             }
         }
-        let Heard {
-            servers, looked, ..
-        } = &mut *heard;
-        looked.retain(|id, _| servers.contains(*id));
-        heard.listed_at = Some(now);
+        let NovaState { servers, looks, .. } = &mut *state;
+        looks.retain(|id, _| servers.contains(*id));
+        state.listed_at = Some(now);
         Ok(())
     }
 
@@ -451,18 +449,18 @@ impl NovaCloud {
         if let Some(host) = &self.only {
             return ServerFilter::on_host(host);
         }
-        let heard = self.heard();
+        let state = self.state();
         let mut filter = ServerFilter::everywhere();
-        if is_younger(heard.listed_all_at, now, self.settings.full_list_seconds) {
-            filter.changes_since.clone_from(&heard.since);
+        if is_younger(state.listed_all_at, now, self.settings.full_list_seconds) {
+            filter.changes_since.clone_from(&state.since);
         }
         filter
     }
 }
 
-async fn ask_for_ever(cloud: Weak<NovaCloud>) {
+async fn poll_forever(cloud: Weak<NovaCloud>) {
     while let Some(alive) = cloud.upgrade() {
-        alive.ask().await;
+        alive.poll().await;
         let pause = seconds(alive.settings.refresh_seconds);
         // Lets this task end with the last driver.
         drop(alive);

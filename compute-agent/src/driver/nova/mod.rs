@@ -10,14 +10,14 @@
 //! The driver never touches a server that Nova shows on another host.
 
 mod cloud;
+mod deletion_retry;
 mod facts;
 mod fleet;
 mod judge;
-mod leftover;
 mod notice;
-mod reach;
 mod servers;
 mod settings;
+mod termination;
 mod usage;
 
 pub use settings::NovaSettings;
@@ -31,12 +31,12 @@ use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
 use cloud::NovaCloud;
+use deletion_retry::DeletionRetries;
 use ebbtide_model::message::{EvacuationEnd, HostedState, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::compute::Server;
 use judge::EndGoal;
-use leftover::Leftovers;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct NovaDriver {
     cloud: Arc<NovaCloud>,
     usage: Arc<UsageLog>,
     clock: Arc<dyn Clock>,
-    leftovers: Leftovers,
+    deletion_retries: DeletionRetries,
 }
 
 pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
@@ -85,7 +85,7 @@ impl NovaDriver {
             cloud,
             usage,
             clock,
-            leftovers: Leftovers::default(),
+            deletion_retries: DeletionRetries::default(),
         })
     }
 
@@ -101,7 +101,7 @@ impl NovaDriver {
 
     /// Sets metadata for the tenant to see. If Nova refuses (a quota, a state that forbids it), the
     /// evacuation goes on all the same; otherwise a tenant could prevent it.
-    async fn tell(
+    async fn notify(
         &self,
         server: &Server,
         pairs: notice::MetadataPairs,
@@ -141,7 +141,7 @@ impl NovaDriver {
     /// Writes metadata that shows the owner of a kept server what happened.
     async fn mark(&self, server: &Server, how: &str) -> Result<(), DriverError> {
         let what = "tell the tenant what happened";
-        self.tell(server, notice::evacuated(how, self.clock.now()), what)
+        self.notify(server, notice::evacuated(how, self.clock.now()), what)
             .await?;
         self.untell(server, what).await
     }
@@ -194,12 +194,12 @@ impl Driver for NovaDriver {
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
         let views = self.cloud.views_of(&self.host).await?;
-        self.clear_away().await;
+        self.retry_deletions().await;
         Ok(views)
     }
 
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
-        if self.cloud.is_just_gone(server_id) {
+        if self.cloud.was_deleted_recently(server_id) {
             return Ok(Occupancy::Absent);
         }
         match self
@@ -241,7 +241,7 @@ impl Driver for NovaDriver {
         let began = self.clock.now();
         let mut server = self.here(server_id, what).await?;
         self.usage
-            .noticed(&server, &self.host, notice.evacuation_id, self.clock.now())
+            .handle_notice_result(&server, &self.host, notice.evacuation_id, self.clock.now())
             .await?;
         if facts::state(&server) != HostedState::Running {
             return Ok(NoticeOutcome::NotRunning);
@@ -257,7 +257,7 @@ impl Driver for NovaDriver {
                 removed.map_err(|error| cloud::failed(what, &error))?;
             }
             let pairs = notice::pairs(notice, &self.cloud.settings().notice_reason);
-            self.tell(&server, pairs.clone(), what).await?;
+            self.notify(&server, pairs.clone(), what).await?;
             self.cloud.notice_took(began);
             server.metadata.remove(notice::RELEASE);
             server.metadata.extend(pairs);

@@ -98,7 +98,7 @@ impl UsageLog {
         })
     }
 
-    pub(super) async fn noticed(
+    pub(super) async fn handle_notice_result(
         &self,
         server: &Server,
         host: &str,

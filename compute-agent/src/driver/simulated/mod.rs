@@ -145,7 +145,10 @@ impl SimulatedDriver {
         // A scheduler without support for shared storage asks the host that has kept the server.
         let ours = start.resume
             && named.is_none()
-            && self.kept(server_id, FaultyAction::Start).await?.is_some();
+            && self
+                .find_saved(server_id, FaultyAction::Start)
+                .await?
+                .is_some();
         match &self.storage {
             Some(storage) if start.resume && (ours || storage.is_named(named)) => {
                 self.take_over(storage, server_id).await?;
@@ -174,9 +177,9 @@ impl SimulatedDriver {
     ) -> Result<(), DriverError> {
         let end = move |hypervisor: &mut SimulatedState, _| hypervisor.halt(id, state);
         match self.act(what, end).await {
-            Ok(()) => self.keep(id, what).await.map(drop),
+            Ok(()) => self.save_to_storage(id, what).await.map(drop),
             // The server was dropped here, and its token may still have to be released.
-            Err(DriverError::NotFound { .. }) if self.keep(id, what).await? => Ok(()),
+            Err(DriverError::NotFound { .. }) if self.save_to_storage(id, what).await? => Ok(()),
             refused => refused,
         }
     }
@@ -188,7 +191,7 @@ impl SimulatedDriver {
             Ok(()) | Err(DriverError::NotFound { .. }) => {}
             failed => return failed,
         }
-        match self.clear_kept(id, storage).await? {
+        match self.delete_saved_server(id, storage).await? {
             true => Ok(()),
             false => ended,
         }
@@ -215,7 +218,7 @@ impl Driver for SimulatedDriver {
         let list = |state: &mut SimulatedState, _| Ok(state.views());
         // A server is on the storage before it is dropped here, so the hypervisor is asked first.
         let mut views = self.act(FaultyAction::List, list).await?;
-        for kept in self.all_kept().await? {
+        for kept in self.list_saved().await? {
             if !views.iter().any(|view| view.server_id == kept.server_id) {
                 views.push(kept);
             }
@@ -251,7 +254,7 @@ impl Driver for SimulatedDriver {
             Err(error) if start.resume => {
                 // Releases the token before it reports that the server does not run here, so that
                 // another host can take it.
-                self.keep(id, FaultyAction::Start).await?;
+                self.save_to_storage(id, FaultyAction::Start).await?;
                 Err(self.unless_held(id, error).await?)
             }
             begun => begun,
@@ -281,7 +284,7 @@ impl Driver for SimulatedDriver {
     async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
         let end = move |state: &mut SimulatedState, _| state.remove(server_id);
         self.act(FaultyAction::Terminate, end).await?;
-        self.clear_kept(server_id, None).await.map(drop)
+        self.delete_saved_server(server_id, None).await.map(drop)
     }
 
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
@@ -298,12 +301,12 @@ impl Driver for SimulatedDriver {
         self.delete_with(server_id, None).await
     }
 
-    async fn delete_kept(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
+    async fn delete_saved(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
         self.delete_with(server_id, Some(storage)).await
     }
 
-    async fn kept_in(&self, server_id: ServerId) -> Option<String> {
-        let kept = self.kept(server_id, FaultyAction::Look).await.ok()?;
+    async fn saved_storage(&self, server_id: ServerId) -> Option<String> {
+        let kept = self.find_saved(server_id, FaultyAction::Look).await.ok()?;
         let storage = self.storage.as_ref()?;
         kept.map(|_| storage.name().to_owned())
     }

@@ -92,7 +92,11 @@ impl SimulatedDriver {
 
     /// Keeps a server that does not run and whose token this host holds: writes its data, drops it
     /// here and releases the token. True if it is kept on the storage.
-    pub(super) async fn keep(&self, id: ServerId, what: FaultyAction) -> Result<bool, DriverError> {
+    pub(super) async fn save_to_storage(
+        &self,
+        id: ServerId,
+        what: FaultyAction,
+    ) -> Result<bool, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(false);
         };
@@ -116,8 +120,8 @@ impl SimulatedDriver {
             None if held.state == HostedState::Running => return Ok(false),
             None => {}
         }
-        let put_down = move |storage: &SharedStorage| storage.put_down(id);
-        self.on_storage(storage, what, put_down).await?;
+        let release_token = move |storage: &SharedStorage| storage.release_token(id);
+        self.on_storage(storage, what, release_token).await?;
         Ok(true)
     }
 
@@ -143,7 +147,7 @@ impl SimulatedDriver {
 
     /// The kept state of a server that does not run and whose token this host holds or was the last
     /// to release.
-    pub(super) async fn kept(
+    pub(super) async fn find_saved(
         &self,
         id: ServerId,
         what: FaultyAction,
@@ -157,7 +161,7 @@ impl SimulatedDriver {
     }
 
     /// The same for all servers.
-    pub(super) async fn all_kept(&self) -> Result<Vec<ServerView>, DriverError> {
+    pub(super) async fn list_saved(&self) -> Result<Vec<ServerView>, DriverError> {
         let Some(storage) = &self.storage else {
             return Ok(Vec::new());
         };
@@ -187,11 +191,11 @@ impl SimulatedDriver {
         here: Occupancy,
     ) -> Result<Occupancy, DriverError> {
         let what = FaultyAction::Look;
-        if self.kept(id, what).await?.is_none() {
+        if self.find_saved(id, what).await?.is_none() {
             return Ok(here);
         }
-        self.keep(id, what).await?;
-        let known = self.kept(id, what).await?;
+        self.save_to_storage(id, what).await?;
+        let known = self.find_saved(id, what).await?;
         Ok(known.map_or(Occupancy::Absent, |known| Occupancy::Present {
             state: known.state,
             holds: known.holds(),
@@ -201,7 +205,7 @@ impl SimulatedDriver {
 
     /// Takes the token of a server that is to be deleted with its kept state, and deletes it. True
     /// if there was one.
-    pub(super) async fn clear_kept(
+    pub(super) async fn delete_saved_server(
         &self,
         id: ServerId,
         named: Option<&str>,
@@ -217,7 +221,7 @@ impl SimulatedDriver {
                 false => TokenClaim::Nobodys,
             };
             if held == TokenClaim::Ours {
-                storage.throw_away(id)?;
+                storage.delete_token(id)?;
             }
             Ok(held)
         };

@@ -21,7 +21,7 @@ fn of_all_who_try_at_the_same_time_one_takes_the_token() {
     let first = open(dir.path(), "host-0");
     for round in 0..50 {
         first.write(id(round), &"known").unwrap();
-        first.put_down(id(round)).unwrap();
+        first.release_token(id(round)).unwrap();
         let path = dir.path();
         let ours = std::thread::scope(|scope| {
             let tries: Vec<_> = (0..4)
@@ -46,8 +46,8 @@ fn who_has_the_token_is_said_and_what_is_known_goes_with_it() {
     assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Nobodys);
     a.write(id(1), &"one").unwrap();
     assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Theirs("a".to_owned()));
-    a.put_down(id(1)).unwrap();
-    a.put_down(id(1)).unwrap();
+    a.release_token(id(1)).unwrap();
+    a.release_token(id(1)).unwrap();
     assert_eq!(a.ours().unwrap(), [id(1)]);
     assert_eq!(a.known::<String>(id(1)).unwrap().as_deref(), Some("one"));
     assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Ours);
@@ -58,7 +58,7 @@ fn who_has_the_token_is_said_and_what_is_known_goes_with_it() {
     );
     assert_eq!(a.known::<String>(id(1)).unwrap(), None);
     assert!(a.ours().unwrap().is_empty());
-    b.throw_away(id(1)).unwrap();
+    b.delete_token(id(1)).unwrap();
     assert_eq!(a.find(id(1)).unwrap(), None);
 }
 
@@ -68,9 +68,9 @@ fn what_two_hosts_have_begun_under_one_name_stays_apart() {
     let (a, b) = (open(dir.path(), "a"), open(dir.path(), "b"));
     a.write(id(1), &"given up").unwrap();
     b.write(id(1), &"meant").unwrap();
-    b.put_down(id(1)).unwrap();
+    b.release_token(id(1)).unwrap();
     assert_ne!(a.dir_of(id(1)), b.dir_of(id(1)));
-    a.throw_away(id(1)).unwrap();
+    a.delete_token(id(1)).unwrap();
     assert_eq!(
         b.find(id(1)).unwrap(),
         Some(TokenPlace::Kept("b".to_owned()))

@@ -79,7 +79,7 @@ impl Lifetimes {
                 _ => return Err(format!("{key} = {value:?}: it has to be {words}")),
             }
         }
-        let gone = lifetimes.gone(lifetimes.longest);
+        let gone = lifetimes.ended_share(lifetimes.longest);
         match gone <= 1.0 {
             true => Ok(lifetimes),
             false => Err(format!(
@@ -90,7 +90,7 @@ impl Lifetimes {
     }
 
     /// The share that is gone at this age in hours, before the end of all.
-    fn gone(&self, age: f64) -> f64 {
+    fn ended_share(&self, age: f64) -> f64 {
         self.a * (1.0 - (-age / self.tau1).exp() + ((age - self.b) / self.tau2).exp())
     }
 
@@ -99,7 +99,7 @@ impl Lifetimes {
     pub fn remaining(&self, age_seconds: f64) -> f64 {
         let age = age_seconds / SECONDS;
         let at_most = self.longest - age;
-        let left = 1.0 - self.gone(age);
+        let left = 1.0 - self.ended_share(age);
         if at_most <= 0.0 || left <= 0.0 {
             return 0.0;
         }
@@ -137,9 +137,9 @@ mod tests {
         for age in [0.0, 0.5, 3.0, 12.0, 23.0] {
             let steps = 20_000;
             let width = (model.longest - age) / f64::from(steps);
-            let middle = |step: i32| 1.0 - model.gone(age + (f64::from(step) + 0.5) * width);
+            let middle = |step: i32| 1.0 - model.ended_share(age + (f64::from(step) + 0.5) * width);
             let area: f64 = (0..steps).map(middle).sum::<f64>() * width;
-            let expected = area / (1.0 - model.gone(age));
+            let expected = area / (1.0 - model.ended_share(age));
             assert!(
                 (hours(age) - expected).abs() < 1e-6,
                 "{age}: {} and {expected}",

@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_gets_more_than_the_burst_and_the_rate(
+        fn no_client_gets_more_than_the_burst_and_the_rate(
             per_second in 0.5f64..200.0, burst in 1.0f64..50.0, steps in prop::collection::vec(0u64..400, 1..200),
         ) {
             let allowance = Allowance { per_second, burst };
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_waits_as_told_is_served(per_second in 0.5f64..200.0, burst in 1.0f64..5.0) {
+        fn a_client_that_waits_for_the_returned_time_is_served(per_second in 0.5f64..200.0, burst in 1.0f64..5.0) {
             let allowance = Allowance { per_second, burst };
             let (mut buckets, mut now) = (Buckets::default(), Duration::ZERO);
             for _ in 0..50 {

@@ -37,7 +37,7 @@ pub struct Caller {
     /// A tenant's projects; empty for the others.
     pub projects: Vec<String>,
     /// False if the region does not authenticate callers.
-    pub known: bool,
+    pub authenticated: bool,
 }
 
 impl Caller {
@@ -48,7 +48,7 @@ impl Caller {
             name: "anybody".to_owned(),
             role: Role::Operator,
             projects: Vec::new(),
-            known: false,
+            authenticated: false,
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             name: "token t".to_owned(),
             role: Role::Tenant,
             projects: projects.iter().map(|p| (*p).to_owned()).collect(),
-            known: true,
+            authenticated: true,
         }
     }
 

@@ -71,7 +71,7 @@ pub fn caller(
             name: format!("certificate {}", row.name),
             role: row.role,
             projects: row.projects.clone(),
-            known: true,
+            authenticated: true,
         });
     }
     if roles_in_certificates {
@@ -82,7 +82,7 @@ pub fn caller(
                     name: format!("certificate {wanted}"),
                     role,
                     projects: Vec::new(),
-                    known: true,
+                    authenticated: true,
                 });
             }
         }
@@ -97,7 +97,7 @@ pub fn caller(
                 name: format!("certificate uri:ebbtide:project/{}", projects.join(",")),
                 role: Role::Tenant,
                 projects,
-                known: true,
+                authenticated: true,
             });
         }
     }

@@ -251,7 +251,7 @@ impl TokenFile {
             name: format!("token {name}"),
             role: row.role,
             projects: row.projects.clone(),
-            known: true,
+            authenticated: true,
         })
     }
 }

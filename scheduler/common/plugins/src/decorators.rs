@@ -3,10 +3,10 @@
 //! forgets; these tests find one that is passed on wrongly.
 
 use crate::Health;
-use crate::absent::AbsentPlugin;
+use crate::health_counter::{WatchedCostModule, WatchedWeigher};
 use crate::late_plugin::LatePlugin;
 use crate::standalone::LenientWeigher;
-use crate::watched::{WatchedCostModule, WatchedWeigher};
+use crate::unreachable_plugin::AbsentPlugin;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, SetCost, VictimBatch};
 use ebbtide_model::Resources;
 use ebbtide_weigher_api::{
@@ -119,7 +119,7 @@ impl CostModule for Odd {
 }
 
 /// All that a weigher says, as text.
-fn said(weigher: &dyn Weigher, form: bool) -> String {
+fn description_text(weigher: &dyn Weigher, form: bool) -> String {
     let resources = Resources::new();
     let request = RequestView {
         project_id: "p",
@@ -167,11 +167,20 @@ fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
         inner: odd(),
         health: health(),
     };
-    assert_eq!(said(&LenientWeigher(odd()), true), said(&Odd::new(), true));
-    assert_eq!(said(&late, true), said(&Odd::new(), true));
+    assert_eq!(
+        description_text(&LenientWeigher(odd()), true),
+        description_text(&Odd::new(), true)
+    );
+    assert_eq!(
+        description_text(&late, true),
+        description_text(&Odd::new(), true)
+    );
     // A watched weigher is always called, so that its failures are counted: it has no form.
-    assert_eq!(said(&watched, false), said(&Odd::new(), false));
-    assert!(said(&watched, true).ends_with("Some(Opaque))"));
+    assert_eq!(
+        description_text(&watched, false),
+        description_text(&Odd::new(), false)
+    );
+    assert!(description_text(&watched, true).ends_with("Some(Opaque))"));
 }
 
 #[test]
@@ -193,7 +202,7 @@ fn the_decorator_of_a_cost_module_passes_on_what_the_module_says() {
         flavors: None,
         facts: &[],
     };
-    let said = |module: &dyn CostModule| {
+    let cost_text = |module: &dyn CostModule| {
         let mut out = [0.0; 2];
         let cost = module.cost(&batch, &mut out);
         let facts = module.facts().to_vec();
@@ -210,6 +219,6 @@ fn the_decorator_of_a_cost_module_passes_on_what_the_module_says() {
             )
         )
     };
-    assert_eq!(said(&watched), said(&Odd::new()));
+    assert_eq!(cost_text(&watched), cost_text(&Odd::new()));
     assert_eq!(CostModule::form(&watched), CostForm::Opaque);
 }

@@ -1,8 +1,8 @@
 //! From a set of plugins to the engines that use them.
 
-use crate::absent::AbsentPlugin;
+use crate::health_counter::{WatchedCostModule, WatchedWeigher};
 use crate::load::LoadedPlugin;
-use crate::watched::{WatchedCostModule, WatchedWeigher};
+use crate::unreachable_plugin::AbsentPlugin;
 use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, EngineError, WeigherConfig};

@@ -73,7 +73,7 @@ impl Health {
     }
 
     /// Whether the plugin may be called now. The error is the failure of this call.
-    pub(crate) fn ask(&self) -> Result<(), String> {
+    pub(crate) fn start_call(&self) -> Result<(), String> {
         let now = self.clock.map(|clock| clock());
         self.with(|counts| {
             let pause = now.map_or(0, |now| counts.rest_until.saturating_sub(now));
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn fail_until_it_rests(health: &Health) {
-        while health.ask().is_ok() {
+        while health.start_call().is_ok() {
             health.failed("looped");
         }
     }
@@ -153,14 +153,14 @@ mod tests {
         fail_until_it_rests(&health);
         assert_eq!(health.report().calls, u64::from(PATIENCE));
         for _ in 0..FIRST_REST - 1 {
-            let said = health.ask().unwrap_err();
+            let said = health.start_call().unwrap_err();
             assert!(
                 said.contains("failed 5 times in a row") && said.contains("looped"),
                 "{said}"
             );
         }
         assert!(health.report().resting);
-        assert!(health.ask().is_ok());
+        assert!(health.start_call().is_ok());
         health.succeeded();
         assert!(!health.report().resting);
     }
@@ -169,10 +169,10 @@ mod tests {
     fn who_fails_again_after_the_rest_rests_twice_as_long() {
         let health = Health::default();
         fail_until_it_rests(&health);
-        while health.ask().is_err() {}
+        while health.start_call().is_err() {}
         health.failed("looped");
         let mut skipped = 0;
-        while health.ask().is_err() {
+        while health.start_call().is_err() {
             skipped += 1;
         }
         assert_eq!(skipped, 2 * FIRST_REST);
@@ -186,28 +186,28 @@ mod tests {
         fail_until_it_rests(&health);
         for (later, may) in [(999, false), (1000, true)] {
             NOW.store(10 + later, SeqCst);
-            assert_eq!(health.ask().is_ok(), may, "after {later} ms");
+            assert_eq!(health.start_call().is_ok(), may, "after {later} ms");
         }
         health.failed("could not be reached");
         NOW.store(10 + 1000 + 1999, SeqCst);
-        let said = health.ask().unwrap_err();
+        let said = health.start_call().unwrap_err();
         assert!(
             said.contains("1 more milliseconds") && said.contains("reached"),
             "{said}"
         );
         NOW.store(10 + 1000 + 2000, SeqCst);
-        assert!(health.ask().is_ok());
+        assert!(health.start_call().is_ok());
         health.succeeded();
-        assert!(health.ask().is_ok());
+        assert!(health.start_call().is_ok());
     }
 
     #[test]
     fn single_failures_among_good_answers_never_lead_to_a_rest() {
         let health = Health::default();
         for _ in 0..100 {
-            health.ask().unwrap();
+            health.start_call().unwrap();
             health.failed("stumbled");
-            health.ask().unwrap();
+            health.start_call().unwrap();
             health.succeeded();
         }
         let report = health.report();

@@ -1,6 +1,6 @@
 //! A weigher that was away when its scheduler started, and may come.
 
-use crate::absent::AbsentPlugin;
+use crate::unreachable_plugin::AbsentPlugin;
 use ebbtide_weigher_api::{Weigher, WeigherDecorator};
 use std::sync::{Arc, OnceLock};
 

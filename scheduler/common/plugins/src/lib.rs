@@ -6,7 +6,6 @@
 //! messages. A plugin that fails repeatedly is not called for a while, because an endless loop
 //! costs every request its whole allowance of work.
 
-mod absent;
 mod component;
 mod config;
 #[cfg(test)]
@@ -15,12 +14,13 @@ mod engines;
 mod error;
 mod file;
 mod health;
+mod health_counter;
 mod late_plugin;
 mod load;
 mod overrides;
 mod set;
 mod standalone;
-mod watched;
+mod unreachable_plugin;
 
 pub use component::Component;
 pub use config::PluginConfig;

@@ -1,9 +1,9 @@
 //! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
-use crate::absent::AbsentPlugin;
+use crate::health_counter::{WatchedCostModule, WatchedWeigher};
 use crate::late_plugin::LatePlugin;
 use crate::load::{self, LoadedPlugin};
-use crate::watched::{WatchedCostModule, WatchedWeigher};
+use crate::unreachable_plugin::AbsentPlugin;
 use crate::{Health, PluginConfig, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
@@ -28,7 +28,7 @@ impl StandaloneWeighers {
     }
 
     /// Tries to reach those that were away. What is reached is used from the next decision on.
-    pub fn look_again(&self) {
+    pub fn retry_late_plugins(&self) {
         for (config, health, late) in &self.late {
             let Some(address) = config.address.as_deref() else {
                 continue;

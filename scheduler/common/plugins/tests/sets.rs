@@ -25,7 +25,7 @@ fn load(configs: &[PluginConfig], before: &PluginSet) -> Result<PluginSet, Strin
 }
 
 #[test]
-fn a_weigher_that_nobody_has_named_comes_last_with_the_operators_multiplier() {
+fn an_unnamed_weigher_comes_last_with_the_operators_multiplier() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = PluginConfig::new("spread", file(dir.path(), "spread.wasm"));
     config.multiplier = Some(-3.0);

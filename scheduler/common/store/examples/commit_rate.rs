@@ -119,7 +119,7 @@ fn server(n: u64, kind: u64, status: ServerStatus) -> Server {
         refused_hosts: Vec::new(),
         max_price: None,
         left_hosts: BTreeMap::new(),
-        told_at: None,
+        last_message_at: None,
         reported_at: None,
         starts: 0,
         comeback: None,

@@ -96,7 +96,7 @@ impl Connections {
             }
             DatabaseTarget::SqliteFile(path) => {
                 make_directory(&url, path)?;
-                private::keep(path).map_err(|error| StoreError::Refused {
+                private::make_private(path).map_err(|error| StoreError::Refused {
                     url: url.to_string(),
                     operation: "to be opened",
                     reason: error.to_string(),

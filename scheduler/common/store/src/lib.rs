@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - On SQLite only the holder of the [`Lease`] writes: every commit checks the epoch of the lease
-//!   inside its transaction. On the other databases the scheduler that has the [`WriteTurn`]
+//!   inside its transaction. On the other databases the scheduler that has the [`WriteTransaction`]
 //!   writes, one after another, and all the others follow; the lease says which scheduler is on
 //!   duty.
 //! - A commit that returned `Ok` survives whatever the durability of the database survives. A
@@ -38,8 +38,8 @@ mod row;
 mod schema;
 mod sql;
 mod store;
-mod turn;
 mod url;
+mod write_transaction;
 
 pub use config::{DatabaseUrl, Durability, StoreConfig};
 pub use error::StoreError;
@@ -49,5 +49,5 @@ pub use plugins::PluginRow;
 pub use purge::{OldRecord, PurgeKind, Purged};
 pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter};
 pub use store::Store;
-pub use turn::{KEEP_LOG, WriteTurn};
 pub use url::Backend;
+pub use write_transaction::{KEEP_LOG, WriteTransaction};

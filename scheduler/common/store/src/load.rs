@@ -66,7 +66,7 @@ impl Store {
                     [],
                 )
                 .await?,
-            gone: all.gone().await?,
+            gone: all.deleted_servers().await?,
             evacuations: all.evacuations(since).await?,
             prices: all.records(&PRICES, LAST_PRICES, []).await?,
             outbox: all.outbox().await?,
@@ -134,7 +134,7 @@ impl Loader<'_> {
 
     /// Servers that went recently, counted back from the last one and not from now: while the
     /// scheduler was down, no client could repeat a request.
-    async fn gone(&self) -> Result<Vec<(ServerId, Timestamp)>, StoreError> {
+    async fn deleted_servers(&self) -> Result<Vec<(ServerId, Timestamp)>, StoreError> {
         let last = self.rows("SELECT MAX(gone_at) FROM servers", []).await?;
         let Some(last) = last.first() else {
             return Ok(Vec::new());

@@ -13,7 +13,7 @@ const TOO_MUCH: u32 = 0o137;
 ///
 /// # Errors
 /// The system's, when the file is made.
-pub(crate) fn keep(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     if !path.exists() {
         // SQLite gives its log and its index the mode of the database.
         let made = OpenOptions::new()
@@ -64,13 +64,13 @@ mod tests {
     fn a_new_file_is_its_owners_and_an_old_one_loses_what_others_had() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("region.db");
-        keep(&path).unwrap();
+        make_private(&path).unwrap();
         assert_eq!(mode(&path), 0o600);
         let log = dir.path().join("region.db-wal");
         fs::write(&log, "").unwrap();
         for (path, before, after) in [(&path, 0o644, 0o640), (&log, 0o666, 0o640)] {
             fs::set_permissions(path, Permissions::from_mode(before)).unwrap();
-            keep(&dir.path().join("region.db")).unwrap();
+            make_private(&dir.path().join("region.db")).unwrap();
             assert_eq!(mode(path), after);
         }
     }

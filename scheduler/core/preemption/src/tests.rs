@@ -366,7 +366,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_is_told_before_placement_has_taken_the_swap(plan in plans()) {
+    fn no_victim_is_notified_before_placement_has_taken_the_swap(plan in plans()) {
         let (_, world) = run(&plan);
         prop_assert!(!world.told_while_unclaimed);
     }
@@ -411,7 +411,7 @@ proptest! {
 }
 
 #[test]
-fn a_report_about_somebody_else_changes_nothing() {
+fn a_report_about_another_server_changes_nothing() {
     let policy = PreemptionPolicy::default();
     let mut doc = record(1, ReplyWhen::RoomFree);
     doc.state = PreemptionState::Evacuating;
@@ -496,7 +496,7 @@ fn a_victim_whose_agent_is_silent_gets_its_room_back_and_the_record_ends_once_it
 }
 
 #[test]
-fn a_victim_of_which_nobody_knows_whether_it_was_told_is_asked_to_stay() {
+fn a_victim_that_may_have_its_notice_is_spared() {
     let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let reason = "it is not needed";

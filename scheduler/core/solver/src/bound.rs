@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_missing_costs_nothing_and_nobody_to_give_costs_everything() {
+    fn no_deficit_costs_nothing_and_no_candidates_cost_everything() {
         assert_eq!(bound(&[0, -5], &[1, 1], &[10]), Cost::ZERO);
         assert_eq!(bound(&[1], &[], &[]), Cost::MAX);
         assert_eq!(bound(&[1, 1], &[5, 0], &[0]), Cost::MAX);

@@ -7,10 +7,10 @@
 use crate::classes::{COST_SHIFT, Classes, Presolve, unpack};
 use crate::cost::Cost;
 use crate::dominance::Dominance;
+use crate::enumeration::Quick;
 use crate::error::SolverError;
 use crate::outcome::{CoverResult, Infeasible, SearchLimits, Solution, Stats};
 use crate::problem::Problem;
-use crate::quick::Quick;
 use crate::search::{Search, SearchEnd, SearchGoal};
 use crate::ties::Ties;
 

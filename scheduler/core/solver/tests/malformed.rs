@@ -167,7 +167,7 @@ fn assert_outcome(problem: &Problem<'_>, expected: CoverResult<'_>) {
 }
 
 #[test]
-fn nothing_missing_needs_nobody() {
+fn no_deficit_needs_no_victim() {
     assert_outcome(
         &Problem {
             deficit: &[0],
@@ -202,14 +202,14 @@ fn too_little_and_only_budgets_are_told_apart() {
         },
         not_enough,
     );
-    let nobody = Problem {
+    let no_candidates = Problem {
         resources: &[],
         costs: &[],
         ages_ms: &[],
         uuids: &[],
         ..SOUND
     };
-    assert_outcome(&nobody, not_enough);
+    assert_outcome(&no_candidates, not_enough);
 
     let only_budgets = CoverResult::Infeasible(Infeasible::Budgets);
     let one = Budgets {

@@ -202,7 +202,7 @@ fn the_cheap_bound_never_exceeds_the_cost() {
 }
 
 #[test]
-fn budgets_that_nobody_reaches_change_nothing() {
+fn budgets_that_are_not_reached_change_nothing() {
     let mut scratch = Scratch::new();
     for mut host in hosts() {
         host.limits.clear();

@@ -113,7 +113,7 @@ impl NovaServicePlugins {
                 let standalone = Arc::clone(&plugins.held().standalone);
                 if standalone.is_waiting() {
                     // The outcome is logged.
-                    let _ = blocking(move || standalone.look_again()).await;
+                    let _ = blocking(move || standalone.retry_late_plugins()).await;
                 }
             }
         });

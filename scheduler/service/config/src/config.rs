@@ -151,7 +151,7 @@ impl Default for Database {
 impl Database {
     /// How long what is over stays in the database.
     #[must_use]
-    pub fn keep(&self) -> Seconds {
+    pub fn retention(&self) -> Seconds {
         let days = Seconds(self.keep_days.saturating_mul(24 * 3600));
         self.keep_minutes
             .map_or(days, |minutes| Seconds(minutes.saturating_mul(60)))
@@ -444,7 +444,7 @@ impl Config {
             return wrong("database.keep_minutes = 0: use 1 or more".to_owned());
         }
         let (keep, longest) = (
-            self.database.keep(),
+            self.database.retention(),
             self.region.longest_budget_window_seconds,
         );
         if keep <= longest {

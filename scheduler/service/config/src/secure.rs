@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_kept_out_unless_somebody_decided_otherwise() {
+    fn strangers_are_kept_out_unless_the_operator_decided_otherwise() {
         let (near, far) = ("127.0.0.1:1".parse().unwrap(), "0.0.0.0:1".parse().unwrap());
         let tls = Tls {
             certificate: "c".into(),

@@ -149,7 +149,7 @@ impl Gate {
 
     /// Counts one request against the caller's rate limit.
     fn count(&self, caller: &Caller) -> Result<(), AccessError> {
-        if !caller.known {
+        if !caller.authenticated {
             // Without authentication the account name is unverified, so no per-account limit
             // applies.
             return Ok(());
@@ -173,7 +173,7 @@ impl Gate {
         // A request with more instances is refused later and must not cost more than the largest
         // allowed one.
         let more = instances.min(MAX_INSTANCES).saturating_sub(1) as u32;
-        if !caller.known || more == 0 {
+        if !caller.authenticated || more == 0 {
             return Ok(());
         }
         let allowance = self.inner.limits.allowance(caller.is_tenant());
@@ -196,13 +196,13 @@ impl Gate {
 
     /// The quota of a project for this caller; `None` for no quota.
     pub(crate) fn quota(&self, caller: &Caller, project: &str) -> Option<Quota> {
-        (caller.known && caller.is_tenant()).then(|| self.inner.quotas.of(project))
+        (caller.authenticated && caller.is_tenant()).then(|| self.inner.quotas.of(project))
     }
 
     /// Counts one more event stream of this caller, or refuses it.
     pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSeat, AccessError> {
         let limits = &self.inner.limits;
-        let most = match (caller.known, caller.is_tenant()) {
+        let most = match (caller.authenticated, caller.is_tenant()) {
             (false, _) => u32::MAX,
             (true, true) => limits.tenant_watchers,
             (true, false) => limits.watchers,

@@ -23,7 +23,7 @@ impl ApiHandlers {
         let found = self
             .api
             .region_actor
-            .look(move |region| region.host(&wanted))
+            .read(move |region| region.host(&wanted))
             .await?;
         found.ok_or_else(|| ServiceError::NotFound {
             what: "host",
@@ -53,7 +53,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListHostsRequest>,
     ) -> Result<Response<v1::ListHostsResponse>, Status> {
-        let hosts = self.api.region_actor.look(Region::hosts).await?;
+        let hosts = self.api.region_actor.read(Region::hosts).await?;
         Ok(Response::new(v1::ListHostsResponse {
             hosts: hosts.iter().map(convert::host).collect(),
         }))
@@ -68,7 +68,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let servers = self
             .api
             .region_actor
-            .look(move |region| -> Vec<v1::Server> {
+            .read(move |region| -> Vec<v1::Server> {
                 let evacuation = |id: Option<_>| id.and_then(|id| region.evacuation(id));
                 region
                     .servers_on(&name)
@@ -145,7 +145,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListFlavorsRequest>,
     ) -> Result<Response<v1::ListFlavorsResponse>, Status> {
-        let flavors = self.api.region_actor.look(Region::flavors).await?;
+        let flavors = self.api.region_actor.read(Region::flavors).await?;
         Ok(Response::new(v1::ListFlavorsResponse {
             flavors: flavors.iter().map(convert::flavor).collect(),
         }))
@@ -159,7 +159,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let found = self
             .api
             .region_actor
-            .look(move |region| region.find_flavor(&name).cloned())
+            .read(move |region| region.find_flavor(&name).cloned())
             .await?;
         let flavor = found.map_err(ServiceError::from)?;
         Ok(Response::new(v1::GetFlavorResponse {
@@ -206,7 +206,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListAggregatesRequest>,
     ) -> Result<Response<v1::ListAggregatesResponse>, Status> {
-        let all = self.api.region_actor.look(Region::aggregates).await?;
+        let all = self.api.region_actor.read(Region::aggregates).await?;
         let aggregates = all.iter().map(convert::aggregate).collect();
         Ok(Response::new(v1::ListAggregatesResponse { aggregates }))
     }
@@ -260,7 +260,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::ListBudgetsRequest>,
     ) -> Result<Response<v1::ListBudgetsResponse>, Status> {
         let who = super::guard::caller(&request)?;
-        let all = self.api.region_actor.look(Region::budgets).await?;
+        let all = self.api.region_actor.read(Region::budgets).await?;
         let mut budgets: Vec<v1::DisruptionBudget> = all.iter().map(convert::budget).collect();
         if who.is_tenant() {
             // Budgets of server groups do not name the group's project, so a tenant sees only the
@@ -306,7 +306,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         let resolved = self
             .api
             .region_actor
-            .look(move |region| -> Result<_, RegionError> {
+            .read(move |region| -> Result<_, RegionError> {
                 let flavor = region.find_flavor(&flavor)?.clone();
                 let group = if group.is_empty() {
                     None

@@ -20,52 +20,55 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-pub(super) fn wire(flavor: String, question: &Question, told: Advice) -> v1::GetAdviceResponse {
+pub(super) fn wire(flavor: String, question: &Question, advice: Advice) -> v1::GetAdviceResponse {
     let answer = v1::GetAdviceResponse {
         flavor,
         age_hours: question.age,
-        max_lifetime_hours: if told.maximum.is_finite() {
-            told.maximum
+        max_lifetime_hours: if advice.maximum.is_finite() {
+            advice.maximum
         } else {
             0.0
         },
-        scope: told.scope.as_str().to_owned(),
-        whose: told.whose.as_str().to_owned(),
-        lives: count(told.lives),
-        own_lives: count(told.own),
-        interruptions: count(told.interruptions),
-        lived_hours: told.lived,
+        scope: advice.scope.as_str().to_owned(),
+        whose: advice.owners.as_str().to_owned(),
+        lives: count(advice.lives),
+        own_lives: count(advice.own),
+        interruptions: count(advice.interruptions),
+        lived_hours: advice.total_hours,
         ..Default::default()
     };
-    match told.known {
+    match advice.figures {
         Err(too_little) => v1::GetAdviceResponse {
             too_little,
             ..answer
         },
-        Ok(known) => with_known(answer, known),
+        Ok(figures) => add_model_figures(answer, figures),
     }
 }
 
-fn with_known(answer: v1::GetAdviceResponse, known: ModelFigures) -> v1::GetAdviceResponse {
-    let chances = known.chances.iter().map(|one| v1::InterruptionChance {
+fn add_model_figures(
+    answer: v1::GetAdviceResponse,
+    figures: ModelFigures,
+) -> v1::GetAdviceResponse {
+    let chances = figures.chances.iter().map(|one| v1::InterruptionChance {
         within_hours: one.within,
         chance: one.chance,
         seen: one.seen.map(share),
     });
-    let curve = known.curve.iter().map(|point| v1::LifetimePoint {
+    let curve = figures.curve.iter().map(|point| v1::LifetimePoint {
         hours: point.hours,
         model: point.model,
         seen: point.seen,
     });
     v1::GetAdviceResponse {
-        model: known.model,
-        model_fits: known.fits,
-        model_words: known.words,
-        expected_hours: known.expected,
+        model: figures.model,
+        model_fits: figures.fits,
+        model_words: figures.words,
+        expected_hours: figures.expected,
         chances: chances.collect(),
         curve: curve.collect(),
-        calibration: Some(calibration(&known.calibration)),
-        schedule: known.schedule.map(schedule),
+        calibration: Some(calibration(&figures.calibration)),
+        schedule: figures.schedule.map(schedule),
         ..answer
     }
 }
@@ -77,15 +80,15 @@ fn share((share, low, high): (f64, f64, f64)) -> v1::SeenShare {
 fn calibration(tested: &ForecastTest) -> v1::Calibration {
     let row = |row: &ForecastBand| v1::ToldBefore {
         within_hours: row.within,
-        told: row.told,
+        told: row.forecast,
         lives: count(row.lives),
-        were: Some(share(row.were)),
-        off: row.off,
+        were: Some(share(row.observed)),
+        off: row.differs,
     };
     v1::Calibration {
         rows: tested.rows.iter().map(row).collect(),
         overall: tested.overall.iter().map(row).collect(),
-        untold: count(tested.untold),
+        untold: count(tested.without_forecast),
         verdict: match tested.agrees {
             Some(true) => "agrees",
             Some(false) => "differs",

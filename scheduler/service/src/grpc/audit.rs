@@ -26,7 +26,7 @@ impl ApiHandlers {
         let examined = self
             .api
             .region_actor
-            .look(move |region| region.examine(now, on_duty))
+            .read(move |region| region.examine(now, on_duty))
             .await?;
         let mut findings = examined.findings;
         let (differs, outbox) = self.differs(now).await?;
@@ -80,7 +80,7 @@ impl ApiHandlers {
             let differs = self
                 .api
                 .region_actor
-                .look(move |region| region.differs(&snapshot))
+                .read(move |region| region.differs(&snapshot))
                 .await?;
             let differs = match always {
                 Some(before) => before.intersection(&differs).cloned().collect(),

@@ -46,7 +46,7 @@ impl Market for ApiHandlers {
         &self,
         _request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        let prices = self.api.region_actor.look(Region::flavor_prices).await?;
+        let prices = self.api.region_actor.read(Region::flavor_prices).await?;
         Ok(Response::new(v1::ListPricesResponse {
             prices: prices.iter().map(convert::flavor_price).collect(),
             market: self.api.region.market.enabled,
@@ -82,7 +82,7 @@ impl Market for ApiHandlers {
         let wire = request.into_inner();
         let question = advice::question(&wire);
         let name = wire.flavor;
-        let flavor = self.api.region_actor.look(move |region| -> Result<_, ServiceError> {
+        let flavor = self.api.region_actor.read(move |region| -> Result<_, ServiceError> {
             let flavor = region.find_flavor(&name)?;
             let properties = flavor.properties().map_err(RegionError::from)?;
             if !properties.preemptible {

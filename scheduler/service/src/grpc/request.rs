@@ -64,7 +64,7 @@ impl Api {
         let (flavor, group) = (wire.flavor, wire.group);
         let resolved = self
             .region_actor
-            .look(move |region| -> Result<_, ServiceError> {
+            .read(move |region| -> Result<_, ServiceError> {
                 let flavor = region.find_flavor(&flavor)?.clone();
                 let group = if group.is_empty() {
                     None

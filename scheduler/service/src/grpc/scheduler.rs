@@ -79,7 +79,7 @@ impl ApiHandlers {
                             .filter_map(|id| region.server(*id).cloned())
                             .collect()
                     };
-                    servers = self.api.region_actor.look(look).await?;
+                    servers = self.api.region_actor.read(look).await?;
                 }
                 Err(broadcast::error::RecvError::Closed) => return Err(ServiceError::Stopping),
             }
@@ -183,7 +183,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
             .await?
         {
             RegionReply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
-                decision: Some(convert::decision(&guard::seen(*decision, &who))),
+                decision: Some(convert::decision(&guard::visible_to(*decision, &who))),
             })),
             _ => Err(unexpected().into()),
         }
@@ -239,7 +239,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         decisions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let decisions: Vec<Decision> = decisions
             .into_iter()
-            .map(|decision| guard::seen(decision, &who))
+            .map(|decision| guard::visible_to(decision, &who))
             .collect();
         Ok(Response::new(v1::ListDecisionsResponse {
             decisions: decisions.iter().map(convert::decision_short).collect(),
@@ -281,7 +281,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         &self,
         _request: Request<v1::RegionSummaryRequest>,
     ) -> Result<Response<v1::RegionSummaryResponse>, Status> {
-        let summary = self.api.region_actor.look(Region::summary).await?;
+        let summary = self.api.region_actor.read(Region::summary).await?;
         let hosts = |health: &str| summary.hosts.get(health).copied().unwrap_or(0);
         Ok(Response::new(v1::RegionSummaryResponse {
             hosts_up: hosts("up"),

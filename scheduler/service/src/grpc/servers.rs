@@ -31,7 +31,7 @@ impl ApiHandlers {
         let found = self
             .api
             .region_actor
-            .look(move |region| region.find_server(&name).cloned())
+            .read(move |region| region.find_server(&name).cloned())
             .await?;
         Ok(found?)
     }
@@ -41,7 +41,7 @@ impl ApiHandlers {
             Some(id) => {
                 self.api
                     .region_actor
-                    .look(move |region| region.evacuation(id).cloned())
+                    .read(move |region| region.evacuation(id).cloned())
                     .await?
             }
             None => None,
@@ -80,14 +80,14 @@ impl v1::servers_server::Servers for ApiHandlers {
             Some(most) => {
                 let flavor = create.request.flavor.clone();
                 let look = move |region: &Region| region.idle_bid(&flavor, most);
-                self.api.region_actor.look(look).await?
+                self.api.region_actor.read(look).await?
             }
             None => None,
         };
         let (servers, decision) = self.create(create).await?;
         Ok(Response::new(v1::CreateServersResponse {
             servers: servers.iter().map(|s| convert::server(s, None)).collect(),
-            decision: Some(convert::decision(&guard::seen(decision, &who))),
+            decision: Some(convert::decision(&guard::visible_to(decision, &who))),
             warnings: idle_bid.into_iter().collect(),
         }))
     }
@@ -126,7 +126,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         let evacuations = self
             .api
             .region_actor
-            .look(move |region| -> Vec<_> {
+            .read(move |region| -> Vec<_> {
                 ids.into_iter()
                     .map(|id| id.and_then(|id| region.evacuation(id).cloned()))
                     .collect()
@@ -209,7 +209,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::ListServerGroupsRequest>,
     ) -> Result<Response<v1::ListServerGroupsResponse>, Status> {
         let project = request.into_inner().project_id;
-        let groups = self.api.region_actor.look(Region::groups).await?;
+        let groups = self.api.region_actor.read(Region::groups).await?;
         let wanted = groups
             .iter()
             .filter(|g| project.is_empty() || g.project_id == project);

@@ -5,11 +5,11 @@
 //! changes that operators make at run time, which are in the database and which all schedulers on
 //! it apply.
 
-mod follow;
-mod keep;
+mod override_store;
+mod refresh;
 mod shadow;
 
-pub(crate) use keep::PluginChange;
+pub(crate) use override_store::PluginChange;
 pub(crate) use shadow::ShadowBook;
 pub(crate) use shadow::ShadowReport;
 
@@ -45,14 +45,14 @@ struct FromFile {
 #[derive(Debug, Clone)]
 struct ActivePlugins {
     file: FromFile,
-    kept: PluginOverrides,
+    overrides: PluginOverrides,
     set: PluginSet,
 }
 
 /// The plugins in use. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugins {
-    held: Arc<Mutex<ActivePlugins>>,
+    active: Arc<Mutex<ActivePlugins>>,
     engines: watch::Sender<Engines>,
     shadow: ShadowBook,
     /// Allows one change at a time.
@@ -80,11 +80,11 @@ fn fill(bytes: &mut [u8]) {
 /// Loads new plugins and builds the engines.
 fn prepare(
     file: &FromFile,
-    kept: &PluginOverrides,
+    overrides: &PluginOverrides,
     before: &PluginSet,
     services: Services,
 ) -> Result<(PluginSet, Engines), ServiceError> {
-    let merged = merge(&file.plugins, kept)?;
+    let merged = merge(&file.plugins, overrides)?;
     let multipliers = &merged.multipliers;
     let mut own = file.engine.clone();
     own.cost_module = merged.cost_module.unwrap_or(own.cost_module);
@@ -115,11 +115,20 @@ impl Plugins {
             engine: config.engine.clone(),
             shadow: config.shadow.clone(),
         };
-        let kept = PluginOverrides::default();
-        let (set, engines) = prepare(&file, &kept, &PluginSet::default(), Services::MayBeAway)?;
+        let overrides = PluginOverrides::default();
+        let (set, engines) = prepare(
+            &file,
+            &overrides,
+            &PluginSet::default(),
+            Services::MayBeAway,
+        )?;
         let (engines, _) = watch::channel(engines);
         let plugins = Self {
-            held: Arc::new(Mutex::new(ActivePlugins { file, kept, set })),
+            active: Arc::new(Mutex::new(ActivePlugins {
+                file,
+                overrides,
+                set,
+            })),
             engines,
             shadow: ShadowBook::default(),
             turn: Arc::default(),
@@ -136,19 +145,22 @@ impl Plugins {
     async fn replace(
         &self,
         file: FromFile,
-        kept: PluginOverrides,
+        overrides: PluginOverrides,
         services: Services,
     ) -> Result<(), ServiceError> {
-        let before = self.held().set;
-        let (file, kept, done) = task::blocking_io(move || {
-            let done = prepare(&file, &kept, &before, services);
-            Ok((file, kept, done))
+        let before = self.active().set;
+        let (file, overrides, done) = task::blocking_io(move || {
+            let done = prepare(&file, &overrides, &before, services);
+            Ok((file, overrides, done))
         })
         .await
         .map_err(|error| ServiceError::Config(format!("the plugins: {error}")))?;
         let (set, engines) = done?;
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) =
-            ActivePlugins { file, kept, set };
+        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = ActivePlugins {
+            file,
+            overrides,
+            set,
+        };
         self.engines.send_replace(engines);
         self.look_at_shadow();
         Ok(())
@@ -158,7 +170,7 @@ impl Plugins {
     /// cost module and lifetime models. Other changes apply at the next start.
     pub async fn read_again(&self, args: &Args) {
         let _turn = self.turn.lock().await;
-        let held = self.held();
+        let active = self.active();
         let done = match args.config(std::env::vars()) {
             Ok(config) => {
                 let engine = EngineConfig {
@@ -171,14 +183,15 @@ impl Plugins {
                     risk_horizon_seconds: config.engine.risk_horizon_seconds,
                     lifetimes: config.engine.lifetimes,
                     interruptions: config.engine.interruptions,
-                    ..held.file.engine
+                    ..active.file.engine
                 };
                 let file = FromFile {
                     plugins: config.plugins,
                     engine,
                     shadow: config.shadow,
                 };
-                self.replace(file, held.kept, Services::MustAnswer).await
+                self.replace(file, active.overrides, Services::MustAnswer)
+                    .await
             }
             Err(error) => Err(error),
         };
@@ -194,8 +207,8 @@ impl Plugins {
         }
     }
 
-    fn held(&self) -> ActivePlugins {
-        self.held
+    fn active(&self) -> ActivePlugins {
+        self.active
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -203,15 +216,15 @@ impl Plugins {
 
     /// Passes a description of what is in shadow now to the report.
     fn look_at_shadow(&self) {
-        let held = self.held();
-        let mut what: Vec<String> = held
+        let active = self.active();
+        let mut what: Vec<String> = active
             .set
             .plugins()
             .iter()
             .filter(|plugin| plugin.config.shadow && plugin.config.enabled)
             .map(|plugin| format!("{} {}", plugin.kind.as_str(), plugin.config.name))
             .collect();
-        if !held.file.shadow.is_empty() {
+        if !active.file.shadow.is_empty() {
             what.push("the ranking of [shadow]".to_owned());
         }
         let what = Some(what.join(", ")).filter(|what| !what.is_empty());
@@ -221,18 +234,18 @@ impl Plugins {
     /// All plugins, in the operator's order.
     #[must_use]
     pub fn list(&self) -> Vec<Plugin> {
-        self.held().set.plugins().to_vec()
+        self.active().set.plugins().to_vec()
     }
 
     /// All plugins, each with whether it was added at run time.
     #[must_use]
     pub fn listed(&self) -> Vec<(Plugin, bool)> {
-        let held = self.held();
+        let active = self.active();
         let is_added = |plugin: &Plugin| {
-            let kept = held.kept.get(&plugin.config.name);
-            kept.is_some_and(|kept| kept.config.is_some())
+            let overrides = active.overrides.get(&plugin.config.name);
+            overrides.is_some_and(|overrides| overrides.config.is_some())
         };
-        let plugins = held.set.plugins().iter();
+        let plugins = active.set.plugins().iter();
         plugins
             .map(|plugin| (plugin.clone(), is_added(plugin)))
             .collect()

@@ -4,7 +4,7 @@
 //! commit for all of them. So throughput grows with load, and a single request has the latency of
 //! one commit.
 //!
-//! On a shared database each batch is a turn ([`ebbtide_store::WriteTurn`]): the actor first
+//! On a shared database each batch is a turn ([`ebbtide_store::WriteTransaction`]): the actor first
 //! applies what other schedulers have written, and then decides.
 
 mod batch;
@@ -91,7 +91,7 @@ impl RegionActor {
     ///
     /// # Errors
     /// [`ServiceError::Stopping`].
-    pub async fn look<T: Send + 'static>(
+    pub async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Region) -> T + Send + 'static,
     ) -> Result<T, ServiceError> {

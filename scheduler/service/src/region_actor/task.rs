@@ -41,7 +41,7 @@ pub(super) struct ActorTask {
     /// Time since the last write of another scheduler.
     others_silent: Option<Stopwatch>,
     /// Decisions of other schedulers that are still to be published to watchers.
-    untold: Vec<DecisionId>,
+    unpublished_decisions: Vec<DecisionId>,
     events: broadcast::Sender<SequencedEvent>,
     sequence: u64,
     tasks: Tasks,
@@ -59,7 +59,7 @@ impl ActorTask {
             memory: None,
             lease: None,
             others_silent: None,
-            untold: Vec::new(),
+            unpublished_decisions: Vec::new(),
             events,
             sequence: 0,
             tasks,
@@ -134,7 +134,7 @@ impl ActorTask {
                     tracing::info!(epoch = lease.epoch(), "this scheduler is on duty");
                     self.memory = None;
                 }
-                None => self.stand_down(),
+                None => self.step_down(),
             }
         }
         if self.memory.is_some() {
@@ -164,7 +164,7 @@ impl ActorTask {
     }
 
     /// Stops sending, because another scheduler is on duty.
-    fn stand_down(&mut self) {
+    fn step_down(&mut self) {
         tracing::info!("another scheduler is on duty");
         self.lease = None;
         self.holdings.outbox.replace(Vec::new());
@@ -185,7 +185,7 @@ impl ActorTask {
         self.look_at_duty().await;
         let mut batch = Batch::of(works);
         let Some(mut memory) = self.memory.take() else {
-            batch.refuse(&away());
+            batch.refuse(&database_unavailable());
             return Vec::new();
         };
         self.take_engine(&mut memory);
@@ -204,7 +204,7 @@ impl ActorTask {
         let mut turn = self
             .holdings
             .store
-            .turn(memory.seen, self.lease.as_ref())
+            .begin_write(memory.seen, self.lease.as_ref())
             .await;
         if let Err(error @ StoreError::Behind { .. }) = &turn {
             tracing::info!("{error}");
@@ -212,7 +212,7 @@ impl ActorTask {
                 tracing::error!(code = error.code(), "{error}");
             }
             let Some(anew) = self.memory.take() else {
-                batch.refuse(&away());
+                batch.refuse(&database_unavailable());
                 return Vec::new();
             };
             memory = anew;
@@ -221,7 +221,7 @@ impl ActorTask {
             turn = self
                 .holdings
                 .store
-                .turn(memory.seen, self.lease.as_ref())
+                .begin_write(memory.seen, self.lease.as_ref())
                 .await;
         }
         let turn = match turn {
@@ -245,7 +245,7 @@ impl ActorTask {
         }
         if self.lease.is_some() && !turn.on_duty() && self.holdings.store.is_shared() {
             self.holdings.duty.lost();
-            self.stand_down();
+            self.step_down();
         }
         ticked |= self.lease.is_none() && batch.leave_duties();
         let Some(now) = self.time() else {
@@ -286,8 +286,8 @@ impl ActorTask {
                 Err(error) => return self.not_written(&error, batch, alone),
             }
         }
-        self.tell(memory, batch, now);
-        self.tell_decisions(now).await;
+        self.publish_batch(memory, batch, now);
+        self.publish_decisions(now).await;
         Vec::new()
     }
 
@@ -296,7 +296,7 @@ impl ActorTask {
         match self.holdings.store.news(memory.seen).await {
             Ok(news) => {
                 if self.follow(&mut memory, &news).is_err() {
-                    batch.refuse(&away());
+                    batch.refuse(&database_unavailable());
                     return;
                 }
             }
@@ -306,7 +306,7 @@ impl ActorTask {
                     tracing::error!(code = error.code(), "{error}");
                 }
                 let Some(anew) = self.memory.take() else {
-                    batch.refuse(&away());
+                    batch.refuse(&database_unavailable());
                     return;
                 };
                 memory = anew;
@@ -322,8 +322,8 @@ impl ActorTask {
         if ticked {
             memory.region.observe(now);
         }
-        self.tell(memory, batch, now);
-        self.tell_decisions(now).await;
+        self.publish_batch(memory, batch, now);
+        self.publish_decisions(now).await;
     }
 
     /// Applies what other schedulers have written. If that fails, the caller discards the region.
@@ -333,14 +333,14 @@ impl ActorTask {
         }
         let now = clock::now();
         for news in news {
-            match memory.region.follow(now, &news.changes) {
+            match memory.region.apply_commit(now, &news.changes) {
                 Ok(events) => {
                     memory.seen = news.number;
                     if self.lease.is_some() {
                         self.holdings.outbox.follow(&news.changes);
                     }
                     for event in events {
-                        self.say(now, event);
+                        self.emit(now, event);
                     }
                 }
                 Err(error) => {
@@ -352,7 +352,7 @@ impl ActorTask {
                 }
             }
             if self.events.receiver_count() > 0 {
-                self.untold.extend(&news.decisions);
+                self.unpublished_decisions.extend(&news.decisions);
             }
         }
         Ok(())
@@ -360,10 +360,10 @@ impl ActorTask {
 
     /// Publishes decisions of other schedulers to watchers. They must be read from the database
     /// first; this happens outside a turn, because other schedulers wait for its end.
-    async fn tell_decisions(&mut self, now: Timestamp) {
-        for id in std::mem::take(&mut self.untold) {
+    async fn publish_decisions(&mut self, now: Timestamp) {
+        for id in std::mem::take(&mut self.unpublished_decisions) {
             match self.holdings.store.decision(id).await {
-                Ok(Some(decision)) => self.say(now, RegionEvent::Decision(Box::new(decision))),
+                Ok(Some(decision)) => self.emit(now, RegionEvent::Decision(Box::new(decision))),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(
                     code = error.code(),
@@ -379,7 +379,7 @@ impl ActorTask {
     }
 
     /// Everything is durable: sends answers, events and messages.
-    fn tell(&mut self, memory: Memory, batch: Batch, now: Timestamp) {
+    fn publish_batch(&mut self, memory: Memory, batch: Batch, now: Timestamp) {
         if self.lease.is_some() {
             self.holdings.outbox.follow(&batch.changes);
         }
@@ -388,19 +388,19 @@ impl ActorTask {
         self.holdings.shadow.note(now, compared);
         let (events, looks) = batch.answer();
         for event in events {
-            self.holdings.metrics.saw(&event);
+            self.holdings.metrics.record_event(&event);
             match &event {
                 RegionEvent::Ignored(why) => tracing::warn!("not followed: {why}"),
                 RegionEvent::Alarm { code, words } => tracing::error!(code, "{words}"),
                 _ => {}
             }
-            self.say(now, event);
+            self.emit(now, event);
         }
         looks.into_iter().for_each(|look| look(Ok(&memory.region)));
         self.memory = Some(memory);
     }
 
-    fn say(&mut self, at: Timestamp, event: RegionEvent) {
+    fn emit(&mut self, at: Timestamp, event: RegionEvent) {
         self.sequence += 1;
         // Fails only if there are no watchers.
         let _ = self.events.send(SequencedEvent {
@@ -431,7 +431,7 @@ impl ActorTask {
 
 /// The error while the database is unavailable: nothing can be decided, because nothing can be
 /// stored.
-fn away() -> StoreError {
+fn database_unavailable() -> StoreError {
     StoreError::Unavailable {
         url: "of this scheduler".to_owned(),
         reason: "the log says why".to_owned(),

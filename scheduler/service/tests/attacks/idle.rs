@@ -30,7 +30,7 @@ async fn closed(mut stream: TcpStream) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_of_one_address_keep_nobody_out() {
+async fn idle_connections_of_one_address_keep_no_other_client_out() {
     // As by default, but smaller, so that the test works with the open-file limit of every
     // environment.
     let limits = "[limits]\nconnections = 200\nconnections_per_address = 100\nunauthenticated_per_address = 20\n";

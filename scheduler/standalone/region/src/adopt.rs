@@ -25,7 +25,7 @@ impl Region {
                 })
             };
         }
-        if self.gone.contains(adopt.id) {
+        if self.deleted_servers.contains(adopt.id) {
             return Err(RegionError::Exists {
                 what: "server",
                 name: adopt.id.to_string(),
@@ -76,7 +76,7 @@ impl Region {
             refused_hosts: Vec::new(),
             max_price: None,
             left_hosts: BTreeMap::new(),
-            told_at: None,
+            last_message_at: None,
             reported_at: None,
             starts: 0,
             comeback: None,

@@ -12,7 +12,7 @@ impl Region {
     /// How many more victims each budget allows now.
     ///
     /// A server counts once, however many evacuations it took to evict it.
-    pub(crate) fn budgets_left(&self, now: Timestamp) -> Budgets {
+    pub(crate) fn remaining_budgets(&self, now: Timestamp) -> Budgets {
         let mut left = Budgets::unlimited();
         if self.budgets.is_empty() {
             return left;

@@ -23,7 +23,7 @@ fn future(usage: &ClassUsage) -> i64 {
 }
 
 /// True if, in every class that leaving servers free, they free more than is promised.
-pub(crate) fn is_left_over(usage: &HostUsage) -> bool {
+pub(crate) fn has_surplus(usage: &HostUsage) -> bool {
     let mut freed = usage.classes.iter().filter(|c| c.leaving > 0).peekable();
     freed.peek().is_some() && freed.all(|c| future(c) > 0)
 }

@@ -160,15 +160,15 @@ impl Region {
             if *ready && fits(needs, &kept) {
                 return Some(*id);
             }
-            keep(&mut kept, keeps, 1);
+            reserve(&mut kept, keeps, 1);
         }
         for (id, _, needs, keeps) in &waiting {
             // What all other waiting servers reserve.
-            keep(&mut kept, keeps, -1);
+            reserve(&mut kept, keeps, -1);
             if fits(needs, &kept) {
                 return Some(*id);
             }
-            keep(&mut kept, keeps, 1);
+            reserve(&mut kept, keeps, 1);
         }
         None
     }
@@ -375,7 +375,7 @@ impl Region {
 }
 
 /// Adds `times` the amounts to the reserved capacity; -1 removes them.
-fn keep(kept: &mut BTreeMap<ResourceClass, i64>, amounts: &Resources, times: i64) {
+fn reserve(kept: &mut BTreeMap<ResourceClass, i64>, amounts: &Resources, times: i64) {
     for (class, amount) in amounts.iter() {
         *kept.entry(class.clone()).or_default() += times * capacity::units(amount);
     }

@@ -37,7 +37,7 @@ pub(crate) type ReservedCapacity = BTreeMap<ResourceClass, i64>;
 impl ComebackConfig {
     /// How long a server stays away for the `n`th time in a row, counted from 1.
     #[must_use]
-    pub fn stay_away(&self, n: u32) -> Seconds {
+    pub fn waiting_time(&self, n: u32) -> Seconds {
         // 31 doublings exceed any limit; more would overflow the shift.
         let doublings = n.saturating_sub(1).min(31);
         let long = u64::from(self.first_seconds.0) << doublings;
@@ -54,14 +54,14 @@ impl ComebackConfig {
 
 impl Region {
     /// Records how a victim was kept, and the earliest time of its resumption.
-    pub(crate) fn note_kept(
+    pub(crate) fn record_saved(
         &self,
         victim: &mut Server,
         status: ServerStatus,
         storage: Option<&str>,
         now: Timestamp,
     ) {
-        let Some(kept) = SavedState::of(status) else {
+        let Some(saved_state) = SavedState::of(status) else {
             return;
         };
         let config = &self.config.comeback;
@@ -74,9 +74,9 @@ impl Region {
             _ => 1,
         };
         victim.comeback = Some(Comeback {
-            kept,
+            saved_state,
             since: now,
-            not_before: now.plus(config.stay_away(preempted)),
+            not_before: now.plus(config.waiting_time(preempted)),
             preempted,
             tries: 0,
             reason: None,
@@ -285,8 +285,8 @@ impl Region {
             self.pending_calls.waits(server.id, patience);
             return;
         }
-        if let Some(kept) = server.comeback.as_ref().map(|c| c.kept) {
-            server.status = kept.status();
+        if let Some(saved_state) = server.comeback.as_ref().map(|c| c.saved_state) {
+            server.status = saved_state.status();
             server.ended_at = Some(transition.now);
         }
         self.put_back(transition, server, &words(&m.reason));
@@ -295,7 +295,7 @@ impl Region {
     fn put_back(&mut self, transition: &mut Transition<'_>, mut server: Server, why: &str) {
         if let Some(comeback) = &mut server.comeback {
             comeback.tries = comeback.tries.saturating_add(1);
-            let wait = self.config.comeback.stay_away(comeback.tries);
+            let wait = self.config.comeback.waiting_time(comeback.tries);
             comeback.not_before = transition.now.plus(wait);
             comeback.reason = Some(why.to_owned());
         }

@@ -85,7 +85,7 @@ impl Region {
             deadline_at: None,
             ended_at: None,
         };
-        server.told_at = Some(self.send_notice(transition, &mut evacuation).time);
+        server.last_message_at = Some(self.send_notice(transition, &mut evacuation).time);
         server.status = ServerStatus::Evacuating;
         server.evacuation_id = Some(id);
         self.save_server(transition, server);
@@ -120,7 +120,7 @@ impl Region {
             attempt: evacuation.attempts,
             begin_before: transition.now.plus(Seconds(once.0.saturating_mul(left))),
         };
-        let said = self.told_at(evacuation.victim_id);
+        let said = self.last_message_at(evacuation.victim_id);
         let body = Body::Notice(notice);
         let sent = transition.send(&evacuation.host, body, Some(evacuation.id), said);
         self.unsent_notices.insert(evacuation.id, sent.id);
@@ -137,15 +137,17 @@ impl Region {
         // Later messages about the server need a later time than this one, even if another
         // scheduler's clock sets it.
         if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
-            victim.told_at = victim.told_at.max(Some(said));
+            victim.last_message_at = victim.last_message_at.max(Some(said));
             self.save_server(transition, victim);
         }
         self.save_evacuation(transition, evacuation);
     }
 
     /// The time of the last message about a server.
-    pub(crate) fn told_at(&self, id: ServerId) -> Option<Timestamp> {
-        self.servers.get(&id).and_then(|server| server.told_at)
+    pub(crate) fn last_message_at(&self, id: ServerId) -> Option<Timestamp> {
+        self.servers
+            .get(&id)
+            .and_then(|server| server.last_message_at)
     }
 
     /// The longest time from the first notice until the scheduler gives up.
@@ -199,7 +201,12 @@ impl Region {
             evacuation_id,
             server_id,
         };
-        transition.send(host, Body::Spare(spare), None, self.told_at(server_id));
+        transition.send(
+            host,
+            Body::Spare(spare),
+            None,
+            self.last_message_at(server_id),
+        );
     }
 
     /// Ends an evacuation whose victim lives on.
@@ -210,7 +217,7 @@ impl Region {
     ) {
         evacuation.state = EvacuationState::Spared;
         evacuation.ended_at = Some(transition.now);
-        self.back_to_life(transition, &evacuation, None);
+        self.restore_server(transition, &evacuation, None);
         self.save_evacuation(transition, evacuation);
     }
 
@@ -233,7 +240,7 @@ impl Region {
         evacuation.reason = Some(why.to_owned());
         evacuation.ended_at = Some(transition.now);
         let rest = transition.now.plus(self.config.failed_victim_rest_seconds);
-        self.back_to_life(transition, &evacuation, Some(rest));
+        self.restore_server(transition, &evacuation, Some(rest));
         self.save_evacuation(transition, evacuation);
         let failure = VictimFailure {
             preemptor,
@@ -245,7 +252,7 @@ impl Region {
 
     /// Returns a living victim to its former state. After a failure it is not selected again until
     /// `rest`.
-    fn back_to_life(
+    fn restore_server(
         &mut self,
         transition: &mut Transition<'_>,
         evacuation: &Evacuation,
@@ -316,7 +323,7 @@ impl Region {
                 at: transition.now,
             });
             let present = victim.evacuation_id;
-            self.note_kept(&mut victim, status, storage, transition.now);
+            self.record_saved(&mut victim, status, storage, transition.now);
             self.started_at.remove(&victim.id);
             self.finish(transition, &mut victim, status);
             self.end_overtaken(transition, present, evacuation.id);

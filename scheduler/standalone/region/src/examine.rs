@@ -56,7 +56,7 @@ impl Region {
         self.overdue_evacuations(now, &mut found);
         let mut compared_hosts = 0;
         for (name, entry) in &self.hosts {
-            match entry.heard() {
+            match entry.last_heartbeat() {
                 Some(_) if hears_agents && entry.health != HostHealth::Down => {
                     compared_hosts += 1;
                     self.compare_host(name, entry, &mut found);
@@ -122,7 +122,7 @@ impl Region {
 
     /// Compares the last report of a host's agent with the region.
     fn compare_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Disagreement>) {
-        let Some((heard_at, hosted)) = entry.heard() else {
+        let Some((heard_at, hosted)) = entry.last_heartbeat() else {
             return;
         };
         // Only a state that was reached well before the report can contradict it.
@@ -138,8 +138,9 @@ impl Region {
                 .filter(|s| s.host.as_deref() == Some(name));
             let orphan = self.servers.contains_key(&orphaned_start::id_of(*id, name));
             match known {
-                None if orphan || self.is_kept_for_others(*id, *state, entry) => {}
-                None if self.gone.contains(*id) && !settled(self.gone.since(*id)) => {}
+                None if orphan || self.is_saved_for_other_hosts(*id, *state, entry) => {}
+                None if self.deleted_servers.contains(*id)
+                    && !settled(self.deleted_servers.since(*id)) => {}
                 None => found.push(Disagreement {
                     code: "EB-AUDIT-104",
                     subject: format!("server {id}"),
@@ -171,21 +172,28 @@ impl Region {
 
     /// True for a server that the host has stopped or hibernated on shared storage. The host that
     /// was asked to resume it is responsible for it, not this one.
-    fn is_kept_for_others(&self, id: ServerId, state: HostedState, entry: &HostEntry) -> bool {
-        let kept_in = self.servers.get(&id).and_then(Server::kept_in);
-        state != HostedState::Running && kept_in.is_some() && kept_in == entry.host.storage
+    fn is_saved_for_other_hosts(
+        &self,
+        id: ServerId,
+        state: HostedState,
+        entry: &HostEntry,
+    ) -> bool {
+        let saved_storage = self.servers.get(&id).and_then(Server::saved_storage);
+        state != HostedState::Running
+            && saved_storage.is_some()
+            && saved_storage == entry.host.storage
     }
 
     /// True if another host has stopped or hibernated the server on storage that both hosts share:
     /// it was to be resumed here and has not started.
-    fn is_kept_elsewhere(&self, server: &Server) -> bool {
-        let Some(storage) = server.kept_in() else {
+    fn is_saved_on_other_host(&self, server: &Server) -> bool {
+        let Some(storage) = server.saved_storage() else {
             return false;
         };
         let sharing = self.hosts.values();
         let mut sharing = sharing.filter(|entry| entry.host.storage.as_ref() == Some(&storage));
         sharing.any(|entry| {
-            let hosted = entry.heard().map(|(_, hosted)| hosted);
+            let hosted = entry.last_heartbeat().map(|(_, hosted)| hosted);
             hosted.is_some_and(|all| {
                 all.iter()
                     .any(|h| h.server_id == server.id && h.state != HostedState::Running)
@@ -207,7 +215,7 @@ impl Region {
                 state != Some(&HostedState::Running) && settled(server.launched_at)
             }
             ServerStatus::Stopped | ServerStatus::Hibernated => {
-                state.is_none() && settled(server.ended_at) && !self.is_kept_elsewhere(server)
+                state.is_none() && settled(server.ended_at) && !self.is_saved_on_other_host(server)
             }
             _ => false,
         };

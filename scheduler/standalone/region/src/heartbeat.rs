@@ -19,7 +19,7 @@ pub(crate) struct HostEntry {
     /// Sequence number of the newest heartbeat of the present session.
     sequence: u64,
     /// When the agent wrote that heartbeat, by its own clock.
-    said_at: Timestamp,
+    sent_at: Timestamp,
     /// The `last_seen` in the database, which is not written at every heartbeat.
     stored_seen: Option<Timestamp>,
     /// Until when the host counts as up without a heartbeat, because the scheduler itself was not
@@ -28,7 +28,7 @@ pub(crate) struct HostEntry {
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
     /// The agent sessions heard so far, to detect two agents with one host name.
-    voices: Voices,
+    agent_sessions: AgentSessions,
     /// The last result of [`HostEntry::is_contested`].
     pub(crate) contested: bool,
     /// What the last heartbeat reported of the hypervisor, and when this scheduler received it.
@@ -43,11 +43,11 @@ impl HostEntry {
         Self {
             health: HostHealth::Up,
             sequence: 0,
-            said_at: Timestamp::default(),
+            sent_at: Timestamp::default(),
             stored_seen: None,
             trusted_until: Timestamp::default(),
             missing: BTreeSet::new(),
-            voices: Voices::default(),
+            agent_sessions: AgentSessions::default(),
             contested: false,
             hosted: None,
             generation: 0,
@@ -63,7 +63,7 @@ impl HostEntry {
             trusted_until,
             // The scheduler's clock, because the agent's time is not stored. This is accurate
             // enough for operations that began long ago.
-            said_at: stored_seen.unwrap_or_default(),
+            sent_at: stored_seen.unwrap_or_default(),
             ..Self::new(host)
         }
     }
@@ -83,7 +83,7 @@ impl HostEntry {
     }
 
     /// What the last heartbeat that this scheduler received reported, and when it was received.
-    pub(crate) fn heard(&self) -> Option<(Timestamp, &[HostedServer])> {
+    pub(crate) fn last_heartbeat(&self) -> Option<(Timestamp, &[HostedServer])> {
         let (at, hosted) = self.hosted.as_ref()?;
         Some((*at, hosted))
     }
@@ -106,12 +106,12 @@ impl HostEntry {
     /// True while two agents report for the host. What either reports about missing servers may be
     /// true of another machine.
     pub(crate) fn is_contested(&self, now: Timestamp) -> bool {
-        now < self.voices.contested_until
+        now < self.agent_sessions.contested_until
     }
 
     /// True if the agent is alive and can receive messages, even if an operator has disabled the
     /// host.
-    pub(crate) fn is_heard(&self, now: Timestamp, down_after_millis: i64) -> bool {
+    pub(crate) fn is_reachable(&self, now: Timestamp, down_after_millis: i64) -> bool {
         let seen = self.host.last_seen;
         let lately = seen.is_some_and(|seen| now.millis_since(seen) <= down_after_millis);
         lately || now < self.trusted_until
@@ -124,11 +124,11 @@ impl HostEntry {
     /// last one, or if the present session is silent. So a live agent is never shut out for longer
     /// than a host may be silent, even if its clock was set back. The same rule applies to the
     /// present session while its sequence number is unknown because the scheduler has just started.
-    fn is_old(&self, beat: &Heartbeat, said_at: Timestamp, present_is_heard: bool) -> bool {
+    fn is_old(&self, beat: &Heartbeat, sent_at: Timestamp, present_is_heard: bool) -> bool {
         if self.host.agent_session == Some(beat.session) && self.sequence > 0 {
             beat.sequence <= self.sequence
         } else {
-            said_at <= self.said_at && present_is_heard
+            sent_at <= self.sent_at && present_is_heard
         }
     }
 }
@@ -138,14 +138,14 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         beat: Heartbeat,
-        said_at: Timestamp,
+        sent_at: Timestamp,
     ) {
         let down_after = self.config.host_down_seconds.as_millis();
         let known = self.hosts.get(&beat.host);
         let old = known.is_some_and(|entry| {
             let seen = entry.host.last_seen;
             let heard = seen.is_some_and(|seen| transition.now.millis_since(seen) <= down_after);
-            entry.is_old(&beat, said_at, heard)
+            entry.is_old(&beat, sent_at, heard)
         });
         if old {
             return;
@@ -171,15 +171,15 @@ impl Region {
             return;
         }
         let name = host.name.clone();
-        let mut voices = before
+        let mut agent_sessions = before
             .as_ref()
-            .map(|b| b.voices.clone())
+            .map(|b| b.agent_sessions.clone())
             .unwrap_or_default();
         let alarm = before.as_ref().is_some_and(|before| {
             let former = (before.host.agent_session, before.host.last_seen);
-            voices.hear(beat.session, former, transition.now, down_after)
+            agent_sessions.record(beat.session, former, transition.now, down_after)
         });
-        let contested = transition.now < voices.contested_until;
+        let contested = transition.now < agent_sessions.contested_until;
         let mut host = host;
         if let Some(before) = before.as_ref().filter(|_| contested) {
             // The reports of two machines alternate; neither describes the host, so the record
@@ -206,11 +206,11 @@ impl Region {
             .after(before),
             None => HostEntry::new(host),
         };
-        if same_agent_says_earlier(before.as_ref(), &entry, said_at) {
-            self.trust_again(&name, said_at);
+        if is_earlier_from_same_agent(before.as_ref(), &entry, sent_at) {
+            self.trust_again(&name, sent_at);
         }
-        (entry.sequence, entry.said_at) = (beat.sequence, said_at);
-        (entry.voices, entry.contested) = (voices, contested);
+        (entry.sequence, entry.sent_at) = (beat.sequence, sent_at);
+        (entry.agent_sessions, entry.contested) = (agent_sessions, contested);
         entry.hosted = Some((transition.now, beat.servers.clone()));
         let health = entry.health_at(transition.now, down_after);
         let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
@@ -257,16 +257,16 @@ impl Region {
             .map(|h| h.server_id)
             .collect();
         if !contested {
-            self.compare_servers(transition, &name, &running, said_at);
+            self.compare_servers(transition, &name, &running, sent_at);
         }
     }
 
     /// The agent's clock was set back, so its earlier times cannot be compared with its new ones.
     /// Limits the start times on this host to the time of this heartbeat.
-    fn trust_again(&mut self, host: &str, said_at: Timestamp) {
+    fn trust_again(&mut self, host: &str, sent_at: Timestamp) {
         for id in self.by_host.get(host).into_iter().flatten() {
             if let Some(at) = self.started_at.get_mut(id) {
-                *at = said_at.min(*at);
+                *at = sent_at.min(*at);
             }
         }
     }
@@ -280,7 +280,7 @@ impl Region {
         transition: &mut Transition<'_>,
         host: &str,
         running: &BTreeSet<ServerId>,
-        said_at: Timestamp,
+        sent_at: Timestamp,
     ) {
         let ours: Vec<ServerId> = self
             .by_host
@@ -295,23 +295,24 @@ impl Region {
         };
         let mut missing = BTreeSet::new();
         let down_after = self.config.host_down_seconds.as_millis();
-        let may_be_elsewhere = self
-            .hosts
-            .get(host)
-            .is_some_and(|entry| entry.voices.former_may_live(transition.now, down_after));
+        let may_be_elsewhere = self.hosts.get(host).is_some_and(|entry| {
+            entry
+                .agent_sessions
+                .former_may_live(transition.now, down_after)
+        });
         for id in ours {
             let Some(mut server) = self.servers.get(&id).cloned() else {
                 continue;
             };
             match (server.status, running.contains(&id)) {
                 (ServerStatus::Active, false) if !server.external => {
-                    let too_early = self.started_at.get(&id).is_some_and(|at| said_at < *at);
+                    let too_early = self.started_at.get(&id).is_some_and(|at| sent_at < *at);
                     if too_early {
                         continue;
                     }
                     if !before.contains(&id) || may_be_elsewhere {
                         missing.insert(id);
-                        self.ask_for_its_end(transition, host, &server);
+                        self.request_end_report(transition, host, &server);
                         continue;
                     }
                     server.fault = Some(ServerFailure {
@@ -332,7 +333,7 @@ impl Region {
                     self.save_server(transition, server);
                 }
                 (ServerStatus::Error, false) if self.was_lost_lately(&server, transition.now) => {
-                    self.ask_for_its_end(transition, host, &server);
+                    self.request_end_report(transition, host, &server);
                 }
                 _ => {}
             }
@@ -345,7 +346,7 @@ impl Region {
     /// A missing server may have left by an evacuation that the region gave up because the agent's
     /// report, and the spare request, were lost. The region asks the agent again whether the server
     /// lives, and the agent repeats its answer.
-    fn ask_for_its_end(&self, transition: &mut Transition<'_>, host: &str, server: &Server) {
+    fn request_end_report(&self, transition: &mut Transition<'_>, host: &str, server: &Server) {
         let failed = self.evacuations.values().filter(|e| {
             e.victim_id == server.id
                 && e.victim_starts == server.starts
@@ -406,7 +407,7 @@ impl HostEntry {
 /// The agent sessions of a host. Each run of an agent has a session of its own. A restart brings a
 /// new session, so a session that returns after another one was heard is a second agent.
 #[derive(Debug, Clone, Default)]
-struct Voices {
+struct AgentSessions {
     /// Replaced sessions, the newest last.
     former: Vec<Uuid>,
     /// How many times a replaced session returned, and when it last did.
@@ -424,10 +425,10 @@ const FORMER_SESSIONS: usize = 8;
 /// scheduler has received after a restart.
 const RETURNS: u32 = 2;
 
-impl Voices {
+impl AgentSessions {
     /// Notes a heartbeat; `former` is the session that was heard before, and when. True if this
     /// heartbeat proves that two agents report.
-    fn hear(
+    fn record(
         &mut self,
         session: Uuid,
         (former, seen): (Option<Uuid>, Option<Timestamp>),
@@ -472,14 +473,14 @@ impl Voices {
 }
 
 /// True if the same agent's clock says that this heartbeat was written before the last one.
-fn same_agent_says_earlier(
+fn is_earlier_from_same_agent(
     before: Option<&HostEntry>,
     now: &HostEntry,
-    said_at: Timestamp,
+    sent_at: Timestamp,
 ) -> bool {
     before.is_some_and(|before| {
         let same = before.host.agent_session == now.host.agent_session;
         // After a restart of the scheduler the agent's last time is unknown.
-        same && before.sequence > 0 && said_at < before.said_at
+        same && before.sequence > 0 && sent_at < before.sent_at
     })
 }

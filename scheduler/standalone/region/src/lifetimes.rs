@@ -59,12 +59,13 @@ impl Region {
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
             // Hosts that are disabled are included: disabling only keeps new servers away.
             let down_after = self.config.host_down_seconds.as_millis();
-            let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
+            let is_reachable =
+                host.is_some_and(|host| host.is_reachable(transition.now, down_after));
             let rests = self
                 .resting
                 .get(&id)
                 .is_some_and(|until| *until > transition.now);
-            if is_heard && !rests {
+            if is_reachable && !rests {
                 let why = EvacuationReason {
                     cause: EvacuationCause::MaxLifetime,
                     preemptor_id: None,

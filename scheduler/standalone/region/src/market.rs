@@ -186,7 +186,7 @@ impl Region {
 
     /// Evicts the servers in `outbid`. A server on a silent host gets its notice when the host is
     /// heard again, and one whose evacuation failed gets it after its rest.
-    pub(crate) fn send_outbid_away(&mut self, transition: &mut Transition<'_>) {
+    pub(crate) fn evict_outbid(&mut self, transition: &mut Transition<'_>) {
         for id in std::mem::take(&mut self.market.outbid) {
             let Some(server) = self.servers.get(&id).cloned() else {
                 continue;
@@ -197,12 +197,13 @@ impl Region {
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
             // Hosts that are disabled are included: disabling only keeps new servers away.
             let down_after = self.config.host_down_seconds.as_millis();
-            let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
+            let is_reachable =
+                host.is_some_and(|host| host.is_reachable(transition.now, down_after));
             let rests = self
                 .resting
                 .get(&id)
                 .is_some_and(|until| *until > transition.now);
-            if !is_heard || rests {
+            if !is_reachable || rests {
                 self.market.outbid.insert(id);
                 continue;
             }

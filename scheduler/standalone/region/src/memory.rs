@@ -30,7 +30,7 @@ impl Region {
         if let Some(host) = &server.host {
             transition.touch(host);
         }
-        let over = self.life_over(&server, transition.now);
+        let over = self.ended_life(&server, transition.now);
         let over = over.map(|life| Change::PutLife(Box::new(life)));
         transition.effects.changes.extend(over);
         transition
@@ -42,7 +42,7 @@ impl Region {
             .events
             .push(RegionEvent::Server(Box::new(server.clone())));
         if server.status.is_gone() {
-            self.gone.add(server.id, transition.now);
+            self.deleted_servers.add(server.id, transition.now);
         }
         let patience = transition.now.plus(self.config.act_timeout_seconds);
         if let Err(error) = self.index_server(server, patience) {

@@ -36,10 +36,10 @@ pub(crate) fn is_orphaned_start(server: &Server) -> bool {
         .is_some_and(|fault| fault.code == REMAINS)
 }
 
-/// True if a host has confirmed, after `said_at`, that nothing of the server is left there.
-pub(crate) fn has_left(server: &Server, host: &str, said_at: Timestamp) -> bool {
+/// True if a host has confirmed, after `sent_at`, that nothing of the server is left there.
+pub(crate) fn has_confirmed_absence(server: &Server, host: &str, sent_at: Timestamp) -> bool {
     let left = server.left_hosts.get(host);
-    left.is_some_and(|left| said_at <= *left)
+    left.is_some_and(|left| sent_at <= *left)
 }
 
 impl Region {
@@ -89,12 +89,12 @@ impl Region {
         transition: &mut Transition<'_>,
         orphan: &Server,
         host: &str,
-        said_at: Timestamp,
+        sent_at: Timestamp,
     ) {
         let server = self.servers.get(&id_of(orphan.id, host));
         if let Some(mut server) = server.filter(|_| is_orphaned_start(orphan)).cloned() {
-            let left = server.left_hosts.entry(host.to_owned()).or_insert(said_at);
-            *left = said_at.max(*left);
+            let left = server.left_hosts.entry(host.to_owned()).or_insert(sent_at);
+            *left = sent_at.max(*left);
             self.save_server(transition, server);
         }
     }
@@ -121,7 +121,7 @@ impl Region {
                 .iter()
                 .filter(|(name, entry)| {
                     *name != host
-                        && entry.is_heard(transition.now, down_after)
+                        && entry.is_reachable(transition.now, down_after)
                         && entry.host.storage.as_deref() == Some(storage)
                 })
                 .map(|(name, _)| name.clone())
@@ -129,9 +129,9 @@ impl Region {
             for other in sharing {
                 let delete = Delete {
                     server_id: server.id,
-                    storage: server.kept_in(),
+                    storage: server.saved_storage(),
                 };
-                transition.send(&other, Body::Delete(delete), None, server.told_at);
+                transition.send(&other, Body::Delete(delete), None, server.last_message_at);
             }
         }
         self.send_delete(transition, server, host);
@@ -152,13 +152,13 @@ impl Region {
         // Deleting the remains of an attempt must not delete what is kept of the server.
         let storage = match is_orphaned_start(server) {
             true => None,
-            false => server.kept_in(),
+            false => server.saved_storage(),
         };
         let sent = transition.send(
             host,
             Body::Delete(Delete { server_id, storage }),
             None,
-            server.told_at,
+            server.last_message_at,
         );
         let until = transition.now.plus(self.config.start_timeout_seconds);
         self.pending_calls.sent(server.id, sent.id, until);

@@ -49,7 +49,7 @@ impl PendingAgentCalls {
     }
 
     /// True if a request about the server is under way.
-    pub(crate) fn knows(&self, server: ServerId) -> bool {
+    pub(crate) fn contains(&self, server: ServerId) -> bool {
         self.entries.contains_key(&server)
     }
 

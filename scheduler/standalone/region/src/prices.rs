@@ -114,7 +114,7 @@ impl Region {
             self.make_prices(transition, &rule, interval);
             self.find_outbid();
         }
-        self.send_outbid_away(transition);
+        self.evict_outbid(transition);
     }
 
     /// True if the market sets prices of a flavor.

@@ -180,11 +180,11 @@ impl Region {
 /// How and on which shared storage a server is still kept: one that waits to be resumed, or that is
 /// being resumed and has not been reported since. A host without anything of it reports that it is
 /// gone already; what was kept is still on the storage, for any host that shares it.
-pub(crate) fn still_kept(server: &Server) -> Option<(ServerStatus, String)> {
+pub(crate) fn saved_on_storage(server: &Server) -> Option<(ServerStatus, String)> {
     let comeback = server.comeback.as_ref()?;
     let storage = comeback.storage.clone()?;
     let runs = server.launched_at.is_some() && !server.waits_to_come_back();
-    (!runs).then(|| (comeback.kept.status(), storage))
+    (!runs).then(|| (comeback.saved_state.status(), storage))
 }
 
 /// True if the request's host lists and the refusals so far allow this host. The server's own host

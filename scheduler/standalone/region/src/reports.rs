@@ -166,11 +166,11 @@ impl Region {
             evacuation.reason =
                 Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
-        let still_kept = self
+        let saved_on_storage = self
             .servers
             .get(&m.server_id)
-            .and_then(relocation::still_kept);
-        let (status, storage) = match still_kept {
+            .and_then(relocation::saved_on_storage);
+        let (status, storage) = match saved_on_storage {
             Some((kept, storage)) if status == ServerStatus::Preempted => (kept, Some(storage)),
             _ => (status, m.storage.clone()),
         };
@@ -191,7 +191,7 @@ impl Region {
             return;
         }
         if let Some(attempt) = m.late_attempt
-            && self.tells_again(transition, &evacuation, attempt)
+            && self.handle_late_notice(transition, &evacuation, attempt)
         {
             return;
         }
@@ -206,7 +206,7 @@ impl Region {
 
     /// Handles the answer that a notice came too late. That says nothing about a newer attempt,
     /// which is under way or is sent now. False if no attempt is left.
-    fn tells_again(
+    fn handle_late_notice(
         &mut self,
         transition: &mut Transition<'_>,
         evacuation: &Evacuation,
@@ -255,7 +255,7 @@ impl Region {
         }
     }
 
-    fn started(&mut self, transition: &mut Transition<'_>, m: &Started, said_at: Timestamp) {
+    fn started(&mut self, transition: &mut Transition<'_>, m: &Started, sent_at: Timestamp) {
         let Some(mut server) = self.servers.get(&m.server_id).cloned() else {
             transition.ignored(format!(
                 "started: server {} on {} is not known",
@@ -269,13 +269,13 @@ impl Region {
             return;
         }
         if here && matches!(status, ServerStatus::Building | ServerStatus::Evacuating) {
-            let news = self.started_at.insert(id, said_at).is_none();
+            let news = self.started_at.insert(id, sent_at).is_none();
             if status == ServerStatus::Building {
                 server.status = ServerStatus::Active;
             } else if !news {
                 return;
             }
-            server.reported_at = Some(said_at);
+            server.reported_at = Some(sent_at);
             // An adopted server keeps its launch time.
             server.launched_at = server
                 .launched_at
@@ -285,7 +285,7 @@ impl Region {
         } else if !here && server.refused_hosts.contains(&m.host) {
             let left = orphaned_start::id_of(id, &m.host);
             let known = self.servers.contains_key(&left);
-            if !known && !orphaned_start::has_left(&server, &m.host, said_at) {
+            if !known && !orphaned_start::has_confirmed_absence(&server, &m.host, sent_at) {
                 // The region gave up on that host, and the host said that nothing was left. Now the
                 // server came up there and must be deleted.
                 self.leave_remains(transition, &server, &m.host, "it came up late");
@@ -306,7 +306,7 @@ impl Region {
         }
     }
 
-    fn deleted(&mut self, transition: &mut Transition<'_>, m: &Deleted, said_at: Timestamp) {
+    fn deleted(&mut self, transition: &mut Transition<'_>, m: &Deleted, sent_at: Timestamp) {
         let is_meant = |id: &ServerId| {
             self.servers.get(id).is_some_and(|s| {
                 s.host.as_deref() == Some(&m.host) && s.status == ServerStatus::Deleting
@@ -324,7 +324,7 @@ impl Region {
             .and_then(|id| self.evacuations.get(&id))
             .cloned();
         self.finish(transition, &mut server, ServerStatus::Deleted);
-        self.left(transition, &server, &m.host, said_at);
+        self.left(transition, &server, &m.host, sent_at);
         if let Some(mut evacuation) = evacuation.filter(|e| !e.state.is_final()) {
             evacuation.reason = Some("deleted by its owner meanwhile".to_owned());
             self.end_evacuated(transition, evacuation, ServerStatus::Deleted, None);

@@ -1,6 +1,6 @@
 //! Restores a region from the database.
 
-use crate::gone_servers::GoneServers;
+use crate::deleted_servers::DeletedServers;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
@@ -60,7 +60,7 @@ impl Region {
             servers: HashMap::new(),
             by_project: HashMap::new(),
             by_host: BTreeMap::new(),
-            gone: GoneServers::default(),
+            deleted_servers: DeletedServers::default(),
             evacuations: HashMap::new(),
             by_scope: HashMap::new(),
             active: BTreeSet::new(),
@@ -95,7 +95,7 @@ impl Region {
             region.restore_evacuation(evacuation, now);
         }
         for (id, at) in snapshot.gone {
-            region.gone.add(id, at);
+            region.deleted_servers.add(id, at);
         }
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
@@ -181,12 +181,14 @@ impl Region {
             return;
         }
         let server = match Message::from_bytes(&message.body).map(|m| m.body) {
-            Ok(Body::Start(start)) => self.asked_about(start.server_id, ServerStatus::Building),
+            Ok(Body::Start(start)) => {
+                self.requested_server(start.server_id, ServerStatus::Building)
+            }
             Ok(Body::Delete(delete)) => self
-                .asked_about(delete.server_id, ServerStatus::Deleting)
+                .requested_server(delete.server_id, ServerStatus::Deleting)
                 .or_else(|| {
                     let id = orphaned_start::id_of(delete.server_id, &message.host);
-                    self.asked_about(id, ServerStatus::Deleting)
+                    self.requested_server(id, ServerStatus::Deleting)
                 }),
             _ => None,
         };
@@ -196,7 +198,7 @@ impl Region {
         }
     }
 
-    fn asked_about(&self, id: ServerId, status: ServerStatus) -> Option<ServerId> {
+    fn requested_server(&self, id: ServerId, status: ServerStatus) -> Option<ServerId> {
         let server = self.servers.get(&id)?;
         (server.status == status).then_some(id)
     }

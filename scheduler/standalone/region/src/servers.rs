@@ -50,7 +50,7 @@ impl Region {
         // The seed comes from the decision's id, so that a decision with random choices can be
         // repeated.
         let (_, seed) = id.0.as_u64_pair();
-        let budgets = self.budgets_left(transition.now);
+        let budgets = self.remaining_budgets(transition.now);
         let table = &self.table;
         Ok(match hosts {
             None => self
@@ -178,7 +178,7 @@ impl Region {
             refused_hosts: Vec::new(),
             max_price: create.max_price,
             left_hosts: BTreeMap::new(),
-            told_at: None,
+            last_message_at: None,
             reported_at: None,
             starts: 0,
             comeback: None,
@@ -205,7 +205,7 @@ impl Region {
             .collect();
         let gone = ids
             .iter()
-            .filter(|id| !external && self.gone.contains(**id))
+            .filter(|id| !external && self.deleted_servers.contains(**id))
             .count();
         if known.is_empty() && gone == 0 {
             return Ok(None);
@@ -293,10 +293,10 @@ impl Region {
             preemptible: properties.preemptible,
             attempt: server.starts,
             resume: server.resumes(),
-            storage: server.kept_in(),
+            storage: server.saved_storage(),
         };
-        let sent = transition.send(&host, Body::Start(start), None, server.told_at);
-        server.told_at = Some(sent.time);
+        let sent = transition.send(&host, Body::Start(start), None, server.last_message_at);
+        server.last_message_at = Some(sent.time);
         server.status = ServerStatus::Building;
         self.save_server(transition, server.clone());
         let until = transition.now.plus(self.config.start_timeout_seconds);
@@ -397,7 +397,7 @@ impl Region {
             evacuation_id: evacuation.id,
             server_id: id,
         };
-        let said = self.told_at(id);
+        let said = self.last_message_at(id);
         transition.send(&evacuation.host, Body::Release(release), None, said);
         Ok(RegionReply::Evacuation(Box::new(evacuation)))
     }

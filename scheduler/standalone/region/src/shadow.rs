@@ -65,7 +65,7 @@ impl Region {
         let Some(shadow) = &self.shadow else {
             return;
         };
-        let budgets = self.budgets_left(transition.now);
+        let budgets = self.remaining_budgets(transition.now);
         let (_, seed) = decided.id.0.as_u64_pair();
         let (table, now, id) = (&self.table, transition.now, decided.id);
         let instead = shadow.decide(table, &budgets, request, now, seed, id);

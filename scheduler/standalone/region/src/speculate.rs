@@ -1,7 +1,7 @@
 //! Speculative decisions, made before the request's turn.
 //!
 //! If several schedulers are active on one database, a scheduler that writes locks the database's
-//! head for a moment (`ebbtide-store`, `turn`) and applies what the others have written. A pass
+//! head for a moment (`ebbtide-store`, `write_transaction`) and applies what the others have written. A pass
 //! over all hosts under the lock would delay the others, so each scheduler decides before that, on
 //! what it knows then. It keeps a decision if the hosts in it are still at the generation at which
 //! it was made, including the earlier decisions of the same batch. In addition, nothing may have
@@ -142,7 +142,7 @@ impl Region {
     pub(crate) fn note_leftovers(&mut self) {
         for host in std::mem::take(&mut self.speculating.emptied) {
             let usage = self.table.usage(&host);
-            self.improvements += u64::from(usage.as_ref().is_some_and(capacity::is_left_over));
+            self.improvements += u64::from(usage.as_ref().is_some_and(capacity::has_surplus));
         }
     }
 

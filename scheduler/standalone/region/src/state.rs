@@ -1,6 +1,6 @@
 //! The region's state, and the function that handles every input.
 
-use crate::gone_servers::GoneServers;
+use crate::deleted_servers::DeletedServers;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
@@ -40,7 +40,7 @@ pub struct Region {
     /// Servers that are not gone, by the host where they run or are placed.
     pub(crate) by_host: BTreeMap<String, BTreeSet<ServerId>>,
     /// Servers that went recently: a repeated request must not create them again.
-    pub(crate) gone: GoneServers,
+    pub(crate) deleted_servers: DeletedServers,
     /// Evacuations under way, those that a budget still counts, and those that ended recently.
     pub(crate) evacuations: HashMap<EvacuationId, Evacuation>,
     /// Evacuations by the budget scopes that they could count against, whether or not such a budget

@@ -145,7 +145,7 @@ impl Region {
                 ServerStatus::Building if server.resumes() => self.resume_again(transition, server),
                 // The host reports it as running, so only the report of the start is lost. The
                 // repeated request makes the agent report again.
-                ServerStatus::Building if self.is_said_to_run(&host, id) => {
+                ServerStatus::Building if self.is_reported_running(&host, id) => {
                     self.resume_again(transition, server);
                 }
                 ServerStatus::Building => {
@@ -166,10 +166,10 @@ impl Region {
 
     /// True if the agent of a host that is up said in its last heartbeat that the server runs
     /// there.
-    fn is_said_to_run(&self, host: &str, id: ServerId) -> bool {
+    fn is_reported_running(&self, host: &str, id: ServerId) -> bool {
         let entry = self.hosts.get(host);
         let up = entry.filter(|entry| entry.health == HostHealth::Up);
-        let heard = up.and_then(HostEntry::heard);
+        let heard = up.and_then(HostEntry::last_heartbeat);
         heard.is_some_and(|(_, hosted)| {
             let runs = |h: &HostedServer| h.server_id == id && h.state == HostedState::Running;
             hosted.iter().any(runs)
@@ -209,7 +209,7 @@ impl Region {
         self.forget_at = now.plus(FORGET_EVERY);
         self.resting.retain(|_, until| *until > now);
         let oldest = now.minus(KEEP_ENDED);
-        self.gone.forget(oldest);
+        self.deleted_servers.forget(oldest);
         let keeps = |e: &Evacuation| {
             let keep = match e.state {
                 EvacuationState::Evacuated => KEEP_EVACUATED,

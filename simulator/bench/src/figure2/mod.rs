@@ -224,7 +224,7 @@ impl Bench {
         let wants_preemptible = scenario == Scenario::EmptyPreemptible;
         let mut done = Done::default();
         for number in 0..self.options.requests {
-            let asked = asked(number, wants_preemptible);
+            let asked = bench_request(number, wants_preemptible);
             let now_millis = NOW_MILLIS + STEP_MILLIS * i64::from(number);
             let now = Timestamp::from_millis(now_millis);
             let id = DecisionId(Uuid::from_u128(u128::from(number)));
@@ -249,7 +249,7 @@ impl Bench {
     }
 }
 
-fn asked(number: u32, wants_preemptible: bool) -> BenchRequest {
+fn bench_request(number: u32, wants_preemptible: bool) -> BenchRequest {
     let normal = request(SMALL.flavor(), number);
     let mut preemptible = normal.clone();
     let spec = ("ebbtide:preemptible".to_owned(), "true".to_owned());

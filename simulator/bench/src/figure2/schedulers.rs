@@ -57,7 +57,7 @@ pub struct BenchRequest {
 
 impl BenchRequest {
     /// What a scheduler that knows both kinds is asked.
-    fn wanted(&self) -> &PlacementRequest {
+    fn placement_request(&self) -> &PlacementRequest {
         if self.wants_preemptible {
             &self.preemptible
         } else {
@@ -102,7 +102,7 @@ impl<'a> BenchScheduler<'a> {
         };
         match self.kind {
             SchedulerKind::Plain => cycle(&asked.normal),
-            SchedulerKind::PreemptibleAware => cycle(asked.wanted()),
+            SchedulerKind::PreemptibleAware => cycle(asked.placement_request()),
             SchedulerKind::Retry => {
                 let first = cycle(&asked.preemptible)?;
                 match first.outcome {

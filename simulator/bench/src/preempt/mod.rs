@@ -320,7 +320,7 @@ mod tests {
             if !apply && preemptibles > 1 {
                 assert!(
                     report.mean_victims >= 1.0,
-                    "nobody had to leave: {report:?}"
+                    "no victim was evicted: {report:?}"
                 );
             }
         }

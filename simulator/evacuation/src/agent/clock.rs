@@ -11,7 +11,7 @@ impl Agent {
         let by_ms = skew - std::mem::replace(&mut self.skew, skew);
         let set = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
         for terms in self.terms.values_mut() {
-            terms.told_at = terms.told_at.map(set);
+            terms.notified_at = terms.notified_at.map(set);
             terms.begun_at = terms.begun_at.map(set);
             // A guest may have been told in time, and be said to have been at another one.
             terms.begin_before = terms.begin_before.max(set(terms.begin_before));

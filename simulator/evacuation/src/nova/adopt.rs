@@ -13,7 +13,7 @@ impl NovaWorld {
     /// A scheduler sends its heartbeat and adopts rows without a driver.
     pub(super) fn beat(&mut self, who: usize) {
         let scheduler = &self.schedulers[who];
-        if !scheduler.stands() || scheduler.rests || self.ledger.away {
+        if !scheduler.is_running() || scheduler.rests || self.ledger.away {
             return;
         }
         let (node, life) = self.schedulers[who].owner();
@@ -67,7 +67,7 @@ impl NovaWorld {
             return false;
         }
         let name = self.schedulers[who].name.clone();
-        self.tell(|_| format!("{name} finds that another one has its name, and ends"));
+        self.log(|_| format!("{name} finds that another one has its name, and ends"));
         self.kill(who);
         self.schedulers[who].gone = true;
         true
@@ -111,7 +111,7 @@ impl NovaWorld {
         else {
             return false;
         };
-        self.tell(|_| {
+        self.log(|_| {
             format!(
                 "{name} goes on with a preemption that is {}",
                 record.state.as_str()
@@ -133,7 +133,7 @@ impl NovaWorld {
     /// Continues with the record of a request, if there is one. Only the scheduler that has the
     /// message can answer, so it takes the record over, unless the present owner got the message
     /// later. Returns false if there is no record, or if the record came to nothing.
-    pub(super) fn go_on(&mut self, who: usize, n: usize, from_another: bool) -> bool {
+    pub(super) fn resume(&mut self, who: usize, n: usize, from_another: bool) -> bool {
         let unique = format!("message-{n}");
         let open = self.ledger.rows.iter().rev();
         let mut open = open.filter(|(_, row)| row.record.unique_id == unique);
@@ -204,7 +204,7 @@ impl NovaWorld {
             if self.schedulers[who].gone {
                 break;
             }
-            if !self.go_on(who, n, from_another) {
+            if !self.resume(who, n, from_another) {
                 self.decide(who, n);
             }
         }

@@ -56,7 +56,7 @@ impl NovaWorld {
             self.make_way(b);
         }
         let instance = self.new_id();
-        self.story
+        self.event_log
             .name(instance, if spot { "spot" } else { "normal" });
         let vcpus = 1 + u64::from(a % 4);
         let gives_up_at = self.now.plus(Seconds(PATIENCE.0 / 3 * (1 + b % 3)));
@@ -78,7 +78,7 @@ impl NovaWorld {
         self.of.insert(instance, n);
         self.unsettled.insert(n);
         self.queue.push_back(n);
-        self.tell(|s| format!("a place is asked for: {} ({vcpus} VCPU)", s.of(instance)));
+        self.log(|s| format!("a place is asked for: {} ({vcpus} VCPU)", s.of(instance)));
     }
 
     /// Owners give up normal instances before they fill the cloud: a cloud without preemptible ones
@@ -107,7 +107,7 @@ impl NovaWorld {
         asked.answer = Some(place);
         asked.waits = false;
         let instance = asked.instance;
-        self.tell(|s| match place {
+        self.log(|s| match place {
             Some(host) => format!("{name}: {} goes to host-{host}", s.of(instance)),
             None => format!("{name}: no valid host for {}", s.of(instance)),
         });
@@ -165,7 +165,7 @@ impl NovaWorld {
                     since: now,
                 },
             );
-            self.tell(|s| format!("host-{host}: {} runs", s.of(instance)));
+            self.log(|s| format!("host-{host}: {} runs", s.of(instance)));
         }
     }
 
@@ -182,7 +182,7 @@ impl NovaWorld {
     pub(super) fn remove(&mut self, n: usize) {
         let id = self.requests[n].instance;
         self.requests[n].deleted = true;
-        self.tell(|s| format!("the owner deletes {}", s.of(id)));
+        self.log(|s| format!("the owner deletes {}", s.of(id)));
         if let Some(instance) = self.instances.remove(&id) {
             let hypervisor = &mut self.base.agents[instance.host].hypervisor;
             hypervisor.guests.remove(&ServerId(id));
@@ -199,7 +199,7 @@ impl NovaWorld {
             if self.requests[n].waits && self.requests[n].gives_up_at <= now {
                 self.requests[n].waits = false;
                 let id = self.requests[n].instance;
-                self.tell(|s| {
+                self.log(|s| {
                     format!(
                         "the caller that asked for {} does not wait any more",
                         s.of(id)

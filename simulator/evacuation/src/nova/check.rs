@@ -11,7 +11,7 @@ const SECONDS: u32 = 400;
 impl NovaWorld {
     /// What a write of a row must not do.
     pub(super) fn check_row(&mut self, before: &Preemption, after: &Preemption) {
-        self.story.fold(after.state as u64);
+        self.event_log.fold(after.state as u64);
         let back = before.state.is_final() && before.state != after.state;
         if back || (before.answered && !after.answered) {
             self.fail(
@@ -74,22 +74,22 @@ impl NovaWorld {
             if self.broken.is_some() {
                 return;
             }
-            if second % 5 == 4 && self.left_undone().is_none() {
+            if second % 5 == 4 && self.find_unfinished_work().is_none() {
                 return;
             }
         }
-        if let Some(what) = self.left_undone() {
+        if let Some(what) = self.find_unfinished_work() {
             self.fail(Invariant::EverythingEnds, what);
         }
     }
 
-    fn left_undone(&self) -> Option<String> {
+    fn find_unfinished_work(&self) -> Option<String> {
         if let Some(row) = self.ledger.rows.values().next() {
             let newcomer = row
                 .record
                 .newcomers
                 .first()
-                .map(|n| self.story.of(n.instance));
+                .map(|n| self.event_log.of(n.instance));
             return Some(format!(
                 "the preemption for {} stays {} for ever",
                 newcomer.unwrap_or_default(),
@@ -99,7 +99,7 @@ impl NovaWorld {
         if let Some(request) = self.requests.iter().find(|r| r.waits) {
             return Some(format!(
                 "no answer comes for {}",
-                self.story.of(request.instance)
+                self.event_log.of(request.instance)
             ));
         }
         if let Some(agent) = self.agents.iter().find(|a| !a.is_quiet()) {
@@ -110,11 +110,11 @@ impl NovaWorld {
             if held.map(|h| (h.host, h.vcpus)) != Some((instance.host, instance.vcpus)) {
                 return Some(format!(
                     "{} runs, and Placement has {held:?}",
-                    self.story.of(*id)
+                    self.event_log.of(*id)
                 ));
             }
             if !self.agents[instance.host].hypervisor.runs(ServerId(*id)) {
-                return Some(format!("{} does not run", self.story.of(*id)));
+                return Some(format!("{} does not run", self.event_log.of(*id)));
             }
         }
         for id in self.placement.consumers.keys() {
@@ -122,13 +122,18 @@ impl NovaWorld {
             // A caller that went away between claim and answer leaves what Nova itself would heal.
             let asked = self.of.get(id).is_some_and(|n| !self.requests[*n].started);
             if !lives && !asked {
-                return Some(format!("{} holds room and is gone", self.story.of(*id)));
+                return Some(format!("{} holds room and is gone", self.event_log.of(*id)));
             }
         }
         let placed = self
             .requests
             .iter()
             .find(|r| r.answer.is_some_and(|place| place.is_some()) && !r.started && !r.deleted);
-        placed.map(|r| format!("{} has a place and never starts", self.story.of(r.instance)))
+        placed.map(|r| {
+            format!(
+                "{} has a place and never starts",
+                self.event_log.of(r.instance)
+            )
+        })
     }
 }

@@ -69,7 +69,7 @@ impl NovaWorld {
             .get(&id)
             .is_some_and(|d| d.pending.is_empty());
         if idle {
-            if self.newcomers_are_gone(who, id)
+            if self.are_newcomers_deleted(who, id)
                 && self.feed(who, id, &PreemptionInput::NewcomersGone).is_err()
             {
                 return false;
@@ -125,7 +125,7 @@ impl NovaWorld {
         let (was, is) = (before.state, driven.record.state);
         let (record, version) = (driven.record.clone(), driven.version);
         if was != is {
-            self.tell(|s| {
+            self.log(|s| {
                 let why = record.reason.as_ref().map(|why| format!(": {why}"));
                 let newcomer = record.newcomers.first().map(|n| s.of(n.instance));
                 format!(
@@ -213,7 +213,7 @@ impl NovaWorld {
                 Ok(())
             }
             _ => {
-                self.let_go(who, id);
+                self.hand_off(who, id);
                 Err(Stop)
             }
         }
@@ -221,12 +221,12 @@ impl NovaWorld {
 
     /// Another scheduler continues with the record. The caller that waits here is answered there,
     /// if that scheduler has the message, too.
-    fn let_go(&mut self, who: usize, id: Uuid) {
+    fn hand_off(&mut self, who: usize, id: Uuid) {
         if let Some(driven) = self.schedulers[who].driven.remove(&id)
             && let Some(n) = driven.caller
         {
             let name = self.schedulers[who].name.clone();
-            self.tell(|_| format!("{name}: another scheduler goes on with it"));
+            self.log(|_| format!("{name}: another scheduler goes on with it"));
             self.schedulers[who].going_on.push_back((n, false));
         }
     }
@@ -263,7 +263,7 @@ impl NovaWorld {
                 }
             }
             LedgerWrite::Lost => {
-                self.let_go(who, id);
+                self.hand_off(who, id);
                 return true;
             }
             _ => {

@@ -75,7 +75,7 @@ impl NovaWorld {
                     self.fault(FaultKind::SchedulerCrash, || format!("{name} is killed"));
                     self.kill(who);
                 } else {
-                    self.tell(|_| format!("{name} is back"));
+                    self.log(|_| format!("{name} is back"));
                 }
             }
             Op::LoseCommit if b.is_multiple_of(3) => self.ledger.lose_after = Some(b / 3 % 4),
@@ -94,7 +94,7 @@ impl NovaWorld {
                         self.redeliver(who);
                     }
                 } else {
-                    self.tell(|_| format!("{name} goes on as if nothing had been"));
+                    self.log(|_| format!("{name} goes on as if nothing had been"));
                 }
             }
             _ => {
@@ -113,7 +113,7 @@ impl NovaWorld {
             None => false,
             Some(0) => {
                 let name = self.schedulers[who].name.clone();
-                self.tell(|_| format!("{name} dies before it writes what it has done"));
+                self.log(|_| format!("{name} dies before it writes what it has done"));
                 self.kill(who);
                 true
             }

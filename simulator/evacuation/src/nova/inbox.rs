@@ -15,8 +15,8 @@ impl NovaWorld {
         let Some(message) = self.broker.reports.pop_front() else {
             return false;
         };
-        self.story.fold_id(message.id.0);
-        self.tell_report(&message);
+        self.event_log.fold_id(message.id.0);
+        self.log_report(&message);
         let about = matches!(
             message.body,
             Body::Draining(_) | Body::Evacuated(_) | Body::EvacuationFailed(_) | Body::Spared(_)
@@ -29,12 +29,12 @@ impl NovaWorld {
         true
     }
 
-    fn tell_report(&mut self, message: &Message) {
+    fn log_report(&mut self, message: &Message) {
         let Some(server) = message.body.server_id() else {
             return;
         };
         let kind = message.body.event_type();
-        self.tell(|s| format!("an agent reports: {kind} of {}", s.of(server.0)));
+        self.log(|s| format!("an agent reports: {kind} of {}", s.of(server.0)));
     }
 
     /// False if it has to come again.

@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// The answer to a write that was done, as its writer receives it.
-    fn say(&mut self, written: LedgerWrite) -> LedgerWrite {
+    fn confirm_write(&mut self, written: LedgerWrite) -> LedgerWrite {
         if countdown(&mut self.lose_after) {
             self.lost = true;
             LedgerWrite::Away
@@ -110,7 +110,7 @@ impl Ledger {
         };
         self.answers.insert(record.unique_id.clone(), record.id);
         self.rows.insert(record.id, row);
-        self.say(LedgerWrite::Updated(1))
+        self.confirm_write(LedgerWrite::Updated(1))
     }
 
     pub(super) fn update(&mut self, id: Uuid, version: u64, record: &Preemption) -> LedgerWrite {
@@ -135,7 +135,7 @@ impl Ledger {
             self.answers.remove(&record.unique_id);
         }
         self.finished.insert(id, record.clone());
-        self.say(LedgerWrite::Updated(version + 1))
+        self.confirm_write(LedgerWrite::Updated(version + 1))
     }
 
     pub(super) fn adopt(
@@ -161,7 +161,7 @@ impl Ledger {
                 row.version += 1;
                 change(row);
                 let version = row.version;
-                self.say(LedgerWrite::Updated(version))
+                self.confirm_write(LedgerWrite::Updated(version))
             }
             _ => LedgerWrite::Lost,
         }

@@ -2,7 +2,7 @@
 //! wait for an answer, and agents. The owner of a row in the ledger drives its record of a
 //! preemption (`ebbtide-preemption`).
 
-mod act;
+mod actions;
 mod adopt;
 mod callers;
 mod check;

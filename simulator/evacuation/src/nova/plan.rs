@@ -28,7 +28,7 @@ impl NovaWorld {
             return false;
         };
         self.requests[n].holders.push(who);
-        if !self.go_on(who, n, true) {
+        if !self.resume(who, n, true) {
             self.decide(who, n);
         }
         true
@@ -119,7 +119,7 @@ impl NovaWorld {
         record.answerer = Some(self.schedulers[who].name.clone());
         let name = self.schedulers[who].name.clone();
         let instance = self.requests[n].instance;
-        self.tell(|s| {
+        self.log(|s| {
             let names: Vec<String> = victims.iter().map(|v| s.of(*v)).collect();
             format!(
                 "{name} plans: {} on host-{host} for {}",
@@ -158,7 +158,7 @@ impl NovaWorld {
             // The message went to another scheduler while the ledger did not answer: that one
             // answers.
             LedgerWrite::RequestTaken => {
-                if !self.go_on(who, n, false) {
+                if !self.resume(who, n, false) {
                     self.decide(who, n);
                 }
             }
@@ -193,7 +193,7 @@ impl NovaWorld {
     /// The victims keep in Placement what the newcomer does not need, until they are gone.
     /// Otherwise another instance could get capacity on which a victim still runs. The order is
     /// that of the plan, as in the Nova service.
-    fn keep_the_rest(&self, victims: &mut [Victim], host: usize, needed: u64) {
+    fn keep_remaining_allocations(&self, victims: &mut [Victim], host: usize, needed: u64) {
         let needed = i64::try_from(needed).unwrap_or(i64::MAX);
         let missing = needed.saturating_sub(self.balance(host)).max(0);
         let mut missing = missing.unsigned_abs();
@@ -216,7 +216,7 @@ impl NovaWorld {
         let mut chosen = Vec::with_capacity(victims.len());
         for server in victims {
             let evacuation = EvacuationId(self.new_id());
-            self.story.name(evacuation.0, "evacuation");
+            self.event_log.name(evacuation.0, "evacuation");
             let Some(held) = self.placement.consumers.get(server).copied() else {
                 let what = "a victim was planned that holds nothing".to_owned();
                 self.fail(Invariant::NoVictimTooMany, what);
@@ -237,7 +237,7 @@ impl NovaWorld {
                 state: VictimState::Waiting,
             });
         }
-        self.keep_the_rest(&mut chosen, host, request.vcpus);
+        self.keep_remaining_allocations(&mut chosen, host, request.vcpus);
         Preemption {
             id,
             request_id: format!("req-{n}"),

@@ -55,7 +55,7 @@ impl NovaWorld {
     }
 
     /// Whether everything was deleted that a record makes room for.
-    pub(super) fn newcomers_are_gone(&self, who: usize, id: Uuid) -> bool {
+    pub(super) fn are_newcomers_deleted(&self, who: usize, id: Uuid) -> bool {
         let Some(driven) = self.schedulers[who].driven.get(&id) else {
             return false;
         };

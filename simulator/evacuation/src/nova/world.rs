@@ -5,10 +5,10 @@ use super::drive::Driven;
 use super::ledger::{Ledger, OwnerKey};
 use super::placement::Placement;
 use crate::agent::{Agent, HostAction};
+use crate::event_log::EventLog;
 use crate::hypervisor::CallFate;
 use crate::random::WorldRng;
 use crate::script::{Op, ScriptStep};
-use crate::story::Story;
 use crate::violation::Invariant;
 use crate::world_base::WorldBase;
 use crate::{EvacuationCounts, Mutation};
@@ -76,11 +76,11 @@ impl NovaScheduler {
     }
 
     pub(super) fn works(&self) -> bool {
-        self.stands() && self.registered && !self.rests
+        self.is_running() && self.registered && !self.rests
     }
 
     /// Its process runs.
-    pub(super) fn stands(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.up && !self.paused && !self.gone
     }
 
@@ -161,7 +161,7 @@ impl NovaWorld {
         seed: u64,
         engine: Arc<Engine>,
         mutation: Option<Mutation>,
-        story: Story,
+        event_log: EventLog,
     ) -> Self {
         let mut chance = WorldRng::new(seed, 4);
         let hosts = 1 + chance.below(3) as usize;
@@ -177,7 +177,7 @@ impl NovaWorld {
                 agent
             })
             .collect();
-        let base = WorldBase::new(agents, mutation, story);
+        let base = WorldBase::new(agents, mutation, event_log);
         let schedulers: Vec<NovaScheduler> = (0..=chance.below(3))
             .map(|n| NovaScheduler::new(n as usize, 1, i64::from(chance.below(1001)) - 500))
             .collect();
@@ -227,7 +227,7 @@ impl NovaWorld {
     /// One step.
     pub(crate) fn step(&mut self, step: ScriptStep) {
         let ScriptStep { op, a, b } = step;
-        self.story.fold(op as u64);
+        self.event_log.fold(op as u64);
         match op {
             Op::CreateSpot => self.ask(a, b, true),
             Op::CreateNormal => self.ask(a, b, false),
@@ -275,7 +275,7 @@ impl NovaWorld {
             };
             self.look_at(host, id.0, server, ends);
         }
-        self.forget_the_gone();
+        self.remove_ended_instances();
         self.start_who_may();
     }
 
@@ -310,15 +310,15 @@ impl NovaWorld {
             };
             let what = format!(
                 "{name}: {} is {what} although {why}",
-                self.story.of(server.0)
+                self.event_log.of(server.0)
             );
             return self.fail(Invariant::NoEndForNothing, what);
         }
-        self.tell(|s| format!("{name}: {} is {what}", s.of(server.0)));
+        self.log(|s| format!("{name}: {} is {what}", s.of(server.0)));
     }
 
     /// Instances whose guests are not there any more are deleted in Nova, and hold nothing.
-    fn forget_the_gone(&mut self) {
+    fn remove_ended_instances(&mut self) {
         for host in 0..self.agents.len() {
             let there = &self.base.agents[host].hypervisor;
             let placement = &mut self.placement;

@@ -258,7 +258,7 @@ impl RegionWorld {
 
     /// The region agrees with itself and with the database.
     pub(super) fn check_region(&mut self, who: usize) {
-        self.check_prices_known(who);
+        self.check_prices(who);
         let Some(region) = &self.schedulers[who].region else {
             return;
         };

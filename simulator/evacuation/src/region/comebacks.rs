@@ -10,7 +10,7 @@ use ebbtide_model::{ResourceClass, Server, ServerStatus};
 
 impl RegionWorld {
     /// Servers that a transaction tells to go on, which have waited until now.
-    fn told_to_go_on<'a>(&self, changes: &'a [Change]) -> Vec<(&'a Server, Server)> {
+    fn resumed_servers<'a>(&self, changes: &'a [Change]) -> Vec<(&'a Server, Server)> {
         let told = |change: &'a Change| match change {
             Change::PutServer(s) if s.status == ServerStatus::Building && s.resumes() => Some(s),
             _ => None,
@@ -34,14 +34,14 @@ impl RegionWorld {
                 .iter()
                 .any(|a| Some(a.name.as_str()) == host && a.hypervisor.shared.is_some())
         };
-        before.kept_in().is_some()
+        before.saved_storage().is_some()
             && has_it(server.host.as_deref())
             && has_it(before.host.as_deref())
     }
 
     /// Before the write: no server comes back too early, or on a host that does not keep it.
     pub(super) fn check_comebacks(&mut self, changes: &[Change]) {
-        for (server, before) in self.told_to_go_on(changes) {
+        for (server, before) in self.resumed_servers(changes) {
             self.resumed += 1;
             self.coming_back.extend(server.host.clone());
             self.moved += u64::from(server.host != before.host);
@@ -52,7 +52,7 @@ impl RegionWorld {
             let Some(waits) = &before.comeback else {
                 continue;
             };
-            let away = self.config.comeback.stay_away(waits.preempted);
+            let away = self.config.comeback.waiting_time(waits.preempted);
             let early = waits.tries == 0 && waits.not_before < waits.since.plus(away);
             if early || self.written_at < waits.not_before {
                 let what = format!(
@@ -114,7 +114,7 @@ impl RegionWorld {
     /// A host that shares the storage of a waiting server and has capacity for it. No server may
     /// wait on that host, because it could reserve the capacity for itself.
     fn could_go_on_elsewhere(&self, server: &Server, own: &str) -> Option<&str> {
-        server.kept_in()?;
+        server.saved_storage()?;
         let waits_on = |host: &str| {
             let mut all = self.database.servers.values();
             all.any(|s| s.waits_to_come_back() && s.host.as_deref() == Some(host))
@@ -137,11 +137,11 @@ impl RegionWorld {
             .agents
             .iter()
             .find_map(|a| a.hypervisor.shared.as_ref())?;
-        for id in shared.storage.borrow().all_kept() {
+        for id in shared.storage.borrow().list_saved() {
             let known = self.database.server(id);
             if !known.is_some_and(Server::waits_to_come_back) {
                 let is = known.map_or("unknown", |s| s.status.as_str());
-                let who = self.story.of(id.0);
+                let who = self.event_log.of(id.0);
                 return Some(format!("{who} is {is}, and is kept for ever"));
             }
         }
@@ -159,14 +159,14 @@ impl RegionWorld {
                     && !a.hypervisor.guests.contains_key(&s.id)
             };
             s.waits_to_come_back()
-                && s.kept_in().is_some()
+                && s.saved_storage().is_some()
                 && !self.agents.iter().any(lost)
                 && !own.is_some_and(|a| a.hypervisor.can_go_on(s.id))
         });
         astray.map(|s| {
             format!(
                 "{} waits, and no host can have its token",
-                self.story.of(s.id.0)
+                self.event_log.of(s.id.0)
             )
         })
     }
@@ -190,13 +190,13 @@ impl RegionWorld {
             if kept && let Some(other) = self.could_go_on_elsewhere(server, host) {
                 return Some(format!(
                     "{} waits on {host} for ever although {other} shares its storage and has room",
-                    self.story.of(server.id.0)
+                    self.event_log.of(server.id.0)
                 ));
             }
             if enabled && kept && fits {
                 return Some(format!(
                     "{} waits on {host} for ever although there is room",
-                    self.story.of(server.id.0)
+                    self.event_log.of(server.id.0)
                 ));
             }
         }

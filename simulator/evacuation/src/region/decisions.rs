@@ -16,7 +16,7 @@ const LONG: Seconds = Seconds(300);
 
 impl RegionWorld {
     pub(super) fn check_decision(&mut self, decision: &Decision) {
-        self.story.fold_id(decision.id.0);
+        self.event_log.fold_id(decision.id.0);
         match &decision.outcome {
             DecisionOutcome::NoValidHost(none) => {
                 if none.reason.is_empty() {
@@ -35,7 +35,7 @@ impl RegionWorld {
                 }
                 // Within other transactions more has changed before the decision than what is
                 // durable shows.
-                if self.only_asked && placements.iter().any(|p| !p.victims.is_empty()) {
+                if self.single_request && placements.iter().any(|p| !p.victims.is_empty()) {
                     self.check_victims(decision, placements);
                 }
             }

@@ -20,11 +20,11 @@ impl RegionWorld {
             if self.broken.is_some() {
                 return;
             }
-            if second >= AT_LEAST && second % 5 == 0 && self.left_undone().is_none() {
+            if second >= AT_LEAST && second % 5 == 0 && self.find_unfinished_work().is_none() {
                 break;
             }
         }
-        if let Some(what) = self.left_undone() {
+        if let Some(what) = self.find_unfinished_work() {
             self.fail(Invariant::EverythingEnds, what);
         }
         for who in 0..self.schedulers.len() {
@@ -35,7 +35,7 @@ impl RegionWorld {
     }
 
     /// What is not over yet.
-    fn left_undone(&self) -> Option<String> {
+    fn find_unfinished_work(&self) -> Option<String> {
         if self.leader().is_none() {
             return Some("no scheduler leads".to_owned());
         }
@@ -43,7 +43,7 @@ impl RegionWorld {
             return Some(format!(
                 "an evacuation stays {} for ever ({})",
                 e.state,
-                self.story.of(e.id.0)
+                self.event_log.of(e.id.0)
             ));
         }
         for server in self.database.servers.values() {
@@ -58,7 +58,7 @@ impl RegionWorld {
             if !rests {
                 return Some(format!(
                     "{} stays {} for ever",
-                    self.story.of(server.id.0),
+                    self.event_log.of(server.id.0),
                     server.status
                 ));
             }
@@ -96,7 +96,7 @@ impl RegionWorld {
                     let is = known.map_or("unknown", |s| s.status.as_str());
                     return Some(format!(
                         "{} runs on {} and is {is}",
-                        self.story.of(id.0),
+                        self.event_log.of(id.0),
                         agent.name
                     ));
                 }
@@ -110,6 +110,6 @@ impl RegionWorld {
                     .iter()
                     .any(|a| Some(&a.name) == s.host.as_ref() && a.hypervisor.runs(s.id))
         });
-        lost.map(|s| format!("{} is active and does not run", self.story.of(s.id.0)))
+        lost.map(|s| format!("{} is active and does not run", self.event_log.of(s.id.0)))
     }
 }

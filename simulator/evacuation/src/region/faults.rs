@@ -56,7 +56,7 @@ impl RegionWorld {
                 if paused {
                     self.fault(FaultKind::SchedulerPause, || format!("{name} stands still"));
                 } else {
-                    self.tell(|_| format!("{name} goes on as if nothing had been"));
+                    self.log(|_| format!("{name} goes on as if nothing had been"));
                 }
             }
             _ => {
@@ -87,7 +87,7 @@ impl RegionWorld {
         let waits = |status| matches!(status, ServerStatus::Waiting | ServerStatus::Building);
         if let Some(id) = self.some_server(a, waits) {
             self.fault(FaultKind::Cancelled, || "the caller goes away".to_owned());
-            self.tell_delete(id);
+            self.log_delete(id);
             self.command(RegionCommand::DeleteServer(id));
         }
     }

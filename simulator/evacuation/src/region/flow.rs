@@ -65,7 +65,7 @@ impl RegionWorld {
                         moved = true;
                     }
                 }
-                moved |= self.tell_confirmed(who);
+                moved |= self.pass_confirmations(who);
             }
             for host in 0..self.agents.len() {
                 while self.deliver(host) {

@@ -65,7 +65,7 @@ impl Bids {
 
 impl RegionWorld {
     /// Flavors have prices only where the region knows them.
-    pub(super) fn make_known(&mut self, flavor: &ebbtide_model::Flavor) {
+    pub(super) fn register_flavor(&mut self, flavor: &ebbtide_model::Flavor) {
         if self.config.market.enabled && !self.database.flavors.contains_key(&flavor.id) {
             self.command(RegionCommand::CreateFlavor(flavor.clone()));
         }
@@ -235,11 +235,16 @@ impl RegionWorld {
                 && s.is_preemptible()
                 && !self.pays_now(s)
         });
-        stays.map(|s| format!("{} does not pay and stays for ever", self.story.of(s.id.0)))
+        stays.map(|s| {
+            format!(
+                "{} does not pay and stays for ever",
+                self.event_log.of(s.id.0)
+            )
+        })
     }
 
     /// The prices in memory are those that are durable.
-    pub(super) fn check_prices_known(&mut self, who: usize) {
+    pub(super) fn check_prices(&mut self, who: usize) {
         let Some(region) = &self.schedulers[who].region else {
             return;
         };

@@ -1,19 +1,19 @@
 //! The world of the standalone region: schedulers of which one leads, a database, a broker, hosts
 //! with their agents, tenants.
 
+mod active_schedulers;
 mod checks;
 mod comebacks;
 mod database;
 mod decisions;
 mod ending;
+mod event_text;
 mod faults;
 mod flow;
 mod market;
 mod scheduler;
-mod shell;
+mod service;
 mod tenants;
-mod turn;
-mod words;
 mod world;
 
 pub(crate) use market::MARKETS_FROM;

@@ -119,13 +119,13 @@ impl RegionWorld {
         let mut server_ids = Vec::with_capacity(count);
         for _ in 0..count {
             let id = ServerId(self.ids.next());
-            self.story.name(id.0, kind);
+            self.event_log.name(id.0, kind);
             server_ids.push(id);
         }
         let mut max_price = None;
         if spot && let Some(bids) = &mut self.tenants.bids {
             max_price = bids.next(vcpus);
-            self.make_known(&flavor);
+            self.register_flavor(&flavor);
         }
         let grouped = !spot && (b / 6).is_multiple_of(8);
         let request = PlacementRequest {
@@ -180,7 +180,7 @@ impl RegionWorld {
         let many = kept.len() > 4;
         for (ids, due) in [(settled, crowded), (failed, true), (kept, many)] {
             if due && let Some(id) = ids.get(b as usize % ids.len().max(1)).copied() {
-                self.tell_delete(id);
+                self.log_delete(id);
                 self.command(RegionCommand::DeleteServer(id));
             }
         }
@@ -203,7 +203,7 @@ impl RegionWorld {
         for id in &create.request.server_ids {
             self.tenants.of.insert(*id, place);
         }
-        self.tell(|s| {
+        self.log(|s| {
             let names: Vec<String> = create
                 .request
                 .server_ids
@@ -310,18 +310,18 @@ impl RegionWorld {
             _ => self.some_server(a, |s| !s.is_gone() && s != ServerStatus::Deleting),
         };
         if let Some(id) = id {
-            self.tell_delete(id);
+            self.log_delete(id);
             self.command(RegionCommand::DeleteServer(id));
         }
     }
 
-    pub(super) fn tell_delete(&mut self, id: ServerId) {
-        self.tell(|s| format!("the owner deletes {}", s.of(id.0)));
+    pub(super) fn log_delete(&mut self, id: ServerId) {
+        self.log(|s| format!("the owner deletes {}", s.of(id.0)));
     }
 
     pub(super) fn release(&mut self, a: u32) {
         if let Some(id) = self.some_server(a, |s| s == ServerStatus::Evacuating) {
-            self.tell(|s| format!("the owner of {} needs no more time", s.of(id.0)));
+            self.log(|s| format!("the owner of {} needs no more time", s.of(id.0)));
             self.command(RegionCommand::ReleaseServer(id));
         }
     }
@@ -330,7 +330,7 @@ impl RegionWorld {
         let host = self.host_of(a);
         let name = self.agents[host].name.clone();
         if b.is_multiple_of(3) {
-            self.tell(|_| format!("{name} is disabled"));
+            self.log(|_| format!("{name} is disabled"));
             self.command(RegionCommand::DisableHost {
                 name,
                 reason: "why not".to_owned(),

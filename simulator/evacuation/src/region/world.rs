@@ -4,11 +4,11 @@ use super::database::Database;
 use super::scheduler::{Counting, RegionScheduler};
 use super::tenants::Tenants;
 use crate::agent::{Agent, HostAction};
+use crate::event_log::EventLog;
 use crate::hypervisor::CallFate;
 use crate::random::WorldRng;
 use crate::script::{Op, ScriptStep};
 use crate::shared_storage::{SharedStorage, StorageHandle};
-use crate::story::Story;
 use crate::violation::Invariant;
 use crate::world_base::{BEGIN, WorldBase};
 use crate::{EvacuationCounts, Mutation};
@@ -37,7 +37,7 @@ pub(crate) struct RegionWorld {
     /// Hosts whose agents have lied, about which the database may be wrong.
     pub(super) liars: Vec<bool>,
     /// The transaction that is being written is that of one request.
-    pub(super) only_asked: bool,
+    pub(super) single_request: bool,
     /// Commits so far: what is dear is looked at after some of them only.
     pub(super) commits: u64,
     /// How often a region was read from the database.
@@ -46,7 +46,7 @@ pub(crate) struct RegionWorld {
     /// of the lease decides alone (SQLite).
     pub(super) shared: bool,
     /// Who was asked last.
-    pub(super) asked_last: usize,
+    pub(super) last_scheduler: usize,
     /// Early decisions that were right when their turn came.
     pub(crate) kept: u64,
     /// Those that had to be made again.
@@ -123,7 +123,7 @@ impl RegionWorld {
         seed: u64,
         engine: Arc<Engine>,
         mutation: Option<Mutation>,
-        story: Story,
+        event_log: EventLog,
     ) -> Self {
         let mut chance = WorldRng::new(seed, 2);
         let now = Timestamp::from_millis(BEGIN);
@@ -158,7 +158,7 @@ impl RegionWorld {
             })
             .collect();
         let mut world = Self {
-            base: WorldBase::new(agents, mutation, story),
+            base: WorldBase::new(agents, mutation, event_log),
             config: RegionConfig {
                 market: super::market::market_of(seed).unwrap_or_default(),
                 ..config()
@@ -173,12 +173,12 @@ impl RegionWorld {
             ids: Counting::default(),
             tenants: Tenants::new(WorldRng::new(seed, 3), seed),
             group: None,
-            only_asked: false,
+            single_request: false,
             commits: 0,
             restored: 0,
             // From chance of its own: everything else stays as it is without it.
             shared: WorldRng::new(seed, 5).percent(60),
-            asked_last: 0,
+            last_scheduler: 0,
             kept: 0,
             conflicts: 0,
             written_at: now,
@@ -231,7 +231,7 @@ impl RegionWorld {
     /// One step.
     pub(crate) fn step(&mut self, step: ScriptStep) {
         let ScriptStep { op, a, b } = step;
-        self.story.fold(op as u64);
+        self.event_log.fold(op as u64);
         match op {
             Op::CreateSpot => self.create(a, b, true),
             Op::CreateNormal => self.create(a, b, false),
@@ -242,7 +242,7 @@ impl RegionWorld {
                 let host = self.host_of(a);
                 let who = self.scheduler_of(b);
                 self.send_one(who, host, false);
-                self.tell_confirmed(who);
+                self.pass_confirmations(who);
             }
             Op::Deliver => {
                 let host = self.host_of(a);
@@ -280,10 +280,10 @@ impl RegionWorld {
             };
             let guests = agent.hypervisor.guests.iter();
             for (id, _) in guests.filter(|(id, g)| g.resumed && agent.hypervisor.runs(**id)) {
-                let name = self.base.story.of(id.0);
+                let name = self.base.event_log.of(id.0);
                 if let Some(other) = runs.insert(*id, &agent.name) {
                     wrong = Some(format!("{name} runs on {other} and on {}", agent.name));
-                } else if shared.storage.borrow().is_kept(*id) || !shared.is_taken(*id) {
+                } else if shared.storage.borrow().is_saved(*id) || !shared.is_taken(*id) {
                     wrong = Some(format!(
                         "{name} runs on {}, which has not taken its token",
                         agent.name
@@ -325,8 +325,8 @@ impl RegionWorld {
                 self.fail(Invariant::NoEndForNothing, what);
             }
             Some(_) => {
-                self.story.fold_id(id.0);
-                self.tell(|s| match ends {
+                self.event_log.fold_id(id.0);
+                self.log(|s| match ends {
                     true => format!("{name}: {} is ended, by {}", s.of(server.0), s.of(id.0)),
                     false => format!(
                         "{name}: {} is told of its end, by {}",

@@ -35,7 +35,7 @@ pub(crate) struct Agent {
     /// The guest runs.
     pub runs: bool,
     /// When the guest was told.
-    told_at: Option<Timestamp>,
+    notified_at: Option<Timestamp>,
     /// Evacuations that the agent has called off for good.
     spared: BTreeSet<EvacuationId>,
 }
@@ -93,7 +93,7 @@ impl Hash for Agent {
         };
         let _ = write!(fingerprint, "{:?}", self.core);
         let _ = write!(fingerprint, "{:?}", self.call);
-        (&self.acting, self.runs, self.told_at).hash(state);
+        (&self.acting, self.runs, self.notified_at).hash(state);
         self.spared.hash(state);
     }
 }
@@ -106,7 +106,7 @@ impl Agent {
             call: None,
             acting: BTreeSet::new(),
             runs: true,
-            told_at: None,
+            notified_at: None,
             spared: BTreeSet::new(),
         }
     }
@@ -223,11 +223,11 @@ impl Small {
                         since: Timestamp::from_millis(0),
                     },
                 };
-                Ok(DriverResult::seen(occupancy))
+                Ok(DriverResult::from_occupancy(occupancy))
             }
             _ if !now.agent.runs => Err(DriverError::NotFound { server_id: VICTIM }),
             DriverCall::GiveNotice(_) => {
-                now.agent.told_at.get_or_insert(time);
+                now.agent.notified_at.get_or_insert(time);
                 Ok(DriverResult::Noticed(NoticeOutcome::Delivered))
             }
             DriverCall::WithdrawNotice(_) => Ok(DriverResult::Withdrawn),
@@ -235,7 +235,7 @@ impl Small {
                 if !now.was_swapped {
                     now.wrong("a victim is ended for a swap that Placement never took");
                 }
-                match now.agent.told_at {
+                match now.agent.notified_at {
                     None => now.wrong("a guest is ended that was never told"),
                     Some(told) if time < told.plus(crate::world::GRACE) => {
                         now.wrong("a guest is ended before its grace period is over");

@@ -7,7 +7,7 @@
 //! each test. `simulator/evacuation` samples much larger worlds.
 
 mod agent;
-mod promises;
+mod properties;
 mod scheduler;
 mod world;
 

@@ -1,7 +1,7 @@
 //! The world: what is true at one moment, and what can happen next.
 
 use crate::agent::{Agent, Call};
-use crate::promises;
+use crate::properties;
 use crate::scheduler::{Crash, Held, Row};
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{
@@ -413,10 +413,10 @@ impl Model for Small {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let always = promises::PROMISES
+        let always = properties::PROMISES
             .iter()
             .map(|(name, holds)| Property::always(name, *holds));
-        let sometimes = promises::POSSIBLE
+        let sometimes = properties::POSSIBLE
             .iter()
             .filter(|_| self.broken.is_none())
             .map(|(name, holds)| Property::sometimes(name, *holds));

@@ -19,16 +19,16 @@ fn chances_and_expectation_are_those_of_the_distribution() {
             })
             .unwrap();
         assert_eq!(
-            (advice.whose, advice.lives, advice.maximum),
+            (advice.owners, advice.lives, advice.maximum),
             (LifeOwners::Everybody, 1200, 24.0)
         );
-        let told = advice.known.unwrap();
+        let forecast = advice.figures.unwrap();
         assert!(
-            (told.expected - truth.mean_residual(age)).abs() < 0.12 * truth.mean_residual(age),
+            (forecast.expected - truth.mean_residual(age)).abs() < 0.12 * truth.mean_residual(age),
             "{age}: {}",
-            told.expected
+            forecast.expected
         );
-        for chance in &told.chances {
+        for chance in &forecast.chances {
             let real = 1.0 - truth.conditional_survival(age, chance.within);
             assert!(
                 (chance.chance - real).abs() < 0.06,
@@ -38,9 +38,12 @@ fn chances_and_expectation_are_those_of_the_distribution() {
             assert!(low <= share && share <= high, "{chance:?}");
         }
         // The answer also contains the model as text, and the text describes the same model.
-        let again = Description::parse(&told.model).unwrap().model().unwrap();
-        assert!((again.mean_residual(age) - told.expected).abs() < 1e-12);
-        let last = told.curve.last().unwrap();
+        let again = Description::parse(&forecast.model)
+            .unwrap()
+            .model()
+            .unwrap();
+        assert!((again.mean_residual(age) - forecast.expected).abs() < 1e-12);
+        let last = forecast.curve.last().unwrap();
         assert!((last.hours - (24.0 - age)).abs() < 1e-9 && last.model > 0.999);
     }
 }
@@ -63,8 +66,8 @@ fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
             restart: 0.05,
             ..Question::default()
         };
-        let told = known.advice(&question).unwrap().known.unwrap();
-        let plan = told.schedule.unwrap();
+        let forecast = known.advice(&question).unwrap().figures.unwrap();
+        let plan = forecast.schedule.unwrap();
         let work: f64 = plan.intervals.iter().sum();
         assert!(
             (work - plan.job).abs() < 1e-9 && (work - job).abs() <= plan.step,
@@ -101,8 +104,12 @@ fn nine_interruptions_are_too_few_and_ten_are_not() {
         .advice(&Question::default())
         .unwrap();
     assert_eq!((advice.lives, advice.own, advice.interruptions), (9, 9, 9));
-    assert!((advice.lived - 50.0).abs() < 1e-9, "{}", advice.lived);
-    let why = advice.known.unwrap_err();
+    assert!(
+        (advice.total_hours - 50.0).abs() < 1e-9,
+        "{}",
+        advice.total_hours
+    );
+    let why = advice.figures.unwrap_err();
     assert!(why.contains("at least 10"), "{why}");
     let enough: Vec<_> = (0..10)
         .map(|n| preempted("a", f64::from(n), 1.5 + f64::from(n)))
@@ -110,7 +117,7 @@ fn nine_interruptions_are_too_few_and_ten_are_not() {
     let advice = knowledge(&enough, &tenant("a"), 100.0, f64::INFINITY)
         .advice(&Question::default())
         .unwrap();
-    assert!(advice.known.is_ok(), "{:?}", advice.known);
+    assert!(advice.figures.is_ok(), "{:?}", advice.figures);
 }
 
 #[test]
@@ -120,7 +127,7 @@ fn lives_that_are_all_alike_are_too_little_to_know() {
         let known = knowledge(&alike, &tenant("a"), 100.0, maximum);
         let advice = known.advice(&Question::default()).unwrap();
         assert_eq!(advice.interruptions, 30);
-        let why = advice.known.unwrap_err();
+        let why = advice.figures.unwrap_err();
         assert!(why.contains("too alike"), "{why}");
     }
 }
@@ -136,8 +143,8 @@ fn lives_of_no_length_and_lives_beyond_the_limit_do_no_harm() {
         .unwrap();
     // What begins later is not known yet.
     assert_eq!(advice.lives, 40);
-    let told = advice.known.unwrap();
-    assert!(told.expected > 0.0 && told.expected <= 24.0);
+    let forecast = advice.figures.unwrap();
+    assert!(forecast.expected > 0.0 && forecast.expected <= 24.0);
 }
 
 #[test]
@@ -218,7 +225,7 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
         checkpoint: 24.0,
         ..good
     };
-    let plan = known.advice(&long).unwrap().known.unwrap().schedule;
+    let plan = known.advice(&long).unwrap().figures.unwrap().schedule;
     assert_eq!(plan.unwrap().intervals.len(), 1);
     let error = known
         .advice(&Question {
@@ -267,7 +274,7 @@ fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own
             checkpoint,
             restart: 0.1,
         };
-        let plan = known.advice(&question).unwrap().known.unwrap().schedule;
+        let plan = known.advice(&question).unwrap().figures.unwrap().schedule;
         let plan = plan.unwrap();
         let work: f64 = plan.intervals.iter().sum();
         assert!(

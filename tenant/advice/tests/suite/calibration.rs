@@ -27,9 +27,12 @@ fn a_model_chosen_from_what_was_known_is_calibrated() {
     ] {
         let found = by_choice(&pool(text, stopped, seed));
         assert_eq!(found.agrees(), Some(true), "{text}: {found:#?}");
-        assert!(found.told >= 900, "{}", found.told);
+        assert!(found.forecasts >= 900, "{}", found.forecasts);
         for row in &found.overall {
-            assert!((row.told - row.were.share).abs() < 0.08, "{text}: {row:?}");
+            assert!(
+                (row.forecast - row.observed.share).abs() < 0.08,
+                "{text}: {row:?}"
+            );
         }
     }
 }
@@ -44,7 +47,10 @@ fn a_memoryless_model_of_bathtubs_is_not() {
     assert_eq!(found.agrees(), Some(false));
     // Bathtubs end early: within an hour many more were interrupted than told.
     let hour = &found.overall[0];
-    assert!(hour.off() && hour.were.share > hour.told + 0.1, "{hour:?}");
+    assert!(
+        hour.differs() && hour.observed.share > hour.forecast + 0.1,
+        "{hour:?}"
+    );
 }
 
 #[test]
@@ -62,7 +68,7 @@ fn who_leaves_out_what_users_stopped_is_told_too_much() {
         found
             .overall
             .iter()
-            .any(|row| row.told > row.were.share + 0.05)
+            .any(|row| row.forecast > row.observed.share + 0.05)
     );
 }
 

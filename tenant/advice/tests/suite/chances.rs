@@ -1,6 +1,6 @@
 //! Shares of what was seen.
 
-use ebbtide_advice::chance::interrupted;
+use ebbtide_advice::observed_share::interrupted;
 use ebbtide_lifetime::{Observation, Observations};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn who_was_stopped_counts_for_as_long_as_it_was_watched() {
 }
 
 #[test]
-fn what_nobody_was_watched_for_is_not_known() {
+fn an_age_without_observations_has_no_share() {
     let all = seen(&[(1.0, true), (2.0, false)]);
     assert_eq!(interrupted(&all, 0.0, 5.0), None);
     assert_eq!(interrupted(&all, 3.0, 1.0), None);
@@ -48,7 +48,7 @@ fn what_nobody_was_watched_for_is_not_known() {
 }
 
 #[test]
-fn nobody_interrupted_of_twenty_is_not_certainly_nobody() {
+fn no_interruption_of_twenty_does_not_prove_that_there_are_none() {
     let share = interrupted(&seen(&[(9.0, false); 20]), 0.0, 5.0).unwrap();
     let (low, high) = share.interval(1.96);
     assert_eq!((share.share, low), (0.0, 0.0));

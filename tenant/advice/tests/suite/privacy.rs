@@ -37,7 +37,7 @@ fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
         .collect();
     let alone = asked(&own, 200.0);
     assert_eq!(
-        (alone.whose, alone.lives, alone.own),
+        (alone.owners, alone.lives, alone.own),
         (LifeOwners::Own, 12, 12)
     );
     let with = |others: Vec<LifeRecord>| {
@@ -59,15 +59,15 @@ fn others_are_not_used_before_there_is_a_batch_of_several_of_them() {
     large.extend((0..500).map(|n| preempted("large", f64::from(n) / 10.0, 3.0)));
     assert_eq!(with(large), alone);
     let enough = with(of(12, 3));
-    assert_eq!((enough.whose, enough.own), (LifeOwners::OwnAndOthers, 12));
-    assert_ne!(enough.known, alone.known);
+    assert_eq!((enough.owners, enough.own), (LifeOwners::OwnAndOthers, 12));
+    assert_ne!(enough.figures, alone.figures);
 }
 
 #[test]
 fn no_life_of_another_tenant_changes_an_answer_before_its_batch_is_full() {
     let mut more = region();
     let before = asked(&more, 200.0);
-    assert_eq!(before.whose, LifeOwners::OwnAndOthers);
+    assert_eq!(before.owners, LifeOwners::OwnAndOthers);
     for n in 0..9 {
         // Ends one after another, of three tenants, as short as can be told apart most easily.
         more.push(preempted(
@@ -126,7 +126,7 @@ fn ones_own_lives_count_at_once() {
     // For those who see everything, so do all.
     let everything = LifePool::of(&all, &Viewer::Everything, at(200.0), 24.0, KEPT);
     assert_eq!(
-        (everything.followed.len(), everything.whose),
+        (everything.observed_lives.len(), everything.owners),
         (73, LifeOwners::Everybody)
     );
 }
@@ -156,7 +156,7 @@ fn lives_of_others_that_are_deleted_are_not_seen_to_go() {
         assert!(left.len() + 500 < all.len());
         let pool = |lives: &[LifeRecord]| LifePool::of(lives, &tenant("mine"), now, 24.0, kept);
         assert_eq!(pool(&left), pool(&all), "hour {hour}");
-        assert_eq!(pool(&left).whose, LifeOwners::OwnAndOthers);
+        assert_eq!(pool(&left).owners, LifeOwners::OwnAndOthers);
     }
 }
 
@@ -166,29 +166,35 @@ fn what_is_told_is_coarse() {
     let all = lives(truth.as_ref(), 700, 1400.0, 6, 0.2, 21);
     let known = knowledge(&all, &tenant("project-0"), 1400.0, 24.0);
     let advice = known.advice(&Question::default()).unwrap();
-    assert_eq!(advice.whose, LifeOwners::OwnAndOthers);
+    assert_eq!(advice.owners, LifeOwners::OwnAndOthers);
     assert_eq!((advice.lives - advice.own) % 10, 0);
     assert_eq!(advice.interruptions % 10, 0);
-    let told = advice.known.unwrap();
+    let forecast = advice.figures.unwrap();
     let whole = |share: f64| (share * 100.0 - (share * 100.0).round()).abs() < 1e-9;
-    for chance in &told.chances {
+    for chance in &forecast.chances {
         let (share, low, high) = chance.seen.unwrap();
         assert!(whole(share) && whole(low) && whole(high), "{chance:?}");
     }
-    assert!(told.curve.iter().filter_map(|point| point.seen).all(whole));
-    for row in told
+    assert!(
+        forecast
+            .curve
+            .iter()
+            .filter_map(|point| point.seen)
+            .all(whole)
+    );
+    for row in forecast
         .calibration
         .rows
         .iter()
-        .chain(&told.calibration.overall)
+        .chain(&forecast.calibration.overall)
     {
         assert!(
-            whole(row.told) && whole(row.were.0) && row.lives % 10 == 0,
+            whole(row.forecast) && whole(row.observed.0) && row.lives % 10 == 0,
             "{row:?}"
         );
     }
     // Parameters of three digits, and no age of anybody's end.
-    for (_, value) in told
+    for (_, value) in forecast
         .model
         .split_once(':')
         .unwrap()
@@ -201,7 +207,7 @@ fn what_is_told_is_coarse() {
             .chars()
             .filter(char::is_ascii_digit)
             .count();
-        assert!(digits <= 3, "{}", told.model);
+        assert!(digits <= 3, "{}", forecast.model);
     }
 }
 
@@ -225,7 +231,7 @@ proptest! {
         let running = pool(&all, now);
         // What is not in a batch yet is no more than nine, or of few tenants: so one that runs adds
         // itself at most, as long as it had lived when the last batch closed.
-        prop_assert!(running.followed.len() - without.followed.len() <= 1);
+        prop_assert!(running.observed_lives.len() - without.observed_lives.len() <= 1);
         if let Some(last) = all.last_mut() {
             last.ended = Some((at(now), LifeEnd::Preempted));
         }
@@ -236,7 +242,7 @@ proptest! {
         // An hour later a batch is full with it, and ten ends at least have become known at once;
         // or nothing has changed.
         let later = pool(&all, now.floor() + 1.0);
-        let known = |pool: &LifePool| pool.followed.iter().filter(|one| one.seen.ended).count();
+        let known = |pool: &LifePool| pool.observed_lives.iter().filter(|one| one.seen.ended).count();
         prop_assert!(later == running || known(&later) >= known(&running) + 10);
     }
 }

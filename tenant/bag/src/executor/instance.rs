@@ -71,7 +71,7 @@ impl<'a> ExecutorInstance<'a> {
     }
 
     /// A new instance in its place: everything from the start.
-    pub(super) fn again(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.phase = VmPhase::Launched;
         self.running.fill((None, 0));
     }

@@ -323,7 +323,7 @@ impl<'a> Executor<'a> {
             // An on-demand instance that dies is no preemption. The best that can be done is
             // another one; the promise is not made for this.
             _ => {
-                instance.again();
+                instance.restart();
                 actions.push(BagAction::Launch(vm));
             }
         }

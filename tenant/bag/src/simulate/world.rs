@@ -71,7 +71,7 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<PlanRun, 
                     world.turn(at, turn, vm)?;
                 }
             }
-            None => world.tell(at, BagEvent::Time)?,
+            None => world.notify(at, BagEvent::Time)?,
         }
     }
     let met =
@@ -181,7 +181,7 @@ impl World<'_> {
                 BagEvent::Finished { task, vm }
             }
         };
-        self.tell(now, event)?;
+        self.notify(now, event)?;
         self.queued(place);
         Ok(())
     }
@@ -210,12 +210,12 @@ impl World<'_> {
                 BagEvent::Interrupted(vm)
             }
         };
-        self.tell(now, event)?;
+        self.notify(now, event)?;
         self.queued(place);
         Ok(())
     }
 
-    fn tell(&mut self, now: u64, event: BagEvent) -> Result<(), BagError> {
+    fn notify(&mut self, now: u64, event: BagEvent) -> Result<(), BagError> {
         let actions = self.executor.on(now, event)?;
         self.act(now, &actions);
         Ok(())

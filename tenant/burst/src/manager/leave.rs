@@ -32,7 +32,7 @@ impl Manager {
         let (seen, signalled) = (notice.seen, notice.signalled.clone());
         if self.state(&node.name) != Some(ServerState::Leaving) {
             // Says to drain it, too.
-            self.tell(now, ControllerEvent::Notice(server), world)?;
+            self.report_event(now, ControllerEvent::Notice(server), world)?;
         }
         let deadline = instance.deadline_ms.map(|at| at - self.margin_ms);
         let put_back = (seen + self.checkpoint_ms).min(deadline.unwrap_or(i64::MAX));
@@ -51,7 +51,7 @@ impl Manager {
             }
             self.displaced.insert(job.id);
             if now >= put_back {
-                self.say(now, super::SOON_MS, BurstAction::Requeue { job: job.id });
+                self.send_once(now, super::SOON_MS, BurstAction::Requeue { job: job.id });
             }
         }
         let Some(slot) = self.slots.get(&node.name).cloned() else {

@@ -49,8 +49,8 @@ pub struct Decisions {
     pub troubles: Vec<BurstError>,
     /// The long-load ratio.
     pub ratio: Option<f64>,
-    /// Wanted number of instances.
-    pub wanted: u32,
+    /// Target number of instances.
+    pub target: u32,
 }
 
 /// The controller.
@@ -65,10 +65,10 @@ pub struct Manager {
     waiting: Vec<ServerId>,
     /// Jobs that lost their node, and are to be started again at once.
     displaced: BTreeSet<u32>,
-    /// When each action was said last.
-    said: BTreeMap<BurstAction, i64>,
+    /// When each action was last sent.
+    last_sent: BTreeMap<BurstAction, i64>,
     /// Until then the controller requests no new instance from the region.
-    quiet_until: i64,
+    no_launch_before: i64,
     /// Time of the first look: the partition's times count from there.
     began: Option<i64>,
     /// Time of the last look.
@@ -97,8 +97,8 @@ impl Manager {
             slots: BTreeMap::new(),
             waiting: Vec::new(),
             displaced: BTreeSet::new(),
-            said: BTreeMap::new(),
-            quiet_until: i64::MIN,
+            last_sent: BTreeMap::new(),
+            no_launch_before: i64::MIN,
             began: None,
             last: i64::MIN,
             checkpoint_ms: millis(policy.checkpoint_seconds),
@@ -139,16 +139,16 @@ impl Manager {
         // With the budget used up, the wanted number is zero: the controller drains and returns the
         // existing nodes, one at a time.
         let long = if world.budget_used_up { 0 } else { long };
-        self.tell(now, ControllerEvent::Load { long, on_demand }, world)?;
+        self.report_event(now, ControllerEvent::Load { long, on_demand }, world)?;
         self.cancel(now, world)?;
         self.give_nodes(now, world);
         self.start_again(now, world);
-        self.said.retain(|_, at| *at + 10 * AGAIN_MS > now);
+        self.last_sent.retain(|_, at| *at + 10 * AGAIN_MS > now);
         Ok(Decisions {
             actions: std::mem::take(&mut self.actions),
             troubles: std::mem::take(&mut self.troubles),
             ratio: self.controller.long_load_ratio(),
-            wanted: self.controller.wanted(),
+            target: self.controller.target(),
         })
     }
 
@@ -159,8 +159,11 @@ impl Manager {
             return;
         }
         let slots = self.slots.values_mut().flat_map(Slot::times);
-        let times = slots.chain(self.said.values_mut());
-        for at in times.chain(&mut self.began).chain([&mut self.quiet_until]) {
+        let times = slots.chain(self.last_sent.values_mut());
+        for at in times
+            .chain(&mut self.began)
+            .chain([&mut self.no_launch_before])
+        {
             *at = at.saturating_sub(by);
         }
     }
@@ -198,7 +201,7 @@ impl Manager {
     }
 
     /// Reports an event to the partition's controller, and turns its answer into actions.
-    fn tell(
+    fn report_event(
         &mut self,
         now: i64,
         event: ControllerEvent,
@@ -226,15 +229,15 @@ impl Manager {
                 }
                 Elastic::Keep(server) => {
                     if let Some(node) = self.node_of(server) {
-                        self.say(now, AGAIN_MS, BurstAction::Open { node });
+                        self.send_once(now, AGAIN_MS, BurstAction::Open { node });
                     }
                 }
                 Elastic::Release(server) => match self.node_of(server) {
-                    Some(node) => self.say(now, AGAIN_MS, BurstAction::PowerDown { node }),
+                    Some(node) => self.send_once(now, AGAIN_MS, BurstAction::PowerDown { node }),
                     // The server never got a node, so it is gone at once.
                     None => {
                         self.waiting.retain(|one| *one != server);
-                        self.tell(now, ControllerEvent::Gone(server), world)?;
+                        self.report_event(now, ControllerEvent::Gone(server), world)?;
                     }
                 },
             }
@@ -266,14 +269,17 @@ impl Manager {
             .is_some_and(|slot| slot.notice.is_some());
         let reason = if noticed { NOTICE } else { SHRINK }.to_owned();
         let node = node.to_owned();
-        self.say(now, AGAIN_MS, BurstAction::Drain { node, reason });
+        self.send_once(now, AGAIN_MS, BurstAction::Drain { node, reason });
     }
 
     /// Returns an action, unless it was returned within the last `again_ms`.
-    fn say(&mut self, now: i64, again_ms: i64, action: BurstAction) {
-        let due = self.said.get(&action).is_none_or(|at| at + again_ms <= now);
+    fn send_once(&mut self, now: i64, again_ms: i64, action: BurstAction) {
+        let due = self
+            .last_sent
+            .get(&action)
+            .is_none_or(|at| at + again_ms <= now);
         if due {
-            self.said.insert(action.clone(), now);
+            self.last_sent.insert(action.clone(), now);
             self.actions.push(action);
         }
     }
@@ -283,19 +289,19 @@ impl Manager {
     fn cancel(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
         loop {
             let census = self.controller.census();
-            if census.provisioning + census.active <= self.controller.wanted() {
+            if census.provisioning + census.active <= self.controller.target() {
                 return Ok(());
             }
             let Some(server) = self.waiting.pop() else {
                 return Ok(());
             };
-            self.tell(now, ControllerEvent::Gone(server), world)?;
+            self.report_event(now, ControllerEvent::Gone(server), world)?;
         }
     }
 
     /// Assigns powered-down nodes to requested servers.
     fn give_nodes(&mut self, now: i64, world: &World<'_>) {
-        if now < self.quiet_until {
+        if now < self.no_launch_before {
             return;
         }
         for name in self.names.clone() {
@@ -311,9 +317,11 @@ impl Manager {
                 && !self.slots.contains_key(&name);
             if free {
                 let server = self.waiting.remove(0);
-                self.slots.insert(name.clone(), Slot::asked(server, now));
-                self.said.remove(&BurstAction::Rest { node: name.clone() });
-                self.say(now, AGAIN_MS, BurstAction::PowerUp { node: name });
+                self.slots
+                    .insert(name.clone(), Slot::requested(server, now));
+                self.last_sent
+                    .remove(&BurstAction::Rest { node: name.clone() });
+                self.send_once(now, AGAIN_MS, BurstAction::PowerUp { node: name });
             }
         }
     }
@@ -325,7 +333,7 @@ impl Manager {
             let counts = |other: &RegionInstance| other.node == one.node && other.status.is_there();
             let elder = |other: &&RegionInstance| counts(other) && other.id < one.id;
             if one.status.is_there() && world.instances.iter().find(elder).is_some() {
-                self.say(
+                self.send_once(
                     now,
                     AGAIN_MS,
                     BurstAction::Delete {
@@ -346,7 +354,7 @@ impl Manager {
             };
             match job.state {
                 JobState::Pending if job.eligible_ms > now || job.reason == "BeginTime" => {
-                    self.say(now, SOON_MS, BurstAction::StartNow { job: id });
+                    self.send_once(now, SOON_MS, BurstAction::StartNow { job: id });
                 }
                 JobState::Running | JobState::Completed | JobState::Ended => {
                     // The job runs on the node that it is going to lose, or on another one.
@@ -380,11 +388,11 @@ impl Manager {
         let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;
         let about = format!("{OURS}: {} since {}", instance.id, launched / 1_000);
         let label = self.ages.label(age_hours, about)?;
-        self.tell_label(now, node, label);
+        self.request_label(now, node, label);
         Ok(())
     }
 
-    fn tell_label(&mut self, now: i64, node: &Node, label: Label) {
+    fn request_label(&mut self, now: i64, node: &Node, label: Label) {
         let differs = |one: &[String], other: &[String]| {
             let sorted = |all: &[String]| all.iter().cloned().collect::<BTreeSet<_>>();
             sorted(one) != sorted(other)
@@ -394,7 +402,7 @@ impl Manager {
             || (differs(&node.features, &label.features) && !label.features.is_empty())
         {
             let node = node.name.clone();
-            self.say(now, AGAIN_MS, BurstAction::Label { node, label });
+            self.send_once(now, AGAIN_MS, BurstAction::Label { node, label });
         }
     }
 }

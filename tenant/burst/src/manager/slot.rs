@@ -30,7 +30,7 @@ pub(super) struct SlotNotice {
 
 impl Slot {
     /// A slot for a node that was just requested.
-    pub(super) fn asked(server: ServerId, now: i64) -> Self {
+    pub(super) fn requested(server: ServerId, now: i64) -> Self {
         Self {
             server,
             since: now,
@@ -97,8 +97,8 @@ impl Manager {
             let up = node.is_up() && one.status == Status::Active;
             if up && self.state(&name) == Some(ServerState::Provisioning) {
                 self.seen_up.insert(one.id.clone());
-                self.tell(before, ControllerEvent::Up(server), world)?;
-                self.say(now, AGAIN_MS, BurstAction::Open { node: name });
+                self.report_event(before, ControllerEvent::Up(server), world)?;
+                self.send_once(now, AGAIN_MS, BurstAction::Open { node: name });
                 self.label(now, node, one)?;
             }
         }
@@ -129,7 +129,7 @@ impl Manager {
         } else {
             self.waiting.remove(0)
         };
-        let mut slot = Slot::asked(server, now);
+        let mut slot = Slot::requested(server, now);
         slot.instance = instance.map(|one| one.id.clone());
         if up {
             self.seen_up.extend(slot.instance.clone());
@@ -156,7 +156,7 @@ impl Manager {
             // Slurm clears the drain flag when it powers the node down, and would then start the
             // node for the next job.
             if !node.is_drained() {
-                self.say(now, SOON_MS, BurstAction::Rest { node: name });
+                self.send_once(now, SOON_MS, BurstAction::Rest { node: name });
             }
             return;
         }
@@ -167,11 +167,11 @@ impl Manager {
         }
         if node.is_off() && !node.is_down() {
             if !node.is_drained() {
-                self.say(now, SOON_MS, BurstAction::Rest { node: name });
+                self.send_once(now, SOON_MS, BurstAction::Rest { node: name });
             }
             // The next instance of this node is new, so its age is 0.
             match self.ages.label(0.0, String::new()) {
-                Ok(label) => self.tell_label(now, node, label),
+                Ok(label) => self.request_label(now, node, label),
                 Err(error) => self.troubles.push(error),
             }
             return;
@@ -198,14 +198,14 @@ impl Manager {
         let name = node.name.clone();
         match instance.map(|one| (one, one.status)) {
             Some((_, Status::Leaving)) => {
-                return self.tell(now, ControllerEvent::Notice(slot.server), world);
+                return self.report_event(now, ControllerEvent::Notice(slot.server), world);
             }
             Some((one, Status::Failed | Status::Kept)) => {
                 self.troubles.push(BurstError::NoInstance {
                     node: name,
                     problem: one.reason.clone(),
                 });
-                self.quiet_until = now + self.launch_again_ms;
+                self.no_launch_before = now + self.launch_again_ms;
                 self.delete(now, one);
                 return self.gave_up(now, node, &slot, world);
             }
@@ -227,7 +227,7 @@ impl Manager {
                     problem: node.reason.trim_start_matches("ebbtide-burst: ").to_owned(),
                 }),
             }
-            self.quiet_until = now + self.launch_again_ms;
+            self.no_launch_before = now + self.launch_again_ms;
             return self.gave_up(now, node, &slot, world);
         }
         let vanished = slot.instance.is_some() && instance.is_none_or(|one| !one.status.is_there());
@@ -241,9 +241,9 @@ impl Manager {
                 // Slurm has not received the request. Meanwhile the budget is used up, or Slurm has
                 // started other nodes by itself.
                 self.slots.remove(&name);
-                return self.tell(now, ControllerEvent::Gone(slot.server), world);
+                return self.report_event(now, ControllerEvent::Gone(slot.server), world);
             }
-            self.say(now, AGAIN_MS, BurstAction::PowerUp { node: name });
+            self.send_once(now, AGAIN_MS, BurstAction::PowerUp { node: name });
         }
         Ok(())
     }
@@ -272,14 +272,14 @@ impl Manager {
     ) -> Result<(), BurstError> {
         let there = world.instance(&node.name);
         if node.is_starting() || there.is_some_and(|one| one.status.is_there()) {
-            self.tell(now, ControllerEvent::Notice(server), world)?;
+            self.report_event(now, ControllerEvent::Notice(server), world)?;
             if self.state(&node.name) == Some(ServerState::Leaving) {
-                self.tell(now, ControllerEvent::Drained(server), world)?;
+                self.report_event(now, ControllerEvent::Drained(server), world)?;
             }
             return Ok(());
         }
         self.slots.remove(&node.name);
-        self.tell(now, ControllerEvent::Gone(server), world)
+        self.report_event(now, ControllerEvent::Gone(server), world)
     }
 
     /// Handles a node that is up, or was up.
@@ -317,7 +317,7 @@ impl Manager {
             // Only drains of this controller are undone: an operator may have drained the node to
             // inspect it.
             Some(ServerState::Active) if node.is_drained() && node.reason.starts_with(OURS) => {
-                self.say(
+                self.send_once(
                     now,
                     AGAIN_MS,
                     BurstAction::Open {
@@ -346,7 +346,7 @@ impl Manager {
             return Ok(());
         }
         if world.jobs_on(&node.name).next().is_none() && !node.is_completing() {
-            return self.tell(now, ControllerEvent::Drained(slot.server), world);
+            return self.report_event(now, ControllerEvent::Drained(slot.server), world);
         }
         Ok(())
     }
@@ -381,7 +381,7 @@ impl Manager {
             }
             None if off => {
                 self.slots.remove(&node.name);
-                self.tell(now, ControllerEvent::Gone(slot.server), world)
+                self.report_event(now, ControllerEvent::Gone(slot.server), world)
             }
             None => {
                 self.power_down(now, node);
@@ -405,20 +405,20 @@ impl Manager {
     /// done it yet.
     fn was_just_started(&self, now: i64, name: &str) -> bool {
         let node = name.to_owned();
-        let said = self.said.get(&BurstAction::PowerUp { node });
+        let said = self.last_sent.get(&BurstAction::PowerUp { node });
         said.is_some_and(|at| now - at < SOON_MS)
     }
 
     /// Slurm gives the node back, whatever it does.
     fn power_down(&mut self, now: i64, node: &Node) {
         let node = node.name.clone();
-        self.say(now, AGAIN_MS, BurstAction::PowerDown { node });
+        self.send_once(now, AGAIN_MS, BurstAction::PowerDown { node });
     }
 
     pub(super) fn delete(&mut self, now: i64, instance: &RegionInstance) {
         if !matches!(instance.status, Status::Going | Status::Gone) {
             let instance = instance.id.clone();
-            self.say(now, AGAIN_MS, BurstAction::Delete { instance });
+            self.send_once(now, AGAIN_MS, BurstAction::Delete { instance });
         }
     }
 
@@ -427,7 +427,7 @@ impl Manager {
         self.displace(node, world);
         let reason = format!("{OURS}: {why}");
         let node = node.name.clone();
-        self.say(now, AGAIN_MS, BurstAction::Down { node, reason });
+        self.send_once(now, AGAIN_MS, BurstAction::Down { node, reason });
     }
 
     pub(super) fn displace(&mut self, node: &Node, world: &World<'_>) {

@@ -134,9 +134,9 @@ impl Controller {
 
     /// How many preemptible servers there should be, by the last load that was reported.
     #[must_use]
-    pub fn wanted(&self) -> u32 {
+    pub fn target(&self) -> u32 {
         self.load
-            .map_or(0, |(long, on_demand)| self.policy.wanted(long, on_demand))
+            .map_or(0, |(long, on_demand)| self.policy.target(long, on_demand))
     }
 
     /// When it wants to be told [`ControllerEvent::Tick`] at the latest, microseconds; none if only
@@ -187,7 +187,7 @@ impl Controller {
             ControllerEvent::Up(id) => self.came_up(now_us, id)?,
             ControllerEvent::Drained(id) => self.drained(now_us, id, &mut actions)?,
             ControllerEvent::Notice(id) => self.noticed(now_us, id, &mut actions)?,
-            ControllerEvent::Gone(id) => self.gone(now_us, id)?,
+            ControllerEvent::Gone(id) => self.remove_server(now_us, id)?,
             ControllerEvent::Tick => {}
         }
         self.now_us = now_us;
@@ -208,7 +208,7 @@ impl Controller {
         if self.load.is_none() || self.census.active == 0 {
             return 0;
         }
-        usable.saturating_sub(self.wanted())
+        usable.saturating_sub(self.target())
     }
 
     fn came_up(&mut self, now_us: u64, id: ServerId) -> Result<(), ElasticError> {
@@ -265,7 +265,7 @@ impl Controller {
         Ok(())
     }
 
-    fn gone(&mut self, now_us: u64, id: ServerId) -> Result<(), ElasticError> {
+    fn remove_server(&mut self, now_us: u64, id: ServerId) -> Result<(), ElasticError> {
         let state = self.known(now_us, id)?;
         self.census.leave(state);
         self.servers.remove(&id);
@@ -299,7 +299,7 @@ impl Controller {
     /// requests new ones.
     fn grow(&mut self, actions: &mut Vec<ControllerAction>) {
         let usable = self.census.provisioning + self.census.active;
-        let mut missing = self.wanted().saturating_sub(usable);
+        let mut missing = self.target().saturating_sub(usable);
         if missing == 0 {
             return;
         }

@@ -55,7 +55,7 @@ impl World<'_> {
         };
         self.central
             .began(self.now_us, number, self.estimate_us(job));
-        self.tell(WatchEvent::Began {
+        self.record(WatchEvent::Began {
             job,
             server: number,
             place: ServerRole::General,

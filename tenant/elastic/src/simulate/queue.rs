@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_overtaken_more_often_than_the_cap() {
+    fn no_probe_is_overtaken_more_often_than_the_cap() {
         let mut queue = ShortQueue::default();
         queue.push(Probe::new(0, false));
         (1..5).for_each(|_| queue.push(Probe::new(1, false)));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_without_tasks_overtake_nobody() {
+    fn probes_without_tasks_overtake_no_other() {
         let mut queue = ShortQueue::default();
         queue.push(Probe::new(0, false));
         (0..9).for_each(|_| queue.push(Probe::new(1, false)));

@@ -173,7 +173,7 @@ impl World<'_> {
             progress.on_transients += 1;
         }
         let began_us = self.now_us + 2 * self.setup.cluster.network_us;
-        self.tell(WatchEvent::Began {
+        self.record(WatchEvent::Began {
             job,
             server: number,
             place,
@@ -221,7 +221,7 @@ impl World<'_> {
 
     /// A transient server took a task with it: it waits again, and a parked copy wakes up.
     pub(super) fn lose(&mut self, number: u32, job: u32, began_us: u64, task_us: u64) {
-        self.tell(WatchEvent::Lost {
+        self.record(WatchEvent::Lost {
             job,
             server: number,
         });

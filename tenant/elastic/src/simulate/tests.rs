@@ -85,9 +85,7 @@ impl World<'_> {
         for (number, server) in (0..).zip(&self.servers) {
             let waits = !server.shorts.is_empty() || !server.longs.is_empty();
             if waits && server.doing == Activity::Idle {
-                return Some(format!(
-                    "server {number} is idle while somebody waits there"
-                ));
+                return Some(format!("server {number} is idle while a task waits there"));
             }
             if server.standing == Admission::Gone && (waits || server.doing != Activity::Idle) {
                 return Some(format!("server {number} is gone with work"));

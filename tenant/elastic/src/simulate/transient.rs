@@ -47,7 +47,7 @@ impl World<'_> {
         server.up_us = now_us;
         let number = self.number(id);
         self.transients.insert(number);
-        self.tell(WatchEvent::Up { server: number });
+        self.record(WatchEvent::Up { server: number });
         if let Some(elastic) = &self.setup.elastic
             && let Some(lifetime) = &elastic.lifetime
         {
@@ -84,7 +84,7 @@ impl World<'_> {
         server.shorts.clear();
         let number = self.number(id);
         self.tally.interrupted += 1;
-        self.tell(WatchEvent::Interrupted { server: number });
+        self.record(WatchEvent::Interrupted { server: number });
         if let Activity::Short {
             job,
             began_us,
@@ -98,7 +98,7 @@ impl World<'_> {
     }
 
     /// A server without tasks: idle, or drained.
-    pub(super) fn has_nothing_left(&mut self, number: u32) -> Result<(), ElasticError> {
+    pub(super) fn report_drained(&mut self, number: u32) -> Result<(), ElasticError> {
         let draining = self
             .servers
             .get(number as usize)
@@ -143,7 +143,7 @@ impl World<'_> {
             ControllerAction::Drain(id) => {
                 let number = self.number(id);
                 self.transients.remove(number);
-                self.tell(WatchEvent::Draining { server: number });
+                self.record(WatchEvent::Draining { server: number });
                 let Some(server) = self.at(id) else { return };
                 server.standing = Admission::Draining;
                 if server.doing == Activity::Idle {
@@ -153,14 +153,14 @@ impl World<'_> {
             ControllerAction::Keep(id) => {
                 let number = self.number(id);
                 self.transients.insert(number);
-                self.tell(WatchEvent::Kept { server: number });
+                self.record(WatchEvent::Kept { server: number });
                 if let Some(server) = self.at(id) {
                     server.standing = Admission::Open;
                 }
             }
             ControllerAction::Release(id) => {
                 let server = self.number(id);
-                self.tell(WatchEvent::Released { server });
+                self.record(WatchEvent::Released { server });
                 self.leave(id);
                 events.push_back(ControllerEvent::Gone(id));
             }
@@ -173,7 +173,7 @@ impl World<'_> {
         self.servers.push(server);
         self.tally.launched += 1;
         let server = self.number(id);
-        self.tell(WatchEvent::Launched { server });
+        self.record(WatchEvent::Launched { server });
         if let Some(elastic) = &self.setup.elastic {
             let at_us = self.now_us + elastic.provisioning_us;
             self.agenda.put(at_us, QueuedEvent::Up(id));

@@ -84,7 +84,7 @@ pub enum WatchEvent {
 /// An observer of a simulation.
 pub trait Watch {
     /// Receives an event and its time in microseconds. Times never decrease.
-    fn saw(&mut self, at_us: u64, what: WatchEvent);
+    fn record(&mut self, at_us: u64, what: WatchEvent);
 }
 
 /// An observer that ignores all events.
@@ -92,5 +92,5 @@ pub trait Watch {
 pub struct NoWatch;
 
 impl Watch for NoWatch {
-    fn saw(&mut self, _: u64, _: WatchEvent) {}
+    fn record(&mut self, _: u64, _: WatchEvent) {}
 }

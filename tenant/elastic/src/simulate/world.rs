@@ -148,8 +148,8 @@ impl<'a> World<'a> {
         Ok(true)
     }
 
-    pub(super) fn tell(&mut self, what: WatchEvent) {
-        self.watch.saw(self.now_us, what);
+    pub(super) fn record(&mut self, what: WatchEvent) {
+        self.watch.record(self.now_us, what);
     }
 
     pub(super) fn job(&self, job: u32) -> Option<&'a TraceJob> {
@@ -188,7 +188,7 @@ impl<'a> World<'a> {
                 .put(next.arrival_us, QueuedEvent::Job(number + 1));
         }
         let long = self.is_long_job(number);
-        self.tell(WatchEvent::Arrived { job: number, long });
+        self.record(WatchEvent::Arrived { job: number, long });
         let cluster = &self.setup.cluster;
         // The last one is the next: turned round, they begin in the order of the trace.
         let tasks = job.tasks_us.iter().rev().map(|us| cluster.task_us(*us));
@@ -238,7 +238,7 @@ impl<'a> World<'a> {
         if self.next_short(number) || self.next_long(number) {
             return Ok(());
         }
-        self.has_nothing_left(number)
+        self.report_drained(number)
     }
 
     /// It is busy until then.
@@ -258,7 +258,7 @@ impl<'a> World<'a> {
             .servers
             .get(server as usize)
             .is_some_and(|server| server.place == ServerRole::Transient);
-        self.tell(WatchEvent::Ended {
+        self.record(WatchEvent::Ended {
             job: number,
             server,
         });

@@ -169,7 +169,7 @@ impl RunJob {
             RunEvent::Notice { deadline } => self.noticed(deadline),
             RunEvent::Risk => self.at_risk(),
             RunEvent::Spared => self.spared(),
-            RunEvent::Gone => self.gone(),
+            RunEvent::Gone => self.end_instance(),
             RunEvent::Exited { code } => self.exited(code),
             RunEvent::Killed { code } => self.killed(code),
             RunEvent::Stop => self.stop(),

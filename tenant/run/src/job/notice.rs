@@ -42,7 +42,7 @@ impl RunJob {
             return self.leave();
         }
         if notice.failed >= TRIES {
-            self.look_again(None);
+            self.set_next_look(None);
             return Vec::new();
         }
         if notice.later.is_some_and(|later| self.now < later) {
@@ -56,13 +56,13 @@ impl RunJob {
         match (self.now <= last, ends_first) {
             // The job will probably end by itself; if it has not, it saves at the last moment.
             (true, true) if self.now < last => {
-                self.look_again(Some(last));
+                self.set_next_look(Some(last));
                 Vec::new()
             }
             (true, _) => self.save(CheckpointReason::Notice),
             // A checkpoint now would only delay the job's end.
             (false, true) => {
-                self.look_again(None);
+                self.set_next_look(None);
                 Vec::new()
             }
             // Without this attempt the work since the last checkpoint is lost in any case.
@@ -83,7 +83,7 @@ impl RunJob {
         // If the instance cannot be released early, the job uses the remaining time and saves once
         // more at the end.
         if !self.rules.releases && self.now.plus(safe.percent(200)) <= last {
-            self.look_again(Some(last));
+            self.set_next_look(Some(last));
             return Vec::new();
         }
         self.leave()
@@ -115,7 +115,7 @@ impl RunJob {
         }
     }
 
-    pub(super) fn gone(&mut self) -> Vec<RunAction> {
+    pub(super) fn end_instance(&mut self) -> Vec<RunAction> {
         let mut actions = match self.phase {
             Phase::Waiting | Phase::Over => return Vec::new(),
             Phase::Left => Vec::new(),
@@ -148,7 +148,7 @@ impl RunJob {
         actions
     }
 
-    fn look_again(&mut self, later: Option<RunTime>) {
+    fn set_next_look(&mut self, later: Option<RunTime>) {
         if let Some(notice) = &mut self.notice {
             notice.later = later;
         }

@@ -1,6 +1,6 @@
 //! Bags with a deadline, run by Slurm.
 
-use crate::bed::{Bed, PATIENCE, Wanted, counted};
+use crate::test_bed::{Bed, PATIENCE, Wanted, counted};
 use ebbtide_harness::{Deadline, eventually};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The script of a lane, run by a shell as slurmd would: what a notice does to it.
 
-use crate::bed::{PATIENCE, counted};
+use crate::test_bed::{PATIENCE, counted};
 use ebbtide_harness::{Process, ProcessCommand, eventually};
 use ebbtide_integration_tests::bin;
 use std::path::{Path, PathBuf};

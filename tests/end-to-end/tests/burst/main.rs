@@ -12,8 +12,8 @@
     clippy::indexing_slicing
 )] // These are tests.
 
-mod bad;
 mod bag;
-mod bed;
+mod failures;
 mod lane;
-mod story;
+mod short_jobs;
+mod test_bed;

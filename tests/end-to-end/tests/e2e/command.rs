@@ -89,8 +89,8 @@ async fn exit_codes_say_what_went_wrong() {
         ),
         (&["server", "create", "x"], 2),
         (&["no-such-command"], 2),
-        (&["server", "show", "nobody"], 4),
-        (&["explain", "nobody"], 4),
+        (&["server", "show", "unknown-server"], 4),
+        (&["explain", "unknown-server"], 4),
         (&["--endpoint", "http://127.0.0.1:1", "host", "list"], 3),
     ] {
         let said = ebbtide(&region, arguments).await;

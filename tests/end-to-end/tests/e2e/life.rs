@@ -46,7 +46,7 @@ async fn what_if_decides_the_same_and_changes_nothing() {
     assert_eq!(would.placements[0].victims.len(), 1);
     assert!(
         evacuations(&region).await.is_empty(),
-        "what-if has evacuated somebody"
+        "what-if has evicted a server"
     );
     let (_, does) = create(&region, "urgent", request("half", 1)).await;
     assert_eq!(does.placements[0].host, would.placements[0].host);

@@ -6,11 +6,11 @@
     clippy::print_stderr
 )] // These are tests.
 
-mod at;
-mod bad_days;
+mod active_schedulers;
 mod bad_input;
 mod command;
 mod documents;
+mod failures;
 mod fences;
 mod folders;
 mod hostile;
@@ -25,6 +25,6 @@ mod programs;
 mod python;
 mod real_guests;
 mod run;
+mod scheduler_calls;
 mod secure;
-mod several;
 mod start;

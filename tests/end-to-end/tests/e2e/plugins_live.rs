@@ -116,11 +116,11 @@ async fn what_is_no_plugin_is_refused_and_nothing_changes() {
         ),
         (nowhere.to_vec(), "EB-PLUGIN-005"),
         (
-            vec!["plugin", "set-multiplier", "nobody", "2"],
+            vec!["plugin", "set-multiplier", "unknown-plugin", "2"],
             "EB-PLUGIN-006",
         ),
         (vec!["plugin", "disable", "ram"], "EB-PLUGIN-006"),
-        (vec!["plugin", "use", "nobody"], "EB-PLUGIN-010"),
+        (vec!["plugin", "use", "unknown-plugin"], "EB-PLUGIN-010"),
         (vec!["plugin", "use", "ram"], "EB-PLUGIN-010"),
     ] {
         let said = ebbtide(&region, &arguments).await;

@@ -93,7 +93,7 @@ async fn a_broker_that_comes_later_is_found() {
         .await;
     assert!(
         hosts.unwrap().into_inner().hosts.is_empty(),
-        "it answers, and knows of nobody yet"
+        "it answers, and has no servers yet"
     );
     broker.restart().await.unwrap();
     region.wait_for_hosts_up().await.unwrap();

@@ -1,7 +1,7 @@
 //! Those who ask for servers: normal ones that take room, and preemptible ones that fill what is
 //! left.
 
-use crate::asker::{Asker, PATIENCE};
+use crate::client::{Asker, PATIENCE};
 use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_proto::v1;

@@ -19,15 +19,15 @@
     clippy::print_stderr
 )] // These are tests.
 
-mod asker;
+mod client;
+mod day;
 mod faults;
-mod judge;
 mod load;
-mod party;
+mod verification;
 mod watch;
 
+use day::Day;
 use ebbtide_integration_tests::Database;
-use party::Day;
 
 /// A number from the environment.
 fn setting(name: &str) -> Option<u64> {
@@ -39,7 +39,7 @@ fn setting(name: &str) -> Option<u64> {
 
 /// Long enough for each kind of fault, short enough for every run of the tests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_short_bad_day_on_sqlite_loses_nothing_and_ends_nobody_for_nothing() {
+async fn a_short_bad_day_on_sqlite_loses_nothing_and_ends_no_victim_for_nothing() {
     let day = Day {
         database: Database::Sqlite,
         seed: setting("EBBTIDE_MURPHY_SEED").unwrap_or(1),

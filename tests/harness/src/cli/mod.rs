@@ -15,7 +15,7 @@ use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Prints one line for the person at the terminal. Ignores a closed or broken standard error.
-fn say(line: &str) {
+fn print_line(line: &str) {
     // In one piece, so that it is not mixed with what the servers' command prints.
     let line = format!("ebbtide-harness: {line}\n");
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
@@ -72,11 +72,11 @@ async fn start_if<K: ServerKind>(
         return Ok(None);
     }
     let settings = match base {
-        Some(base) => ServerSettings::kept(base.join(K::SLUG)),
+        Some(base) => ServerSettings::persistent(base.join(K::SLUG)),
         None => ServerSettings::temporary(),
     };
     let server = PrivateServer::<K>::start_with(settings).await?;
-    say(&format!(
+    print_line(&format!(
         "{} answers at {} (log: {})",
         K::NAME,
         server.url(),
@@ -89,7 +89,7 @@ async fn stop<K: ServerKind>(server: &mut Option<PrivateServer<K>>) {
     if let Some(server) = server
         && let Err(error) = server.stop().await
     {
-        say(&error.to_string());
+        print_line(&error.to_string());
     }
 }
 

@@ -1,6 +1,6 @@
 //! `ebbtide-harness run`: a command with servers around it.
 
-use super::{EndSignal, EndSignals, Servers, say};
+use super::{EndSignal, EndSignals, Servers, print_line};
 use crate::Wanted;
 use ebbtide_harness::{
     ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, PrivateServer, Process, ProcessCommand, Signal,
@@ -18,7 +18,7 @@ pub(crate) async fn run(wanted: Wanted, command: Vec<OsString>) -> ExitCode {
     let mut signals = match EndSignals::catch() {
         Ok(signals) => signals,
         Err(error) => {
-            say(&format!("cannot catch signals: {error}"));
+            print_line(&format!("cannot catch signals: {error}"));
             return ExitCode::from(HARNESS_FAILED);
         }
     };
@@ -26,7 +26,7 @@ pub(crate) async fn run(wanted: Wanted, command: Vec<OsString>) -> ExitCode {
         started = Servers::start(wanted, None) => match started {
             Ok(servers) => servers,
             Err(error) => {
-                say(&error.to_string());
+                print_line(&error.to_string());
                 return ExitCode::from(HARNESS_FAILED);
             }
         },
@@ -36,7 +36,7 @@ pub(crate) async fn run(wanted: Wanted, command: Vec<OsString>) -> ExitCode {
     let code = match spawn(&servers, command) {
         Ok(process) => code_of(wait(&process, &mut signals).await),
         Err(error) => {
-            say(&error.to_string());
+            print_line(&error.to_string());
             NOT_FOUND
         }
     };

@@ -1,6 +1,6 @@
 //! `ebbtide-harness serve`: servers for the devstack, in the foreground.
 
-use super::{EndSignals, Servers, say};
+use super::{EndSignals, Servers, print_line};
 use crate::Wanted;
 use ebbtide_harness::{DirectoryLock, PrivateServer, ServerKind};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub(crate) async fn serve(wanted: Wanted, directory: &Path) -> ExitCode {
     match serve_until_signal(wanted, directory).await {
         Ok(code) => code,
         Err(message) => {
-            say(&message);
+            print_line(&message);
             ExitCode::FAILURE
         }
     }

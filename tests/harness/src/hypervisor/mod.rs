@@ -4,8 +4,8 @@
 //! The guest counts on its serial console (`HB 1`, `HB 2`, …), and says there what it was told; see
 //! `guest/init`. Only root can make the namespaces in which a private libvirtd lives.
 
+use crate::data_directory::Home;
 use crate::error::{Error, Result};
-use crate::home::Home;
 use crate::process::{Process, ProcessCommand};
 use crate::{Signal, eventually};
 use std::path::{Path, PathBuf};

@@ -11,8 +11,8 @@ pub(crate) mod rabbitmq;
 #[cfg(test)]
 mod tests;
 
+use crate::data_directory::Home;
 use crate::error::{Error, Result};
-use crate::home::Home;
 use crate::ports;
 use crate::process::{Process, ProcessCommand, Signal};
 use crate::programs;
@@ -71,7 +71,7 @@ impl ServerSettings {
     /// data is flushed to disk as the server does by default. A later start with the same directory
     /// finds the data again, and the ports if they are free.
     #[must_use]
-    pub fn kept(directory: impl Into<PathBuf>) -> Self {
+    pub fn persistent(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: Some(directory.into()),
             durable: true,
@@ -243,7 +243,7 @@ impl<K: ServerKind> PrivateServer<K> {
     async fn prepared(settings: ServerSettings) -> Result<Self> {
         let home = match &settings.directory {
             None => Home::temporary(K::SLUG)?,
-            Some(directory) => Home::kept(directory, K::ROOT_WILL_DO)?,
+            Some(directory) => Home::persistent(directory, K::ROOT_WILL_DO)?,
         };
         let mut server = Self {
             processes: Vec::new(),

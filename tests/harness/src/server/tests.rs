@@ -263,7 +263,7 @@ async fn databases_are_made_by_name_and_are_separate() {
 #[tokio::test]
 async fn a_kept_directory_has_the_data_and_the_port_again() {
     let base = Home::temporary("test").unwrap();
-    let settings = || ServerSettings::kept(base.path().join("postgresql"));
+    let settings = || ServerSettings::persistent(base.path().join("postgresql"));
     let mut first = Postgres::start_with(settings()).await.unwrap();
     let url = first.create_database("kept").await.unwrap();
     let busy = Postgres::start_with(settings()).await;
@@ -325,7 +325,7 @@ async fn a_directory_that_is_closed_to_others_is_used_as_root_or_refused() {
     let closed = tempfile::tempdir().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(closed.path(), mode).unwrap();
-    let at = |slug: &str| ServerSettings::kept(closed.path().join(slug));
+    let at = |slug: &str| ServerSettings::persistent(closed.path().join(slug));
     let (rabbitmq, mariadb, postgres) = tokio::join!(
         RabbitMq::start_with(at("rabbitmq")),
         MariaDb::start_with(at("mariadb")),
@@ -355,7 +355,7 @@ async fn a_server_that_does_not_come_up_says_why_with_the_end_of_its_log() {
     let base = Home::temporary("test").unwrap();
     let directory = base.path().join("postgresql");
     std::fs::create_dir_all(directory.join("data")).unwrap();
-    let error = Postgres::start_with(ServerSettings::kept(&directory))
+    let error = Postgres::start_with(ServerSettings::persistent(&directory))
         .await
         .unwrap_err();
     assert_eq!(error.code(), "EB-HARNESS-004");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_host_whose_rack_is_not_known_nobody_says_that_it_is_awake() {
+    fn a_host_with_an_unknown_rack_does_not_count_as_awake() {
         let unknown = Host {
             domain: None,
             ..host(0, 0.0, 64.0)

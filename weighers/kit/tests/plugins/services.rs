@@ -35,7 +35,7 @@ impl Plugin for Service {
                 needs: vec!["price_per_hour".to_owned()],
                 surcharges: Vec::new(),
             }),
-            "nobody" => return Err(Status::not_found("there is no nobody here")),
+            "unknown" => return Err(Status::not_found("unknown plugin")),
             _ => v1::description::Kind::Weigher(v1::Weigher {
                 default_multiplier: 1.0,
                 needs: vec!["free_vcpus".to_owned()],
@@ -111,16 +111,13 @@ fn good_services_pass_and_each_fault_is_found_by_its_name() {
         ("moody", &["deterministic", "order"]),
         ("queue", &["order"]),
         ("infinite", &["numbers"]),
-        ("nobody", &["description"]),
+        ("unknown", &["description"]),
     ] {
         let checks = check(&at(&address, plugin)).unwrap();
         assert_eq!(failures(&checks), expected, "{plugin}: {checks:?}");
     }
-    let checks = check(&at(&address, "nobody")).unwrap();
-    assert!(
-        checks[0].says.contains("there is no nobody here"),
-        "{checks:?}"
-    );
+    let checks = check(&at(&address, "unknown")).unwrap();
+    assert!(checks[0].says.contains("unknown plugin"), "{checks:?}");
 }
 
 #[test]

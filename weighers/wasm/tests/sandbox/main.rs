@@ -5,4 +5,4 @@ mod contract;
 mod costs;
 mod files;
 mod kit;
-mod misdeeds;
+mod violations;

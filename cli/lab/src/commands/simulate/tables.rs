@@ -83,7 +83,7 @@ pub(super) fn rules(context: &mut Context) -> Result<(), CliError> {
             vec![
                 TableCell::new(m.as_str()),
                 TableCell::new(m.world().as_str()),
-                TableCell::new(m.says()),
+                TableCell::new(m.description()),
             ]
         })
         .collect();
@@ -92,7 +92,7 @@ pub(super) fn rules(context: &mut Context) -> Result<(), CliError> {
             let each = Mutation::ALL.iter().map(|m| {
                 Json::object([("rule", Json::from(m.as_str()))])
                     .with("world", m.world().as_str())
-                    .with("says", m.says())
+                    .with("says", m.description())
             });
             context.output.json(&Json::List(each.collect()))
         }
@@ -118,7 +118,10 @@ pub(super) fn story(
     };
     match context.output.format() {
         Format::Json => {
-            let lines = outcome.story.iter().map(|line| Json::from(line.as_str()));
+            let lines = outcome
+                .event_log
+                .iter()
+                .map(|line| Json::from(line.as_str()));
             let json = Json::object([("seed", Json::from(seed))])
                 .with("world", world.as_str())
                 .with("steps", steps as u64)
@@ -129,7 +132,7 @@ pub(super) fn story(
             context.output.json(&json)?;
         }
         Format::Table | Format::Markdown | Format::Value => {
-            for line in &outcome.story {
+            for line in &outcome.event_log {
                 context.output.line(line)?;
             }
             context.output.line(&verdict)?;
@@ -190,7 +193,7 @@ fn table(
             "\nThe story of seed {}, made small ({} worlds tried):",
             failure.seed, failure.shrunk.tried
         ))?;
-        for line in &failure.shrunk.outcome.story {
+        for line in &failure.shrunk.outcome.event_log {
             context.output.line(line)?;
         }
         context
@@ -234,7 +237,7 @@ fn json(args: &EvacuationArgs, totals: &Totals, failure: Option<&SeedFailure>) -
         let lines = f
             .shrunk
             .outcome
-            .story
+            .event_log
             .iter()
             .map(|line| Json::from(line.as_str()));
         Json::object([("seed", Json::from(f.seed))])

@@ -14,7 +14,7 @@ on_every_database![
     of_many_that_want_the_lease_one_gets_it,
     every_lease_has_a_higher_epoch,
     a_holder_without_a_name_is_refused,
-    a_lease_that_nobody_renews_is_taken_over_whatever_its_end_says,
+    a_lease_that_is_not_renewed_is_taken_over_whatever_its_end_says,
     a_renewal_is_no_commit_that_others_would_look_for,
 ];
 
@@ -62,7 +62,7 @@ async fn an_expired_lease_is_taken_over_and_the_old_holder_is_fenced(db: TestDb)
     assert!(matches!(fenced, StoreError::Fenced { .. }), "{fenced}");
     // Also when it has nothing to write.
     let (_, seen) = first.load_all(at(0)).await.unwrap();
-    let turn = first.turn(seen, Some(&old)).await.unwrap();
+    let turn = first.begin_write(seen, Some(&old)).await.unwrap();
     match first.is_shared() {
         true => {
             assert!(!turn.on_duty());
@@ -181,7 +181,7 @@ async fn a_holder_without_a_name_is_refused(db: TestDb) {
     }
 }
 
-async fn a_lease_that_nobody_renews_is_taken_over_whatever_its_end_says(db: TestDb) {
+async fn a_lease_that_is_not_renewed_is_taken_over_whatever_its_end_says(db: TestDb) {
     let first = db.open().await;
     // Its clock is an hour ahead.
     let lease = first
@@ -218,12 +218,12 @@ async fn a_renewal_is_no_commit_that_others_would_look_for(db: TestDb) {
         .unwrap();
     let (_, seen) = store.load_all(at(0)).await.unwrap();
     let lease = store.renew_lease(&lease, at(1), TTL).await.unwrap();
-    let turn = store.turn(seen, Some(&lease)).await.unwrap();
+    let turn = store.begin_write(seen, Some(&lease)).await.unwrap();
     assert!(turn.news().is_empty());
     assert_eq!(turn.head(), seen);
     turn.give_back().await;
     store.release_lease(&lease).await.unwrap();
-    let turn = store.turn(seen, None).await.unwrap();
+    let turn = store.begin_write(seen, None).await.unwrap();
     assert_eq!(turn.head(), seen);
     turn.give_back().await;
 }

@@ -153,7 +153,7 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     );
 }
 
-async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
+async fn no_server_is_a_victim_of_two_open_rows(db: TestDb) {
     let ledger = open(&db).await;
     let owner = ledger.register("a").await.unwrap();
     ledger.insert(&row(1, &owner, &[10, 11])).await.unwrap();
@@ -330,7 +330,7 @@ async fn schedulers_that_race_never_share_a_victim(db: TestDb) {
                             .filter(|(_, by)| *by == uuid(id))
                             .map(|(v, _)| *v)
                             .collect();
-                        assert_eq!(held, mine, "somebody else has a victim of {id}");
+                        assert_eq!(held, mine, "another row holds a victim of {id}");
                         let ended = ledger
                             .finish(uuid(id), 1, "done", &json!(round as u64), RowEnd::Answers)
                             .await;
@@ -530,7 +530,7 @@ on_every_database!(
     a_row_comes_back_as_it_went_in,
     rows_of_late_are_those_that_are_open_and_those_that_ended_just_now,
     an_update_at_an_old_version_changes_nothing,
-    nobody_is_a_victim_of_two_open_rows,
+    no_server_is_a_victim_of_two_open_rows,
     a_request_is_answered_from_one_row_only,
     schedulers_know_of_each_other_and_of_their_own_earlier_lives,
     two_that_register_under_one_name_get_different_epochs,

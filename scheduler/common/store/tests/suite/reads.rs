@@ -59,7 +59,7 @@ async fn servers_are_filtered_by_everything_that_is_set(db: TestDb) {
     store.commit(&lease, &all(servers.clone())).await.unwrap();
     servers.reverse();
     let mut seen = 0;
-    for project in [None, Some("project-1"), Some("nobody")] {
+    for project in [None, Some("project-1"), Some("unknown-project")] {
         for status in [
             None,
             Some(ServerStatus::Active),

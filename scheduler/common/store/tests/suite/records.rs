@@ -66,7 +66,7 @@ pub(crate) fn server(n: u64) -> Server {
         refused_hosts: vec!["host-8".to_owned()],
         max_price: None,
         left_hosts: BTreeMap::from([("host-8".to_owned(), at(7))]),
-        told_at: Some(at(n as i64 + 4)),
+        last_message_at: Some(at(n as i64 + 4)),
         reported_at: None,
         starts: n as u32,
         comeback: None,

@@ -6,9 +6,9 @@
 //! role may make the call at all has been decided before, at the gate.
 
 mod market;
-mod own;
 mod scheduler;
 mod servers;
+mod tenant_names;
 
 use super::{ApiHandlers, convert, servers as front};
 use crate::error::ServiceError;
@@ -31,7 +31,7 @@ pub(super) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
 }
 
 /// A decision as the caller may see it: without anything about other tenants.
-pub(super) fn seen(decision: Decision, who: &Caller) -> Decision {
+pub(super) fn visible_to(decision: Decision, who: &Caller) -> Decision {
     if who.is_tenant() {
         // A tenant with several projects sees only the part of the request's project, which is
         // always allowed.

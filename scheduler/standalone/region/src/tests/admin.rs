@@ -197,8 +197,8 @@ fn budgets_are_for_those_who_exist_and_for_windows_that_are_remembered() {
             window: Seconds(window),
         })
     };
-    let nobody = BudgetScope::Group(GroupId(Uuid::from_u128(3)));
-    assert_eq!(code(&mut world, budget(nobody, 60)), "EB-REGION-002");
+    let unknown_group = BudgetScope::Group(GroupId(Uuid::from_u128(3)));
+    assert_eq!(code(&mut world, budget(unknown_group, 60)), "EB-REGION-002");
     let empty = BudgetScope::Project(String::new());
     assert!(code(&mut world, budget(empty, 60)).starts_with("EB-MODEL"));
     let cattle = BudgetScope::Project("cattle".to_owned());

@@ -50,7 +50,7 @@ fn a_silent_agent_is_told_three_times_and_then_the_preemptor_goes_elsewhere() {
         assert_eq!(world.status(victim), ServerStatus::Active);
         assert!(
             world.runs(victim),
-            "nobody dies for a preemptor that has gone elsewhere"
+            "a victim was evicted for a preemptor on another host"
         );
     }
     everything_is_over(&world);

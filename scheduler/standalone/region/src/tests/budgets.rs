@@ -176,7 +176,7 @@ fn memory_does_not_grow_with_what_is_over() {
     world.run(615);
     let region = &world.region;
     assert_eq!(region.evacuations.len(), 0);
-    assert_eq!(region.gone.len(), 0);
+    assert_eq!(region.deleted_servers.len(), 0);
     assert_eq!((region.servers.len(), region.started_at.len()), (0, 0));
     assert_eq!(
         (

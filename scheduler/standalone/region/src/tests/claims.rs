@@ -46,7 +46,7 @@ fn a_victim_whose_room_is_promised_to_another_is_not_spared_but_handed_over() {
     assert_eq!(
         world.state(victim),
         EvacuationState::Spared,
-        "now nobody needs the room"
+        "no request needs the capacity any more"
     );
     assert_eq!(world.status(victim), ServerStatus::Active);
     world.run(120);
@@ -141,7 +141,7 @@ fn several_servers_are_placed_all_or_none() {
         .collect();
     assert_eq!(codes, ["EB-FAULT-001"], "one for the whole request");
     assert_eq!(world.database.servers.len(), 1);
-    assert!(world.database.outbox.is_empty(), "nobody was told anything");
+    assert!(world.database.outbox.is_empty(), "no message was sent");
     let request = world.request(&normal(3), 2);
     let (servers, _) = world.ask(request).unwrap();
     assert_eq!([&servers[0].name, &servers[1].name], ["vm-1", "vm-2"]);

@@ -92,7 +92,7 @@ fn it_stays_away_for_a_while_although_there_is_room() {
 }
 
 #[test]
-fn nobody_comes_back_into_room_that_is_promised() {
+fn no_server_resumes_into_promised_capacity() {
     let mut world = World::with_config(&[("host-a", 8)], config(without_reserve()));
     let (first, second) = (world.create(&sleeper(4)), world.create(&sleeper(4)));
     let pets = [world.create(&normal(4)), world.create(&normal(4))];
@@ -144,7 +144,7 @@ fn with_comebacks_switched_off_it_stays_as_it_is() {
 }
 
 #[test]
-fn whoever_has_to_leave_again_soon_stays_away_twice_as_long() {
+fn a_server_that_is_evicted_again_soon_waits_twice_as_long() {
     let mut world = World::new(&[("host-a", 4)]);
     let (victim, mut pet) = hibernated(&mut world);
     let mut stays = Vec::new();
@@ -256,7 +256,7 @@ fn an_answer_to_an_earlier_start_is_not_taken_for_this_ones() {
 }
 
 #[test]
-fn whether_it_runs_that_nobody_can_tell_is_asked_again() {
+fn an_unknown_start_result_is_queried_again() {
     let mut world = World::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
@@ -266,7 +266,7 @@ fn whether_it_runs_that_nobody_can_tell_is_asked_again() {
     let unknown = StartFailed {
         server_id: victim,
         host: "host-a".to_owned(),
-        reason: "nobody can tell".to_owned(),
+        reason: "the result is unknown".to_owned(),
         attempt: world.server(victim).starts,
         may_run: true,
     };
@@ -341,7 +341,7 @@ fn a_restarted_scheduler_lets_the_same_ones_come_back() {
 }
 
 #[test]
-fn projects_take_turns_whoever_waits_longest_first() {
+fn projects_take_turns_and_the_longest_wait_is_first() {
     let mut world = World::with_config(&[("host-a", 4)], config(without_reserve()));
     let mut of = |project: &str| {
         let mut request = world.request(&sleeper(1), 1);
@@ -402,7 +402,7 @@ fn small_ones_may_pass_a_large_one_and_do_not_keep_it_waiting_for_ever() {
 }
 
 #[test]
-fn the_reserve_stays_free_unless_nobody_else_is_there() {
+fn the_reserve_stays_free_unless_the_host_is_empty() {
     let reserve = ComebackConfig {
         reserve_percent: 50,
         ..ComebackConfig::default()
@@ -490,7 +490,7 @@ fn who_may_not_be_there_any_more_hears_why() {
 }
 
 #[test]
-fn nobody_comes_back_to_a_host_that_is_disabled_or_down() {
+fn no_server_resumes_on_a_host_that_is_disabled_or_down() {
     let mut world = World::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     let name = "host-a".to_owned();

@@ -37,7 +37,7 @@ fn a_region_in_which_all_is_well_has_no_findings() {
 }
 
 #[test]
-fn a_server_that_nobody_knows_is_found_on_its_host() {
+fn an_unknown_server_is_found_on_its_host() {
     let (mut world, _, pet) = after_a_preemption();
     let stray = ServerId(world.next_uuid());
     let host = world.host("host-b");
@@ -91,7 +91,7 @@ fn a_host_that_fell_silent_with_its_servers_is_found() {
 }
 
 #[test]
-fn a_record_that_somebody_has_changed_in_the_database_is_found() {
+fn a_record_that_was_changed_in_the_database_is_found() {
     let (mut world, cattle, pet) = after_a_preemption();
     let mut changed = world.database.servers[&pet].clone();
     changed.name = "renamed by hand".to_owned();

@@ -372,7 +372,7 @@ impl TestHost {
                     storage: Some(name.clone()),
                 })
             }
-            DriverCall::Look => Ok(DriverResult::seen(match self.guests.get(&id) {
+            DriverCall::Look => Ok(DriverResult::from_occupancy(match self.guests.get(&id) {
                 None => Occupancy::Absent,
                 Some(guest) => Occupancy::Present {
                     state: guest.state,

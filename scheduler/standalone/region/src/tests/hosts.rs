@@ -68,7 +68,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
     assert_eq!(
         health(&world, "host-a"),
         HostHealth::Down,
-        "enabled, but nobody is there"
+        "enabled, but no agent reports"
     );
     let now = world.now;
     world.host("host-a").restart(now);

@@ -54,7 +54,7 @@ fn it_has_its_notice_a_grace_period_before_the_end_and_ends_in_time() {
 }
 
 #[test]
-fn whoever_was_promised_the_room_meanwhile_gets_it_and_its_deletion_spares_nobody() {
+fn capacity_promised_meanwhile_is_given_and_a_deletion_spares_no_victim() {
     for deleted in [false, true] {
         let mut world = World::new(&[("host-a", 4)]);
         let id = world.create(&mortal(4, "terminate"));

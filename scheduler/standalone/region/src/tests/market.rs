@@ -180,7 +180,7 @@ fn normal_servers_take_supply_and_make_it_dearer() {
 }
 
 #[test]
-fn whoever_pays_less_than_the_price_leaves_with_notice_and_comes_back_when_it_falls() {
+fn a_server_below_the_price_leaves_with_notice_and_resumes_when_the_price_falls() {
     let mut world = world(&[("host-a", 4)]);
     let flavor = priced(&mut world, 1, &[("ebbtide:interruption", "stop")]);
     world.run(EVERY);
@@ -304,7 +304,7 @@ fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
 }
 
 #[test]
-fn whoever_does_not_pay_leaves_a_host_that_is_disabled_too() {
+fn an_outbid_server_leaves_a_disabled_host_too() {
     let mut world = world(&[("host-a", 4), ("host-b", 4)]);
     let flavor = priced(&mut world, 4, &[]);
     world.run(EVERY);

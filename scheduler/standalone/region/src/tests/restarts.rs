@@ -249,7 +249,7 @@ fn an_inventory_out_of_range_in_the_database_is_refused() {
         inventory.allocation_ratio = 1e30;
     }
     let Err(error) = Region::restore(world.config.clone(), engine(), snapshot, world.now) else {
-        panic!("a ratio that nobody can have was taken");
+        panic!("an impossible allocation ratio was accepted");
     };
     let said = error.to_string();
     assert!(said.contains("allocation"), "{said}");

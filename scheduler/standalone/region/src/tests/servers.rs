@@ -124,7 +124,11 @@ fn servers_are_found_by_id_or_by_a_name_that_only_one_has() {
         second
     );
     assert_eq!(
-        world.region.find_server("nobody").unwrap_err().code(),
+        world
+            .region
+            .find_server("unknown-server")
+            .unwrap_err()
+            .code(),
         "EB-REGION-002"
     );
 }

@@ -88,13 +88,13 @@ fn a_spare_that_comes_too_late_leaves_the_room_to_others() {
     assert_eq!(
         world.status(next),
         ServerStatus::Active,
-        "the room is there for whoever comes"
+        "the capacity is free for the next request"
     );
     everything_is_over(&world);
 }
 
 #[test]
-fn nobody_counts_on_the_room_of_a_victim_that_is_being_spared() {
+fn no_claim_uses_the_capacity_of_a_victim_that_is_being_spared() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
     let victim = world.create_on("host-a", &spot(4));
     let first = world.create(&normal(4));

@@ -200,7 +200,7 @@ fn a_start_that_is_late_in_the_same_moment_in_which_it_becomes_a_victim_is_not_d
     assert_eq!(
         world.status(cattle),
         ServerStatus::Preempted,
-        "not deleted: nobody asked for that"
+        "not deleted: no request for that was made"
     );
     everything_is_over(&world);
 }

@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn nobody_comes_back_sooner_than_its_stays_away_grow_and_everybody_does_in_the_end(
+    fn every_waiting_time_grows_and_every_server_resumes_in_the_end(
         tides in tides(),
     ) {
         let comeback = ComebackConfig { reserve_percent: 0, ..ComebackConfig::default() };
@@ -75,7 +75,7 @@ proptest! {
         for times in seen.values() {
             for pair in times.windows(2) {
                 let (before, (after, row)) = (pair[0].0, pair[1]);
-                let away = i64::from(comeback.stay_away(row).0);
+                let away = i64::from(comeback.waiting_time(row).0);
                 prop_assert!(after.millis_since(before) / 1000 >= away, "{times:?}");
             }
             // The wait before a resumption doubles each time, which limits the resumptions of a
@@ -84,7 +84,7 @@ proptest! {
             let mut sum = 0;
             while sum <= lasted {
                 most += 1;
-                sum += i64::from(comeback.stay_away(u32::try_from(most).unwrap_or(u32::MAX)).0);
+                sum += i64::from(comeback.waiting_time(u32::try_from(most).unwrap_or(u32::MAX)).0);
             }
             prop_assert!(times.len() <= most, "{} comebacks in {lasted} s", times.len());
         }

@@ -140,7 +140,7 @@ impl World {
 
     // ---- the scheduler ----
 
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+    pub(super) fn log(&mut self, what: impl FnOnce() -> String) {
         if self.story.len() >= 1500 {
             self.story.pop_front();
         }
@@ -151,7 +151,7 @@ impl World {
 
     /// Handles one input: writes its changes, applies its effects, and checks every invariant.
     pub(super) fn input(&mut self, input: RegionInput) -> Result<RegionReply, Refused> {
-        self.tell(|| format!("<- {}", checks::short(&input)));
+        self.log(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
         let (
             reply,
@@ -166,13 +166,13 @@ impl World {
             }
         };
         if !changes.is_empty() && !self.commits() {
-            self.tell(|| "   the commit fails".to_owned());
+            self.log(|| "   the commit fails".to_owned());
             self.restart_scheduler();
             return Err(Refused::NotWritten);
         }
         for change in &changes {
             if let Some(words) = checks::short_change(change) {
-                self.tell(|| format!("   {words}"));
+                self.log(|| format!("   {words}"));
             }
         }
         self.database.apply(&changes);
@@ -218,7 +218,7 @@ impl World {
 
     /// Restarts the scheduler: it then knows only what is in the database.
     pub(super) fn restart_scheduler(&mut self) {
-        self.tell(|| "   the scheduler restarts".to_owned());
+        self.log(|| "   the scheduler restarts".to_owned());
         let snapshot = self.database.snapshot();
         self.outbox.clear();
         for message in &snapshot.outbox {
@@ -241,7 +241,7 @@ impl World {
             return false;
         };
         let parsed = Message::from_bytes(&message.body).expect("what we send can be read");
-        self.tell(|| format!("-> {host}: {}", checks::short_body(&parsed.body)));
+        self.log(|| format!("-> {host}: {}", checks::short_body(&parsed.body)));
         if let Some(there) = self.hosts.get_mut(host) {
             there.queue.push_back(parsed);
         }

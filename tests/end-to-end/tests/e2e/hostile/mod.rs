@@ -3,5 +3,5 @@
 //! login where the broker has TLS and quorum queues, and the region PostgreSQL.
 
 mod plugins;
-mod stolen;
+mod stolen_login;
 mod upgrade;

@@ -4,8 +4,8 @@
 use super::kit::{
     LIMITS, audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,
 };
-use crate::at::{create_at, until_at};
 use crate::kit::{create, request, until, until_evacuation};
+use crate::scheduler_calls::{create_at, until_at};
 use ebbtide_harness::hypervisor::in_private_network;
 use ebbtide_harness::{Direction, Network, Postgres, RabbitMq, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
@@ -89,7 +89,7 @@ async fn an_agent_is_cut_off(broker: &RabbitMq, first: u8, direction: Direction)
         // A victim whose evacuation has failed rests for a second.
         match region_has_room_for_a_pet(&region).await {
             true => Ok(()),
-            false => Err("nobody can be preempted yet"),
+            false => Err("no server can be preempted yet"),
         }
     })
     .await;
@@ -144,8 +144,8 @@ async fn region_has_room_for_a_pet(region: &Region) -> bool {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_cut_off_from_the_broker_in_any_direction_ends_nobody_for_nothing() {
-    let name = "killed::networks::an_agent_that_is_cut_off_from_the_broker_in_any_direction_ends_nobody_for_nothing";
+async fn an_agent_that_is_cut_off_from_the_broker_in_any_direction_ends_no_victim_for_nothing() {
+    let name = "killed::networks::an_agent_that_is_cut_off_from_the_broker_in_any_direction_ends_no_victim_for_nothing";
     if !in_private_network(name).unwrap() {
         return;
     }

@@ -1,8 +1,8 @@
 //! Several schedulers over quorum queues, with a broker and a scheduler that are killed meanwhile.
 
 use super::kit::{LIMITS, audited};
-use crate::at;
 use crate::kit::{evacuations, fill, nothing_is_overcommitted, until};
+use crate::scheduler_calls;
 use ebbtide_harness::{RabbitMq, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
@@ -12,7 +12,7 @@ use std::path::Path;
 use uuid::Uuid;
 
 async fn create_at(peer: &Peer, n: u128) -> v1::Server {
-    at::create_at(
+    scheduler_calls::create_at(
         peer,
         &format!("pet-{n}"),
         "half",

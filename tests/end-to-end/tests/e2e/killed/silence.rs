@@ -13,7 +13,7 @@ use uuid::Uuid;
 /// another host. The agent wakes up long after that, with a victim whose time is over and a spare
 /// in its queue.
 #[tokio::test]
-async fn an_agent_that_stood_still_ends_nobody_for_a_preemptor_that_went_elsewhere() {
+async fn a_suspended_agent_ends_no_victim_for_a_preemptor_that_went_elsewhere() {
     let options = RegionOptions {
         hosts: ["host-A", "host-B"].map(str::to_owned).to_vec(),
         region: LIMITS.replace("act_timeout_seconds = 10", "act_timeout_seconds = 2"),

@@ -46,7 +46,7 @@ async fn active_after(region: &Region, name: &str) -> Duration {
 }
 
 #[tokio::test]
-async fn reports_that_are_too_large_stall_nobody_and_name_their_sender() {
+async fn reports_that_are_too_large_stall_no_agent_and_name_their_sender() {
     let (broker, region) = cloud("classic").await;
     let prefix = QueuePrefix::new(region.prefix()).unwrap();
     flavor(&region, "small", 1, &[]).await;
@@ -92,7 +92,7 @@ async fn reports_that_are_too_large_stall_nobody_and_name_their_sender() {
     assert!(log.contains("EB-BUS-012") && log.contains(THIEF), "{log}");
     assert!(
         log.contains("EB-BUS-013"),
-        "the broker takes what nobody sends"
+        "the broker accepts messages without a sender"
     );
     let address = region.address("http").unwrap().replace("http://", "");
     let metrics = super::limits::get(&address, "/metrics", None).await;

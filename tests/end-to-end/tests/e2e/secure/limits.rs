@@ -23,7 +23,7 @@ pub(crate) async fn get(address: &str, path: &str, token: Option<&str>) -> Strin
 }
 
 #[tokio::test]
-async fn a_tenant_that_asks_too_often_hears_when_to_come_back_and_disturbs_nobody() {
+async fn a_tenant_that_asks_too_often_learns_when_to_retry_and_disturbs_no_other() {
     let mut tokens = Tokens::new();
     let operator = tokens.make(Role::Operator, &[]);
     let (one, same) = (

@@ -53,7 +53,7 @@ async fn only_certificates_of_the_authority_are_heard_and_their_names_give_the_r
     ours.server(dir.path(), "server");
     let operator = ours.client(dir.path(), "ops", &["uri:ebbtide:role/operator"]);
     let tenant = ours.client(dir.path(), "science", &["dns:ci.science.example"]);
-    let nobody = ours.client(dir.path(), "nobody", &["dns:printer.example"]);
+    let unlisted = ours.client(dir.path(), "unlisted", &["dns:printer.example"]);
     let stranger = theirs.client(dir.path(), "stranger", &["uri:ebbtide:role/operator"]);
     let tls = section(
         "grpc",
@@ -86,11 +86,11 @@ async fn only_certificates_of_the_authority_are_heard_and_their_names_give_the_r
         .await;
     assert!(servers.unwrap().into_inner().servers.is_empty());
 
-    let mut as_nobody = region
-        .clients(&with_certificate(&ca, Some(&nobody)))
+    let mut as_unlisted = region
+        .clients(&with_certificate(&ca, Some(&unlisted)))
         .await
         .unwrap();
-    let flavors = as_nobody
+    let flavors = as_unlisted
         .admin
         .list_flavors(v1::ListFlavorsRequest {})
         .await;

@@ -251,7 +251,7 @@ fn warn(context: &mut Context, args: &ElasticArgs, trace: &Trace, terms: &Terms)
     for policy in terms.partitions.iter().map(|elastic| &elastic.policy) {
         // All servers that long jobs can have, against all that are not preemptible.
         let on_demand = general + policy.on_demand();
-        let most = policy.wanted(general, on_demand);
+        let most = policy.target(general, on_demand);
         if most < policy.budget() {
             context.output.say(&format!(
                 "r = {}: at most {most} of K = {} preemptible servers are ever asked for, since long jobs can fill {general} of {on_demand} \

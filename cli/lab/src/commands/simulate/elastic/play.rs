@@ -170,7 +170,7 @@ impl PartitionResults {
 struct Counter<'a>(&'a AtomicUsize);
 
 impl Watch for Counter<'_> {
-    fn saw(&mut self, _: u64, what: WatchEvent) {
+    fn record(&mut self, _: u64, what: WatchEvent) {
         if matches!(what, WatchEvent::Arrived { .. }) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! Days on which something is away, broken or too dear.
 
-use crate::bed::{Bed, PATIENCE, Wanted};
+use crate::test_bed::{Bed, PATIENCE, Wanted};
 use ebbtide_harness::eventually;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -31,7 +31,7 @@ use uuid::Uuid;
 pub const KEEP_LOG: Seconds = Seconds(120);
 
 /// The right to write next, for as long as it lives.
-pub struct WriteTurn {
+pub struct WriteTransaction {
     store: Store,
     /// `None` on SQLite.
     transaction: Option<DatabaseTransaction>,
@@ -64,9 +64,13 @@ impl Store {
     /// `Behind` if the log no longer has all commits after `seen`: read everything with
     /// [`Store::load_all`]; `Locked` if another scheduler writes for longer than the lock timeout;
     /// those of the database.
-    pub async fn turn(&self, seen: i64, duty: Option<&Lease>) -> Result<WriteTurn, StoreError> {
+    pub async fn begin_write(
+        &self,
+        seen: i64,
+        duty: Option<&Lease>,
+    ) -> Result<WriteTransaction, StoreError> {
         if !self.is_shared() {
-            return Ok(WriteTurn {
+            return Ok(WriteTransaction {
                 store: self.clone(),
                 transaction: None,
                 news: Vec::new(),
@@ -86,7 +90,7 @@ impl Store {
             };
             let on_duty =
                 duty.is_some_and(|l| l.holder() == head.holder && l.epoch() == head.epoch);
-            Ok(WriteTurn {
+            Ok(WriteTransaction {
                 store: self.clone(),
                 transaction: Some(transaction),
                 news,
@@ -101,7 +105,7 @@ impl Store {
     /// What was written after the commit `seen`, without waiting for other schedulers.
     ///
     /// # Errors
-    /// As [`Store::turn`].
+    /// As [`Store::begin_write`].
     pub async fn news(&self, seen: i64) -> Result<Vec<CommitChanges>, StoreError> {
         if !self.is_shared() {
             return Ok(Vec::new());
@@ -218,7 +222,7 @@ async fn lock_head(transaction: &DatabaseTransaction) -> Result<Head, DbErr> {
     })
 }
 
-impl WriteTurn {
+impl WriteTransaction {
     /// What the others have written, the earliest first.
     #[must_use]
     pub fn news(&self) -> &[CommitChanges] {

@@ -2,7 +2,7 @@
 //!
 //! Several schedulers may be active on one database. Each holds the whole region in memory and
 //! applies the changes of the others in the order in which they were written (`ebbtide-store`,
-//! `turn`). The records in the database are the truth. What the database does not contain (how much
+//! `write_transaction`). The records in the database are the truth. What the database does not contain (how much
 //! time an agent has left, which messages are unsent) begins anew now, as after a restart. Nothing
 //! is decided here.
 
@@ -22,7 +22,7 @@ struct Touched<'c> {
     /// Victims of the changed evacuations: their state decides whether the engine may select them.
     victims: BTreeSet<ServerId>,
     sent: Vec<&'c OutboxMessage>,
-    taken_out: Vec<MessageId>,
+    dequeued: Vec<MessageId>,
     aggregates: bool,
     events: Vec<RegionEvent>,
 }
@@ -34,7 +34,7 @@ impl Region {
     /// # Errors
     /// The host table refuses a server because its flavor cannot be read. The caller must then read
     /// the region anew.
-    pub fn follow(
+    pub fn apply_commit(
         &mut self,
         now: Timestamp,
         changes: &[Change],
@@ -42,7 +42,7 @@ impl Region {
         let mut touched = Touched::default();
         for change in changes {
             match change {
-                Change::PutHost(host) => self.follow_host(&mut touched, host, now),
+                Change::PutHost(host) => self.apply_host(&mut touched, host, now),
                 Change::DeleteHost(name) => {
                     self.hosts.remove(name);
                     self.table.remove_host(name);
@@ -77,15 +77,15 @@ impl Region {
                     self.budgets.remove(scope);
                     self.catalog += 1;
                 }
-                Change::PutServer(server) => self.follow_server(&mut touched, server, now)?,
+                Change::PutServer(server) => self.apply_server(&mut touched, server, now)?,
                 Change::PutEvacuation(evacuation) => {
-                    self.follow_evacuation(&mut touched, evacuation)?;
+                    self.apply_evacuation(&mut touched, evacuation)?;
                 }
                 // Only API queries read these, from the database.
                 Change::PutDecision(_) | Change::PutLife(_) => {}
                 Change::PutPrice(point) => self.market.put(point.clone()),
                 Change::Enqueue(message) => touched.sent.push(message),
-                Change::Dequeue(id) => touched.taken_out.push(*id),
+                Change::Dequeue(id) => touched.dequeued.push(*id),
             }
         }
         if touched.aggregates {
@@ -99,14 +99,14 @@ impl Region {
         for message in &touched.sent {
             self.restore_unsent(message, now);
         }
-        for id in &touched.taken_out {
-            self.follow_taken_out(*id, now);
+        for id in &touched.dequeued {
+            self.apply_dequeued(*id, now);
         }
         self.new_generations(&touched.hosts);
         Ok(touched.events)
     }
 
-    fn follow_server(
+    fn apply_server(
         &mut self,
         touched: &mut Touched<'_>,
         server: &Server,
@@ -118,7 +118,7 @@ impl Region {
             .hosts
             .extend(old.into_iter().chain(server.host.clone()));
         if status.is_gone() {
-            self.gone.add(id, now);
+            self.deleted_servers.add(id, now);
         }
         match status {
             // A server whose start was requested has not been reported since.
@@ -137,7 +137,7 @@ impl Region {
         }
         self.index_server(server.clone(), now.plus(self.config.act_timeout_seconds))?;
         let asked = matches!(status, ServerStatus::Building | ServerStatus::Deleting);
-        if asked && !self.pending_calls.knows(id) {
+        if asked && !self.pending_calls.contains(id) {
             let until = now.plus(self.config.start_timeout_seconds);
             self.pending_calls.waits(id, until);
         }
@@ -147,7 +147,7 @@ impl Region {
         Ok(())
     }
 
-    fn follow_evacuation(
+    fn apply_evacuation(
         &mut self,
         touched: &mut Touched<'_>,
         evacuation: &Evacuation,
@@ -178,7 +178,7 @@ impl Region {
     /// Applies a host record. A scheduler writes it when something about the host changes, and from
     /// time to time because it has heard the agent. A scheduler that does not hear agents itself
     /// therefore takes a host for silent a little later than one that does.
-    fn follow_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
+    fn apply_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
         let down_after = self.config.host_down_seconds.as_millis();
         let before = self.hosts.get(&host.name).cloned();
         let mut entry = match &before {
@@ -211,7 +211,7 @@ impl Region {
     }
 
     /// Notes a dequeued message: the broker has it, or it was withdrawn.
-    fn follow_taken_out(&mut self, id: MessageId, now: Timestamp) {
+    fn apply_dequeued(&mut self, id: MessageId, now: Timestamp) {
         let until = now.plus(self.config.start_timeout_seconds);
         self.pending_calls.published(id, until);
         self.unsent_notices.retain(|_, unsent| *unsent != id);

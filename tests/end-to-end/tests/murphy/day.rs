@@ -1,10 +1,10 @@
 //! A whole day: everything is started, everything goes wrong, everything comes to rest, and is
 //! judged.
 
-use crate::asker::Asker;
+use crate::client::Asker;
 use crate::faults::{self, Diary, Lane, Schedulers, TestedDatabase};
-use crate::judge;
 use crate::load::{Caller, FLAVORS, Ledger};
+use crate::verification;
 use crate::watch::Watch;
 use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_client::Region as Clients;
@@ -102,7 +102,7 @@ impl Day {
         }
         let mut asker = Asker::of(&ready, 0);
         flavors(&mut asker).await;
-        judge::until_hosts_are_up(&mut asker, hosts.len()).await;
+        verification::until_hosts_are_up(&mut asker, hosts.len()).await;
 
         let dirs = hosts
             .iter()
@@ -154,7 +154,7 @@ impl Day {
                     faults::database(lane(3), tested),
                 );
                 round += 1;
-                let so_far = judge::evacuated(&mut asker).await;
+                let so_far = verification::evacuated(&mut asker).await;
                 if so_far >= self.evacuations && diary.total() >= self.faults {
                     break;
                 }
@@ -163,11 +163,11 @@ impl Day {
         };
         tokio::join!(load, trouble);
         schedulers.start().await;
-        judge::until_all_is_at_rest(&mut asker, hosts.len()).await;
+        verification::until_all_is_at_rest(&mut asker, hosts.len()).await;
         let took = whole.elapsed();
         let seen = watch.end();
-        let found = judge::all(&mut asker).await;
-        let verdict = judge::Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+        let found = verification::all(&mut asker).await;
+        let verdict = verification::Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
         println!(
             "murphy: {:?}, seed {}: {} evacuations under {} faults in {:.0} s: {verdict}\n{:?}",
             self.database,

@@ -5,13 +5,13 @@ use std::collections::{HashSet, VecDeque};
 
 /// Ids of servers that are gone, for as long as they are remembered.
 #[derive(Debug, Default)]
-pub(crate) struct GoneServers {
+pub(crate) struct DeletedServers {
     ids: HashSet<ServerId>,
     /// In the order in which the servers went.
     order: VecDeque<(Timestamp, ServerId)>,
 }
 
-impl GoneServers {
+impl DeletedServers {
     pub(crate) fn add(&mut self, id: ServerId, at: Timestamp) {
         if self.ids.insert(id) {
             self.order.push_back((at, id));

@@ -67,7 +67,7 @@ fn who_has_no_room_on_its_own_host_goes_on_on_another_with_the_same_storage() {
     for kind in ["hibernate", "stop"] {
         let mut world = world(&[Some("nfs-1"), None, Some("nfs-2"), Some("nfs-1")]);
         let (victim, _) = kept(&mut world, kind);
-        let storage = world.server(victim).kept_in();
+        let storage = world.server(victim).saved_storage();
         assert_eq!(storage.as_deref(), Some("nfs-1"));
         for other in ["host-1", "host-2"] {
             enabled(&mut world, other, true);
@@ -130,7 +130,7 @@ fn a_host_that_is_down_or_disabled_is_left() {
 fn what_was_kept_on_a_hosts_own_disk_stays_there_whatever_storage_it_has_now() {
     let mut world = world(&[None, Some("nfs-1")]);
     let (victim, _) = kept(&mut world, "hibernate");
-    assert_eq!(world.server(victim).kept_in(), None);
+    assert_eq!(world.server(victim).saved_storage(), None);
     world.host("host-0").storage = Some(("nfs-1".to_owned(), SharedStorage::default()));
     enabled(&mut world, "host-1", true);
     world.run(300);
@@ -222,7 +222,7 @@ fn who_has_to_leave_again_before_it_was_started_elsewhere_is_still_kept() {
     assert!(world.runs(other));
     let server = world.server(victim);
     assert_eq!(server.status, ServerStatus::Hibernated);
-    assert_eq!(server.kept_in().as_deref(), Some("nfs-1"));
+    assert_eq!(server.saved_storage().as_deref(), Some("nfs-1"));
     assert_eq!(server.host.as_deref(), Some("host-1"));
     // Its former host reports the kept server and its present host does not: that is no finding.
     let found = world.region.examine(world.now, true).findings;

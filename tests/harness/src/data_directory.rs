@@ -100,7 +100,7 @@ impl Home {
 
     /// A directory that is created if it is missing, and stays. `root_will_do`: root may run the
     /// server if the unprivileged account cannot reach the directory, for example below /root.
-    pub(crate) fn kept(path: &Path, root_will_do: bool) -> Result<Self> {
+    pub(crate) fn persistent(path: &Path, root_will_do: bool) -> Result<Self> {
         let mut run_as = RunAs::current();
         std::fs::create_dir_all(path).map_err(Error::io("make the directory", path))?;
         let path = std::fs::canonicalize(path).map_err(Error::io("resolve", path))?;
@@ -212,8 +212,8 @@ mod tests {
     fn a_kept_home_stays_and_keeps_its_name() {
         let base = Home::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let name = Home::kept(&path, false).unwrap().name().unwrap();
-        let again = Home::kept(&path, false).unwrap();
+        let name = Home::persistent(&path, false).unwrap().name().unwrap();
+        let again = Home::persistent(&path, false).unwrap();
         assert_eq!(again.name().unwrap(), name);
         assert_ne!(base.name().unwrap(), name);
     }
@@ -222,10 +222,10 @@ mod tests {
     fn a_kept_home_has_one_user_at_a_time() {
         let base = Home::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let first = Home::kept(&path, false).unwrap();
-        let second = Home::kept(&path, false);
+        let first = Home::persistent(&path, false).unwrap();
+        let second = Home::persistent(&path, false);
         assert_eq!(second.unwrap_err().code(), "EB-HARNESS-010");
         drop(first);
-        Home::kept(&path, false).unwrap();
+        Home::persistent(&path, false).unwrap();
     }
 }

@@ -20,20 +20,20 @@ const LIMIT: Duration = Duration::from_secs(3);
 
 /// Time of the last deletion request for each server.
 #[derive(Debug, Default)]
-pub(super) struct Leftovers(Mutex<BTreeMap<ServerId, Timestamp>>);
+pub(super) struct DeletionRetries(Mutex<BTreeMap<ServerId, Timestamp>>);
 
-impl Leftovers {
+impl DeletionRetries {
     /// Those of `servers` whose deletion is due. Forgets all others.
     fn due(&self, servers: Vec<ServerId>, now: Timestamp) -> Vec<ServerId> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.retain(|server_id, _| servers.contains(server_id));
+        let mut outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.retain(|server_id, _| servers.contains(server_id));
         let due = servers.into_iter().filter(|server_id| {
-            let last = asked.get(server_id);
+            let last = outcome.get(server_id);
             // Also after a clock was set back.
             last.is_none_or(|at| now >= at.plus(AGAIN) || now < *at)
         });
         let due: Vec<ServerId> = due.collect();
-        asked.extend(due.iter().map(|server_id| (*server_id, now)));
+        outcome.extend(due.iter().map(|server_id| (*server_id, now)));
         due
     }
 }
@@ -46,15 +46,15 @@ pub(super) fn is_stranded(server: &Server) -> bool {
 impl NovaDriver {
     /// Requests again the deletion of servers that the driver has ended and that Nova did not
     /// delete.
-    pub(super) async fn clear_away(&self) {
+    pub(super) async fn retry_deletions(&self) {
         let stranded = self.cloud.which_on(&self.host, is_stranded);
         let ours = stranded
             .into_iter()
             .filter(|id| self.usage.was_deleted(*id));
-        let due = self.leftovers.due(ours.collect(), self.clock.now());
+        let due = self.deletion_retries.due(ours.collect(), self.clock.now());
         let (host, count) = (&self.host, due.len());
-        let asked = tokio::time::timeout(LIMIT, self.delete_again(due));
-        if asked.await.is_err() {
+        let outcome = tokio::time::timeout(LIMIT, self.delete_again(due));
+        if outcome.await.is_err() {
             tracing::warn!(
                 host,
                 count,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn each_leftover_is_asked_for_now_and_then_and_forgotten_when_it_is_gone() {
-        let (left, at) = (Leftovers::default(), |s: i64| {
+        let (left, at) = (DeletionRetries::default(), |s: i64| {
             Timestamp::from_millis(s * 1_000)
         });
         let [a, b] = [1, 2].map(|n| ServerId(Uuid::from_u128(n)));

@@ -30,7 +30,7 @@ impl WeigherDecorator for WatchedWeigher {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
-        self.health.ask().map_err(WeigherError::Other)?;
+        self.health.start_call().map_err(WeigherError::Other)?;
         let done = self.inner.weigh(request, hosts, out).and_then(|()| {
             match out.iter().position(|number| !number.is_finite()) {
                 None => Ok(()),
@@ -79,7 +79,7 @@ impl CostModule for WatchedCostModule {
     }
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
-        self.health.ask().map_err(CostError::Other)?;
+        self.health.start_call().map_err(CostError::Other)?;
         let is_cost = |cost: &f64| (0.0..=MAX_COST).contains(cost);
         let done = self.inner.cost(victims, out).and_then(|()| {
             match out.iter().position(|cost| !is_cost(cost)) {

@@ -70,7 +70,7 @@ impl NovaDriver {
                         // Nova accepts no metadata for a shelved server.
                         self.mark(&server, "shelved").await?;
                     }
-                    match ask(&compute, server_id, request).await {
+                    match send_request(&compute, server_id, request).await {
                         Ok(accepted) => {
                             (asked, heard) = (asked + 1, true);
                             tracing::info!(
@@ -95,7 +95,7 @@ impl NovaDriver {
                     }
                 }
             }
-            self.cloud.pause_or_gone(server_id, pause).await;
+            self.cloud.wait_for_next_look(server_id, pause).await;
             // The pause grows: hundreds of waiting calls would keep Nova's API from working.
             pause = (pause * 3 / 2).min(longest);
         }
@@ -122,7 +122,7 @@ impl NovaDriver {
     }
 }
 
-async fn ask(
+async fn send_request(
     compute: &Compute,
     server_id: ServerId,
     request: NovaRequest,

@@ -237,7 +237,7 @@ impl NovaWorld {
         if lives && !self.swapped.contains(&record.id) {
             let what = format!(
                 "a notice is sent to {} before Placement has taken the swap",
-                self.story.of(victim.server.0)
+                self.event_log.of(victim.server.0)
             );
             self.fail(Invariant::NoEndForNothing, what);
         }
@@ -251,7 +251,7 @@ impl NovaWorld {
             begin_before,
         });
         let id = Uuid::new_v5(&victim.evacuation.0, format!("notice {attempt}").as_bytes());
-        self.tell(|s| {
+        self.log(|s| {
             format!(
                 "to {}: {} has to leave ({} of grace, attempt {attempt})",
                 victim.host,
@@ -311,7 +311,7 @@ impl NovaWorld {
             evacuation_id: victim.evacuation,
             server_id: victim.server,
         });
-        self.tell(|s| {
+        self.log(|s| {
             format!(
                 "to {}: {} may stay after all",
                 victim.host,
@@ -344,7 +344,7 @@ impl NovaWorld {
         });
         let id = Uuid::new_v5(&report.evacuation_id.0, b"spare a stranger");
         let host = report.host.clone();
-        self.tell(|s| {
+        self.log(|s| {
             format!(
                 "to {host}: {} may stay, its notice was withdrawn",
                 s.of(report.server_id.0)

@@ -1,10 +1,10 @@
 //! Several schedulers that are active at once on one database and one broker.
 
-use super::at::{get, until_at};
 use super::kit::{
     create, evacuations, fill, flavor, nothing_is_overcommitted, preemptible, request, until,
     until_evacuation,
 };
+use super::scheduler_calls::{get, until_at};
 use ebbtide_harness::{MariaDb, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
@@ -141,7 +141,7 @@ async fn four_schedulers_that_race_for_the_last_rooms_give_none_twice_on_postgre
 }
 
 #[tokio::test]
-async fn whoever_is_on_duty_dies_and_another_one_goes_on_with_what_it_left() {
+async fn the_scheduler_on_duty_dies_and_another_one_continues_its_work() {
     let mut region = Region::start(on(Database::MariaDb)).await.unwrap();
     let second = region.start_peer("second").await.unwrap();
     fill(&region, 3).await;
@@ -170,7 +170,7 @@ async fn whoever_is_on_duty_dies_and_another_one_goes_on_with_what_it_left() {
 }
 
 #[tokio::test]
-async fn whoever_stands_still_for_longer_than_its_lease_decides_on_beside_the_others() {
+async fn a_scheduler_suspended_for_longer_than_its_lease_continues_beside_the_others() {
     let region = Region::start(on(Database::Postgres)).await.unwrap();
     let second = region.start_peer("second").await.unwrap();
     fill(&region, 1).await;

@@ -62,7 +62,7 @@ impl Guard {
 
     /// The server groups that the caller may see.
     pub(super) async fn own_groups(&self, who: &Caller) -> Result<Vec<ServerGroup>, ServiceError> {
-        let mut groups = self.handlers.api.region_actor.look(Region::groups).await?;
+        let mut groups = self.handlers.api.region_actor.read(Region::groups).await?;
         groups.retain(|group| who.sees(&group.project_id));
         Ok(groups)
     }

@@ -27,7 +27,7 @@ impl AbsentPlugin {
     }
 
     fn fail(&self) -> Result<String, String> {
-        self.health.ask()?;
+        self.health.start_call()?;
         self.health.failed(&self.problem);
         Ok(self.problem.clone())
     }

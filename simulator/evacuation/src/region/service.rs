@@ -43,12 +43,12 @@ impl RegionWorld {
                         && !self.breaks(Mutation::StaleLeaseAccepted)
                     {
                         if self.shared {
-                            self.stand_down(who);
+                            self.step_down(who);
                             continue;
                         }
                         self.schedulers[who].forget();
                         let name = self.schedulers[who].name.clone();
-                        self.tell(|_| {
+                        self.log(|_| {
                             format!("{name} finds that its lease was taken over, and stands by")
                         });
                     }
@@ -57,7 +57,7 @@ impl RegionWorld {
                     if let Some(epoch) = self.database.take_lease(who, clock, LEASE) {
                         self.schedulers[who].epoch = Some(epoch);
                         let name = self.schedulers[who].name.clone();
-                        self.tell(|_| format!("{name} leads (epoch {epoch})"));
+                        self.log(|_| format!("{name} leads (epoch {epoch})"));
                         let ready = self.schedulers[who].region.is_some();
                         if !(ready && self.breaks(Mutation::DutyWithoutReading)) {
                             self.restore(who);
@@ -126,7 +126,7 @@ impl RegionWorld {
         let Some(region) = self.schedulers[who].region.as_mut() else {
             return Err(NotWritten);
         };
-        self.only_asked = matches!(
+        self.single_request = matches!(
             inputs.as_slice(),
             [RegionInput::Command(RegionCommand::CreateServers(_))]
         );
@@ -167,7 +167,7 @@ impl RegionWorld {
         if self.breaks(Mutation::NoticeBeforeCommit) {
             for change in changes {
                 if let Change::Enqueue(message) = change {
-                    self.hand_over(message);
+                    self.publish(message);
                 }
             }
         }
@@ -186,7 +186,7 @@ impl RegionWorld {
                 }
                 self.schedulers[who].seen = self.database.log.len();
                 self.commits += 1;
-                self.tell_changes(changes);
+                self.log_changes(changes);
                 self.check_after(changes);
                 if self.commits.is_multiple_of(THOROUGH) {
                     self.check_region(who);
@@ -195,7 +195,7 @@ impl RegionWorld {
             }
             Commit::Failed => {
                 self.faults.add(FaultKind::CommitFails);
-                self.tell(|_| format!("FAULT: a commit of {name} fails"));
+                self.log(|_| format!("FAULT: a commit of {name} fails"));
                 if self.breaks(Mutation::MemoryAheadOfDatabase) {
                     return Ok(());
                 }
@@ -209,7 +209,7 @@ impl RegionWorld {
                 });
                 self.check_before(changes);
                 self.database.apply(changes);
-                self.tell_changes(changes);
+                self.log_changes(changes);
                 self.check_after(changes);
                 self.schedulers[who].region = None;
                 self.schedulers[who].rests = true;
@@ -219,7 +219,7 @@ impl RegionWorld {
                 Err(NotWritten)
             }
             Commit::Fenced => {
-                self.tell(|_| format!("{name} may not write any more: its lease was taken over"));
+                self.log(|_| format!("{name} may not write any more: its lease was taken over"));
                 self.schedulers[who].forget();
                 Err(NotWritten)
             }
@@ -283,7 +283,7 @@ impl RegionWorld {
     // ---- the outbox ----
 
     /// The broker gets a message.
-    fn hand_over(&mut self, message: &OutboxMessage) {
+    fn publish(&mut self, message: &OutboxMessage) {
         let host = self.agents.iter().position(|a| a.name == message.host);
         let parsed = Message::from_bytes(&message.body);
         let (Some(host), Ok(parsed)) = (host, parsed) else {
@@ -302,7 +302,7 @@ impl RegionWorld {
             );
         }
         let name = self.agents[host].name.clone();
-        self.tell(|s| format!("to {name}: {}", super::words::body(s, &parsed.body)));
+        self.log(|s| format!("to {name}: {}", super::event_text::body(s, &parsed.body)));
         self.broker.agents[host].push_back(parsed);
     }
 
@@ -329,12 +329,12 @@ impl RegionWorld {
                 .confirmed
                 .push_back((message.id, message.evacuation_id));
         }
-        self.hand_over(&message);
+        self.publish(&message);
         true
     }
 
     /// The region hears what the broker has confirmed. What cannot be written is sent once more.
-    pub(super) fn tell_confirmed(&mut self, who: usize) -> bool {
+    pub(super) fn pass_confirmations(&mut self, who: usize) -> bool {
         let scheduler = &mut self.schedulers[who];
         if !scheduler.leads() || scheduler.confirmed.is_empty() {
             return false;
@@ -360,8 +360,8 @@ impl RegionWorld {
         }
         let reports: Vec<Message> = self.broker.reports.drain(..n).collect();
         for report in &reports {
-            self.story.fold_id(report.id.0);
-            self.tell_report(report);
+            self.event_log.fold_id(report.id.0);
+            self.log_report(report);
         }
         let early = self.breaks(Mutation::RoomBeforeGone);
         let inputs = reports.iter().cloned().map(|mut message| {

@@ -29,7 +29,7 @@ fn token() -> Uuid {
 }
 
 async fn commit(store: &Store, seen: i64, changes: &[Change]) -> i64 {
-    let turn = store.turn(seen, None).await.unwrap();
+    let turn = store.begin_write(seen, None).await.unwrap();
     turn.commit(at(1), token(), changes).await.unwrap()
 }
 
@@ -41,7 +41,7 @@ async fn what_one_scheduler_commits_the_next_turn_of_another_shows(db: TestDb) {
     let (_, seen) = second.load_all(at(0)).await.unwrap();
     let number = commit(&first, seen, &[put_server(server(1))]).await;
     assert_eq!(number, seen + 1);
-    let turn = second.turn(seen, None).await.unwrap();
+    let turn = second.begin_write(seen, None).await.unwrap();
     assert_eq!(turn.head(), number);
     assert_eq!(turn.news().len(), 1);
     assert_eq!(turn.news()[0].changes, [put_server(server(1))]);
@@ -52,11 +52,11 @@ async fn what_one_scheduler_commits_the_next_turn_of_another_shows(db: TestDb) {
 
 /// SQLite has one active scheduler: a turn without the lease writes nothing.
 async fn one_only(store: &Store) {
-    let turn = store.turn(0, None).await.unwrap();
+    let turn = store.begin_write(0, None).await.unwrap();
     let refused = turn.commit(at(1), token(), &[put_server(server(1))]).await;
     assert_eq!(refused.unwrap_err().code(), "EB-STORE-004");
     let lease = store.acquire_lease("a", at(0), Seconds(9)).await.unwrap();
-    let turn = store.turn(0, Some(&lease)).await.unwrap();
+    let turn = store.begin_write(0, Some(&lease)).await.unwrap();
     assert!(turn.on_duty());
     turn.commit(at(1), token(), &[put_server(server(1))])
         .await
@@ -71,9 +71,9 @@ async fn who_begins_a_turn_waits_for_the_one_before(db: TestDb) {
         return;
     }
     let (_, seen) = first.load_all(at(0)).await.unwrap();
-    let turn = first.turn(seen, None).await.unwrap();
+    let turn = first.begin_write(seen, None).await.unwrap();
     let mut waiting = tokio::task::JoinSet::new();
-    waiting.spawn(async move { second.turn(seen, None).await.unwrap().head() });
+    waiting.spawn(async move { second.begin_write(seen, None).await.unwrap().head() });
     let early = tokio::time::timeout(Duration::from_millis(300), waiting.join_next());
     assert!(early.await.is_err(), "two turns at the same time");
     let number = turn.commit(at(1), token(), &[put_server(server(1))]).await;
@@ -87,9 +87,14 @@ async fn a_turn_that_is_given_back_leaves_nothing(db: TestDb) {
         return;
     }
     let (_, seen) = store.load_all(at(0)).await.unwrap();
-    store.turn(seen, None).await.unwrap().give_back().await;
-    drop(store.turn(seen, None).await.unwrap());
-    let turn = store.turn(seen, None).await.unwrap();
+    store
+        .begin_write(seen, None)
+        .await
+        .unwrap()
+        .give_back()
+        .await;
+    drop(store.begin_write(seen, None).await.unwrap());
+    let turn = store.begin_write(seen, None).await.unwrap();
     assert_eq!(turn.head(), seen);
     turn.give_back().await;
 }
@@ -107,7 +112,7 @@ async fn commits_of_many_are_numbered_without_gaps_and_everybody_reads_the_same(
             let mut seen = begin;
             let mut read = Vec::new();
             for n in 0..25_u64 {
-                let turn = store.turn(seen, None).await.unwrap();
+                let turn = store.begin_write(seen, None).await.unwrap();
                 read.extend(turn.news().iter().map(|news| news.number));
                 let id = 1000 * (scheduler + 1) + n;
                 let changes = [put_server(server(id))];
@@ -140,7 +145,7 @@ async fn who_is_too_far_behind_is_told_to_read_everything(db: TestDb) {
     assert_eq!(store.trim_log(at(2)).await.unwrap(), 3);
     commit(&store, seen, &[put_server(server(9))]).await;
     for behind in [
-        store.turn(begin, None).await.err(),
+        store.begin_write(begin, None).await.err(),
         store.news(begin).await.err(),
     ] {
         assert!(
@@ -156,7 +161,7 @@ async fn a_turn_knows_who_is_on_duty(db: TestDb) {
     let store = db.open().await;
     let (_, seen) = store.load_all(at(0)).await.unwrap();
     let old = store.acquire_lease("a", at(0), Seconds(5)).await.unwrap();
-    let turn = store.turn(seen, Some(&old)).await.unwrap();
+    let turn = store.begin_write(seen, Some(&old)).await.unwrap();
     assert!(turn.on_duty());
     turn.give_back().await;
     if !store.is_shared() {
@@ -164,7 +169,7 @@ async fn a_turn_knows_who_is_on_duty(db: TestDb) {
     }
     let new = store.acquire_lease("b", at(6), Seconds(5)).await.unwrap();
     for (lease, on_duty) in [(Some(&old), false), (None, false), (Some(&new), true)] {
-        let turn = store.turn(seen, lease).await.unwrap();
+        let turn = store.begin_write(seen, lease).await.unwrap();
         assert_eq!(turn.on_duty(), on_duty);
         turn.give_back().await;
     }
@@ -176,12 +181,12 @@ async fn a_turn_whose_holder_stands_still_is_ended(db: TestDb) {
         return;
     }
     let (_, seen) = stopped.load_all(at(0)).await.unwrap();
-    let held = stopped.turn(seen, None).await.unwrap();
+    let held = stopped.begin_write(seen, None).await.unwrap();
     // The database ends the turn after some seconds. The waiting scheduler may have to try again.
     let mut tries = 0;
     let turn = loop {
         tries += 1;
-        match other.turn(seen, None).await {
+        match other.begin_write(seen, None).await {
             Ok(turn) => break turn,
             Err(error) => assert!(error.is_retryable() && tries < 10, "{error}"),
         }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// The story of one world.
 #[derive(Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct EventLog {
     lines: Option<Vec<String>>,
     names: BTreeMap<Uuid, String>,
     counts: BTreeMap<&'static str, u32>,
@@ -13,7 +13,7 @@ pub(crate) struct Story {
     digest: u64,
 }
 
-impl Story {
+impl EventLog {
     /// A story that is kept, or one of which only the digest is.
     pub(crate) fn new(kept: bool) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Story {
     }
 
     /// Tells a line.
-    pub(crate) fn tell(&mut self, at_millis: i64, words: impl FnOnce(&Self) -> String) {
+    pub(crate) fn log(&mut self, at_millis: i64, words: impl FnOnce(&Self) -> String) {
         if self.lines.is_none() {
             return;
         }

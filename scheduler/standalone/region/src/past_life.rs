@@ -9,7 +9,7 @@ impl Region {
     ///
     /// If the server turns out to run after all, its life continues; the record written at the real
     /// end replaces this one.
-    pub(crate) fn life_over(&self, new: &Server, now: Timestamp) -> Option<PastLife> {
+    pub(crate) fn ended_life(&self, new: &Server, now: Timestamp) -> Option<PastLife> {
         let old = self.servers.get(&new.id)?;
         // A victim that was selected before it ran, and is spared, returns to `Building`.
         let goes_on = runs(new.status) || new.status == ServerStatus::Building;

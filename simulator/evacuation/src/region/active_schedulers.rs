@@ -1,7 +1,7 @@
 //! Several schedulers that are active at once: each batch is a turn at the database, in which what
 //! the others have written is taken in first.
 
-use super::shell::{NotWritten, Replies};
+use super::service::{NotWritten, Replies};
 use super::world::RegionWorld;
 use crate::Mutation;
 use crate::violation::Invariant;
@@ -14,9 +14,9 @@ impl RegionWorld {
             return self.leader();
         }
         let all = self.schedulers.len();
-        let next = self.asked_last + 1;
+        let next = self.last_scheduler + 1;
         let who = (next..next + all).find(|n| self.schedulers[n % all].works())? % all;
-        self.asked_last = who;
+        self.last_scheduler = who;
         Some(who)
     }
 
@@ -33,7 +33,7 @@ impl RegionWorld {
         let mut refused = None;
         for changes in news {
             if let Some(region) = scheduler.region.as_mut()
-                && let Err(error) = region.follow(clock, changes)
+                && let Err(error) = region.apply_commit(clock, changes)
             {
                 refused = Some(error.to_string());
             }
@@ -58,18 +58,18 @@ impl RegionWorld {
         };
         let lease = &self.database.lease;
         if lease.holder != Some(who) || lease.epoch != epoch {
-            self.stand_down(who);
+            self.step_down(who);
         }
     }
 
     /// Another scheduler is on duty: this one stops sending.
-    pub(super) fn stand_down(&mut self, who: usize) {
+    pub(super) fn step_down(&mut self, who: usize) {
         let scheduler = &mut self.schedulers[who];
         scheduler.epoch = None;
         scheduler.outbox.clear();
         scheduler.confirmed.clear();
         let name = scheduler.name.clone();
-        self.tell(|_| format!("{name} finds that another one is on duty, and goes on deciding"));
+        self.log(|_| format!("{name} finds that another one is on duty, and goes on deciding"));
     }
 
     /// A batch of inputs in a turn. `early`: what can be decided is decided before it, on what this
@@ -114,7 +114,7 @@ impl RegionWorld {
         if of_duty && self.schedulers[who].epoch.is_none() {
             return Err(NotWritten);
         }
-        self.only_asked = matches!(
+        self.single_request = matches!(
             inputs.as_slice(),
             [RegionInput::Command(RegionCommand::CreateServers(_))]
         );

@@ -1,7 +1,7 @@
 //! Applies plugin changes that operators have made through any scheduler.
 
 use super::Plugins;
-use super::keep::read;
+use super::override_store::read;
 use crate::Tasks;
 use crate::error::ServiceError;
 use ebbtide_plugins::Services;
@@ -22,10 +22,11 @@ impl Plugins {
     /// Database errors; a plugin that was added has the name of one in the configuration.
     pub(crate) async fn begin(&self, store: &Store) -> Result<(), ServiceError> {
         let _turn = self.turn.lock().await;
-        let held = self.held();
-        let kept = read(store, &held.kept).await?;
-        if !kept.is_empty() {
-            self.replace(held.file, kept, Services::MayBeAway).await?;
+        let active = self.active();
+        let overrides = read(store, &active.overrides).await?;
+        if !overrides.is_empty() {
+            self.replace(active.file, overrides, Services::MayBeAway)
+                .await?;
         }
         for plugin in self.list() {
             if let Some(problem) = plugin.missing() {
@@ -43,7 +44,7 @@ impl Plugins {
             let mut patience = 0;
             while pause(&stop, LOOK).await {
                 patience = match patience {
-                    0 => plugins.look(&store).await,
+                    0 => plugins.check_changes(&store).await,
                     more => more - 1,
                 };
             }
@@ -51,32 +52,32 @@ impl Plugins {
     }
 
     /// Applies changes. Returns the number of checks to skip before the next.
-    async fn look(&self, store: &Store) -> u32 {
+    async fn check_changes(&self, store: &Store) -> u32 {
         let _turn = self.turn.lock().await;
-        let held = self.held();
-        let kept = match read(store, &held.kept).await {
-            Ok(kept) => kept,
+        let active = self.active();
+        let overrides = match read(store, &active.overrides).await {
+            Ok(overrides) => overrides,
             // Only at debug level: failed writes report the same problem.
             Err(error) => {
                 tracing::debug!(code = error.code(), "{error}");
                 return 0;
             }
         };
-        if kept == held.kept && held.set.is_whole() {
+        if overrides == active.overrides && active.set.is_whole() {
             return 0;
         }
-        let is_new = kept != held.kept;
+        let is_new = overrides != active.overrides;
         // A changed plugin must work at once; one that has been missing may still be.
         let services = match is_new {
             true => Services::MustAnswer,
             false => Services::MayBeAway,
         };
-        match self.replace(held.file, kept, services).await {
+        match self.replace(active.file, overrides, services).await {
             Ok(()) if is_new => {
                 tracing::info!("the plugins were changed");
                 0
             }
-            Ok(()) if self.held().set.is_whole() => {
+            Ok(()) if self.active().set.is_whole() => {
                 tracing::info!("all plugins are there");
                 0
             }

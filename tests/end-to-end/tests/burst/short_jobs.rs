@@ -1,6 +1,6 @@
 //! A burst of short jobs among long ones, with preemptible nodes and without.
 
-use crate::bed::{Bed, PATIENCE, Wanted, counted};
+use crate::test_bed::{Bed, PATIENCE, Wanted, counted};
 use ebbtide_harness::eventually;
 
 /// How many short jobs come at once, and how long each works, seconds.

@@ -77,7 +77,7 @@ async fn an_agent_killed_during_the_grace_period_keeps_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
+async fn a_silent_agent_costs_its_host_the_request_and_no_server_its_life() {
     let region = Region::start(impatient()).await.unwrap();
     let cattle = fill(&region, 1).await;
     let mut scheduler = region.scheduler().await.unwrap();
@@ -114,10 +114,7 @@ async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
     region.signal_agent(&silent, Signal::Cont).unwrap();
     region.wait_for_hosts_up().await.unwrap();
     let (more, _) = create(&region, "again", request("p.half", 1)).await;
-    assert_eq!(
-        more[0].status, "error",
-        "the cloud is full but for nobody's room"
-    );
+    assert_eq!(more[0].status, "error", "the cloud has no free capacity");
     let alive = server(&region, &unreached).await;
     assert_eq!(alive.status, "active", "{}", alive.fault_message);
     assert_eq!(cattle.len(), 8);
@@ -197,7 +194,7 @@ async fn a_broker_killed_in_the_middle_loses_nothing() {
     assert_eq!(
         *state,
         EvacuationState::Claimed.to_string(),
-        "nobody can have been told"
+        "no guest can have its notice"
     );
     broker.restart().await.unwrap();
     until(&region, &first[0].id, "active").await;

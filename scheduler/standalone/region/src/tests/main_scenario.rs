@@ -103,7 +103,7 @@ fn the_claim_the_evacuations_and_the_notices_are_one_transaction() {
 }
 
 #[test]
-fn nobody_is_chosen_while_there_is_room() {
+fn no_victim_is_selected_while_there_is_free_capacity() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
     let cattle = world.create_on("host-a", &spot(4));
     let pet = world.create(&normal(4));
@@ -183,7 +183,7 @@ fn victims_end_as_their_flavor_says() {
 }
 
 #[test]
-fn the_disk_of_a_stopped_victim_is_nobody_elses_until_it_is_deleted() {
+fn the_disk_of_a_stopped_victim_stays_allocated_until_it_is_deleted() {
     for (word, status) in [
         ("stop", ServerStatus::Stopped),
         ("hibernate", ServerStatus::Hibernated),

@@ -1,13 +1,13 @@
 //! What is told of changes and messages, for people.
 
 use super::world::RegionWorld;
-use crate::story::Story;
+use crate::event_log::EventLog;
 use ebbtide_model::EvacuationState;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
 
 /// A message in words.
-pub(super) fn body(s: &Story, body: &Body) -> String {
+pub(super) fn body(s: &EventLog, body: &Body) -> String {
     match body {
         Body::Notice(m) => format!(
             "{} has to leave ({}, {} of grace, attempt {}, by {})",
@@ -55,14 +55,14 @@ pub(super) fn body(s: &Story, body: &Body) -> String {
 
 impl RegionWorld {
     /// Tells what a transaction has changed.
-    pub(super) fn tell_changes(&mut self, changes: &[Change]) {
+    pub(super) fn log_changes(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
                 Change::PutServer(server) => {
-                    self.story.fold_id(server.id.0);
-                    self.story.fold(server.status as u64);
-                    self.story.name(server.id.0, "server");
-                    self.tell(|s| {
+                    self.event_log.fold_id(server.id.0);
+                    self.event_log.fold(server.status as u64);
+                    self.event_log.name(server.id.0, "server");
+                    self.log(|s| {
                         let host = server.host.as_deref().unwrap_or("no host");
                         let fault = server.fault.as_ref().map(|f| format!(": {}", f.message));
                         format!(
@@ -74,10 +74,10 @@ impl RegionWorld {
                     });
                 }
                 Change::PutEvacuation(e) => {
-                    self.story.fold_id(e.id.0);
-                    self.story.fold(e.state as u64);
-                    self.story.name(e.id.0, "evacuation");
-                    self.tell(|s| {
+                    self.event_log.fold_id(e.id.0);
+                    self.event_log.fold(e.state as u64);
+                    self.event_log.name(e.id.0, "evacuation");
+                    self.log(|s| {
                         let spare = if e.spare_requested && e.state != EvacuationState::Spared {
                             ", to be spared"
                         } else {
@@ -89,7 +89,7 @@ impl RegionWorld {
                             s.of(e.id.0),
                             s.of(e.victim_id.0),
                             e.preemptor_id
-                                .map_or_else(|| "nobody".to_owned(), |id| s.of(id.0)),
+                                .map_or_else(|| "no preemptor".to_owned(), |id| s.of(id.0)),
                             e.state,
                             why.unwrap_or_default()
                         )
@@ -100,15 +100,15 @@ impl RegionWorld {
         }
     }
 
-    pub(super) fn tell_report(&mut self, message: &Message) {
+    pub(super) fn log_report(&mut self, message: &Message) {
         if matches!(message.body, Body::Heartbeat(_)) {
             return;
         }
         let from = message
             .body
             .reporting_host()
-            .unwrap_or("somebody")
+            .unwrap_or("an agent")
             .to_owned();
-        self.tell(|s| format!("from {from}: {}", body(s, &message.body)));
+        self.log(|s| format!("from {from}: {}", body(s, &message.body)));
     }
 }

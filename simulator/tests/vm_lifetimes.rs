@@ -183,7 +183,8 @@ fn sum(seeds: std::ops::Range<u64>, load: f64, engine: &EngineConfig) -> Sum {
 }
 
 #[test]
-fn with_the_weigher_a_third_less_of_the_short_work_is_interrupted_and_nobody_is_refused_for_it() {
+fn with_the_weigher_a_third_less_of_the_short_work_is_interrupted_and_no_request_is_refused_for_it()
+{
     let learned = run(&busy(1, 1.0), 1, plain()).lives.unwrap();
     let interruptions = model(&learned, VmEnd::Preempted);
     for load in [1.1, 1.3] {

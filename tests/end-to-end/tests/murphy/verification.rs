@@ -1,7 +1,7 @@
 //! What must be true in the end, by the files of agents and hypervisors, the callers' own notes,
 //! and what the region says.
 
-use crate::asker::{Asker, PATIENCE};
+use crate::client::{Asker, PATIENCE};
 use crate::load::Entry;
 use crate::watch::{Running, Seen};
 use ebbtide_client::Region as Clients;
@@ -142,7 +142,7 @@ pub(crate) struct Verdict {
     /// Started elsewhere after a start that was given up, and came up late there: what is left must
     /// go, and has gone in the end.
     twice: BTreeSet<String>,
-    for_nobody: BTreeSet<String>,
+    without_preemptor: BTreeSet<String>,
     disagree: BTreeSet<String>,
 }
 
@@ -200,12 +200,13 @@ impl Verdict {
     ) {
         let victim = ledger.get(&evacuation.victim_id);
         if victim.is_none_or(|victim| victim.normal) {
-            self.for_nobody.insert(format!("no victim: {evacuation:?}"));
+            self.without_preemptor
+                .insert(format!("no victim: {evacuation:?}"));
         }
         let id = &evacuation.preemptor_id;
         let preemptor = ledger.get(id).zip(found.servers.get(id));
         let Some((asked, server)) = preemptor.filter(|(asked, _)| asked.normal) else {
-            self.for_nobody.insert(format!("{evacuation:?}"));
+            self.without_preemptor.insert(format!("{evacuation:?}"));
             return;
         };
         let ran = seen.ran.get(id);
@@ -216,7 +217,7 @@ impl Verdict {
         } else if asked.deleted {
             self.withdrawn += 1;
         } else {
-            self.for_nobody
+            self.without_preemptor
                 .insert(format!("{evacuation:?}: {server:?}"));
         }
     }
@@ -286,7 +287,7 @@ impl Verdict {
         let wrong: Vec<_> = [
             ("lost", &self.lost),
             ("over capacity", &self.over),
-            ("evacuated without a preemptor", &self.for_nobody),
+            ("evacuated without a preemptor", &self.without_preemptor),
             ("journal and region disagree", &self.disagree),
         ]
         .into_iter()
@@ -305,7 +306,7 @@ impl fmt::Display for Verdict {
             self.servers,
             self.lost.len(),
             self.over.len(),
-            self.for_nobody.len(),
+            self.without_preemptor.len(),
             self.disagree.len(),
             self.took_the_room,
             self.withdrawn,

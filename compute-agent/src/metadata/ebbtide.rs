@@ -19,7 +19,7 @@ pub(super) fn answer(
 ) -> MetadataAnswer {
     match (path, request.method.as_str()) {
         (["notice"], "GET" | "HEAD") => MetadataAnswer::Reply(match &document.notice {
-            Some(notice) => GuestReply::json(&told(notice)),
+            Some(notice) => GuestReply::json(&notice_json(notice)),
             None => GuestReply::not_found(),
         }),
         (["release"], "POST") => release(request, document),
@@ -28,7 +28,7 @@ pub(super) fn answer(
     }
 }
 
-fn told(notice: &PendingNotice) -> Value {
+fn notice_json(notice: &PendingNotice) -> Value {
     json!({
         "evacuation_id": notice.evacuation_id.to_string(),
         "action": notice.behaviour.as_str(),

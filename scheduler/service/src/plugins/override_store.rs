@@ -25,15 +25,17 @@ pub(super) async fn read(
 ) -> Result<PluginOverrides, ServiceError> {
     let mut all = PluginOverrides::default();
     for row in store.plugins().await? {
-        let mut kept: PluginOverride =
+        let mut overrides: PluginOverride =
             serde_json::from_str(&row.record).map_err(|error| ServiceError::Store {
                 code: "EB-STORE-008",
                 message: format!("the plugin {:?} cannot be read: {error}", row.name),
             })?;
         if !row.digest.is_empty() {
-            let same = known.get(&row.name).and_then(|kept| kept.component.clone());
+            let same = known
+                .get(&row.name)
+                .and_then(|overrides| overrides.component.clone());
             let same = same.filter(|component| component.digest() == row.digest);
-            kept.component = match same {
+            overrides.component = match same {
                 Some(component) => Some(component),
                 None => {
                     let bytes = store.plugin_component(&row.name).await?;
@@ -41,18 +43,18 @@ pub(super) async fn read(
                 }
             };
         }
-        all.insert(row.name, kept);
+        all.insert(row.name, overrides);
     }
     Ok(all)
 }
 
-async fn write(store: &Store, name: &str, kept: &PluginOverride) -> Result<(), ServiceError> {
-    if kept.is_empty() {
+async fn write(store: &Store, name: &str, overrides: &PluginOverride) -> Result<(), ServiceError> {
+    if overrides.is_empty() {
         return Ok(store.delete_plugin(name).await?);
     }
-    let record = serde_json::to_string(kept)
+    let record = serde_json::to_string(overrides)
         .map_err(|error| ServiceError::Config(format!("the plugin {name:?}: {error}")))?;
-    let component = kept.component.as_ref();
+    let component = overrides.component.as_ref();
     let row = PluginRow {
         name: name.to_owned(),
         record,
@@ -67,26 +69,27 @@ async fn write(store: &Store, name: &str, kept: &PluginOverride) -> Result<(), S
 impl Plugins {
     /// Applies a change and stores it. A change that cannot be used is not stored; one that cannot
     /// be stored is not used.
-    async fn keep(
+    async fn save_override(
         &self,
         store: &Store,
         name: &str,
         change: impl FnOnce(&PluginOverrides, &[PluginConfig]) -> Result<PluginOverride, PluginError>,
     ) -> Result<(), ServiceError> {
         let _turn = self.turn.lock().await;
-        let held = self.held();
+        let active = self.active();
         // Another scheduler may have changed something a moment ago.
-        let before = read(store, &held.kept).await?;
-        let kept = change(&before, &held.file.plugins)?;
+        let before = read(store, &active.overrides).await?;
+        let overrides = change(&before, &active.file.plugins)?;
         let mut after = before.clone();
-        match kept.is_empty() {
+        match overrides.is_empty() {
             true => after.remove(name),
-            false => after.insert(name.to_owned(), kept.clone()),
+            false => after.insert(name.to_owned(), overrides.clone()),
         };
-        self.replace(held.file.clone(), after, Services::MustAnswer)
+        self.replace(active.file.clone(), after, Services::MustAnswer)
             .await?;
-        if let Err(error) = write(store, name, &kept).await {
-            self.replace(held.file, before, Services::MayBeAway).await?;
+        if let Err(error) = write(store, name, &overrides).await {
+            self.replace(active.file, before, Services::MayBeAway)
+                .await?;
             return Err(error);
         }
         Ok(())
@@ -104,12 +107,14 @@ impl Plugins {
         replace: bool,
     ) -> Result<(), ServiceError> {
         let name = config.name.clone();
-        self.keep(store, &name, |before, file| {
+        self.save_override(store, &name, |before, file| {
             let name = config.name.clone();
             if file.iter().any(|known| known.name == name) {
                 return Err(PluginError::InFile { name });
             }
-            let known = before.get(&name).and_then(|kept| kept.config.as_ref());
+            let known = before
+                .get(&name)
+                .and_then(|overrides| overrides.config.as_ref());
             if known.is_some() && !replace {
                 return Err(PluginError::Exists { name });
             }
@@ -135,7 +140,7 @@ impl Plugins {
         if let Some(name) = name {
             self.can_cost(name)?;
         }
-        self.keep(store, ENGINE, |before, _| {
+        self.save_override(store, ENGINE, |before, _| {
             let known = before.get(ENGINE).cloned().unwrap_or_default();
             Ok(PluginOverride {
                 cost_module: name.map(str::to_owned),
@@ -185,10 +190,13 @@ impl Plugins {
     /// There is none of this name; it is in the configuration; it is the cost module in use; the
     /// engine's configuration names it.
     pub(crate) async fn remove(&self, store: &Store, name: &str) -> Result<(), ServiceError> {
-        self.keep(store, name, |before, file| {
+        self.save_override(store, name, |before, file| {
             self.not_in_use(name)?;
             let owned = || name.to_owned();
-            match before.get(name).and_then(|kept| kept.config.as_ref()) {
+            match before
+                .get(name)
+                .and_then(|overrides| overrides.config.as_ref())
+            {
                 Some(_) => Ok(PluginOverride::default()),
                 None if file.iter().any(|known| known.name == name) => {
                     Err(PluginError::InFile { name: owned() })
@@ -211,7 +219,7 @@ impl Plugins {
         change: PluginChange,
     ) -> Result<(), ServiceError> {
         let is_used = self.engine().multiplier(name).is_some();
-        self.keep(store, name, |before, file| {
+        self.save_override(store, name, |before, file| {
             let known = before.get(name).cloned().unwrap_or_default();
             let is_plugin = known.config.is_some() || file.iter().any(|config| config.name == name);
             let only_counts = change.enabled.is_none() && change.shadow.is_none();
@@ -229,14 +237,14 @@ impl Plugins {
                     problem: "it is not a finite number".to_owned(),
                 });
             }
-            let kept = match change.reset_multiplier {
+            let overrides = match change.reset_multiplier {
                 true => None,
                 false => change.multiplier.or(known.multiplier),
             };
             Ok(PluginOverride {
                 enabled: change.enabled.or(known.enabled),
                 shadow: change.shadow.or(known.shadow),
-                multiplier: kept,
+                multiplier: overrides,
                 ..known
             })
         })
