@@ -25,4 +25,4 @@ pub use recorded::{Comparison, HostPattern, PlacementDifference, RecordedPlaceme
 pub use report::{ClassSample, ReplayReport, Sample, Sampling};
 pub use share::PreemptibleShare;
 pub use trace::{EventKind, Irregularities, ReadOptions, Trace, TraceEvent, VmSize};
-pub use vm_lifetimes::{LifeTotals, VmEnd, VmLife};
+pub use vm_lifetimes::{LifeTotals, VmEnd, VmLifetime};

@@ -6,7 +6,7 @@
 
 use crate::{
     ClassSample, EventKind, Latencies, LifeTotals, PreemptibleShare, RecordedPlacements,
-    ReplayReport, Sample, Sampling, SimError, Trace, TraceEvent, VmEnd, VmLife, VmSize,
+    ReplayReport, Sample, Sampling, SimError, Trace, TraceEvent, VmEnd, VmLifetime, VmSize,
 };
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, InstancePhase};
 use ebbtide_model::{
@@ -238,7 +238,7 @@ impl<'a> Cloud<'a> {
                 VmEnd::Preempted => (end? - trace_now).max(0.0),
                 VmEnd::Stopped => 0.0,
             };
-            Some(VmLife {
+            Some(VmLifetime {
                 flavor: instance.flavor.to_owned(),
                 vcpus: u32::try_from(instance.resources.amount("VCPU")).unwrap_or(u32::MAX),
                 seconds,

@@ -19,7 +19,7 @@ pub enum VmEnd {
 
 /// One preemptible VM that is not there any more.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VmLife {
+pub struct VmLifetime {
     /// Its flavor.
     pub flavor: String,
     /// Its virtual CPUs.
@@ -55,7 +55,7 @@ pub struct LifeTotals {
     pub lost_cpu_hours: f64,
     /// Each of them, in the order of their ends.
     #[serde(skip)]
-    pub each: Vec<VmLife>,
+    pub each: Vec<VmLifetime>,
 }
 
 const HOUR: f64 = 3600.0;
@@ -71,7 +71,7 @@ impl LifeTotals {
     }
 
     /// One more.
-    pub fn add(&mut self, lived: VmLife) {
+    pub fn add(&mut self, lived: VmLifetime) {
         let interrupted = u64::from(lived.ended == VmEnd::Preempted);
         match lived.seconds + lived.lost_seconds <= self.short_seconds {
             true => {
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_was_lost_is_what_the_interrupted_would_still_have_run() {
         let mut lives = LifeTotals::new(HOUR);
-        let lived = |seconds, ended, lost_seconds| VmLife {
+        let lived = |seconds, ended, lost_seconds| VmLifetime {
             flavor: "f".to_owned(),
             vcpus: 4,
             seconds,

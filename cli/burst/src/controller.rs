@@ -1,6 +1,6 @@
 //! The loop: look at Slurm and the region, write down what is new, do what the manager says.
 
-use crate::record_file::{self, Diary};
+use crate::record_file::{self, RecordFile};
 use crate::region::ClusterRegion;
 use ebbtide_burst::{
     BurstAction, BurstError, BurstEvent, BurstSettings, Manager, RESTING, RecordEntry,
@@ -21,7 +21,7 @@ struct Controller {
     /// None while the region cannot be reached.
     cloud: Option<ClusterRegion>,
     manager: Manager,
-    diary: Diary,
+    record_file: RecordFile,
     /// What is wrong now, by its code, and where: so that it is said once.
     wrong: BTreeMap<String, String>,
     last: String,
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut controller = Controller {
         manager: Manager::new(&settings)?,
-        diary: Diary::open(&settings)?,
+        record_file: RecordFile::open(&settings)?,
         cloud: None,
         wrong: BTreeMap::new(),
         last: String::new(),
@@ -82,18 +82,21 @@ impl Controller {
                 preemptible: self.settings.policy.preemptible_price.micros(),
                 on_demand: self.settings.policy.on_demand_price.micros(),
             };
-            self.diary.note(&RecordEntry { at, event })?;
+            self.record_file.note(&RecordEntry { at, event })?;
             self.began = true;
         }
-        let facts = self.diary.record.learn(at, &jobs, &self.settings.slurm);
-        self.diary.write(&facts)?;
+        let facts = self
+            .record_file
+            .record
+            .learn(at, &jobs, &self.settings.slurm);
+        self.record_file.write(&facts)?;
         if self.observe {
             return Ok(());
         }
         let cloud = self.cloud().await?;
         let instances = cloud.instances().await?;
         self.account(at, &cloud, &instances).await?;
-        let budget = record_file::within_budget(&self.settings, &self.diary.record, at);
+        let budget = record_file::within_budget(&self.settings, &self.record_file.record, at);
         let world = World {
             nodes: &nodes,
             jobs: &jobs,
@@ -150,16 +153,16 @@ impl Controller {
         listed: &[RegionInstance],
     ) -> Result<(), CliError> {
         let mut all = listed.to_vec();
-        let record = &self.diary.record;
+        let record = &self.record_file.record;
         let open = record.lives.iter().filter(|(_, life)| life.end.is_none());
         let missing = open.filter(|(id, _)| !listed.iter().any(|one| one.id == **id));
         for (id, _) in missing {
             // When it ended, and by whose will, is known to the region.
             all.extend(cloud.instance(id).await?);
         }
-        let fresh = listed
-            .iter()
-            .any(|one| one.launched_ms.is_some() && !self.diary.record.lives.contains_key(&one.id));
+        let fresh = listed.iter().any(|one| {
+            one.launched_ms.is_some() && !self.record_file.record.lives.contains_key(&one.id)
+        });
         let own = self.settings.policy.preemptible_price.micros();
         let hourly = if fresh {
             cloud
@@ -172,10 +175,10 @@ impl Controller {
         };
         let manager = &self.manager;
         let facts = self
-            .diary
+            .record_file
             .record
             .learn_instances(at, &all, hourly, |id| manager.has_come_up(id));
-        self.diary.write(&facts)?;
+        self.record_file.write(&facts)?;
         Ok(())
     }
 
@@ -273,7 +276,7 @@ impl Controller {
             code: error.code().to_owned(),
             words: error.to_string(),
         };
-        self.diary.note(&RecordEntry {
+        self.record_file.note(&RecordEntry {
             at: unix_millis(),
             event,
         })

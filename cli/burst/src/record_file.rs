@@ -12,14 +12,14 @@ pub(crate) const FILE: &str = "record.jsonl";
 
 /// The record that a controller writes.
 #[derive(Debug)]
-pub(crate) struct Diary {
+pub(crate) struct RecordFile {
     file: File,
     path: PathBuf,
     /// The account of all that is written.
     pub(crate) record: BurstRecord,
 }
 
-impl Diary {
+impl RecordFile {
     /// Opens the record, and keeps others from writing it.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 use crate::error::ServiceError;
 use crate::region_actor::{RegionActor, not_read};
 use ebbtide_advice::{
-    Advice, FlavorScope, Knowledge, LifePool, LifeRecord, Question, Retention as LifeRetention,
+    Advice, FlavorModel, FlavorScope, LifePool, LifeRecord, Question, Retention as LifeRetention,
     Viewer,
 };
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
@@ -56,7 +56,7 @@ struct CachedModel {
     since: Stopwatch,
     /// If this has changed, the name belongs to another flavor.
     maximum: f64,
-    knowledge: Arc<Knowledge>,
+    knowledge: Arc<FlavorModel>,
 }
 
 impl AdviceService {
@@ -89,7 +89,7 @@ impl AdviceService {
         &self,
         flavor: AskedFlavor,
         asker: Viewer,
-    ) -> Result<Arc<Knowledge>, ServiceError> {
+    ) -> Result<Arc<FlavorModel>, ServiceError> {
         let key = (flavor.name.clone(), asker.clone());
         if let Some(cached) = self.cached(&key, flavor.maximum) {
             return Ok(cached);
@@ -111,7 +111,7 @@ impl AdviceService {
         Ok(knowledge)
     }
 
-    fn cached(&self, key: &Key, maximum: f64) -> Option<Arc<Knowledge>> {
+    fn cached(&self, key: &Key, maximum: f64) -> Option<Arc<FlavorModel>> {
         let all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = all.get(key)?;
         let same = cached.maximum.total_cmp(&maximum).is_eq();
@@ -130,7 +130,7 @@ impl AdviceService {
         all.insert(key, new);
     }
 
-    async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<Knowledge, ServiceError> {
+    async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<FlavorModel, ServiceError> {
         let now = clock::now();
         let (maximum, retention) = (flavor.maximum, self.retention);
         let lives = self.lives(Some(&flavor.name), now).await?;
@@ -144,7 +144,7 @@ impl AdviceService {
                 computed(move || LifePool::of(&lives, &asker, now, maximum, retention)).await?;
             (pool, FlavorScope::AllPreemptible)
         };
-        Ok(computed(move || Knowledge::of(pool, scope)).await??)
+        Ok(computed(move || FlavorModel::of(pool, scope)).await??)
     }
 
     /// Lives of preemptible servers, of one flavor or of all: ended ones and present ones.

@@ -97,19 +97,19 @@ impl LeaseApplicant {
 /// that does not is gone, whatever the clocks of both machines say.
 #[derive(Default)]
 pub(crate) struct OtherHolder {
-    seen: Option<(String, Timestamp, Stopwatch)>,
+    last_seen: Option<(String, Timestamp, Stopwatch)>,
 }
 
 impl OtherHolder {
     fn observe(&mut self, holder: &str, until: Timestamp) {
         let same = |(by, end, _): &(String, Timestamp, Stopwatch)| by == holder && *end == until;
-        if !self.seen.as_ref().is_some_and(same) {
-            self.seen = Some((holder.to_owned(), until, Stopwatch::start()));
+        if !self.last_seen.as_ref().is_some_and(same) {
+            self.last_seen = Some((holder.to_owned(), until, Stopwatch::start()));
         }
     }
 
     fn abandoned(&self, lasts: Duration) -> Option<(String, Timestamp)> {
-        let seen = self.seen.as_ref();
+        let seen = self.last_seen.as_ref();
         seen.filter(|(_, _, since)| since.elapsed() >= lasts)
             .map(|(by, until, _)| (by.clone(), *until))
     }

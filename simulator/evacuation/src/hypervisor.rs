@@ -45,7 +45,7 @@ pub(crate) struct Hypervisor {
     late: BTreeMap<ServerId, DriverCall>,
     /// Guests that were stopped or hibernated here, until they are deleted. A start must not create
     /// an empty machine under their name.
-    kept: BTreeSet<ServerId>,
+    saved_servers: BTreeSet<ServerId>,
     /// The hypervisor itself refuses starts that do not fit. Set after a wrong heartbeat: the
     /// scheduler may believe in more capacity than there is.
     pub(crate) guards: bool,
@@ -68,7 +68,7 @@ impl Hypervisor {
             inventory,
             guests: BTreeMap::new(),
             late: BTreeMap::new(),
-            kept: BTreeSet::new(),
+            saved_servers: BTreeSet::new(),
             guards: false,
             broken: None,
             ended: Vec::new(),
@@ -78,7 +78,7 @@ impl Hypervisor {
 
     /// Its own memory of what was kept here; true if there was any.
     pub(crate) fn delete_saved_state(&mut self, id: ServerId) -> bool {
-        self.kept.remove(&id)
+        self.saved_servers.remove(&id)
     }
 
     pub(crate) fn vcpus(&self) -> u64 {
@@ -208,7 +208,7 @@ impl Hypervisor {
                     InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
                 }
                 if self.guests.contains_key(&id) {
-                    self.kept.insert(id);
+                    self.saved_servers.insert(id);
                 }
                 Ok(DriverResult::Interrupted)
             }
@@ -224,7 +224,7 @@ impl Hypervisor {
             DriverCall::Look => Ok(DriverResult::from_occupancy(self.look(id))),
             DriverCall::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
             DriverCall::Start(start) => {
-                if self.kept.contains(&id) && !self.guests.contains_key(&id) {
+                if self.saved_servers.contains(&id) && !self.guests.contains_key(&id) {
                     let what = "a server that was kept is made anew".to_owned();
                     self.broken.get_or_insert((Invariant::ExactlyOnce, what));
                 }
@@ -247,7 +247,7 @@ impl Hypervisor {
                 Ok(DriverResult::Started(since))
             }
             DriverCall::Delete(_) => {
-                self.kept.remove(&id);
+                self.saved_servers.remove(&id);
                 self.guests
                     .remove(&id)
                     .ok_or(gone)

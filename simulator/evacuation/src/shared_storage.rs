@@ -32,7 +32,7 @@ pub(crate) struct SavedServer {
 #[derive(Debug, Default)]
 pub(crate) struct SharedStorage {
     /// Tokens that any host may take: what is kept, and which host has put the token down.
-    kept: BTreeMap<ServerId, (String, SavedServer)>,
+    saved_servers: BTreeMap<ServerId, (String, SavedServer)>,
     /// Tokens that a host has taken, by server and host, with what is kept while the guest does not
     /// run.
     taken: BTreeMap<(ServerId, String), Option<SavedServer>>,
@@ -40,11 +40,11 @@ pub(crate) struct SharedStorage {
 
 impl SharedStorage {
     pub(crate) fn list_saved(&self) -> Vec<ServerId> {
-        self.kept.keys().copied().collect()
+        self.saved_servers.keys().copied().collect()
     }
 
     pub(crate) fn is_saved(&self, id: ServerId) -> bool {
-        self.kept.contains_key(&id)
+        self.saved_servers.contains_key(&id)
     }
 }
 
@@ -113,7 +113,7 @@ impl StorageHandle {
     fn release_token(&self, id: ServerId, saved: SavedServer) -> Option<BrokenInvariant> {
         let mut storage = self.storage.borrow_mut();
         storage.taken.remove(&self.key(id));
-        let before = storage.kept.insert(id, (self.host.clone(), saved));
+        let before = storage.saved_servers.insert(id, (self.host.clone(), saved));
         before.map(|(who, _)| {
             let what = format!(
                 "a server that {who} has kept is kept once more by {}",
@@ -126,7 +126,10 @@ impl StorageHandle {
     /// What this host has put down last, or holds without running it.
     fn mine(&self, id: ServerId) -> Option<SavedServer> {
         let storage = self.storage.borrow();
-        let kept = storage.kept.get(&id).filter(|(who, _)| *who == self.host);
+        let kept = storage
+            .saved_servers
+            .get(&id)
+            .filter(|(who, _)| *who == self.host);
         let kept = kept.map(|(_, saved)| saved.clone());
         drop(storage);
         kept.or_else(|| self.saved(id))
@@ -135,7 +138,7 @@ impl StorageHandle {
     /// The same of all servers.
     pub(crate) fn all_mine(&self) -> Vec<HostedServer> {
         let storage = self.storage.borrow();
-        let kept = storage.kept.iter();
+        let kept = storage.saved_servers.iter();
         let kept = kept.filter(|(_, (who, _))| *who == self.host);
         let kept = kept.map(|(id, (_, saved))| (*id, saved.state));
         let taken = storage
@@ -268,7 +271,7 @@ impl Hypervisor {
         }
         if shared.saved(id).is_none() {
             let mut storage = shared.storage.borrow_mut();
-            let Some((_, saved)) = storage.kept.get(&id).cloned() else {
+            let Some((_, saved)) = storage.saved_servers.get(&id).cloned() else {
                 let other = storage.taken.keys().find(|(server, _)| *server == id);
                 return Err(match other {
                     Some((_, who)) if *who != shared.host => DriverError::Failed {
@@ -284,7 +287,7 @@ impl Hypervisor {
                 self.boot_resumed(id, &saved, now);
                 return Ok(DriverResult::Started(now));
             }
-            storage.kept.remove(&id);
+            storage.saved_servers.remove(&id);
             storage.taken.insert(shared.key(id), Some(saved));
         }
         if cut(&mut steps) {
@@ -335,7 +338,7 @@ impl Hypervisor {
         let mut storage = shared.storage.borrow_mut();
         // Sent before it was kept, it does not say where.
         let own = storage
-            .kept
+            .saved_servers
             .get(&id)
             .is_some_and(|(who, _)| *who == shared.host);
         let here = storage.taken.contains_key(&shared.key(id)) || storage.is_saved(id);
@@ -352,7 +355,7 @@ impl Hypervisor {
         let had = [
             self.guests.remove(&id).is_some(),
             storage.taken.remove(&shared.key(id)).is_some(),
-            (all || own) && storage.kept.remove(&id).is_some(),
+            (all || own) && storage.saved_servers.remove(&id).is_some(),
             self.delete_saved_state(id),
         ];
         match had.contains(&true) {

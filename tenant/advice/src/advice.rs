@@ -2,7 +2,7 @@
 
 use crate::calibration::{Calibration, CalibrationRow};
 use crate::error::AdviceError;
-use crate::flavor_model::{FlavorScope, Knowledge};
+use crate::flavor_model::{FlavorModel, FlavorScope};
 use crate::limits::{CONFIDENCE, CURVE, GREATEST_AGE, LONGEST_COST, LONGEST_JOB, WITHIN};
 use crate::model::SelectedModel;
 use crate::observed_share::{ObservedShare, interrupted};
@@ -165,7 +165,7 @@ pub struct Advice {
     pub figures: Result<ModelFigures, String>,
 }
 
-impl Knowledge {
+impl FlavorModel {
     /// Answers a question. All figures follow from the rounded model and from shares in whole
     /// percents.
     ///

@@ -30,7 +30,7 @@ impl FlavorScope {
 
 /// The knowledge about a flavor that one tenant may have.
 #[derive(Debug)]
-pub struct Knowledge {
+pub struct FlavorModel {
     pub(crate) pool: LifePool,
     pub(crate) scope: FlavorScope,
     pub(crate) seen: Observations,
@@ -38,7 +38,7 @@ pub struct Knowledge {
     pub(crate) calibration: Calibration,
 }
 
-impl Knowledge {
+impl FlavorModel {
     /// Fits and tests the model. Too few lives are not an error: the advice then says so.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub use advice::{
     Advice, CurvePoint, ForecastBand, ForecastTest, InterruptionChance, ModelFigures, Question,
 };
 pub use error::AdviceError;
-pub use flavor_model::{FlavorScope, Knowledge};
+pub use flavor_model::{FlavorModel, FlavorScope};
 pub use life::LifeRecord;
 pub use model::{SelectedModel, choose};
 pub use pool::{LifeOwners, LifePool, Retention, Viewer};

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// What is different for one process.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct ProcessEnvironment {
     environment: Vec<(String, String)>,
     network: Option<PathBuf>,
 }
 
-impl Surroundings {
+impl ProcessEnvironment {
     /// It dies at this place of a preemption.
     #[must_use]
     pub fn dying_at(point: FailPoint) -> Self {

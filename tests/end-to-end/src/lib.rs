@@ -7,6 +7,6 @@ mod environment;
 mod peer;
 pub mod region;
 
-pub use environment::Surroundings;
+pub use environment::ProcessEnvironment;
 pub use peer::Peer;
 pub use region::{Database, Region, RegionOptions, bin};

@@ -1,6 +1,6 @@
 //! Further schedulers of a region: they share its database and broker.
 
-use crate::Surroundings;
+use crate::ProcessEnvironment;
 use crate::region::{PATIENCE, bin};
 use anyhow::{Context, Result, bail};
 use ebbtide_client::Credentials;
@@ -21,12 +21,12 @@ pub struct Peer {
 /// Starts a scheduler and waits until it answers.
 pub(crate) async fn launch(
     name: &str,
-    surroundings: &Surroundings,
+    environment: &ProcessEnvironment,
     config: &Path,
     ready: &Path,
     log: &Path,
 ) -> Result<Process> {
-    let process = surroundings
+    let process = environment
         .command(name, bin("ebbtide-scheduler"))
         .arg("--config")
         .arg(config)
@@ -52,7 +52,14 @@ impl Peer {
         let ready = dir.join(format!("ready-{name}.json"));
         let log = dir.join(format!("scheduler-{name}.log"));
         let program = format!("ebbtide-scheduler {name}");
-        let process = launch(&program, &Surroundings::default(), config, &ready, &log).await?;
+        let process = launch(
+            &program,
+            &ProcessEnvironment::default(),
+            config,
+            &ready,
+            &log,
+        )
+        .await?;
         Ok(Self {
             process,
             ready,

@@ -1,6 +1,6 @@
 //! The processes of a region, and the ways to reach and to hurt them.
 
-use crate::Surroundings;
+use crate::ProcessEnvironment;
 use anyhow::{Context, Result, bail};
 use ebbtide_client::Credentials;
 use ebbtide_client::Region as Clients;
@@ -94,9 +94,9 @@ pub struct RegionOptions {
     /// Where the scheduler listens.
     pub listen: String,
     /// In what the scheduler runs.
-    pub scheduler_in: Surroundings,
+    pub scheduler_in: ProcessEnvironment,
     /// In what agents run, by host.
-    pub agents_in: BTreeMap<String, Surroundings>,
+    pub agents_in: BTreeMap<String, ProcessEnvironment>,
     /// Names of the hosts: 8 VCPU, 16000 MB, 160 GB each.
     pub hosts: Vec<String>,
     /// Lines for the `[region]` section of the scheduler's configuration.
@@ -131,7 +131,7 @@ impl Default for RegionOptions {
             heartbeat_seconds: None,
             scheduler_broker_url: None,
             listen: "127.0.0.1".to_owned(),
-            scheduler_in: Surroundings::default(),
+            scheduler_in: ProcessEnvironment::default(),
             agents_in: BTreeMap::new(),
             hosts: ["host-A", "host-B", "host-C", "host-D"]
                 .map(str::to_owned)
@@ -317,8 +317,8 @@ impl Region {
             .dir
             .path()
             .join(format!("scheduler-{}.log", self.starts));
-        let surroundings = &self.options.scheduler_in;
-        let launch = crate::peer::launch("ebbtide-scheduler", surroundings, &config, &ready, &log);
+        let environment = &self.options.scheduler_in;
+        let launch = crate::peer::launch("ebbtide-scheduler", environment, &config, &ready, &log);
         let process = launch.await?;
         self.scheduler = Some(process);
         Ok(())
@@ -396,8 +396,8 @@ impl Region {
         let config = self.dir.path().join(format!("agent-{host}.toml"));
         std::fs::write(&config, text)?;
         let log = self.dir.path().join(format!("agent-{host}.log"));
-        let surroundings = self.options.agents_in.get(host).cloned();
-        let process = surroundings
+        let environment = self.options.agents_in.get(host).cloned();
+        let process = environment
             .unwrap_or_default()
             .command(&format!("ebbtide-agent {host}"), bin("ebbtide-agent"))
             .args(["run", "--config"])

@@ -1,7 +1,7 @@
 //! The private directory of one server, and the janitor, which removes it after the owner has died.
 //!
 //! What holds:
-//! - A temporary directory is gone when its [`Home`] is dropped, and also when the owner's process
+//! - A temporary directory is gone when its [`DataDirectory`] is dropped, and also when the owner's process
 //!   was killed: the janitor is a small shell process that waits on a pipe for the owner's end and
 //!   then cleans up.
 //! - A kept directory is used by one harness at a time.
@@ -65,7 +65,7 @@ impl DirectoryLock {
 
 /// A directory with an owner.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct DataDirectory {
     path: PathBuf,
     temporary: bool,
     run_as: RunAs,
@@ -74,7 +74,7 @@ pub(crate) struct Home {
     _lock: Option<DirectoryLock>,
 }
 
-impl Home {
+impl DataDirectory {
     /// A new directory that will be removed.
     pub(crate) fn temporary(slug: &str) -> Result<Self> {
         let run_as = RunAs::current();
@@ -157,7 +157,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for DataDirectory {
     fn drop(&mut self) {
         drop(self.janitor.stdin.take());
         // Ends by itself, see JANITOR.
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_temporary_home_is_removed_with_all_that_is_in_it() {
-        let home = Home::temporary("test").unwrap();
+        let home = DataDirectory::temporary("test").unwrap();
         let path = home.path().to_owned();
         std::fs::create_dir(path.join("sub")).unwrap();
         home.write("sub/file", "text").unwrap();
@@ -210,22 +210,25 @@ mod tests {
 
     #[test]
     fn a_kept_home_stays_and_keeps_its_name() {
-        let base = Home::temporary("test").unwrap();
+        let base = DataDirectory::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let name = Home::persistent(&path, false).unwrap().name().unwrap();
-        let again = Home::persistent(&path, false).unwrap();
+        let name = DataDirectory::persistent(&path, false)
+            .unwrap()
+            .name()
+            .unwrap();
+        let again = DataDirectory::persistent(&path, false).unwrap();
         assert_eq!(again.name().unwrap(), name);
         assert_ne!(base.name().unwrap(), name);
     }
 
     #[test]
     fn a_kept_home_has_one_user_at_a_time() {
-        let base = Home::temporary("test").unwrap();
+        let base = DataDirectory::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let first = Home::persistent(&path, false).unwrap();
-        let second = Home::persistent(&path, false);
+        let first = DataDirectory::persistent(&path, false).unwrap();
+        let second = DataDirectory::persistent(&path, false);
         assert_eq!(second.unwrap_err().code(), "EB-HARNESS-010");
         drop(first);
-        Home::persistent(&path, false).unwrap();
+        DataDirectory::persistent(&path, false).unwrap();
     }
 }

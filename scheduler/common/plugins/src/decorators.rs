@@ -3,10 +3,10 @@
 //! forgets; these tests find one that is passed on wrongly.
 
 use crate::Health;
-use crate::health_counter::{WatchedCostModule, WatchedWeigher};
+use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
 use crate::late_plugin::LatePlugin;
 use crate::standalone::LenientWeigher;
-use crate::unreachable_plugin::AbsentPlugin;
+use crate::unreachable_plugin::UnreachablePlugin;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, SetCost, VictimBatch};
 use ebbtide_model::Resources;
 use ebbtide_weigher_api::{
@@ -155,7 +155,7 @@ fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
     let odd = || -> Arc<dyn Weigher> { Arc::new(Odd::new()) };
     let health = || Arc::new(Health::default());
     let late = LatePlugin {
-        absent: AbsentPlugin {
+        absent: UnreachablePlugin {
             name: "odd".to_owned(),
             multiplier_key: "odd_weight_multiplier".to_owned(),
             problem: String::new(),
@@ -163,7 +163,7 @@ fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
         },
         reached: OnceLock::from(odd()),
     };
-    let watched = WatchedWeigher {
+    let watched = MonitoredWeigher {
         inner: odd(),
         health: health(),
     };
@@ -185,7 +185,7 @@ fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
 
 #[test]
 fn the_decorator_of_a_cost_module_passes_on_what_the_module_says() {
-    let watched = WatchedCostModule {
+    let watched = MonitoredCostModule {
         inner: Arc::new(Odd::new()),
         health: Arc::new(Health::default()),
     };

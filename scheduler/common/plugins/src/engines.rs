@@ -1,8 +1,8 @@
 //! From a set of plugins to the engines that use them.
 
-use crate::health_counter::{WatchedCostModule, WatchedWeigher};
+use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
 use crate::load::LoadedPlugin;
-use crate::unreachable_plugin::AbsentPlugin;
+use crate::unreachable_plugin::UnreachablePlugin;
 use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, EngineError, WeigherConfig};
@@ -78,17 +78,17 @@ impl Parts {
         match &plugin.loaded {
             LoadedPlugin::Weigher(weigher) => {
                 let inner = Arc::clone(weigher);
-                self.weigher(plugin, Arc::new(WatchedWeigher { inner, health }));
+                self.weigher(plugin, Arc::new(MonitoredWeigher { inner, health }));
             }
             LoadedPlugin::CostModule(module) => {
                 let inner = Arc::clone(module);
                 if own.shadow {
                     self.config.cost_module.clone_from(&own.name);
                 }
-                self.cost_module(plugin, Arc::new(WatchedCostModule { inner, health }));
+                self.cost_module(plugin, Arc::new(MonitoredCostModule { inner, health }));
             }
             LoadedPlugin::Absent(problem) => {
-                let absent = || AbsentPlugin::of(plugin, problem, &health);
+                let absent = || UnreachablePlugin::of(plugin, problem, &health);
                 match self.config.cost_module == own.name {
                     true => self.cost_module(plugin, Arc::new(absent())),
                     false => self.weigher(plugin, Arc::new(absent())),

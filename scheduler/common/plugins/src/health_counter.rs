@@ -8,12 +8,12 @@ use ebbtide_weigher_api::{
 use std::sync::Arc;
 
 /// A weigher whose calls and failures are counted.
-pub(crate) struct WatchedWeigher {
+pub(crate) struct MonitoredWeigher {
     pub(crate) inner: Arc<dyn Weigher>,
     pub(crate) health: Arc<Health>,
 }
 
-impl WeigherDecorator for WatchedWeigher {
+impl WeigherDecorator for MonitoredWeigher {
     fn inner(&self) -> &dyn Weigher {
         self.inner.as_ref()
     }
@@ -52,7 +52,7 @@ impl WeigherDecorator for WatchedWeigher {
 }
 
 /// A cost module that is watched.
-pub(crate) struct WatchedCostModule {
+pub(crate) struct MonitoredCostModule {
     pub(crate) inner: Arc<dyn CostModule>,
     pub(crate) health: Arc<Health>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct WatchedCostModule {
     clippy::missing_trait_methods,
     reason = "what a decorator forgets comes from the trait's defaults and not from the module"
 )]
-impl CostModule for WatchedCostModule {
+impl CostModule for MonitoredCostModule {
     fn name(&self) -> &str {
         self.inner.name()
     }

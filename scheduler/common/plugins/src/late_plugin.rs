@@ -1,6 +1,6 @@
 //! A weigher that was away when its scheduler started, and may come.
 
-use crate::unreachable_plugin::AbsentPlugin;
+use crate::unreachable_plugin::UnreachablePlugin;
 use ebbtide_weigher_api::{Weigher, WeigherDecorator};
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 /// operator
 /// has given.
 pub(crate) struct LatePlugin {
-    pub(crate) absent: AbsentPlugin,
+    pub(crate) absent: UnreachablePlugin,
     pub(crate) reached: OnceLock<Arc<dyn Weigher>>,
 }
 

@@ -1,9 +1,9 @@
 //! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
-use crate::health_counter::{WatchedCostModule, WatchedWeigher};
+use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
 use crate::late_plugin::LatePlugin;
 use crate::load::{self, LoadedPlugin};
-use crate::unreachable_plugin::AbsentPlugin;
+use crate::unreachable_plugin::UnreachablePlugin;
 use crate::{Health, PluginConfig, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
@@ -16,20 +16,20 @@ pub struct StandaloneWeighers {
     pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
     /// Cost modules, whether or not one is used.
     pub cost_modules: Vec<Arc<dyn CostModule>>,
-    late: Vec<(PluginConfig, Arc<Health>, Arc<LatePlugin>)>,
+    late_plugins: Vec<(PluginConfig, Arc<Health>, Arc<LatePlugin>)>,
 }
 
 impl StandaloneWeighers {
     /// True if some were away.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        let mut late = self.late.iter();
+        let mut late = self.late_plugins.iter();
         late.any(|(_, _, late)| late.reached.get().is_none())
     }
 
     /// Tries to reach those that were away. What is reached is used from the next decision on.
     pub fn retry_late_plugins(&self) {
-        for (config, health, late) in &self.late {
+        for (config, health, late) in &self.late_plugins {
             let Some(address) = config.address.as_deref() else {
                 continue;
             };
@@ -39,7 +39,7 @@ impl StandaloneWeighers {
             match load::reach(config, address) {
                 Ok(LoadedPlugin::Weigher(inner)) => {
                     let health = Arc::clone(health);
-                    let weigher: Arc<dyn Weigher> = Arc::new(WatchedWeigher { inner, health });
+                    let weigher: Arc<dyn Weigher> = Arc::new(MonitoredWeigher { inner, health });
                     // Only this function sets it, and it is called by one.
                     let _ = late.reached.set(weigher);
                     tracing::info!(plugin = config.name, "is there now");
@@ -62,7 +62,7 @@ impl PluginSet {
         let mut standalone = StandaloneWeighers {
             weighers: Vec::new(),
             cost_modules: Vec::new(),
-            late: Vec::new(),
+            late_plugins: Vec::new(),
         };
         let plugins = self.plugins.iter();
         for plugin in plugins.filter(|p| p.config.enabled && !p.config.shadow) {
@@ -70,21 +70,23 @@ impl PluginSet {
             let weigher: Arc<dyn Weigher> = match &plugin.loaded {
                 LoadedPlugin::Weigher(inner) => {
                     let inner = Arc::clone(inner);
-                    Arc::new(WatchedWeigher { inner, health })
+                    Arc::new(MonitoredWeigher { inner, health })
                 }
                 LoadedPlugin::CostModule(inner) => {
                     let inner = Arc::clone(inner);
-                    let module = WatchedCostModule { inner, health };
+                    let module = MonitoredCostModule { inner, health };
                     standalone.cost_modules.push(Arc::new(module));
                     continue;
                 }
                 LoadedPlugin::Absent(problem) => {
                     let late = Arc::new(LatePlugin {
-                        absent: AbsentPlugin::of(plugin, problem, &health),
+                        absent: UnreachablePlugin::of(plugin, problem, &health),
                         reached: OnceLock::new(),
                     });
                     let config = plugin.config.clone();
-                    standalone.late.push((config, health, Arc::clone(&late)));
+                    standalone
+                        .late_plugins
+                        .push((config, health, Arc::clone(&late)));
                     late
                 }
             };

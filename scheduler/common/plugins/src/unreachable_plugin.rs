@@ -8,14 +8,14 @@ use std::sync::Arc;
 /// Stands for a plugin that is not there. Every call fails, so the operator's policy for failures
 /// decides and the failure is visible. The kind of the plugin is unknown, so it can stand for a
 /// weigher or a cost module.
-pub(crate) struct AbsentPlugin {
+pub(crate) struct UnreachablePlugin {
     pub(crate) name: String,
     pub(crate) multiplier_key: String,
     pub(crate) problem: String,
     pub(crate) health: Arc<Health>,
 }
 
-impl AbsentPlugin {
+impl UnreachablePlugin {
     pub(crate) fn of(plugin: &Plugin, problem: &str, health: &Arc<Health>) -> Self {
         let name = &plugin.config.name;
         Self {
@@ -33,7 +33,7 @@ impl AbsentPlugin {
     }
 }
 
-impl Weigher for AbsentPlugin {
+impl Weigher for UnreachablePlugin {
     fn name(&self) -> &str {
         &self.name
     }
@@ -61,7 +61,7 @@ impl Weigher for AbsentPlugin {
     }
 }
 
-impl CostModule for AbsentPlugin {
+impl CostModule for UnreachablePlugin {
     fn name(&self) -> &str {
         &self.name
     }

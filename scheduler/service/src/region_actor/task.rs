@@ -258,9 +258,10 @@ impl ActorTask {
         let before = memory.region.speculation_counts();
         batch.handle(&mut memory.region, now, &self.holdings.metrics);
         let after = memory.region.speculation_counts();
-        self.holdings
-            .metrics
-            .speculated(after.kept - before.kept, after.conflicts - before.conflicts);
+        self.holdings.metrics.speculated(
+            after.valid - before.valid,
+            after.conflicts - before.conflicts,
+        );
         if batch.changes.is_empty() && batch.settles {
             // A scheduler that was suspended may be outdated and ignore a report. Confirm that it
             // is still on duty, because the broker does not deliver the report again.

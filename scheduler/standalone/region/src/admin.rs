@@ -338,15 +338,15 @@ pub(crate) fn within_quota(
     what: &'static str,
     project: &str,
     used: usize,
-    asked: usize,
+    requested: usize,
     most: Option<u32>,
 ) -> Result<(), RegionError> {
     match most {
-        Some(most) if used.saturating_add(asked) > most as usize => Err(RegionError::Quota {
+        Some(most) if used.saturating_add(requested) > most as usize => Err(RegionError::Quota {
             what,
             project: names::shorten(project),
             used,
-            asked,
+            requested,
             most,
         }),
         _ => Ok(()),

@@ -48,7 +48,7 @@ pub enum RegionError {
     },
     /// A project would exceed its quota.
     #[error(
-        "project {project:?} has {used} {what} and asks for {asked} more, but may have {most} in all; \
+        "project {project:?} has {used} {what} and asks for {requested} more, but may have {most} in all; \
          delete some, or ask an operator for a higher quota"
     )]
     Quota {
@@ -59,7 +59,7 @@ pub enum RegionError {
         /// How many the project has.
         used: usize,
         /// How many the request asks for.
-        asked: usize,
+        requested: usize,
         /// How many the project may have.
         most: u32,
     },

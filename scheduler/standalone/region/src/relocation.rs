@@ -27,7 +27,7 @@ struct Candidate {
     name: String,
     usage: HostUsage,
     /// Capacity that is reserved for the first server that waits there.
-    held: ReservedCapacity,
+    reserved: ReservedCapacity,
     /// True if no other server holds capacity there.
     alone: bool,
 }
@@ -117,7 +117,7 @@ impl Region {
         Some(Candidate {
             name: name.to_owned(),
             usage: self.table.usage(name)?,
-            held: self.held_on(name, now),
+            reserved: self.held_on(name, now),
             alone: self.is_alone(name),
         })
     }
@@ -136,7 +136,7 @@ impl Region {
         let fit: Vec<&str> = candidates
             .iter()
             .filter(|c| may_be_on(server, &c.name))
-            .filter(|c| self.has_room(&c.usage, &needs, &c.held, c.alone))
+            .filter(|c| self.has_room(&c.usage, &needs, &c.reserved, c.alone))
             .map(|c| c.name.as_str())
             .collect();
         if fit.is_empty() {

@@ -75,13 +75,13 @@ impl Region {
         }
         let project = &create.request.project_id;
         let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
-        let asked = create.request.server_ids.len();
+        let requested = create.request.server_ids.len();
         // Checked before the decision, because a refused request leaves a server in error, too.
         within_quota(
             "servers (those in error count)",
             project,
             used,
-            asked,
+            requested,
             create.quota,
         )?;
         self.check_bid(&create.request.flavor, create.max_price)?;
@@ -120,10 +120,10 @@ impl Region {
                 for server in &mut servers {
                     server.fault = Some(ServerFailure {
                         code: NO_VALID_HOST.to_owned(),
-                        message: match asked {
+                        message: match requested {
                             1 => none.reason.clone(),
                             _ => format!(
-                                "{}; none of the {asked} servers of this request was created",
+                                "{}; none of the {requested} servers of this request was created",
                                 none.reason
                             ),
                         },

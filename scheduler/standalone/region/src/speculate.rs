@@ -33,7 +33,7 @@ pub struct Speculation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpeculationCounts {
     /// Decisions that were still valid at the request's turn.
-    pub kept: u64,
+    pub valid: u64,
     /// Conflicts: another scheduler was faster, or the state had changed. The decision was made
     /// again.
     pub conflicts: u64,
@@ -168,7 +168,7 @@ impl Region {
             && catalog == self.catalog
             && (harmless || improvements == self.improvements);
         if stands {
-            self.speculations.kept += 1;
+            self.speculations.valid += 1;
             return Some(decision);
         }
         self.speculations.conflicts += 1;

@@ -241,7 +241,7 @@ impl NovaWorld {
             );
             self.fail(Invariant::NoEndForNothing, what);
         }
-        self.told.insert(victim.evacuation.0, record.id);
+        self.records.insert(victim.evacuation.0, record.id);
         let body = Body::Notice(Notice {
             evacuation_id: victim.evacuation,
             server_id: victim.server,

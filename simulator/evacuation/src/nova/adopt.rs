@@ -69,7 +69,7 @@ impl NovaWorld {
         let name = self.schedulers[who].name.clone();
         self.log(|_| format!("{name} finds that another one has its name, and ends"));
         self.kill(who);
-        self.schedulers[who].gone = true;
+        self.schedulers[who].replaced = true;
         true
     }
 
@@ -101,7 +101,9 @@ impl NovaWorld {
     ) -> bool {
         let owner = self.schedulers[who].owner();
         // One that has ended takes nothing, whatever it was in the middle of.
-        if self.schedulers[who].gone || row.owner.0 == owner.0 && self.ends_for(who, row.owner.1) {
+        if self.schedulers[who].replaced
+            || row.owner.0 == owner.0 && self.ends_for(who, row.owner.1)
+        {
             return false;
         }
         let mut record = row.record;
@@ -184,7 +186,7 @@ impl NovaWorld {
             return true;
         }
         let taken = row.is_some_and(|row| self.take_over(who, id, row, Some(n)));
-        if !taken && !self.schedulers[who].gone {
+        if !taken && !self.schedulers[who].replaced {
             // Another scheduler has just written the row. This scheduler retries in a moment.
             self.schedulers[who].rests = true;
             self.schedulers[who].going_on.push_back((n, from_another));
@@ -201,7 +203,7 @@ impl NovaWorld {
         let moved = !again.is_empty();
         for (n, from_another) in again {
             // What it had not acknowledged when it ended is others' now.
-            if self.schedulers[who].gone {
+            if self.schedulers[who].replaced {
                 break;
             }
             if !self.resume(who, n, from_another) {

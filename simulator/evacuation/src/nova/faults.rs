@@ -59,7 +59,7 @@ impl NovaWorld {
         let who = a as usize % self.schedulers.len();
         let name = self.schedulers[who].name.clone();
         match op {
-            Op::CrashScheduler if self.schedulers[who].gone => {}
+            Op::CrashScheduler if self.schedulers[who].replaced => {}
             Op::CrashScheduler
                 if self.schedulers[who].paused && b % 4 < 2 && self.schedulers.len() < MOST =>
             {

@@ -182,7 +182,7 @@ impl NovaWorld {
         let moved = !again.is_empty();
         for (_, (n, record, tries)) in again {
             // Found on the way that it has to end.
-            if self.schedulers[who].gone {
+            if self.schedulers[who].replaced {
                 break;
             }
             self.write_down(who, n, record, tries);

@@ -31,7 +31,7 @@ pub(super) struct NovaScheduler {
     /// The ledger knows its life: before that it does nothing.
     pub(super) registered: bool,
     /// There is another one of its name: it has ended for good.
-    pub(super) gone: bool,
+    pub(super) replaced: bool,
     pub(super) up: bool,
     pub(super) paused: bool,
     /// A write has failed: it rests for a moment.
@@ -60,7 +60,7 @@ impl NovaScheduler {
             name: format!("scheduler-{node}"),
             node,
             registered: true,
-            gone: false,
+            replaced: false,
             up: true,
             paused: false,
             rests: false,
@@ -81,7 +81,7 @@ impl NovaScheduler {
 
     /// Its process runs.
     pub(super) fn is_running(&self) -> bool {
-        self.up && !self.paused && !self.gone
+        self.up && !self.paused && !self.replaced
     }
 
     pub(super) fn owner(&self) -> OwnerKey {
@@ -122,7 +122,7 @@ pub(crate) struct NovaWorld {
     /// Preemptions whose swap has ever been in force.
     pub(super) swapped: BTreeSet<Uuid>,
     /// What became of evacuations, by identifier: also those that were begun anew.
-    pub(super) told: BTreeMap<Uuid, Uuid>,
+    pub(super) records: BTreeMap<Uuid, Uuid>,
     /// Evacuations whose spare the broker has.
     pub(super) spares: BTreeSet<Uuid>,
     pub(super) at_once: bool,
@@ -204,7 +204,7 @@ impl NovaWorld {
             queue: VecDeque::new(),
             in_force: BTreeSet::new(),
             swapped: BTreeSet::new(),
-            told: BTreeMap::new(),
+            records: BTreeMap::new(),
             spares: BTreeSet::new(),
             at_once: chance.percent(25),
             ids: 0x2d00_0000_0000_4000_8000_0000_0000_0000,
@@ -282,7 +282,7 @@ impl NovaWorld {
     fn look_at(&mut self, host: usize, id: Uuid, server: ServerId, ends: bool) {
         let name = self.agents[host].name.clone();
         let what = if ends { "ended" } else { "told of its end" };
-        let Some(record) = self.told.get(&id).copied() else {
+        let Some(record) = self.records.get(&id).copied() else {
             let what = format!("{name}: a guest is {what} for an evacuation without a notice");
             return self.fail(Invariant::NoEndForNothing, what);
         };

@@ -134,7 +134,7 @@ impl RegionWorld {
             }
         }
         let after = region.speculation_counts();
-        self.kept += after.kept - before.kept;
+        self.valid_decisions += after.valid - before.valid;
         self.conflicts += after.conflicts - before.conflicts;
         if changes.is_empty() {
             return Ok(replies);

@@ -36,7 +36,7 @@ pub(crate) struct Database {
     /// Servers that are not gone.
     pub(crate) servers: BTreeMap<ServerId, Server>,
     /// Those that are, kept apart because they are many and nothing happens to them.
-    pub(crate) gone: BTreeMap<ServerId, Server>,
+    pub(crate) ended_servers: BTreeMap<ServerId, Server>,
     /// Evacuations under way.
     pub(crate) active: BTreeMap<EvacuationId, Evacuation>,
     /// Evacuations that have ended. Identifiers count up, so the latest are last.
@@ -141,8 +141,8 @@ impl Database {
                 Change::DeleteBudget(scope) => drop(self.budgets.remove(scope)),
                 Change::PutServer(s) => {
                     let (to, from) = match s.status.is_gone() {
-                        true => (&mut self.gone, &mut self.servers),
-                        false => (&mut self.servers, &mut self.gone),
+                        true => (&mut self.ended_servers, &mut self.servers),
+                        false => (&mut self.servers, &mut self.ended_servers),
                     };
                     from.remove(&s.id);
                     to.insert(s.id, (**s).clone());
@@ -175,7 +175,9 @@ impl Database {
 
     /// A server, also one that is gone.
     pub(crate) fn server(&self, id: ServerId) -> Option<&Server> {
-        self.servers.get(&id).or_else(|| self.gone.get(&id))
+        self.servers
+            .get(&id)
+            .or_else(|| self.ended_servers.get(&id))
     }
 
     /// An evacuation, also one that has ended.
@@ -203,7 +205,7 @@ impl Database {
         let mut servers: Vec<Server> = self.servers.values().cloned().collect();
         servers.sort_by_key(|s| (s.created_at, s.id));
         let mut gone: Vec<(ServerId, Timestamp)> = self
-            .gone
+            .ended_servers
             .values()
             .map(|s| (s.id, s.ended_at.unwrap_or(s.created_at)))
             .collect();

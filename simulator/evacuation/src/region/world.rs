@@ -48,7 +48,7 @@ pub(crate) struct RegionWorld {
     /// Who was asked last.
     pub(super) last_scheduler: usize,
     /// Early decisions that were right when their turn came.
-    pub(crate) kept: u64,
+    pub(crate) valid_decisions: u64,
     /// Those that had to be made again.
     pub(crate) conflicts: u64,
     /// The clock of the scheduler that writes.
@@ -179,7 +179,7 @@ impl RegionWorld {
             // From chance of its own: everything else stays as it is without it.
             shared: WorldRng::new(seed, 5).percent(60),
             last_scheduler: 0,
-            kept: 0,
+            valid_decisions: 0,
             conflicts: 0,
             written_at: now,
             resumed: 0,

@@ -1,6 +1,6 @@
 //! Lives as a region would have seen them.
 
-use ebbtide_advice::{FlavorScope, Knowledge, LifePool, LifeRecord, Retention, Viewer};
+use ebbtide_advice::{FlavorModel, FlavorScope, LifePool, LifeRecord, Retention, Viewer};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::description::Description;
 use ebbtide_model::{LifeEnd, Seconds, Timestamp};
@@ -71,8 +71,13 @@ pub(crate) fn tenant(project: &str) -> Viewer {
     Viewer::Projects(vec![project.to_owned()])
 }
 
-pub(crate) fn knowledge(lives: &[LifeRecord], asker: &Viewer, now: f64, maximum: f64) -> Knowledge {
-    Knowledge::of(
+pub(crate) fn knowledge(
+    lives: &[LifeRecord],
+    asker: &Viewer,
+    now: f64,
+    maximum: f64,
+) -> FlavorModel {
+    FlavorModel::of(
         LifePool::of(lives, asker, at(now), maximum, KEPT),
         FlavorScope::Flavor,
     )

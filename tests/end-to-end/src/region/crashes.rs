@@ -1,7 +1,7 @@
 //! Processes that die by themselves, or are to live elsewhere after that.
 
 use super::{PATIENCE, Region};
-use crate::Surroundings;
+use crate::ProcessEnvironment;
 use anyhow::{Context, Result, bail};
 use ebbtide_harness::{Process, Signal};
 use std::os::unix::process::ExitStatusExt;
@@ -11,13 +11,13 @@ const ABORTED: i32 = 6;
 
 impl Region {
     /// In what the scheduler runs from its next start on.
-    pub fn scheduler_will_run_in(&mut self, surroundings: Surroundings) {
-        self.options.scheduler_in = surroundings;
+    pub fn scheduler_will_run_in(&mut self, environment: ProcessEnvironment) {
+        self.options.scheduler_in = environment;
     }
 
     /// In what the agent of a host runs from its next start on.
-    pub fn agent_will_run_in(&mut self, host: &str, surroundings: Surroundings) {
-        self.options.agents_in.insert(host.to_owned(), surroundings);
+    pub fn agent_will_run_in(&mut self, host: &str, environment: ProcessEnvironment) {
+        self.options.agents_in.insert(host.to_owned(), environment);
     }
 
     /// Ends the scheduler as an operator does, with SIGTERM: it gives back what it has.

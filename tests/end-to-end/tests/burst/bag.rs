@@ -1,6 +1,6 @@
 //! Bags with a deadline, run by Slurm.
 
-use crate::test_bed::{Bed, PATIENCE, Wanted, counted};
+use crate::test_bed::{PATIENCE, TestBed, Wanted, counted};
 use ebbtide_harness::{Deadline, eventually};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
 const LONG_DEADLINE: Duration = Duration::from_secs(110);
 
 /// Submits a bag whose tasks work so long, with the primary array in this partition.
-async fn submit(bed: &Bed, bag: &str, dir: &str, seconds: u32, partition: &[&str]) {
+async fn submit(bed: &TestBed, bag: &str, dir: &str, seconds: u32, partition: &[&str]) {
     let file = bed.path("bag.toml").display().to_string();
     std::fs::write(&file, bag).unwrap();
     let place = bed.path(dir).display().to_string();
@@ -32,14 +32,14 @@ async fn submit(bed: &Bed, bag: &str, dir: &str, seconds: u32, partition: &[&str
 
 /// Submits the bag, with the primary array in this partition; waits until all is done, for as long
 /// as it may take.
-async fn run(bed: &Bed, dir: &str, partition: &str) -> String {
+async fn run(bed: &TestBed, dir: &str, partition: &str) -> String {
     let deadline = Deadline::after(DEADLINE);
     submit(bed, BAG, dir, 3, &[partition]).await;
     done(bed, dir, deadline).await
 }
 
 /// Waits until all six tasks are done; the log.
-async fn done(bed: &Bed, dir: &str, deadline: Deadline) -> String {
+async fn done(bed: &TestBed, dir: &str, deadline: Deadline) -> String {
     eventually(deadline.remaining(), async || {
         let log = bed.text(&format!("{dir}/log"));
         let done = log.matches(" done ").count();
@@ -64,7 +64,7 @@ fn took(log: &str) -> Duration {
 
 #[tokio::test]
 async fn a_bag_runs_as_a_job_array_and_its_backups_find_nothing_to_do() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: false,
         machines: false,
         resume_timeout: 30,
@@ -81,7 +81,7 @@ async fn a_bag_runs_as_a_job_array_and_its_backups_find_nothing_to_do() {
 
 #[tokio::test]
 async fn a_bag_whose_primary_array_gets_no_node_is_done_by_its_backups_in_time() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: false,
         machines: false,
         resume_timeout: 30,
@@ -97,7 +97,7 @@ async fn a_bag_whose_primary_array_gets_no_node_is_done_by_its_backups_in_time()
 
 #[tokio::test]
 async fn a_bag_all_of_whose_nodes_are_taken_is_done_in_time_on_those_that_stay() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: true,
         machines: true,
         resume_timeout: 30,

@@ -1,19 +1,19 @@
 //! Days on which something is away, broken or too dear.
 
-use crate::test_bed::{Bed, PATIENCE, Wanted};
+use crate::test_bed::{PATIENCE, TestBed, Wanted};
 use ebbtide_harness::eventually;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// Both nodes that stay have long jobs: instances are wanted.
-async fn fill(bed: &Bed) {
+async fn fill(bed: &TestBed) {
     for at in 1..=2 {
         bed.submit("long", &format!("long{at}"), 300, "out").await;
     }
 }
 
 /// Waits until a file says so.
-async fn says(bed: &Bed, file: &str, words: &str) {
+async fn says(bed: &TestBed, file: &str, words: &str) {
     eventually(PATIENCE, async || {
         let said = bed.text(file);
         if said.contains(words) {
@@ -26,7 +26,7 @@ async fn says(bed: &Bed, file: &str, words: &str) {
 }
 
 /// The configuration of a controller for which these are Slurm's programs.
-fn odd(bed: &Bed, programs: &[(&str, &str)]) -> PathBuf {
+fn odd(bed: &TestBed, programs: &[(&str, &str)]) -> PathBuf {
     let dir = bed.path("odd");
     std::fs::create_dir(&dir).unwrap();
     for (program, text) in programs {
@@ -44,7 +44,7 @@ fn odd(bed: &Bed, programs: &[(&str, &str)]) -> PathBuf {
 #[tokio::test]
 async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
     // No machine is started, so slurmd never answers.
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: true,
         machines: false,
         resume_timeout: 5,
@@ -89,7 +89,7 @@ async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
 
 #[tokio::test]
 async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: true,
         machines: true,
         resume_timeout: 30,
@@ -132,7 +132,7 @@ async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
 
 #[tokio::test]
 async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
-    let mut bed = Bed::new(Wanted {
+    let mut bed = TestBed::new(Wanted {
         region: true,
         machines: true,
         resume_timeout: 30,
@@ -160,7 +160,7 @@ async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: false,
         machines: false,
         resume_timeout: 30,
@@ -179,7 +179,7 @@ async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
 
 #[tokio::test]
 async fn what_slurm_refuses_again_and_again_has_its_code_once_and_is_tried_again() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: true,
         machines: false,
         resume_timeout: 30,

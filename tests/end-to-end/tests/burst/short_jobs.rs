@@ -1,6 +1,6 @@
 //! A burst of short jobs among long ones, with preemptible nodes and without.
 
-use crate::test_bed::{Bed, PATIENCE, Wanted, counted};
+use crate::test_bed::{PATIENCE, TestBed, Wanted, counted};
 use ebbtide_harness::eventually;
 
 /// How many short jobs come at once, and how long each works, seconds.
@@ -9,7 +9,7 @@ const SHORT_SECONDS: u32 = 3;
 /// How long each of the two long ones works: they have all nodes that stay.
 const LONG_SECONDS: u32 = 28;
 
-async fn burst(bed: &Bed, partition: &str, out: &str) {
+async fn burst(bed: &TestBed, partition: &str, out: &str) {
     for at in 1..=2 {
         bed.submit("long", &format!("long{at}"), LONG_SECONDS, out)
             .await;
@@ -30,7 +30,7 @@ fn nothing_is_lost_or_done_twice(log: &str) {
 
 #[tokio::test]
 async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken() {
-    let bed = Bed::new(Wanted {
+    let bed = TestBed::new(Wanted {
         region: true,
         machines: true,
         resume_timeout: 30,

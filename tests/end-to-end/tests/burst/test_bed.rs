@@ -31,7 +31,7 @@ echo "end $1 $SLURM_JOB_ID $SLURMD_NODENAME" >>$3
 "#;
 
 /// Everything, ended in this order.
-pub(crate) struct Bed {
+pub(crate) struct TestBed {
     _machines: Option<Task>,
     cluster: Option<Process>,
     pub(crate) region: Option<Region>,
@@ -63,7 +63,7 @@ fn ports(count: u16) -> u16 {
     panic!("no {count} free ports behind one another");
 }
 
-impl Bed {
+impl TestBed {
     pub(crate) async fn new(wanted: Wanted) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let region = if wanted.region {

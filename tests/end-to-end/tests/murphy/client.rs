@@ -14,14 +14,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A caller with the addresses of all schedulers.
-pub(crate) struct Asker {
+pub(crate) struct RetryingClient {
     /// Files in which schedulers say where they listen.
     ready: Vec<PathBuf>,
     next: usize,
     connected: Option<Clients>,
 }
 
-impl Asker {
+impl RetryingClient {
     pub(crate) fn of(ready: &[PathBuf], first: usize) -> Self {
         Self {
             ready: ready.to_vec(),

@@ -1,8 +1,8 @@
 //! A whole day: everything is started, everything goes wrong, everything comes to rest, and is
 //! judged.
 
-use crate::client::Asker;
-use crate::faults::{self, Diary, Lane, Schedulers, TestedDatabase};
+use crate::client::RetryingClient;
+use crate::faults::{self, FaultLog, Lane, Schedulers, TestedDatabase};
 use crate::load::{Caller, FLAVORS, Ledger};
 use crate::verification;
 use crate::watch::Watch;
@@ -100,9 +100,9 @@ impl Day {
         for host in &hosts {
             region.start_agent(host).unwrap();
         }
-        let mut asker = Asker::of(&ready, 0);
-        flavors(&mut asker).await;
-        verification::until_hosts_are_up(&mut asker, hosts.len()).await;
+        let mut client = RetryingClient::of(&ready, 0);
+        flavors(&mut client).await;
+        verification::until_hosts_are_up(&mut client, hosts.len()).await;
 
         let dirs = hosts
             .iter()
@@ -118,7 +118,7 @@ impl Day {
         // In this task, because what is asked with a closure cannot be moved to another thread.
         let load = join_all((0..PREEMPTORS + FILLERS).map(|n| {
             let caller = Caller {
-                asker: Asker::of(&ready, n as usize),
+                client: RetryingClient::of(&ready, n as usize),
                 dice: SeededNumbers::new(self.seed, 100 + n),
                 ledger: Arc::clone(&ledger),
                 over: Arc::clone(&over),
@@ -132,7 +132,7 @@ impl Day {
             .boxed_local()
         }));
 
-        let diary = Diary::default();
+        let diary = FaultLog::default();
         let whole = Deadline::after(Duration::from_secs(4 * self.seconds));
         let trouble = async {
             let mut round = 0_u64;
@@ -154,7 +154,7 @@ impl Day {
                     faults::database(lane(3), tested),
                 );
                 round += 1;
-                let so_far = verification::evacuated(&mut asker).await;
+                let so_far = verification::evacuated(&mut client).await;
                 if so_far >= self.evacuations && diary.total() >= self.faults {
                     break;
                 }
@@ -163,10 +163,10 @@ impl Day {
         };
         tokio::join!(load, trouble);
         schedulers.start().await;
-        verification::until_all_is_at_rest(&mut asker, hosts.len()).await;
+        verification::until_all_is_at_rest(&mut client, hosts.len()).await;
         let took = whole.elapsed();
         let seen = watch.end();
-        let found = verification::all(&mut asker).await;
+        let found = verification::all(&mut client).await;
         let verdict = verification::Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
         println!(
             "murphy: {:?}, seed {}: {} evacuations under {} faults in {:.0} s: {verdict}\n{:?}",
@@ -187,7 +187,7 @@ impl Day {
     }
 }
 
-async fn flavors(asker: &mut Asker) {
+async fn flavors(client: &mut RetryingClient) {
     for (name, vcpus, grace) in FLAVORS {
         let mut flavor = v1::Flavor {
             name: name.to_owned(),
@@ -208,6 +208,6 @@ async fn flavors(asker: &mut Asker) {
             flavor: Some(flavor),
         };
         let call = async |mut clients: Clients| clients.admin.create_flavor(create.clone()).await;
-        asker.ask("flavor", call).await.unwrap();
+        client.ask("flavor", call).await.unwrap();
     }
 }

@@ -12,9 +12,9 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// What has gone wrong so far.
 #[derive(Debug, Default)]
-pub(crate) struct Diary(Mutex<BTreeMap<&'static str, u64>>);
+pub(crate) struct FaultLog(Mutex<BTreeMap<&'static str, u64>>);
 
-impl Diary {
+impl FaultLog {
     fn note(&self, what: &'static str) {
         *self.0.lock().unwrap().entry(what).or_default() += 1;
     }
@@ -32,7 +32,7 @@ impl Diary {
 pub(crate) struct Lane<'a> {
     pub(crate) dice: SeededNumbers,
     pub(crate) end: Deadline,
-    pub(crate) diary: &'a Diary,
+    pub(crate) diary: &'a FaultLog,
 }
 
 impl Lane<'_> {

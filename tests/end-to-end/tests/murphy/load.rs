@@ -1,7 +1,7 @@
 //! Those who ask for servers: normal ones that take room, and preemptible ones that fill what is
 //! left.
 
-use crate::client::{Asker, PATIENCE};
+use crate::client::{PATIENCE, RetryingClient};
 use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_proto::v1;
@@ -56,7 +56,7 @@ impl Ledger {
 
 /// One caller.
 pub(crate) struct Caller {
-    pub(crate) asker: Asker,
+    pub(crate) client: RetryingClient,
     pub(crate) dice: SeededNumbers,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) over: Arc<AtomicBool>,
@@ -88,7 +88,7 @@ impl Caller {
         let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.create_servers(create.clone()).await
         };
-        let created = self.asker.ask("create", call).await;
+        let created = self.client.ask("create", call).await;
         let mut created = created.unwrap_or_else(|status| panic!("create {id}: {status}"));
         self.ledger.change(&id, |entry| entry.acknowledged = true);
         created.servers.remove(0)
@@ -99,7 +99,7 @@ impl Caller {
         let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.get_server(get.clone()).await
         };
-        let got = self.asker.ask("get", call).await;
+        let got = self.client.ask("get", call).await;
         let got = got.unwrap_or_else(|status| panic!("{id} was acknowledged: {status}"));
         got.server.unwrap()
     }
@@ -126,7 +126,7 @@ impl Caller {
         let call = async |mut clients: ebbtide_client::Region| {
             clients.servers.delete_server(delete.clone()).await
         };
-        match self.asker.ask("delete", call).await {
+        match self.client.ask("delete", call).await {
             Ok(_) => {}
             // An attempt was heard whose answer was not.
             Err(status) if status.code() == Code::NotFound => {}

@@ -1,7 +1,7 @@
 //! What must be true in the end, by the files of agents and hypervisors, the callers' own notes,
 //! and what the region says.
 
-use crate::client::{Asker, PATIENCE};
+use crate::client::{PATIENCE, RetryingClient};
 use crate::load::Entry;
 use crate::watch::{Running, Seen};
 use ebbtide_client::Region as Clients;
@@ -22,7 +22,7 @@ pub(crate) struct Found {
     evacuations: Vec<v1::Evacuation>,
 }
 
-pub(crate) async fn all(asker: &mut Asker) -> Found {
+pub(crate) async fn all(client: &mut RetryingClient) -> Found {
     let mut servers = BTreeMap::new();
     let mut marker = String::new();
     loop {
@@ -33,18 +33,18 @@ pub(crate) async fn all(asker: &mut Asker) -> Found {
             ..Default::default()
         };
         let call = async |mut clients: Clients| clients.servers.list_servers(list.clone()).await;
-        let page = asker.ask("servers", call).await.unwrap().servers;
+        let page = client.ask("servers", call).await.unwrap().servers;
         let Some(last) = page.last() else { break };
         marker.clone_from(&last.id);
         servers.extend(page.into_iter().map(|server| (server.id.clone(), server)));
     }
     Found {
         servers,
-        evacuations: evacuations(asker).await,
+        evacuations: evacuations(client).await,
     }
 }
 
-async fn evacuations(asker: &mut Asker) -> Vec<v1::Evacuation> {
+async fn evacuations(client: &mut RetryingClient) -> Vec<v1::Evacuation> {
     let mut all: Vec<v1::Evacuation> = Vec::new();
     loop {
         let list = v1::ListEvacuationsRequest {
@@ -54,7 +54,7 @@ async fn evacuations(asker: &mut Asker) -> Vec<v1::Evacuation> {
         };
         let call =
             async |mut clients: Clients| clients.servers.list_evacuations(list.clone()).await;
-        let page = asker.ask("evacuations", call).await.unwrap().evacuations;
+        let page = client.ask("evacuations", call).await.unwrap().evacuations;
         if page.is_empty() {
             return all;
         }
@@ -63,26 +63,29 @@ async fn evacuations(asker: &mut Asker) -> Vec<v1::Evacuation> {
 }
 
 /// How many have been carried out so far.
-pub(crate) async fn evacuated(asker: &mut Asker) -> u64 {
-    let all = evacuations(asker).await;
+pub(crate) async fn evacuated(client: &mut RetryingClient) -> u64 {
+    let all = evacuations(client).await;
     all.iter().filter(|e| e.state == "evacuated").count() as u64
 }
 
-async fn until<F: AsyncFnMut(&mut Asker) -> Result<(), String>>(asker: &mut Asker, mut look: F) {
+async fn until<F: AsyncFnMut(&mut RetryingClient) -> Result<(), String>>(
+    client: &mut RetryingClient,
+    mut look: F,
+) {
     let deadline = Deadline::after(PATIENCE);
-    while let Err(seen) = look(asker).await {
+    while let Err(seen) = look(client).await {
         assert!(!deadline.has_passed(), "after {PATIENCE:?}: {seen}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-pub(crate) async fn until_hosts_are_up(asker: &mut Asker, wanted: usize) {
-    until(asker, async |asker| hosts_are_up(asker, wanted).await).await;
+pub(crate) async fn until_hosts_are_up(client: &mut RetryingClient, wanted: usize) {
+    until(client, async |client| hosts_are_up(client, wanted).await).await;
 }
 
-async fn hosts_are_up(asker: &mut Asker, wanted: usize) -> Result<(), String> {
+async fn hosts_are_up(client: &mut RetryingClient, wanted: usize) -> Result<(), String> {
     let call = async |mut clients: Clients| clients.admin.list_hosts(v1::ListHostsRequest {}).await;
-    let hosts = asker.ask("hosts", call).await.unwrap().hosts;
+    let hosts = client.ask("hosts", call).await.unwrap().hosts;
     let up = hosts.iter().filter(|host| host.health == "up").count();
     match up == wanted {
         true => Ok(()),
@@ -91,15 +94,15 @@ async fn hosts_are_up(asker: &mut Asker, wanted: usize) -> Result<(), String> {
 }
 
 /// Waits until nothing is under way and the audit of the scheduler on duty finds nothing.
-pub(crate) async fn until_all_is_at_rest(asker: &mut Asker, hosts: usize) {
-    until(asker, async |asker| {
-        hosts_are_up(asker, hosts).await?;
+pub(crate) async fn until_all_is_at_rest(client: &mut RetryingClient, hosts: usize) {
+    until(client, async |client| {
+        hosts_are_up(client, hosts).await?;
         let list = v1::ListServersRequest {
             limit: PAGE,
             ..Default::default()
         };
         let call = async |mut clients: Clients| clients.servers.list_servers(list.clone()).await;
-        let servers = asker.ask("servers", call).await.unwrap().servers;
+        let servers = client.ask("servers", call).await.unwrap().servers;
         let restless: Vec<_> = servers
             .iter()
             .filter(|server| !AT_REST.contains(&server.status.as_str()))
@@ -109,10 +112,10 @@ pub(crate) async fn until_all_is_at_rest(asker: &mut Asker, hosts: usize) {
             return Err(format!("{restless:?}"));
         }
         let call = async |mut clients: Clients| clients.admin.audit(v1::AuditRequest {}).await;
-        let audit = asker.ask("audit", call).await.unwrap();
+        let audit = client.ask("audit", call).await.unwrap();
         if !audit.on_duty {
             // Another one hears the agents.
-            asker.another();
+            client.another();
             return Err("a scheduler that is not on duty was asked".to_owned());
         }
         match (audit.findings.is_empty(), audit.unsent_messages) {

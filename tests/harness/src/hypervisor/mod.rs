@@ -4,7 +4,7 @@
 //! The guest counts on its serial console (`HB 1`, `HB 2`, …), and says there what it was told; see
 //! `guest/init`. Only root can make the namespaces in which a private libvirtd lives.
 
-use crate::data_directory::Home;
+use crate::data_directory::DataDirectory;
 use crate::error::{Error, Result};
 use crate::process::{Process, ProcessCommand};
 use crate::{Signal, eventually};
@@ -81,7 +81,7 @@ impl TestGuest {
 pub struct Hypervisor {
     // Ends before its directory is removed.
     node: Process,
-    home: Home,
+    home: DataDirectory,
     guest: TestGuest,
 }
 
@@ -103,7 +103,7 @@ impl Hypervisor {
             });
         }
         let guest = TestGuest::build().await?;
-        let home = Home::temporary("node")?;
+        let home = DataDirectory::temporary("node")?;
         let node = spawn(&home, &guest)?;
         let this = Self { node, home, guest };
         this.answers().await?;
@@ -239,7 +239,7 @@ impl Hypervisor {
     }
 }
 
-fn spawn(home: &Home, guest: &TestGuest) -> Result<Process> {
+fn spawn(home: &DataDirectory, guest: &TestGuest) -> Result<Process> {
     let script = home.write("node.sh", NODE)?;
     // A test in a network of its own has it for talking with its guests.
     let network = match std::env::var_os(ENV_NETWORK) {

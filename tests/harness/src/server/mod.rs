@@ -11,7 +11,7 @@ pub(crate) mod rabbitmq;
 #[cfg(test)]
 mod tests;
 
-use crate::data_directory::Home;
+use crate::data_directory::DataDirectory;
 use crate::error::{Error, Result};
 use crate::ports;
 use crate::process::{Process, ProcessCommand, Signal};
@@ -106,7 +106,7 @@ impl ServerSettings {
 /// Where a server lives.
 #[derive(Debug)]
 pub struct ServerPlace {
-    home: Home,
+    home: DataDirectory,
     /// The first one is for clients.
     ports: Vec<u16>,
     durable: bool,
@@ -242,8 +242,8 @@ impl<K: ServerKind> PrivateServer<K> {
     /// A server with its data directory and its ports, not yet started.
     async fn prepared(settings: ServerSettings) -> Result<Self> {
         let home = match &settings.directory {
-            None => Home::temporary(K::SLUG)?,
-            Some(directory) => Home::persistent(directory, K::ROOT_WILL_DO)?,
+            None => DataDirectory::temporary(K::SLUG)?,
+            Some(directory) => DataDirectory::persistent(directory, K::ROOT_WILL_DO)?,
         };
         let mut server = Self {
             processes: Vec::new(),

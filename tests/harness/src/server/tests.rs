@@ -262,7 +262,7 @@ async fn databases_are_made_by_name_and_are_separate() {
 
 #[tokio::test]
 async fn a_kept_directory_has_the_data_and_the_port_again() {
-    let base = Home::temporary("test").unwrap();
+    let base = DataDirectory::temporary("test").unwrap();
     let settings = || ServerSettings::persistent(base.path().join("postgresql"));
     let mut first = Postgres::start_with(settings()).await.unwrap();
     let url = first.create_database("kept").await.unwrap();
@@ -352,7 +352,7 @@ async fn a_directory_that_is_closed_to_others_is_used_as_root_or_refused() {
 
 #[tokio::test]
 async fn a_server_that_does_not_come_up_says_why_with_the_end_of_its_log() {
-    let base = Home::temporary("test").unwrap();
+    let base = DataDirectory::temporary("test").unwrap();
     let directory = base.path().join("postgresql");
     std::fs::create_dir_all(directory.join("data")).unwrap();
     let error = Postgres::start_with(ServerSettings::persistent(&directory))
@@ -392,7 +392,7 @@ async fn an_ordinary_user_can_start_all_three() {
     if rustix::process::geteuid().is_root() {
         assert!(std::env::var_os(AS_USER).is_none(), "still root");
         // A copy, because the build directory may be closed to other users.
-        let copy = Home::temporary("test").unwrap();
+        let copy = DataDirectory::temporary("test").unwrap();
         let program = copy.path().join("test");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
         let process = ProcessCommand::new("the test as nobody", &program)

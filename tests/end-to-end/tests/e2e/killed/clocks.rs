@@ -6,7 +6,7 @@ use super::kit::{
 };
 use crate::kit::{preemptible, until, until_evacuation};
 use ebbtide_harness::{Deadline, eventually};
-use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
+use ebbtide_integration_tests::{Database, ProcessEnvironment, Region, RegionOptions};
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_store::{Store, StoreConfig, StoreError};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ async fn one_round(region: &mut Region, round: u128, set: impl AsyncFnOnce(&mut 
 async fn a_hosts_clock_that_is_set_takes_no_time_from_its_guests_and_gives_none() {
     let mut region = Region::prepare(one_host()).await.unwrap();
     let clock = Clock::beside(region.dir());
-    region.agent_will_run_in(HOST, Surroundings::with_clock(&clock.0).unwrap());
+    region.agent_will_run_in(HOST, ProcessEnvironment::with_clock(&clock.0).unwrap());
     begin(&mut region).await;
     one_round(&mut region, 1, async |_| clock.set(3600)).await;
     // A notice of a scheduler that is an hour behind would be too late.
@@ -131,7 +131,7 @@ async fn a_schedulers_clock_that_is_set_fails_nothing(database: Database) {
     };
     let mut region = Region::prepare(options).await.unwrap();
     let clock = Clock::beside(region.dir());
-    region.scheduler_will_run_in(Surroundings::with_clock(&clock.0).unwrap());
+    region.scheduler_will_run_in(ProcessEnvironment::with_clock(&clock.0).unwrap());
     begin(&mut region).await;
     one_round(&mut region, 1, async |_| clock.set(3600)).await;
     one_round(&mut region, 2, async |_| clock.set(0)).await;

@@ -8,7 +8,7 @@ use crate::kit::{create, preemptible, request, server, until, until_evacuation};
 use ebbtide_harness::eventually;
 use ebbtide_harness::hypervisor::in_private_network;
 use ebbtide_integration_tests::region::PATIENCE;
-use ebbtide_integration_tests::{Region, RegionOptions, Surroundings};
+use ebbtide_integration_tests::{ProcessEnvironment, Region, RegionOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -170,7 +170,7 @@ async fn a_scheduler_whose_disk_is_full_refuses_and_goes_on_when_there_is_room()
     let mut region = Region::prepare(options).await.unwrap();
     let clock = place.path().join("clock");
     std::fs::write(&clock, "+0\n").unwrap();
-    region.scheduler_will_run_in(Surroundings::with_clock(&clock).unwrap());
+    region.scheduler_will_run_in(ProcessEnvironment::with_clock(&clock).unwrap());
     region.start_scheduler().await.unwrap();
     region.start_agent(HOST).unwrap();
     region.wait_for_hosts_up().await.unwrap();

@@ -8,7 +8,7 @@ use crate::kit::{until, until_evacuation};
 use ebbtide_fail_points::FailPoint;
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
-use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
+use ebbtide_integration_tests::{Database, ProcessEnvironment, Region, RegionOptions};
 use ebbtide_model::{Seconds, Timestamp};
 use futures::future::join_all;
 use uuid::Uuid;
@@ -85,14 +85,14 @@ fn place(point: FailPoint) -> Option<(Who, Story)> {
 /// Restarts the scheduler or the agent, with the place at which it dies in its environment, or
 /// without one.
 async fn start_anew(region: &mut Region, who: Who, at: Option<FailPoint>) {
-    let surroundings = at.map(Surroundings::dying_at).unwrap_or_default();
+    let environment = at.map(ProcessEnvironment::dying_at).unwrap_or_default();
     match who {
         Who::Scheduler => {
-            region.scheduler_will_run_in(surroundings);
+            region.scheduler_will_run_in(environment);
             region.start_scheduler().await.unwrap();
         }
         Who::Agent => {
-            region.agent_will_run_in(HOST, surroundings);
+            region.agent_will_run_in(HOST, environment);
             region.start_agent(HOST).unwrap();
         }
     }

@@ -9,7 +9,7 @@ use crate::scheduler_calls::{create_at, until_at};
 use ebbtide_harness::hypervisor::in_private_network;
 use ebbtide_harness::{Direction, Network, Postgres, RabbitMq, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
-use ebbtide_integration_tests::{Peer, Region, RegionOptions, Surroundings};
+use ebbtide_integration_tests::{Peer, ProcessEnvironment, Region, RegionOptions};
 use ebbtide_proto::v1;
 use futures::future::join_all;
 use std::net::Ipv4Addr;
@@ -40,7 +40,7 @@ async fn two_hosts(broker: &RabbitMq, networks: &[Network; 2]) -> Region {
     for (host, network) in HOSTS.iter().zip(networks) {
         let url = through(&broker.url(), network.gateway());
         options.agent_urls.insert((*host).to_owned(), url);
-        let within = Surroundings::within(network);
+        let within = ProcessEnvironment::within(network);
         options.agents_in.insert((*host).to_owned(), within);
     }
     Region::start(options).await.unwrap()
@@ -168,7 +168,7 @@ async fn a_scheduler_is_cut_off(broker: &RabbitMq, server: &Postgres, n: u8, dir
         // Given up after two seconds; limits for notices are over after nine.
         heartbeat_seconds: Some(1),
         listen: network.address().to_string(),
-        scheduler_in: Surroundings::within(&network),
+        scheduler_in: ProcessEnvironment::within(&network),
         // Not on loopback only, and still for this test alone.
         sections: "[auth]\nallow_unauthenticated = true".to_owned(),
         region: LIMITS.to_owned(),

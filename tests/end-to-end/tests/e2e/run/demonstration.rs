@@ -67,7 +67,7 @@ fn way(ended: &Ended, at: usize) -> &serde_json::Value {
 }
 
 fn survived_with_less_lost_than_hourly(ended: &Ended) {
-    let said = &ended.said;
+    let said = &ended.output;
     assert_eq!(ended.code, Some(0), "{said}");
     let lives = ended.json["instances"].as_array().unwrap();
     let ends: Vec<&str> = lives.iter().map(|l| l["end"].as_str().unwrap()).collect();
@@ -124,7 +124,7 @@ async fn a_job_survives_three_preemptions_with_less_lost_than_hourly_checkpoints
     );
     three_times(&region, &run).await;
     let ended = run.ended().await;
-    eprintln!("{}\n{}", ended.said, ended.json);
+    eprintln!("{}\n{}", ended.output, ended.json);
     survived_with_less_lost_than_hourly(&ended);
     let alone = printed(
         bin("ebbtide-demo").as_path(),
@@ -167,7 +167,7 @@ async fn a_program_that_knows_nothing_of_checkpoints_survives_three_preemptions_
     );
     three_times(&region, &run).await;
     let ended = run.ended().await;
-    eprintln!("{}\n{}", ended.said, ended.json);
+    eprintln!("{}\n{}", ended.output, ended.json);
     survived_with_less_lost_than_hourly(&ended);
     // Every line once, though it was stopped and gone on with in the middle.
     let alone = printed("/usr/bin/mawk".as_ref(), &[n, SUM]).await;

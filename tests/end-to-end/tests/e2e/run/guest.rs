@@ -75,12 +75,12 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
         // The machine is gone; what is left here of it is the program itself.
         run.process.signal(Signal::Term).unwrap();
         let ended = run.ended().await;
-        assert_eq!(ended.code, Some(130), "{form}: {}", ended.said);
-        let told = ended.said.contains("told the provider");
-        assert_eq!(told, releases, "{form}: {}", ended.said);
+        assert_eq!(ended.code, Some(130), "{form}: {}", ended.output);
+        let told = ended.output.contains("told the provider");
+        assert_eq!(told, releases, "{form}: {}", ended.output);
         let speaks = if form == "auto" { "ebbtide" } else { form };
         let heard = format!("has to leave ({speaks})");
-        assert!(ended.said.contains(&heard), "{form}: {}", ended.said);
+        assert!(ended.output.contains(&heard), "{form}: {}", ended.output);
         // On another machine the same command line goes on, and ends.
         let run = rig.run(
             None,
@@ -93,11 +93,11 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
             &["sh", "-c", COUNT],
         );
         let ended = run.ended().await;
-        assert_eq!(ended.code, Some(0), "{form}: {}", ended.said);
+        assert_eq!(ended.code, Some(0), "{form}: {}", ended.output);
         assert!(
-            ended.said.contains("goes on from checkpoint"),
+            ended.output.contains("goes on from checkpoint"),
             "{}",
-            ended.said
+            ended.output
         );
         assert_eq!(rig.text("state/stdout"), "counted 40\n");
         let mut client = region.servers().await.unwrap();
@@ -118,9 +118,9 @@ async fn where_no_metadata_answer_the_run_says_what_it_has_tried() {
         "true",
     ];
     let ended = rig.run(None, &options, &["true"]).ended().await;
-    assert_eq!(ended.code, Some(1), "{}", ended.said);
-    assert!(ended.said.contains("EB-RUN-009"), "{}", ended.said);
+    assert_eq!(ended.code, Some(1), "{}", ended.output);
+    assert!(ended.output.contains("EB-RUN-009"), "{}", ended.output);
     for form in ["ebbtide", "gce", "azure", "ec2"] {
-        assert!(ended.said.contains(form), "{}", ended.said);
+        assert!(ended.output.contains(form), "{}", ended.output);
     }
 }

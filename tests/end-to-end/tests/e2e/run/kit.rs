@@ -21,7 +21,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
-    pub(crate) said: String,
+    pub(crate) output: String,
     pub(crate) json: serde_json::Value,
 }
 
@@ -89,7 +89,7 @@ impl Run {
         let text = std::fs::read_to_string(&self.result).unwrap();
         Ended {
             code: status.code(),
-            said,
+            output: said,
             json: serde_json::from_str(&text).unwrap_or_default(),
         }
     }

@@ -27,9 +27,9 @@ fn options(save: &str) -> Vec<&str> {
 }
 
 fn refused(ended: &Ended, code: &str) {
-    assert_eq!(ended.code, Some(1), "{}", ended.said);
-    assert!(ended.said.contains(code), "{}", ended.said);
-    assert!(ended.said.contains("next"), "{}", ended.said);
+    assert_eq!(ended.code, Some(1), "{}", ended.output);
+    assert!(ended.output.contains(code), "{}", ended.output);
+    assert!(ended.output.contains("next"), "{}", ended.output);
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
             .run(None, &options(SAVE), &["sh", "-c", &job])
             .ended()
             .await;
-        assert_eq!(ended.code, Some(7), "{}", ended.said);
+        assert_eq!(ended.code, Some(7), "{}", ended.output);
         assert_eq!(ended.json["exit_code"], 7);
         assert_eq!(ended.json["instances"].as_array().unwrap().len(), 1);
         assert!(!alive(&rig.text("own")), "what it had started lives on");
@@ -58,15 +58,15 @@ async fn who_is_asked_to_stop_saves_first_and_the_same_command_line_goes_on() {
     // The shell in between does not pass it on, so it goes to the program itself.
     run.process.signal(Signal::Term).unwrap();
     let ended = run.ended().await;
-    assert_eq!(ended.code, Some(130), "{}", ended.said);
-    assert!(ended.said.contains("(stop)"), "{}", ended.said);
+    assert_eq!(ended.code, Some(130), "{}", ended.output);
+    assert!(ended.output.contains("(stop)"), "{}", ended.output);
     assert_eq!(ended.json["instances"][0]["end"], "stopped");
     let ended = rig
         .run(None, &options(SAVE), &["sh", "-c", &job])
         .ended()
         .await;
-    assert_eq!(ended.code, Some(7), "{}", ended.said);
-    assert_eq!(ended.json["lost_seconds"], 0.0, "{}", ended.said);
+    assert_eq!(ended.code, Some(7), "{}", ended.output);
+    assert_eq!(ended.json["lost_seconds"], 0.0, "{}", ended.output);
     assert!(!rig.text("state/stdout").ends_with("from 0\n"));
 }
 
@@ -97,16 +97,16 @@ async fn a_run_that_was_killed_leaves_what_the_next_one_needs_and_no_process_beh
         .run(None, &options(SAVE), &["sh", "-c", &job])
         .ended()
         .await;
-    assert_eq!(ended.code, Some(7), "{}", ended.said);
+    assert_eq!(ended.code, Some(7), "{}", ended.output);
     let lives = ended.json["instances"].as_array().unwrap();
-    assert_eq!(lives.len(), 2, "{}", ended.said);
+    assert_eq!(lives.len(), 2, "{}", ended.output);
     assert_eq!(lives[0]["end"], "interrupted");
     assert!(
-        ended.said.contains("goes on from checkpoint"),
+        ended.output.contains("goes on from checkpoint"),
         "{}",
-        ended.said
+        ended.output
     );
-    assert!(ended.said.contains("exit code") || !rig.text("state/stdout").is_empty());
+    assert!(ended.output.contains("exit code") || !rig.text("state/stdout").is_empty());
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn checkpoints_that_fail_or_hang_are_not_used_and_do_not_end_the_job() {
     assert!(!rig.path("state/checkpoints/000002").exists());
     assert!(rig.path("state/checkpoints/000003/n").exists());
     let ended = run.ended().await;
-    assert_eq!(ended.code, Some(7), "{}", ended.said);
+    assert_eq!(ended.code, Some(7), "{}", ended.output);
     assert_eq!(ended.json["checkpoints"]["failed"], 2);
 }
 
@@ -143,7 +143,7 @@ async fn a_command_that_refuses_a_checkpoint_gets_the_one_before() {
     run.says("(planned)", 2).await;
     run.process.signal(Signal::Term).unwrap();
     let ended = run.ended().await;
-    assert_eq!(ended.code, Some(130), "{}", ended.said);
+    assert_eq!(ended.code, Some(130), "{}", ended.output);
     let mut kept: Vec<_> = std::fs::read_dir(rig.path("state/checkpoints"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -157,8 +157,8 @@ async fn a_command_that_refuses_a_checkpoint_gets_the_one_before() {
     let mut arguments = options(SAVE);
     arguments.extend(["--restore-command", &again]);
     let ended = rig.run(None, &arguments, &["sh", "-c", &job]).ended().await;
-    assert_eq!(ended.code, Some(5), "{}", ended.said);
-    assert!(ended.said.contains("exit code 125"), "{}", ended.said);
+    assert_eq!(ended.code, Some(5), "{}", ended.output);
+    assert!(ended.output.contains("exit code 125"), "{}", ended.output);
     assert!(
         ended.json["lost_seconds"].as_f64().unwrap() > 0.0,
         "{}",
@@ -224,12 +224,16 @@ async fn programs_that_are_not_there_are_named_with_their_package() {
     let arguments = ["--metadata", "none", "--criu", "--criu-program", "/no/criu"];
     let missing = rig.run(None, &arguments, &["true"]).ended().await;
     refused(&missing, "EB-RUN-008");
-    assert!(missing.said.contains("package `criu`"), "{}", missing.said);
+    assert!(
+        missing.output.contains("package `criu`"),
+        "{}",
+        missing.output
+    );
     let neither = rig
         .run(None, &["--metadata", "none"], &["true"])
         .ended()
         .await;
-    assert_eq!(neither.code, Some(2), "{}", neither.said);
+    assert_eq!(neither.code, Some(2), "{}", neither.output);
     let rig = TestHarness::new();
     let zero = [
         "--metadata",
@@ -240,8 +244,8 @@ async fn programs_that_are_not_there_are_named_with_their_package() {
         "true",
     ];
     let zero = rig.run(None, &zero, &["sh", "-c", "exit 1"]).ended().await;
-    assert_eq!(zero.code, Some(2), "{}", zero.said);
-    assert!(zero.said.contains("EB-RUN-001"), "{}", zero.said);
+    assert_eq!(zero.code, Some(2), "{}", zero.output);
+    assert!(zero.output.contains("EB-RUN-001"), "{}", zero.output);
 }
 
 #[tokio::test]
