@@ -3,7 +3,7 @@
 //! Flags come before environment variables, those before the file, the file before the defaults.
 
 use crate::errors::CliError;
-use crate::output::{ColorChoice, Format};
+use crate::io::{ColorChoice, Format};
 use ebbtide_model::toml_text;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

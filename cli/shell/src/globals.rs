@@ -1,7 +1,7 @@
 //! The options that every command of every program takes.
 
 use crate::Context;
-use crate::output::{ColorChoice, Format};
+use crate::io::{ColorChoice, Format};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@
 //! prose wrapped at blanks, then loses the columns that are details, the least important first, and
 //! at last becomes one record a row.
 
-use crate::output::{ListingColumn, TableCell};
+use crate::listing::{ListingColumn, TableCell};
 
 /// Prose keeps at least this width: below, a sentence becomes a word a line.
 const PROSE: usize = 20;
@@ -224,7 +224,7 @@ pub fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{number, text};
+    use crate::listing::{number, text};
 
     fn cells(texts: &[&str]) -> Vec<TableCell> {
         texts.iter().map(TableCell::new).collect()

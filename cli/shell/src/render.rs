@@ -1,43 +1,10 @@
 //! How single values look: times, spans, amounts, states, bars.
 
-use crate::output::TableCell;
-use comfy_table::Color;
+use crate::listing::TableCell;
+pub use crate::listing::Tone;
 use std::collections::HashMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-
-/// What a piece of text means, for its colour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// Nothing special.
-    #[default]
-    Plain,
-    /// As it should be.
-    Good,
-    /// Under way, or worth a look.
-    Warn,
-    /// Wrong.
-    Bad,
-    /// Of little interest.
-    Dim,
-    /// The one that counts.
-    Strong,
-}
-
-impl Tone {
-    /// Its colour in a table.
-    #[must_use]
-    pub fn color(self) -> Option<Color> {
-        match self {
-            Self::Plain => None,
-            Self::Good => Some(Color::Green),
-            Self::Warn => Some(Color::Yellow),
-            Self::Bad => Some(Color::Red),
-            Self::Dim => Some(Color::DarkGrey),
-            Self::Strong => Some(Color::Cyan),
-        }
-    }
-}
 
 /// Text in a tone, by ANSI escapes.
 #[must_use]

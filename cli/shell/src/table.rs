@@ -2,7 +2,7 @@
 //! Markdown.
 
 use crate::layout::{Layout, layout, record, wrapped};
-use crate::output::{ListingColumn, TableCell};
+use crate::listing::{ListingColumn, TableCell};
 use crate::render::{Tone, paint};
 use comfy_table::{
     Attribute, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,

@@ -3,7 +3,6 @@
 pub mod audit;
 pub mod config;
 pub mod init;
-pub mod region_audit;
 pub mod token;
 
 use crate::args::{Cli, Command};

@@ -1,7 +1,7 @@
 //! `ebbtide-manage audit` of a region: its scheduler holds database, memory and agents against each
 //! other.
 
-use crate::commands::audit::verdict;
+use super::verdict;
 use ebbtide_proto::v1;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -13,7 +13,7 @@ use ebbtide_shell::render::Tone;
 ///
 /// # Errors
 /// What the region says, [`CliError::Disagrees`] if something is found.
-pub async fn run(context: &mut Context) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
     let request = v1::AuditRequest {};
     let asked = context.region().await?.admin.audit(request).await?;
     let report = asked.into_inner();

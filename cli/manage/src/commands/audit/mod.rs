@@ -1,7 +1,8 @@
 //! `ebbtide-manage audit`: what database, memory and agents say, or Placement, Nova and the ledger,
 //! held against each other.
 
-use crate::commands::region_audit;
+mod region;
+
 use crate::error::ManageError;
 use clap::Args;
 use ebbtide_nova_service::audit::{self, AuditReport};
@@ -50,7 +51,7 @@ pub struct AuditArgs {
 /// [`CliError::Disagrees`] if something is found.
 pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError> {
     if args.config_file.is_empty() {
-        return region_audit::run(context).await;
+        return region::run(context).await;
     }
     let conf = ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
         .map_err(ManageError::NovaService)?;
@@ -85,7 +86,7 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
 }
 
 /// An exit code that scripts can use.
-pub(crate) fn verdict(count: usize) -> Result<(), CliError> {
+fn verdict(count: usize) -> Result<(), CliError> {
     match count {
         0 => Ok(()),
         1 => Err(CliError::Disagrees("1 disagreement".to_owned())),
