@@ -38,6 +38,6 @@ pub(super) fn run(bytes: &[u8]) {
             force_hosts: Vec::new(),
             alternates: 0,
         };
-        drop(region.would_decide(record.at, &mut Counted(0), &request));
+        drop(region.what_if(record.at, &mut Counted(0), &request));
     }
 }

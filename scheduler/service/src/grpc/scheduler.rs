@@ -176,17 +176,10 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
             .api
             .placement_request(request.into_inner().request)
             .await?;
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::WhatIf(Box::new(request)))
-            .await?
-        {
-            RegionReply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
-                decision: Some(convert::decision(&guard::visible_to(*decision, &who))),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let decision = self.api.region_actor.what_if(request).await?;
+        Ok(Response::new(v1::WhatIfResponse {
+            decision: Some(convert::decision(&guard::visible_to(decision, &who))),
+        }))
     }
 
     async fn explain(

@@ -16,7 +16,7 @@ use ebbtide_store::StoreError;
 use uuid::Uuid;
 
 /// Identifiers of this process, which sort by the time of their creation.
-struct RandomIds;
+pub(super) struct RandomIds;
 
 impl Ids for RandomIds {
     fn next(&mut self) -> Uuid {
@@ -71,7 +71,7 @@ impl Batch {
     /// Adds one work item.
     pub(super) fn add(&mut self, work: Work) {
         match work {
-            Work::Look(look) => self.looks.push(look),
+            Work::Look(look) | Work::Question(_, _, look) => self.looks.push(look),
             Work::Input(input, answer) => self.waiting.push(QueuedInput {
                 input,
                 answer,
@@ -138,10 +138,7 @@ impl Batch {
             speculation,
         } in std::mem::take(&mut self.waiting)
         {
-            let decides = matches!(
-                input,
-                RegionInput::Command(RegionCommand::CreateServers(_) | RegionCommand::WhatIf(_))
-            );
+            let decides = matches!(input, RegionInput::Command(RegionCommand::CreateServers(_)));
             self.settles |= matches!(input, RegionInput::Report(_));
             let speculated = speculation.is_some();
             let watch = Stopwatch::start();

@@ -40,16 +40,16 @@ struct Project {
     credit: usize,
 }
 
-/// The project of a request for servers, and its instances.
+/// The project of a request for servers or of a question about one, and its instances.
 fn request(work: &Work) -> Option<(&str, usize)> {
-    let request = match work {
+    match work {
         Work::Input(RegionInput::Command(RegionCommand::CreateServers(create)), _) => {
-            &create.request
+            let request = &create.request;
+            Some((&request.project_id, request.server_ids.len().max(1)))
         }
-        Work::Input(RegionInput::Command(RegionCommand::WhatIf(request)), _) => request.as_ref(),
-        _ => return None,
-    };
-    Some((&request.project_id, request.server_ids.len().max(1)))
+        Work::Question(project, instances, _) => Some((project, *instances)),
+        Work::Input(..) | Work::Look(_) => None,
+    }
 }
 
 impl Fair {

@@ -17,8 +17,10 @@ use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::{Engines, ShadowBook};
-use ebbtide_model::Timestamp;
+use batch::RandomIds;
+use ebbtide_model::{Decision, PlacementRequest, Timestamp};
 use ebbtide_region::{Region, RegionCommand, RegionConfig, RegionEvent, RegionInput, RegionReply};
+use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_store::{Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -45,6 +47,8 @@ type Look = Box<dyn FnOnce(Result<&Region, ServiceError>) + Send>;
 enum Work {
     Input(RegionInput, Answer<RegionReply>),
     Look(Look),
+    /// A look that decides, as a request for so many instances of the project would.
+    Question(String, usize, Look),
 }
 
 /// Handle of the region actor. Cheap to clone.
@@ -52,6 +56,7 @@ enum Work {
 pub struct RegionActor {
     work: mpsc::Sender<Work>,
     events: broadcast::Sender<SequencedEvent>,
+    metrics: Metrics,
 }
 
 impl RegionActor {
@@ -107,6 +112,33 @@ impl RegionActor {
         answered.await.map_err(|_| ServiceError::Stopping)?
     }
 
+    /// The decision about a request, which changes nothing. It writes nothing either: schedulers on
+    /// one database do not wait for one another. It waits as a request for servers of its project
+    /// does, because it takes as long to decide.
+    ///
+    /// # Errors
+    /// The region's refusal, or [`ServiceError::Stopping`].
+    pub async fn what_if(&self, request: PlacementRequest) -> Result<Decision, ServiceError> {
+        let (answer, answered) = oneshot::channel();
+        let (project, instances) = (request.project_id.clone(), request.server_ids.len().max(1));
+        let metrics = self.metrics.clone();
+        let look: Look = Box::new(move |region| {
+            let decision = region.and_then(|region| {
+                let watch = Stopwatch::start();
+                let decision = region.what_if(clock::now(), &mut RandomIds, &request);
+                metrics.decided(watch.elapsed());
+                Ok(decision?)
+            });
+            // The caller may have gone away; it then needs no answer.
+            let _ = answer.send(decision);
+        });
+        self.work
+            .send(Work::Question(project, instances, look))
+            .await
+            .map_err(|_| ServiceError::Stopping)?;
+        answered.await.map_err(|_| ServiceError::Stopping)?
+    }
+
     /// All events from now on.
     #[must_use]
     pub fn watch(&self) -> broadcast::Receiver<SequencedEvent> {
@@ -139,6 +171,7 @@ pub(crate) async fn start(
     let region_actor = RegionActor {
         work,
         events: events.clone(),
+        metrics: holdings.metrics.clone(),
     };
     let task = task::ActorTask::new(holdings, events, tasks.clone()).await?;
     tasks.spawn("region_actor", async move {

@@ -75,8 +75,6 @@ pub struct AdoptServer {
 pub enum RegionCommand {
     /// Create servers, all or nothing.
     CreateServers(Box<CreateServers>),
-    /// Return the decision for a request and change nothing.
-    WhatIf(Box<PlacementRequest>),
     /// Delete a server.
     DeleteServer(ServerId),
     /// End a victim's grace period early, at its owner's request.
@@ -127,8 +125,6 @@ pub enum RegionReply {
     },
     /// The request was repeated; these are its servers in their present state.
     Repeated(Vec<Server>),
-    /// A decision that changed nothing.
-    WhatIf(Box<Decision>),
     /// A server in its present state.
     Server(Box<Server>),
     /// An evacuation in its present state.

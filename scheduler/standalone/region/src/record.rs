@@ -1,9 +1,9 @@
 //! A region as a file, for experiments that must not run on the real one.
 
-use crate::{Ids, Region, RegionConfig, RegionError};
+use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, EngineConfig};
+use ebbtide_model::Timestamp;
 use ebbtide_model::record::Snapshot;
-use ebbtide_model::{Decision, PlacementRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -49,22 +49,5 @@ impl RegionRecord {
         let mut region = Region::restore(self.region.clone(), engine, self.state.clone(), self.at)?;
         region.observe(self.at);
         Ok(region)
-    }
-}
-
-impl Region {
-    /// The decision that the region would make with the identifier from `ids`; nothing changes. The
-    /// same identifier gives the same random choices.
-    ///
-    /// # Errors
-    /// As [`Engine::decide`].
-    pub fn would_decide(
-        &self,
-        now: Timestamp,
-        ids: &mut dyn Ids,
-        request: &PlacementRequest,
-    ) -> Result<Decision, RegionError> {
-        let mut transition = crate::transition::Transition::new(now, ids);
-        self.decide(&mut transition, request)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::admin::within_quota;
 use crate::transition::Transition;
-use crate::{CreateServers, Region, RegionError, RegionEvent, RegionReply, orphaned_start};
+use crate::{CreateServers, Ids, Region, RegionError, RegionEvent, RegionReply, orphaned_start};
 use ebbtide_model::message::{Body, Release, Start};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
@@ -20,13 +20,18 @@ pub(crate) const LOST: &str = "EB-FAULT-002";
 pub(crate) const PREEMPTED: &str = "EB-FAULT-003";
 
 impl Region {
-    pub(crate) fn what_if(
-        &mut self,
-        transition: &mut Transition<'_>,
+    /// The decision that the region would make with the identifier from `ids`; nothing changes. The
+    /// same identifier gives the same random choices.
+    ///
+    /// # Errors
+    /// As [`ebbtide_engine::Engine::decide`].
+    pub fn what_if(
+        &self,
+        now: Timestamp,
+        ids: &mut dyn Ids,
         request: &PlacementRequest,
-    ) -> Result<RegionReply, RegionError> {
-        let decision = self.decide(transition, request)?;
-        Ok(RegionReply::WhatIf(Box::new(decision)))
+    ) -> Result<Decision, RegionError> {
+        self.decide(&mut Transition::new(now, ids), request)
     }
 
     /// One pass of the engine, which changes nothing.

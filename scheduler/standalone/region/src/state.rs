@@ -137,7 +137,6 @@ impl Region {
     ) -> Result<RegionReply, RegionError> {
         match command {
             RegionCommand::CreateServers(create) => self.create_servers(transition, *create),
-            RegionCommand::WhatIf(request) => self.what_if(transition, &request),
             RegionCommand::DeleteServer(id) => self.delete_server(transition, id),
             RegionCommand::ReleaseServer(id) => self.release_server(transition, id),
             RegionCommand::AdoptServer(adopt) => self.adopt_server(transition, *adopt),

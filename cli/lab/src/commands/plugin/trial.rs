@@ -179,7 +179,7 @@ pub(super) fn run(context: &mut Context, args: &TryArgs) -> Result<(), CliError>
         let region = record
             .region(engine)
             .map_err(|error| refused(error, next))?;
-        let decided = region.would_decide(record.at, &mut Counted(0), &request);
+        let decided = region.what_if(record.at, &mut Counted(0), &request);
         decisions.push(decided.map_err(|error| refused(error, next))?);
     }
     let [today, tried] = decisions.as_slice() else {

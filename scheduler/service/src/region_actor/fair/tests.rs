@@ -1,33 +1,8 @@
 use super::*;
-use ebbtide_model::{FlavorId, PlacementRequest, ServerId};
 use tokio::sync::oneshot;
-use uuid::Uuid;
 
-fn ask(project: &str, instances: u128) -> Work {
-    let flavor = ebbtide_model::Flavor {
-        id: FlavorId(Uuid::nil()),
-        name: "small".to_owned(),
-        vcpus: 1,
-        ram_mb: 1,
-        disk_gb: 0,
-        extra_specs: Default::default(),
-    };
-    let ids = (0..instances).map(|n| ServerId(Uuid::from_u128(n)));
-    let request = PlacementRequest {
-        project_id: project.to_owned(),
-        server_ids: ids.collect(),
-        flavor,
-        availability_zone: None,
-        group_id: None,
-        ignore_hosts: Vec::new(),
-        force_hosts: Vec::new(),
-        alternates: 0,
-    };
-    let (answer, _) = oneshot::channel();
-    Work::Input(
-        RegionInput::Command(RegionCommand::WhatIf(Box::new(request))),
-        answer,
-    )
+fn ask(project: &str, instances: usize) -> Work {
+    Work::Question(project.to_owned(), instances, Box::new(|_| {}))
 }
 
 fn tick() -> Work {
@@ -118,7 +93,7 @@ fn nothing_is_lost_and_the_order_within_a_project_stays() {
     assert_eq!(all.iter().filter(|(name, _)| name == "-").count(), 8);
     for project in ["one", "two"] {
         let own = all.iter().filter(|(name, _)| name == project);
-        let own: Vec<u128> = own.map(|(_, size)| *size as u128).collect();
+        let own: Vec<usize> = own.map(|(_, size)| *size).collect();
         assert_eq!(own, sizes);
     }
 }

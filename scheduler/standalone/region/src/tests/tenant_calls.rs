@@ -1,6 +1,6 @@
 //! Tenant operations and queries for the tests.
 
-use super::world::{Refused, World};
+use super::world::{Counting, Refused, World};
 use crate::{
     AdoptServer, CreateServers, RegionCommand, RegionError, RegionEvent, RegionInput, RegionReply,
 };
@@ -22,6 +22,12 @@ impl World {
 
     pub(super) fn new_id(&mut self) -> ServerId {
         ServerId(self.next_uuid())
+    }
+
+    /// The decision about a request, which changes nothing.
+    pub(super) fn what_if(&mut self, request: &PlacementRequest) -> Result<Decision, RegionError> {
+        let now = self.now;
+        self.region.what_if(now, &mut Counting::default(), request)
     }
 
     pub(super) fn request(&mut self, flavor: &Flavor, count: usize) -> PlacementRequest {
