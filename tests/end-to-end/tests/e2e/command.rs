@@ -11,10 +11,15 @@ pub(super) struct Said {
 }
 
 pub(super) async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
+    run("ebbtide", region, arguments).await
+}
+
+/// The same of another program: `ebbtide-lab`.
+pub(super) async fn run(program: &str, region: &Region, arguments: &[&str]) -> Said {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let log = region.dir().join(format!("ebbtide-{n}.log"));
-    let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
+    let log = region.dir().join(format!("{program}-{n}.log"));
+    let process = ProcessCommand::new(program, bin(program))
         .env("EBBTIDE_ENDPOINT", region.endpoint().unwrap())
         .env("EBBTIDE_PROJECT", "tests")
         .args(arguments.iter().copied())

@@ -1,6 +1,6 @@
 //! Lives, prices and bills through the command, against a region.
 
-use super::command::{ebbtide, json};
+use super::command::{ebbtide, json, run};
 use super::kit::{create, evacuations, flavor, request, until};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -124,7 +124,7 @@ async fn who_does_not_pay_leaves_with_notice_and_every_end_is_written_down_and_b
         "-o",
         "json",
     ];
-    let fit = json(&ebbtide(&region, &fit).await);
+    let fit = json(&run("ebbtide-lab", &region, &fit).await);
     assert_eq!(
         (
             &fit["groups"][0]["lifetimes"],

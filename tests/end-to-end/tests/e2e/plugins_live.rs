@@ -1,7 +1,7 @@
 //! Plugins that are added and changed while schedulers run, in shadow, as services, and tried on a
 //! recorded region: with the command that operators have.
 
-use super::command::{ebbtide, json};
+use super::command::{ebbtide, json, run};
 use super::kit::{create, flavor, request};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -450,7 +450,7 @@ async fn a_plugin_is_tried_on_a_recorded_region_beside_what_is_decided_today() {
         "json",
         "--quiet",
     ];
-    let said = ebbtide(&region, &arguments).await;
+    let said = run("ebbtide-lab", &region, &arguments).await;
     let rows = json(&said);
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 4);
@@ -476,7 +476,7 @@ async fn a_plugin_is_tried_on_a_recorded_region_beside_what_is_decided_today() {
         "--flavor",
         "huge",
     ];
-    let said = ebbtide(&region, &unknown).await;
+    let said = run("ebbtide-lab", &region, &unknown).await;
     assert!(
         said.code == Some(1) && said.text.contains("half"),
         "{:?} {}",
