@@ -5,22 +5,11 @@ use crate::commands::{
     plugin, price, run, server, status, watch, what_if,
 };
 use clap::{Parser, Subcommand};
-use ebbtide_shell::completion::CompletionArgs;
+use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::globals::Globals;
-use ebbtide_shell::program::{Groups, help_template};
+use ebbtide_shell::program::{Groups, after_help, help_template};
 
-const AFTER_HELP: &str = "\
-Exit codes:
-  0  all went well
-  1  refused or failed, \"no valid host\" included
-  2  the command line or the configuration file is wrong
-  3  the region cannot be reached
-  4  what was asked for does not exist
-
-Data goes to standard output, everything else to standard error.
-Options come before environment variables, those before ~/.config/ebbtide/config.toml
-(keys: endpoint, project, output, color, ca, certificate, key, token_file), that before the defaults.
-
+const EXAMPLES: &str = "\
 Examples:
   ebbtide status
   ebbtide flavor create spot.small --vcpus 1 --ram 2000 --disk 20 --preemptible
@@ -66,7 +55,13 @@ fn template() -> String {
 
 /// Places virtual machines, and gives idle capacity to preemptible ones until it is needed.
 #[derive(Debug, Parser)]
-#[command(name = "ebbtide", version, after_help = AFTER_HELP, max_term_width = 100, help_template = template())]
+#[command(
+    name = "ebbtide",
+    version,
+    after_help = after_help(EXAMPLES),
+    max_term_width = 100,
+    help_template = template()
+)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -75,12 +70,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
-
-const COMPLETION: &str = "\
-Examples:
-  source <(ebbtide completion bash)
-  ebbtide completion zsh > ~/.zfunc/_ebbtide
-  ebbtide completion fish > ~/.config/fish/completions/ebbtide.fish";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -100,7 +89,7 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Plugins of a region: which there are, add, use, compare in shadow, record a region for a trial
+    /// Plugins of a region: list, add, use, compare in shadow; record the region for a trial
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// How long servers of a preemptible flavor will probably live, by what the region has seen
@@ -137,6 +126,6 @@ pub enum Command {
     #[command(after_help = run::HELP)]
     Run(Box<run::RunArgs>),
     /// Print a completion script for a shell
-    #[command(after_help = COMPLETION)]
+    #[command(after_help = completion::examples("ebbtide"))]
     Completion(CompletionArgs),
 }

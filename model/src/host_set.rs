@@ -1,7 +1,8 @@
 //! A set of hosts, one bit each, by their places.
 //!
-//! The engine and the exact copy of Nova's decisions keep the hosts that pass a filter in such sets.
-//! Both also work on whole words: a block of 64 hosts in which none is left costs one comparison.
+//! The engine and the exact copy of Nova's decisions keep the hosts that pass a filter in such
+//! sets. Both also work on whole words: a block of 64 hosts in which none is left costs one
+//! comparison.
 
 /// Hosts of a cloud, each by its place in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,20 +2,11 @@
 
 use crate::commands::{bench, conform, model, plan, plugin, replay, simulate};
 use clap::{Parser, Subcommand};
-use ebbtide_shell::completion::CompletionArgs;
+use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::globals::Globals;
-use ebbtide_shell::program::{Groups, help_template};
+use ebbtide_shell::program::{Groups, after_help, help_template};
 
-const AFTER_HELP: &str = "\
-Exit codes:
-  0  all went well
-  1  refused or failed
-  2  the command line or the configuration file is wrong
-  3  the region cannot be reached
-  4  what was asked for does not exist
-
-Data goes to standard output, everything else to standard error.
-
+const EXAMPLES: &str = "\
 Examples:
   ebbtide-lab model fit lifetimes.csv
   ebbtide-lab plan bag bag.toml
@@ -39,7 +30,13 @@ fn template() -> String {
 
 /// Measures, simulates and proves; fits models and makes plans. Most of it needs no region.
 #[derive(Debug, Parser)]
-#[command(name = "ebbtide-lab", version, after_help = AFTER_HELP, max_term_width = 100, help_template = template())]
+#[command(
+    name = "ebbtide-lab",
+    version,
+    after_help = after_help(EXAMPLES),
+    max_term_width = 100,
+    help_template = template()
+)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -48,12 +45,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
-
-const COMPLETION: &str = "\
-Examples:
-  source <(ebbtide-lab completion bash)
-  ebbtide-lab completion zsh > ~/.zfunc/_ebbtide-lab
-  ebbtide-lab completion fish > ~/.config/fish/completions/ebbtide-lab.fish";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -80,6 +71,6 @@ pub enum Command {
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// Print a completion script for a shell
-    #[command(after_help = COMPLETION)]
+    #[command(after_help = completion::examples("ebbtide-lab"))]
     Completion(CompletionArgs),
 }

@@ -2,23 +2,14 @@
 
 use crate::commands::{audit, config, init, token};
 use clap::{Parser, Subcommand};
-use ebbtide_shell::completion::CompletionArgs;
+use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::globals::Globals;
-use ebbtide_shell::program::{Groups, help_template};
+use ebbtide_shell::program::{Groups, after_help, help_template};
 
-const AFTER_HELP: &str = "\
-Exit codes:
-  0  all went well
-  1  refused or failed
-  2  the command line or the configuration file is wrong
-  3  the region cannot be reached
-  4  what was asked for does not exist
-
-Data goes to standard output, everything else to standard error.
-
+const EXAMPLES: &str = "\
 Examples:
   ebbtide-manage init /etc/ebbtide --host compute-1 --host compute-2
-  ebbtide-manage token create --role operator alice
+  ebbtide-manage token create --role operator --name ops --file /etc/ebbtide/tokens.toml
   ebbtide-manage config check /etc/nova/nova.conf --effective
   ebbtide-manage audit --config-file /etc/nova/nova.conf";
 
@@ -38,7 +29,13 @@ fn template() -> String {
 
 /// What operators do on the machines of the scheduler: set up, tokens, configuration, audits.
 #[derive(Debug, Parser)]
-#[command(name = "ebbtide-manage", version, after_help = AFTER_HELP, max_term_width = 100, help_template = template())]
+#[command(
+    name = "ebbtide-manage",
+    version,
+    after_help = after_help(EXAMPLES),
+    max_term_width = 100,
+    help_template = template()
+)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -47,12 +44,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
-
-const COMPLETION: &str = "\
-Examples:
-  source <(ebbtide-manage completion bash)
-  ebbtide-manage completion zsh > ~/.zfunc/_ebbtide-manage
-  ebbtide-manage completion fish > ~/.config/fish/completions/ebbtide-manage.fish";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -69,6 +60,6 @@ pub enum Command {
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
     /// Print a completion script for a shell
-    #[command(after_help = COMPLETION)]
+    #[command(after_help = completion::examples("ebbtide-manage"))]
     Completion(CompletionArgs),
 }

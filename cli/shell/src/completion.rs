@@ -4,6 +4,18 @@ use crate::Context;
 use crate::errors::CliError;
 use clap::{Args, CommandFactory, ValueEnum};
 
+/// The examples of `completion` for a program.
+#[must_use]
+pub fn examples(program: &str) -> String {
+    format!(
+        "\
+Examples:
+  source <({program} completion bash)
+  {program} completion zsh > ~/.zfunc/_{program}
+  {program} completion fish > ~/.config/fish/completions/{program}.fish"
+    )
+}
+
 /// Options of `completion`.
 #[derive(Debug, Args)]
 pub struct CompletionArgs {

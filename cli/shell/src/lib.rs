@@ -3,8 +3,9 @@
 //! - `program` runs a command line: options, configuration file, exit code. `globals` has the
 //!   options of every command, `config` what stands in the user's file, `completion` the scripts
 //!   for shells.
-//! - `io` is the world outside, `listing` what is shown; `output`, `layout`, `table` and `render` say
-//!   how it looks; `json` turns messages of the contract into JSON, `charts` writes charts into files.
+//! - `io` is the world outside, `listing` what is shown; `output`, `layout`, `table` and `render`
+//!   say how it looks; `json` turns messages of the contract into JSON, `charts` writes charts into
+//!   files.
 //! - `errors` has every way to fail with its code, next step and exit code.
 //! - `resolve` turns names into identifiers, `hours` and `moment` read times, `model` and `bag`
 //!   read what several commands take.

@@ -51,6 +51,26 @@ pub fn help_template(root: &clap::Command, groups: Groups) -> String {
     text
 }
 
+/// What stands below the help of a program: exit codes, the order of settings, and its own text.
+#[must_use]
+pub fn after_help(own: &str) -> String {
+    format!(
+        "\
+Exit codes:
+  0  all went well
+  1  refused or failed, \"no valid host\" included
+  2  the command line or the configuration file is wrong
+  3  the region cannot be reached
+  4  what was asked for does not exist
+
+Data goes to standard output, everything else to standard error.
+Options come before environment variables, those before ~/.config/ebbtide/config.toml
+(keys: endpoint, project, output, color, ca, certificate, key, token_file), that before the defaults.
+
+{own}"
+    )
+}
+
 /// Runs a program with the process's arguments, streams and environment.
 #[must_use]
 pub fn main<P: Program>() -> ExitCode {

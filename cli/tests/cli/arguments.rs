@@ -70,7 +70,13 @@ fn every_command_has_help_with_examples_of_itself() {
 #[test]
 fn every_example_can_be_typed() {
     let programs = programs();
-    for (path, command) in every_leaf() {
+    let mut all = every_leaf();
+    all.extend(
+        programs
+            .iter()
+            .map(|program| (program.get_name().to_owned(), program.clone())),
+    );
+    for (path, command) in all {
         let examples = command
             .get_after_help()
             .map(ToString::to_string)

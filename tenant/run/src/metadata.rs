@@ -164,8 +164,8 @@ impl Form {
         (self == Self::Ec2).then(|| get(path, with(token)))
     }
 
-    /// The meaning of the answer to [`Self::notice_query`]. `name` is the instance's own name; some lists
-    /// also contain events of other instances.
+    /// The meaning of the answer to [`Self::notice_query`]. `name` is the instance's own name; some
+    /// lists also contain events of other instances.
     ///
     /// # Errors
     /// [`RunError::Answer`] if the answer does not have the expected form. An unreadable answer

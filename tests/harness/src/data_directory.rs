@@ -1,9 +1,9 @@
 //! The private directory of one server, and the janitor, which removes it after the owner has died.
 //!
 //! What holds:
-//! - A temporary directory is gone when its [`DataDirectory`] is dropped, and also when the owner's process
-//!   was killed: the janitor is a small shell process that waits on a pipe for the owner's end and
-//!   then cleans up.
+//! - A temporary directory is gone when its [`DataDirectory`] is dropped, and also when the owner's
+//!   process was killed: the janitor is a small shell process that waits on a pipe for the owner's
+//!   end and then cleans up.
 //! - A kept directory is used by one harness at a time.
 
 use crate::error::{Error, Result};

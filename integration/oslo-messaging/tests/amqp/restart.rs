@@ -82,9 +82,9 @@ const FAILED_ATTEMPTS: usize = 6;
 /// Returns at most a second before the next attempt of Python's server to connect, after
 /// [`FAILED_ATTEMPTS`] that failed.
 ///
-/// The pause between two attempts depends on the version. The server begins anew when its listener's
-/// timeout has passed: after each second where that is 1 s, after 1, 2 and 4 s where it is 5 s
-/// (`ACK_REQUEUE_EVERY_SECONDS_MAX` in oslo_messaging/_drivers/amqpdriver.py).
+/// The pause between two attempts depends on the version. The server begins anew when its
+/// listener's timeout has passed: after each second where that is 1 s, after 1, 2 and 4 s where it
+/// is 5 s (`ACK_REQUEUE_EVERY_SECONDS_MAX` in oslo_messaging/_drivers/amqpdriver.py).
 async fn until_a_second_before_its_next_attempt(python: &Peer) {
     let pauses = || -> Vec<u64> {
         let log = std::fs::read_to_string(python.process.log_path().unwrap()).unwrap();

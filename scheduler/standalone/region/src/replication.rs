@@ -2,9 +2,9 @@
 //!
 //! Several schedulers may be active on one database. Each holds the whole region in memory and
 //! applies the changes of the others in the order in which they were written (`ebbtide-store`,
-//! `write_transaction`). The records in the database are the truth. What the database does not contain (how much
-//! time an agent has left, which messages are unsent) begins anew now, as after a restart. Nothing
-//! is decided here.
+//! `write_transaction`). The records in the database are the truth. What the database does not
+//! contain (how much time an agent has left, which messages are unsent) begins anew now, as after a
+//! restart. Nothing is decided here.
 
 use crate::heartbeat::HostEntry;
 use crate::{Region, RegionError, RegionEvent};

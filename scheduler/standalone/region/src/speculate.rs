@@ -1,12 +1,12 @@
 //! Speculative decisions, made before the request's turn.
 //!
 //! If several schedulers are active on one database, a scheduler that writes locks the database's
-//! head for a moment (`ebbtide-store`, `write_transaction`) and applies what the others have written. A pass
-//! over all hosts under the lock would delay the others, so each scheduler decides before that, on
-//! what it knows then. It keeps a decision if the hosts in it are still at the generation at which
-//! it was made, including the earlier decisions of the same batch. In addition, nothing may have
-//! improved that could change the decision: no request is refused and no victim evicted because of
-//! an obsolete state. Otherwise it decides again, under the lock.
+//! head for a moment (`ebbtide-store`, `write_transaction`) and applies what the others have
+//! written. A pass over all hosts under the lock would delay the others, so each scheduler decides
+//! before that, on what it knows then. It keeps a decision if the hosts in it are still at the
+//! generation at which it was made, including the earlier decisions of the same batch. In addition,
+//! nothing may have improved that could change the decision: no request is refused and no victim
+//! evicted because of an obsolete state. Otherwise it decides again, under the lock.
 //!
 //! While the next decision of a batch is made, the host table shows the earlier ones; afterwards it
 //! is restored.

@@ -1,5 +1,5 @@
-//! Holds what each program of people links, so that a tenant's machine needs no database client, and
-//! that its commands use one another in one direction.
+//! Holds what each program of people links, so that a tenant's machine needs no database client,
+//! and that its commands use one another in one direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

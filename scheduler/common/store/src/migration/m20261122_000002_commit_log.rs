@@ -1,4 +1,5 @@
-//! The commit log, which the schedulers of a database follow (see [`WriteTransaction`](crate::WriteTransaction)).
+//! The commit log, which the schedulers of a database follow (see
+//! [`WriteTransaction`](crate::WriteTransaction)).
 
 use sea_orm::{DbBackend, DbErr};
 use sea_orm_migration::sea_query::{ColumnDef, Index, Table};
