@@ -1,14 +1,24 @@
 # Where the time of a long script goes: a table of its parts, and of the slowest tests among them.
 #
 #   part_begins NAME     the part before it has ended
+#   part_beside NAME S   a command that ran beside other parts took S seconds
 #   part_times [FILE]    prints the table; FILE is what nextest wrote about its tests (JUnit)
 
 part_names=()
 part_starts=()
+part_besides=()
 
 part_begins() {
     part_names+=("$1")
     part_starts+=("$SECONDS")
+}
+
+part_beside() {
+    part_besides+=("$(_part_row "$2" "$1 (beside the others)")")
+}
+
+_part_row() {
+    printf '%4d:%02d  %s' $(($1 / 60)) $(($1 % 60)) "$2"
 }
 
 part_times() {
@@ -17,8 +27,8 @@ part_times() {
     printf '\n==> Where the time went\n'
     for ((i = 0; i < n; i++)); do
         end=${part_starts[i + 1]:-$SECONDS}
-        printf '%4d:%02d  %s\n' $(((end - part_starts[i]) / 60)) $(((end - part_starts[i]) % 60)) "${part_names[i]}"
+        printf '%s\n' "$(_part_row $((end - part_starts[i])) "${part_names[i]}")"
     done
-    printf '%4d:%02d  in all\n' $((SECONDS / 60)) $((SECONDS % 60))
+    printf '%s\n' "$(_part_row "$SECONDS" 'in all')" ${part_besides[@]+"${part_besides[@]}"}
     [ ! -f "${1:-}" ] || /usr/bin/python3 devstack/lib/slow_tests.py "$1"
 }
