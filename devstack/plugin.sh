@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# DevStack plugin: dispatches the phases of stack.sh, unstack.sh and clean.sh. The functions that are not defined here are DevStack's.
+# DevStack plugin: dispatches the phases of stack.sh, unstack.sh and clean.sh. The functions that
+# are not defined here are DevStack's.
 #
-# DevStack sources this file with the arguments `stack pre-install|install|post-config|extra`, `unstack` or `clean`.
+# DevStack sources this file with the arguments `stack pre-install|install|post-config|extra`,
+# `unstack` or `clean`.
 
 _EBBTIDE_XTRACE=$(set +o | grep xtrace)
 set +o xtrace
@@ -40,7 +42,8 @@ function configure_ebbtide_scheduler {
 
 function configure_ebbtide_agent {
     sudo install -d -o "$STACK_USER" -m 750 "$EBBTIDE_CONF_DIR" "$EBBTIDE_STATE_DIR"
-    # The agent needs the schedulers' broker, and from nova.conf the credentials of a user who may end servers of all projects.
+    # The agent needs the schedulers' broker, and from nova.conf the credentials of a user who may
+    # end servers of all projects.
     (umask 077; ebbtide_agent_conf > "$EBBTIDE_CONF_DIR/agent.toml")
 }
 

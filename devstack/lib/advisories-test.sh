@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# devstack/advisories against databases that are made here: one without and one with an advisory about a crate of ours, and none at all.
+# devstack/advisories against databases that are made here: one without and one with an advisory
+# about a crate of ours, and none at all.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
 work=$(mktemp -d)

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Puts a CRIU into DIR that knows this kernel: the system's, or a private one from a newer Debian. Nothing is installed.
+# Puts a CRIU into DIR that knows this kernel: the system's, or a private one from a newer Debian.
+# Nothing is installed.
 #
 #   bash devstack/lib/criu.sh DIR
 #
 #   DIR/criu   to be given to `ebbtide run --criu-program`, or in EBBTIDE_CRIU
 #
-# CRIU follows the kernel: CRIU 3.17, which Debian 12 has, does not work from Linux 6.13 on. A private one brings its own C library, so that it
-# runs beside an older one. Done once; a second call returns at once unless the script or the kernel has changed.
+# CRIU follows the kernel: CRIU 3.17, which Debian 12 has, does not work from Linux 6.13 on. A
+# private one brings its own C library, so that it runs beside an older one. Done once; a second
+# call returns at once unless the script or the kernel has changed.
 set -euo pipefail
 export LC_ALL=C
 [ $# -eq 1 ] || { sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
@@ -45,7 +47,8 @@ for suite in trixie sid; do
     apt=(-o "Dir::Etc::SourceList=$out/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$out/lists"
         -o Dir::State::status=/dev/null -o "Dir::Cache=$out/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
     apt-get "${apt[@]}" update -qq >update.log 2>&1 || { tail -n 5 update.log >&2; continue; }
-    # Everything that it needs, and nothing of the system: names of libraries change between releases.
+    # Everything that it needs, and nothing of the system: names of libraries change between
+    # releases.
     names=$(apt-cache "${apt[@]}" depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances} criu |
         sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)$/\1/p' | grep -Ev '^(python3|perl|debconf|dpkg|tar|media-types|libpython|mailcap)' | sort -u)
     # shellcheck disable=SC2086 # names of packages

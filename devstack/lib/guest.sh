@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the virtual machine that tests run: Debian's cloud kernel and a static busybox. No image is downloaded, and nothing is
-# installed: packages that are not on this system are fetched and unpacked below DIR.
+# Builds the virtual machine that tests run: Debian's cloud kernel and a static busybox. No image is
+# downloaded, and nothing is installed: packages that are not on this system are fetched and
+# unpacked below DIR.
 #
 #   bash devstack/lib/guest.sh DIR
 #
@@ -44,15 +45,16 @@ fetch() {
     done
     [ ${#missing[@]} -eq 0 ] || (cd debs && apt-get "${lists[@]}" download -qq -o APT::Sandbox::User=root "${missing[@]}")
 }
-# A known package may have been replaced in the archive since the system's lists were read (404). Reading them anew needs root and is not our
-# business; lists of our own are.
+# A known package may have been replaced in the archive since the system's lists were read (404).
+# Reading them anew needs root and is not our business; lists of our own are.
 newer_lists() {
     echo "guest.sh: the archive has other packages than the system's lists say; reading lists of its own"
     mkdir -p lists/partial cache/archives/partial
     lists=(-o "Dir::State::Lists=$out/lists" -o "Dir::Cache=$out/cache" -o APT::Sandbox::User=root)
     apt-get "${lists[@]}" update -qq || die "the archive's lists cannot be read; see the lines above"
 }
-# fetch_or_newer FUNCTION: fetches what the function names, from newer lists if the known ones are too old.
+# fetch_or_newer FUNCTION: fetches what the function names, from newer lists if the known ones are
+# too old.
 fetch_or_newer() {
     local names
     names=$("$1")
@@ -74,7 +76,8 @@ fetch_or_newer guest_packages
 unpack "$(kernel_package)" kernel
 unpack qemu-guest-agent prefix
 
-# QEMU: the system's if it has one. Installing one is not tried: on a system with newer QEMU tools Debian's packages exclude each other.
+# QEMU: the system's if it has one. Installing one is not tried: on a system with newer QEMU tools
+# Debian's packages exclude each other.
 if qemu=$(type -P qemu-system-x86_64); then
     ln -sfn "$qemu" qemu-system-x86_64
 else
@@ -94,7 +97,8 @@ else
 fi
 ./qemu-system-x86_64 --version >/dev/null || die "QEMU does not run"
 
-# The kernel is an lz4 stream inside its boot image, which the loader would unpack; what follows the stream makes lz4 complain.
+# The kernel is an lz4 stream inside its boot image, which the loader would unpack; what follows the
+# stream makes lz4 complain.
 image=$(compgen -G 'kernel/boot/vmlinuz-*')
 at=$(grep -obUaP '\x02\x21\x4c\x18' "$image" | head -n 1 | cut -d: -f1)
 [ -n "$at" ] || die "the kernel is not compressed with lz4"
@@ -120,13 +124,15 @@ for module in virtio_pci virtio_blk virtio_console virtio_net virtio_balloon evd
 cp "$busybox" root/bin/busybox
 cp -r "$guest/." root/
 cp prefix/usr/sbin/qemu-ga root/bin/
-# The guest agent's libraries are where only it looks: the static busybox would load parts of them that do not fit to it.
+# The guest agent's libraries are where only it looks: the static busybox would load parts of them
+# that do not fit to it.
 mkdir -p root/ga
 mv root/bin/qemu-ga root/ga/
 LD_LIBRARY_PATH=$out/prefix/usr/lib/x86_64-linux-gnu ldd root/ga/qemu-ga | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" root/ga/; done
 (cd root && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 >initrd
 
-# Whether hardware virtualisation works is seen, not asked: in a virtual machine it may be there and take for ever.
+# Whether hardware virtualisation works is seen, not asked: in a virtual machine it may be there and
+# take for ever.
 echo qemu >accelerator
 if [ -r /dev/kvm ] && [ -w /dev/kvm ]; then
     rm -f probe.log

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Searches built programs for the places at which tests let a process die (integration/fail-points). Release builds have none.
+# Searches built programs for the places at which tests let a process die (integration/fail-points).
+# Release builds have none.
 #
 #   devstack/lib/no-fail-points.sh PROGRAM…      exit 1: a program has some, which are listed
 set -euo pipefail
@@ -11,7 +12,8 @@ names+=(EBBTIDE_DIE_AT)
 bad=
 for program in "$@"; do
     [ -s "$program" ] || { echo "no-fail-points: $program is no program" >&2; exit 2; }
-    # Exit 1 of grep: nothing found. Names stand one behind the other in a program, so each is sought by itself.
+    # Exit 1 of grep: nothing found. Names stand one behind the other in a program, so each is
+    # sought by itself.
     found=$(printf '%s\n' "${names[@]}" | while read -r name; do ! LC_ALL=C grep -aqF -- "$name" "$program" || printf ' %s' "$name"; done)
     if [ -n "$found" ]; then echo "$program has places to die at:$found" >&2; bad=1; fi
 done

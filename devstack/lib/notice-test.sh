@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# NOTICE names what there is, and all recorded data: a corpus that is added stands in NOTICE, or below among those that we make ourselves.
+# NOTICE names what there is, and all recorded data: a corpus that is added stands in NOTICE, or
+# below among those that we make ourselves.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
 # Vectors that were computed from the papers, and what our own programs write.

@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
-# Installs the system packages that tests and the devstack need, from Debian's own archive, and nothing else.
+# Installs the system packages that tests and the devstack need, from Debian's own archive, and
+# nothing else.
 #
 #   . devstack/lib/packages.sh; ensure_packages rabbitmq mariadb postgresql     (as a library)
 #   bash devstack/lib/packages.sh rabbitmq mariadb postgresql                   (as a command)
 #
 # What holds:
-# - When the programs are there, it does nothing, says nothing and starts no other program (but python3, to ask for its own parts).
+# - When the programs are there, it does nothing, says nothing and starts no other program (but
+# python3, to ask for its own parts).
 # - It says in one line what it will install and why before it does so.
-# - No system service is started or left enabled by an installation of ours: Ebbtide starts its own private
+# - No system service is started or left enabled by an installation of ours: Ebbtide starts its own
+# private
 #   servers on free ports, and a second broker on port 5672 would only be in the operator's way.
 # - Returns 0 when all programs are there, 1 with a message on stderr when they cannot be had.
 
 _packages_self=$(readlink -f -- "${BASH_SOURCE[0]}")
 
-# The file that Debian's maintainer scripts ask before they start a service (Debian Policy 9.3.3, policy-rc.d(8)).
+# The file that Debian's maintainer scripts ask before they start a service (Debian Policy 9.3.3,
+# policy-rc.d(8)).
 _packages_policy=/usr/sbin/policy-rc.d
 _packages_policy_saved=/usr/sbin/policy-rc.d.saved-by-ebbtide
 _packages_policy_mark='# written by ebbtide for the time of one installation'
 
-# Is the program there? First argument: a name (looked up in PATH and the sbin folders) or an absolute path.
+# Is the program there? First argument: a name (looked up in PATH and the sbin folders) or an
+# absolute path.
 _packages_have() {
     case $1 in
         /*) [ -x "$1" ] ;;
@@ -30,7 +35,8 @@ _packages_have() {
 _packages_present() {
     local dir
     case $1 in
-        # /usr/sbin/rabbitmq-server is Debian's wrapper, which refuses other users than root and rabbitmq.
+        # /usr/sbin/rabbitmq-server is Debian's wrapper, which refuses other users than root and
+        # rabbitmq.
         rabbitmq) _packages_have /usr/lib/rabbitmq/bin/rabbitmq-server && _packages_have erl && _packages_have epmd ;;
         mariadb) _packages_have mariadbd && _packages_have mariadb-install-db && _packages_have mariadb ;;
         postgresql)
@@ -60,7 +66,8 @@ _packages_present() {
             [ -d /usr/include/wasm32-wasi ] || return 1
             compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a' >/dev/null ;;
         plugins-python) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
-        # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks, and the plugins that slurm.conf names.
+        # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks,
+        # and the plugins that slurm.conf names.
         slurm)
             for dir in slurmctld slurmd sbatch scontrol sinfo squeue munged unshare nsenter ip; do _packages_have "$dir" || return 1; done
             compgen -G '/usr/lib/*/slurm-wlm/select_cons_tres.so' >/dev/null ;;
@@ -72,7 +79,8 @@ _packages_present() {
     esac
 }
 
-# The Debian packages of one service. MariaDB's "core" packages hold the programs without a system service or a system user.
+# The Debian packages of one service. MariaDB's "core" packages hold the programs without a system
+# service or a system user.
 _packages_names() {
     case $1 in
         rabbitmq) echo rabbitmq-server ;;
@@ -81,20 +89,23 @@ _packages_names() {
         oslo-messaging) echo python3-oslo.messaging ;;
         placement) echo python3-placement ;;
         nova-weighers) echo python3-nova python3-grpcio python3-protobuf ;;
-        # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside them.
+        # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside
+        # them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
         network) echo iproute2 nftables util-linux ;;
         faketime) echo libfaketime ;;
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
         plugins-python) echo python3-venv ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
-        # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake driver needs python3-fixtures.
+        # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
+        # driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
     esac
 }
 
-# The system services that come with the packages of one service and would be enabled for the next boot.
+# The system services that come with the packages of one service and would be enabled for the next
+# boot.
 _packages_units() {
     case $1 in
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
@@ -113,7 +124,8 @@ _packages_unit_exists() {
     [ -e "/lib/systemd/system/$1" ] || [ -e "/etc/systemd/system/$1" ]
 }
 
-# Puts back what _packages_forbid_services replaced. Safe to call at any time, also after a run that was killed half-way.
+# Puts back what _packages_forbid_services replaced. Safe to call at any time, also after a run that
+# was killed half-way.
 _packages_allow_services() {
     if [ -e "$_packages_policy" ] && grep -qF "$_packages_policy_mark" "$_packages_policy"; then
         rm -f -- "$_packages_policy"
@@ -123,7 +135,8 @@ _packages_allow_services() {
     fi
 }
 
-# Makes every maintainer script believe that services may not be started: exit 101 is "action forbidden by policy".
+# Makes every maintainer script believe that services may not be started: exit 101 is "action
+# forbidden by policy".
 _packages_forbid_services() {
     _packages_allow_services
     if [ -e "$_packages_policy" ]; then
@@ -133,7 +146,8 @@ _packages_forbid_services() {
     chmod 755 "$_packages_policy"
 }
 
-# Installs as root. Runs in a subshell of its own, so that its traps and options are not the caller's.
+# Installs as root. Runs in a subshell of its own, so that its traps and options are not the
+# caller's.
 _packages_install() (
     set -u
     services=("$@")
@@ -148,7 +162,8 @@ _packages_install() (
     done
     log=$(mktemp) || exit 1
 
-    # One installation at a time: two copies of this script would otherwise swap policy-rc.d under each other.
+    # One installation at a time: two copies of this script would otherwise swap policy-rc.d under
+    # each other.
     exec 9>/run/lock/ebbtide-packages.lock || exit 1
     flock 9 || exit 1
     trap '_packages_allow_services; rm -f -- "$log"' EXIT
@@ -174,7 +189,8 @@ _packages_install() (
     _packages_forbid_services
     install=("${apt[@]}" install --no-install-recommends "${packages[@]}")
     if ! "${install[@]}" >"$log" 2>&1 9>&-; then
-        # A known package may have been replaced in the archive since the lists were read (404): read them and try again.
+        # A known package may have been replaced in the archive since the lists were read (404):
+        # read them and try again.
         if ! { "${apt[@]}" update && "${install[@]}"; } >"$log" 2>&1 9>&-; then
             tail -n 20 "$log" >&2
             exit 1
@@ -189,7 +205,9 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging,
+#                              libvirt, network, faketime, placement, nova-weighers, plugins-c,
+#                              plugins-python, slurm, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do

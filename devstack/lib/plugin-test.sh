@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A dry run of the DevStack plugin: settings and plugin.sh are sourced as stack.sh does it, with stand-ins for DevStack's functions that write
-# down what they were asked, and what was asked is looked at. Touches nothing outside a temporary folder.
+# A dry run of the DevStack plugin: settings and plugin.sh are sourced as stack.sh does it, with
+# stand-ins for DevStack's functions that write down what they were asked, and what was asked is
+# looked at. Touches nothing outside a temporary folder.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
 work=$(mktemp -d)

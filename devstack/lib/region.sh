@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What up, down and test share: where a local region lives, and how its processes are started and ended.
+# What up, down and test share: where a local region lives, and how its processes are started and
+# ended.
 #
-# Every process has a file $region_dir/pid/NAME with its process id and the time at which it was started (from /proc), so that
-# down never ends a stranger that got the same id later.
+# Every process has a file $region_dir/pid/NAME with its process id and the time at which it was
+# started (from /proc), so that down never ends a stranger that got the same id later.
 
 . devstack/lib/process.sh
 
@@ -50,7 +51,8 @@ region_start() {
     disown "$pid"
 }
 
-# region_wait_for FILE NAME: until the process NAME has written FILE; fails if the process ends or after a minute.
+# region_wait_for FILE NAME: until the process NAME has written FILE; fails if the process ends or
+# after a minute.
 region_wait_for() {
     local tries=0
     until [ -s "$1" ]; do
@@ -61,8 +63,8 @@ region_wait_for() {
     done
 }
 
-# region_hosts N PATTERN: their names, one a line: host-A, host-B… or names by the pattern, where {n} counts from 0, {server} is n/2 and
-# {numa} is n%2.
+# region_hosts N PATTERN: their names, one a line: host-A, host-B… or names by the pattern, where
+# {n} counts from 0, {server} is n/2 and {numa} is n%2.
 region_hosts() {
     local n name letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
     for ((n = 0; n < $1; n++)); do
@@ -79,7 +81,8 @@ region_hosts() {
     done
 }
 
-# region_init AMQP HOST…: the configuration, and logins to the broker that let each agent speak for its own host only.
+# region_init AMQP HOST…: the configuration, and logins to the broker that let each agent speak for
+# its own host only.
 region_init() {
     local amqp=$1 hosts=()
     shift
@@ -88,7 +91,8 @@ region_init() {
     "$region_dir/services/rabbitmq/rabbitmqctl" import_definitions "$region_dir/broker/definitions.json" >/dev/null
 }
 
-# region_start_scheduler POLICY MARKET: with a market if MARKET is not empty, whose prices can be watched.
+# region_start_scheduler POLICY MARKET: with a market if MARKET is not empty, whose prices can be
+# watched.
 region_start_scheduler() {
     cat >> "$region_dir/scheduler/scheduler.toml" <<EOF
 [engine]
@@ -105,7 +109,8 @@ EOF
     region_wait_for "$region_dir/ready.json" scheduler
 }
 
-# region_start_agents VCPUS RAM_MB DISK_GB ORDERED INSTANT HOST…: one after another if ORDERED is not empty.
+# region_start_agents VCPUS RAM_MB DISK_GB ORDERED INSTANT HOST…: one after another if ORDERED is
+# not empty.
 region_start_agents() {
     local vcpus=$1 ram_mb=$2 disk_gb=$3 ordered=$4 instant=$5 name times=
     shift 5
@@ -118,7 +123,8 @@ $times
 heartbeat_seconds = 5.0
 EOF
         region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name/agent.toml"
-        # Hosts come in the order of their registration where everything else is equal (and always with first-fit).
+        # Hosts come in the order of their registration where everything else is equal (and always
+        # with first-fit).
         [ -z "$ordered" ] || region_wait_for_host "$name"
     done
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# devstack/sbom writes the same files twice, and its look at them sees a version that is not the locked one and a crate that is left out.
+# devstack/sbom writes the same files twice, and its look at them sees a version that is not the
+# locked one and a crate that is left out.
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
 work=$(mktemp -d)

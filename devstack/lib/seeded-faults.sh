@@ -5,9 +5,11 @@
 # tests over the model of Placement must fail there. On the
 # copy as it is they must pass.
 #
-#   devstack/lib/seeded-faults.sh            all of them (a build of the Nova service's tests for each: half an hour on two cores that have other work)
+#   devstack/lib/seeded-faults.sh            all of them (a build of the Nova service's tests for
+#                                            each: half an hour on two cores that have other work)
 #   devstack/lib/seeded-faults.sh NAME…      only these
-#   devstack/lib/seeded-faults.sh --check    only whether each patch still fits the tree (seconds; ./devstack/test does this)
+#   devstack/lib/seeded-faults.sh --check    only whether each patch still fits the tree (seconds;
+#                                            ./devstack/test does this)
 #
 # What came of it is in target/seeded-faults/table.md. The copy has a target directory of its own:
 # cargo would take what was built from a broken copy for

@@ -3,7 +3,8 @@
 # stay, and nodes of the cloud that are there when
 # a line says so. Root only. Debian's packages (`ensure_packages slurm`).
 #
-#   bash devstack/lib/slurm.sh serve DIR PORT STAYING CLOUD [LINE...]   in the foreground, until it is killed
+#   bash devstack/lib/slurm.sh serve DIR PORT STAYING CLOUD [LINE...]   in the foreground, until it
+#   is killed
 #
 # - DIR gets everything: slurm.conf, logs, `ready` once the nodes that stay answer. PORT and those
 #   behind it are used on 127.0.0.1.
@@ -11,7 +12,8 @@
 #   of slurm.conf; NodeName lines of the cloud may be among them.
 # - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. The follower of a
 #   region writes it, as a whole (by rename). A node is started when its line
-#   comes, and killed without warning, with all that runs on it, when it goes: that is what a preemption looks like from inside.
+#   comes, and killed without warning, with all that runs on it, when it goes: that is what a
+#   preemption looks like from inside.
 # - All of it lives in a process namespace of its own and ends with the process that was started.
 set -eu
 

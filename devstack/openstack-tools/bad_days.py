@@ -136,7 +136,8 @@ def dies(stage, name, down_seconds, least, may_refuse=False):
         theirs = [line for nova in novas for line in nova.lines(request)]
         losses.append(judge.whose_loss(log.lines(request), theirs, stage.failed.get(uuid, ''), broker_died=name == 'rabbit', may_refuse=may_refuse))
     judge.verdict(name, losses, len(active), len(uuids), least)
-    # Room was made for these, we answered, and Nova could not build them: Placement was away when their compute asked it.
+    # Room was made for these, we answered, and Nova could not build them: Placement was away when
+    # their compute asked it.
     failed = [uuid for uuid in stage.failed if log.lines(stage.cloud.asked[uuid], '-> done')]
     gone = nobody_for_nothing(stage, ages, active + failed, '%s died' % name)
     print('      %s died: %d of 4 ACTIVE, %d victims gone, %d not built: %s' % (
@@ -266,7 +267,8 @@ def the_scheduler_was_down_for_two_minutes(stage):
     time.sleep(max(left, 0))
     processes.start(OURS)
     wait_scheduler()
-    # It is fresh enough for new requests, so it has seen the old ones: they were first in the queue.
+    # It is fresh enough for new requests, so it has seen the old ones: they were first in the
+    # queue.
     late = stage.cloud.boot('late', 'small')
     must(late['status'] in ('ERROR', 'ACTIVE'), 'late is %s' % late['status'])
     time.sleep(3)
@@ -289,7 +291,8 @@ def beside_the_original(stage):
         until('nova-scheduler to report', 60, lambda: rows("select 1 from nova_cell1.services where host = 'scheduler2' and `binary` = 'nova-scheduler' "
                                                            "and coalesce(updated_at, created_at) >= %s", began))
         both = [stage.cloud.create('both-%d' % n, 'large') for n in range(3)]
-        # Ours is ended in the middle of that: what it has begun it finishes when it is back, what it has not the other one takes.
+        # Ours is ended in the middle of that: what it has begun it finishes when it is back, what
+        # it has not the other one takes.
         processes.kill(OURS, signal.SIGTERM)
         alone = stage.cloud.boot('alone', 'large')
         must(alone['status'] == 'ERROR' and 'No valid host' in alone['fault']['message'], 'nova-scheduler alone found room on a full cloud: %s' % alone)

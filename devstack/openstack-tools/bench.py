@@ -136,7 +136,8 @@ def full_cloud(client, count, options, config):
     before = one("select count(distinct consumer_id) from placement.allocations")
     result = {'seq': measured(client, name, do='seq', runs=options.runs, flavor=PREEMPTING, keep=True)}
     result['conc16'] = measured(client, name, do='conc', in_flight=16, total=options.total, flavor=PREEMPTING, keep=True)
-    # Each request has taken one victim's place, and holds it still: as many consumers as before, and no host over its capacity.
+    # Each request has taken one victim's place, and holds it still: as many consumers as before,
+    # and no host over its capacity.
     result['consumers_more'] = one("select count(distinct consumer_id) from placement.allocations") - before
     result['over_capacity'] = one(
         "select count(*) from (select i.id from placement.inventories i join placement.allocations a on a.resource_provider_id = i.resource_provider_id "

@@ -163,7 +163,8 @@ def sync(command):
     for _ in range(2):
         for host in command['hosts']:
             api.sync_instance_info(ctxt(), host, [])
-    # A call on the same topic is not behind the casts in every server, so the caller still waits for the processor to come to rest.
+    # A call on the same topic is not behind the casts in every server, so the caller still waits
+    # for the processor to come to rest.
     return {'sent': 2 * len(command['hosts'])}
 
 

@@ -40,7 +40,8 @@ def both(stage, log):
     stage.clear()
     cheap, _ = on(stage, 'compute4', 'cheap', 'large.preemptible', availability_zone='nova:compute4')
     others = [on(stage, None, 'pre%d' % n, 'large.preemptible')[0] for n in range(7)]
-    # Seven on the three hosts of the first cell and beside the cheap one; all of them have run most of an hour, the cheap one has not.
+    # Seven on the three hosts of the first cell and beside the cheap one; all of them have run most
+    # of an hour, the cheap one has not.
     for cell in ('nova_cell1', 'nova_cell2'):
         run("update %s.instances set launched_at = utc_timestamp() - interval if(uuid = '%s', 5, 40) minute, updated_at = utc_timestamp() "
             "where deleted = 0" % (cell, cheap))

@@ -4,7 +4,8 @@ import time
 
 from database import rows
 
-# Amounts of the servers that are on a host and not at rest, with the host's size as Placement has it.
+# Amounts of the servers that are on a host and not at rest, with the host's size as Placement has
+# it.
 RUNS = """
 select i.host, sum(i.vcpus) as vcpus, sum(i.memory_mb) as ram, sum(i.root_gb + i.ephemeral_gb) as disk, count(*) as servers
 from nova_cell1.instances i where i.deleted = 0 and i.host is not null and i.vm_state in ('active', 'building', 'paused', 'resized', 'rescued')

@@ -48,8 +48,9 @@ class Watch(threading.Thread):
         self.join(5)
 
 
-# Minutes since the launch of the n-th preemptible server: what has run of its current hour, and with it the loss of ending it, differs. None
-# comes to a full hour within a test: the least would become the most.
+# Minutes since the launch of the n-th preemptible server: what has run of its current hour, and
+# with it the loss of ending it, differs. None comes to a full hour within a test: the least would
+# become the most.
 AGES = [125, 40, 83, 35, 12, 47]
 
 

@@ -12,11 +12,13 @@ from database import one, rows, run
 from fake_hosts import COPIED, insert_like
 from preempt import must
 
-# What a victim has, and what a newcomer takes: Placement's classes VCPU, MEMORY_MB, DISK_GB (the flavor medium.preemptible). Of two requests
-# at the same moment one gets the cheapest victim's place, and the other has to see that and take the next one's.
+# What a victim has, and what a newcomer takes: Placement's classes VCPU, MEMORY_MB, DISK_GB (the
+# flavor medium.preemptible). Of two requests at the same moment one gets the cheapest victim's
+# place, and the other has to see that and take the next one's.
 VICTIM = {0: 2, 1: 4000, 2: 40}
 SIZE = VICTIM
-# Rows of an instance in Nova's API database. Without its request spec Nova's API calls a server gone whose cell answers late.
+# Rows of an instance in Nova's API database. Without its request spec Nova's API calls a server
+# gone whose cell answers late.
 API_COPIED = ['instance_mappings', 'request_specs']
 HOSTS = ['compute1', 'compute2', 'compute3']
 

@@ -151,7 +151,8 @@ def main():
         calls, notifications, _told = conversations(stage.firehose.take())
         record.update(calls=calls, notifications=notifications, claims=claims(tap, wall))
         record = normal(record, stage.names)
-        # What the computes told the scheduler follows from its decisions; when it comes is chance, so it is not compared.
+        # What the computes told the scheduler follows from its decisions; when it comes is chance,
+        # so it is not compared.
         print('%-44s %5.1f s  %d calls, %d notifications, %d claims%s' % (
             name, time.monotonic() - start, len(calls), len(notifications), len(record['claims']), '  FAILED' if record['error'] else ''), flush=True)
         write(folder, name, record)

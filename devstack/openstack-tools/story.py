@@ -83,7 +83,8 @@ def a_small_server(stage):
     def begin():
         uuid = stage.cloud.create('little', 'small')
         held = until('the claim of the small server', 60, lambda: (lambda all_: all_ if uuid in all_ else None)(allocations()))
-        # What was free on the host before is used, too, so the two may hold more than the victim had, and never less.
+        # What was free on the host before is used, too, so the two may hold more than the victim
+        # had, and never less.
         both = {key: held.get(victim, {}).get(key, 0) + held[uuid].get(key, 0) for key in had}
         must(all(both[key] >= had[key] for key in had), 'while the victim runs, it holds %s and the newcomer %s, of %s' % (held.get(victim), held[uuid], had))
         return [uuid]
@@ -248,7 +249,8 @@ def deleted_while_room_is_made(stage):
                 thread.join()
             our_audit()
             for uuid in others:
-                # A full cloud has no room for them: a server that comes has taken what is a victim's.
+                # A full cloud has no room for them: a server that comes has taken what is a
+                # victim's.
                 server = stage.cloud.settled(uuid, seconds=150)
                 came += server['status'] == 'ACTIVE'
             until('the preemption to end', 120, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.2)

@@ -3,7 +3,8 @@
 
 stack_start_base() {
     local sync=eatmydata epmd
-    # Creating the 350 tables of six schemas costs 10 to 20 s of fsync otherwise, and nothing here outlives a power cut anyway.
+    # Creating the 350 tables of six schemas costs 10 to 20 s of fsync otherwise, and nothing here
+    # outlives a power cut anyway.
     [ -z "$STACK_DURABLE" ] || sync=
     if [ ! -d "$stack_var/mysql/mysql" ]; then
         $sync mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$stack_var/mysql" \
@@ -69,7 +70,8 @@ _stack_seed_key() {
     { stack_versions; echo "$_stack_databases $port_mysql $port_amqp $port_keystone"; } | sha256sum | cut -c1-16
 }
 
-# Creates the databases, or loads them from the dump that an earlier run of the same versions and ports has left.
+# Creates the databases, or loads them from the dump that an earlier run of the same versions and
+# ports has left.
 stack_databases() {
     local seed
     ! stack_sql -N -e 'show databases' | grep -qx nova_cell1 || { stack_say "the databases are there already"; return 0; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A second cell beside the first: a database, a virtual host of RabbitMQ, a conductor and one compute of its own.
+# A second cell beside the first: a database, a virtual host of RabbitMQ, a conductor and one
+# compute of its own.
 
 stack_second_cell() {
     local transport="rabbit://nova:nova@127.0.0.1:$port_amqp/cell2"

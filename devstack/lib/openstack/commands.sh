@@ -37,7 +37,8 @@ _stack_parse_up() {
     [ -z "$computes" ] || STACK_COMPUTES=$(_stack_sizes "$computes" $STACK_COMPUTES)
 }
 
-# _stack_sizes N SIZE…: N sizes; further ones than given grow a little over the last one, so that no two hosts weigh the same.
+# _stack_sizes N SIZE…: N sizes; further ones than given grow a little over the last one, so that no
+# two hosts weigh the same.
 _stack_sizes() {
     local n=$1 vcpus memory disk i
     shift
@@ -67,7 +68,8 @@ stack_command_up() {
         (stack_load_options; stack_settings; stack_stop_all)
     fi
     [ -z "$up_fresh" ] || _stack_wipe
-    # What `up` is told counts, and not what an earlier one was told; but its ports stand inside databases that are kept.
+    # What `up` is told counts, and not what an earlier one was told; but its ports stand inside
+    # databases that are kept.
     if [ -z "$STACK_OFFSET" ] && [ -d "$stack_var/mysql" ]; then STACK_OFFSET=$(stack_load_options; printf '%s' "$STACK_OFFSET"); fi
     ensure_packages rabbitmq mariadb openstack
     stack_say "packages are in place"

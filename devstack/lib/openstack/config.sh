@@ -3,7 +3,8 @@
 
 _stack_db() { echo "mysql+pymysql://stack:stack@127.0.0.1:$port_mysql/$1?charset=utf8"; }
 
-# How a service of ours checks the tokens that it is given. memcached is there because every request would else ask Keystone.
+# How a service of ours checks the tokens that it is given. memcached is there because every request
+# would else ask Keystone.
 _stack_authtoken() { cat <<X
 [keystone_authtoken]
 www_authenticate_uri = http://127.0.0.1:$port_keystone
@@ -161,8 +162,9 @@ lock_path = $stack_var/nova/compute-$1/lock
 X
 }
 
-# What a scheduler gets while it is recorded: Placement through the tap, which writes down every exchange; and no weight on how busy a
-# compute was when it last looked, because that hangs on haste.
+# What a scheduler gets while it is recorded: Placement through the tap, which writes down every
+# exchange; and no weight on how busy a compute was when it last looked, because that hangs on
+# haste.
 _stack_tap_conf() { cat <<X
 [filter_scheduler]
 io_ops_weight_multiplier = 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Processes of the stack: each has a command file ($stack_run/NAME.command) with which it can be started again, an id with time of
-# birth ($stack_run/NAME.pid), and a log ($stack_log/NAME.out). `down` ends what is written there and nothing else.
+# Processes of the stack: each has a command file ($stack_run/NAME.command) with which it can be
+# started again, an id with time of birth ($stack_run/NAME.pid), and a log ($stack_log/NAME.out).
+# `down` ends what is written there and nothing else.
 
 # The second is the whole line: what was done, after how many seconds since the beginning.
 stack_say() {
@@ -34,7 +35,8 @@ stack_start_again() {
     disown "$pid"
 }
 
-# stack_stop NAME [SECONDS]: TERM, and KILL to its process group when it has not ended after SECONDS (default 15).
+# stack_stop NAME [SECONDS]: TERM, and KILL to its process group when it has not ended after SECONDS
+# (default 15).
 stack_stop() {
     local file=$stack_run/$1.pid pid birth tries
     [ -f "$file" ] || return 0
@@ -51,7 +53,8 @@ stack_stop() {
 # The names of all processes that were started and not stopped, one a line.
 stack_names() { (cd "$stack_run" 2>/dev/null && for f in *.pid; do [ -e "$f" ] && echo "${f%.pid}"; done); return 0; }
 
-# stack_stop_each SECONDS NAME…: ends several at the same time. Waits for them and for nothing else that this shell has begun.
+# stack_stop_each SECONDS NAME…: ends several at the same time. Waits for them and for nothing else
+# that this shell has begun.
 stack_stop_each() {
     local seconds=$1 name ends=()
     shift
@@ -70,7 +73,8 @@ stack_stop_all() {
     stack_stop epmd
 }
 
-# stack_wait_for SECONDS "WHAT" PROCESS COMMAND…: until COMMAND succeeds. PROCESS ("" for none) must live all the while.
+# stack_wait_for SECONDS "WHAT" PROCESS COMMAND…: until COMMAND succeeds. PROCESS ("" for none) must
+# live all the while.
 stack_wait_for() {
     local seconds=$1 what=$2 process=$3 end=$((SECONDS + $1))
     shift 3

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Which OpenStack: Debian's packages (Nova 26), or the newest from PyPI in a virtual environment (Nova 34).
+# Which OpenStack: Debian's packages (Nova 26), or the newest from PyPI in a virtual environment
+# (Nova 34).
 
-# The versions of the newest release that the stack knows; Nova's libraries are those of the oracle beside the corpus.
+# The versions of the newest release that the stack knows; Nova's libraries are those of the oracle
+# beside the corpus.
 _stack_newest='nova==34.0.0 openstack-placement==16.0.0 keystone==30.0.0 glance==33.0.0 pymysql python-memcached'
 
 stack_release() {

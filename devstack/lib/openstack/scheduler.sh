@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The program under test: ours or the original. Our command line and configuration stand here and nowhere else.
+# The program under test: ours or the original. Our command line and configuration stand here and
+# nowhere else.
 
 # What ours needs in nova.conf beside Nova's own sections; the original ignores it.
 stack_ebbtide_section() { cat <<X
@@ -25,7 +26,8 @@ stack_build_ebbtide() {
     [ "$STACK_PROFILE" != release ] || bash devstack/lib/no-fail-points.sh "$stack_target"/release/ebbtide-{scheduler,agent}
 }
 
-# stack_scheduler_command WITH N [CONFIG…]: the command of scheduler N, with further configuration files.
+# stack_scheduler_command WITH N [CONFIG…]: the command of scheduler N, with further configuration
+# files.
 stack_scheduler_command() {
     local with=$1 n=$2 config command
     shift 2
@@ -87,7 +89,8 @@ stack_schedulers_are_up() {
         and host like 'scheduler%' and updated_at > utc_timestamp() - interval 60 second")" -ge "$STACK_SCHEDULERS" ]
 }
 
-# For the benchmark on full hosts that are rows: no agent will answer, so only the decision and the swap are waited for.
+# For the benchmark on full hosts that are rows: no agent will answer, so only the decision and the
+# swap are waited for.
 stack_ebbtide_full_conf() { cat <<X
 [ebbtide]
 reply_when = at_once

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# OpenStack's own services: Keystone, Placement, Glance, something in Neutron's place, Nova's API, conductor and computes.
+# OpenStack's own services: Keystone, Placement, Glance, something in Neutron's place, Nova's API,
+# conductor and computes.
 
 stack_start_apis() {
     stack_start keystone env OS_KEYSTONE_CONFIG_FILES="$stack_etc/keystone.conf" uwsgi --ini "$stack_etc/keystone-uwsgi.ini"
@@ -9,7 +10,8 @@ stack_start_apis() {
     else
         stack_start glance env OS_GLANCE_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/glance-uwsgi.ini"
     fi
-    # Nova's API answers 500 to everything without a network service in the catalog, even for servers without networks.
+    # Nova's API answers 500 to everything without a network service in the catalog, even for
+    # servers without networks.
     stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron"
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
     "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron"

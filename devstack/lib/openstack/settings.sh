@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Where an OpenStack on loopback lives, its ports, its credentials. Everything below one folder, so that two of them can run side by
-# side; `up` writes its options there, so that status, test and down speak of the same one.
+# Where an OpenStack on loopback lives, its ports, its credentials. Everything below one folder, so
+# that two of them can run side by side; `up` writes its options there, so that status, test and
+# down speak of the same one.
 
 stack_home=$(realpath -m "${EBBTIDE_OPENSTACK_HOME:-${CARGO_TARGET_DIR:-$PWD/target}/openstack}")
-# Dumps of freshly created databases and virtual environments: they cost minutes to make and outlive `down --wipe`.
+# Dumps of freshly created databases and virtual environments: they cost minutes to make and outlive
+# `down --wipe`.
 stack_cache=$(realpath -m "${EBBTIDE_OPENSTACK_CACHE:-${CARGO_TARGET_DIR:-$PWD/target}/openstack-cache}")
 stack_tools=$PWD/devstack/openstack-tools
 stack_etc=$stack_home/etc stack_var=$stack_home/var stack_log=$stack_home/log stack_run=$stack_home/run
@@ -11,13 +13,15 @@ stack_target=${CARGO_TARGET_DIR:-$PWD/target}
 
 # What `up` may change (see devstack/openstack --help); $stack_home/options remembers it.
 STACK_WITH=ebbtide STACK_SCHEDULERS=1 STACK_OFFSET='' STACK_RELEASE=debian STACK_PROFILE=dev
-# One VCPUS:MEMORY_MB:DISK_GB for each compute. The hosts differ a little in memory and disk: every comparison of weights then has one
-# winner, and Nova's decision does not hang on the order of a Python set.
+# One VCPUS:MEMORY_MB:DISK_GB for each compute. The hosts differ a little in memory and disk: every
+# comparison of weights then has one winner, and Nova's decision does not hang on the order of a
+# Python set.
 STACK_COMPUTES='8:16000:160 8:16700:165 8:17600:172'
 # Seconds between a victim's notice and its end, for flavors that name none.
 STACK_GRACE_S=5
 STACK_SPAWN_S=0 STACK_DESTROY_S=0 STACK_DEBUG=false STACK_NOTIFY=noop STACK_DURABLE=''
-# Seconds after which a Nova service gives up on an answer; heartbeats of a long call come at half of it. Nova's default is 60.
+# Seconds after which a Nova service gives up on an answer; heartbeats of a long call come at half
+# of it. Nova's default is 60.
 STACK_RPC_TIMEOUT=60
 # Seconds between two reports of a compute about all its instances. Nova's default is 120.
 STACK_SYNC_INTERVAL=120
@@ -40,7 +44,8 @@ stack_port_is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 _stack_ports='mysql:13306 amqp:25671 amqp_dist:25673 epmd:24369 keystone:15000 placement:18778 glance:19292 nova:18774 neutron:19696
     memcached:21211 tap:18790 sched_http:18791'
 
-# The ports of this stack: fixed ones plus an offset. Without one asked for: the first multiple of 100 at which all are free.
+# The ports of this stack: fixed ones plus an offset. Without one asked for: the first multiple of
+# 100 at which all are free.
 stack_choose_ports() {
     local pair offset=0 taken
     while [ -z "$STACK_OFFSET" ]; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a state of its own and prints its time.
+# devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a
+# state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
 ./devstack/openstack test [--release debian|newest] [--one-cloud] [--days busy|waiting] [PART…]
@@ -60,7 +61,8 @@ stack_command_test() {
     echo "All parts passed."
 }
 
-# _stack_test_second_begins OPTION… PART…: the same command for other parts, in a cloud of its own, in the background.
+# _stack_test_second_begins OPTION… PART…: the same command for other parts, in a cloud of its own,
+# in the background.
 _stack_test_second_begins() {
     EBBTIDE_OPENSTACK_HOME=$stack_home-2 EBBTIDE_BIN_DIR=${EBBTIDE_BIN_DIR:-$stack_target/debug} \
         ./devstack/openstack test --release "$stack_test_release" "$@" > "$stack_home-2.log" 2>&1 &
@@ -82,9 +84,10 @@ _stack_test_second_ends() {
     _stack_note 'waiting for the second cloud' "$began" "$status"
 }
 
-# _stack_timed NAME COMMAND…: a step of the test. Notes how long it took and whether it failed, and goes on. The step runs in a shell of its
-# own: it ends at its first command that fails, and leaves no variables. Never call this in a condition: bash ignores errexit there, also in
-# all that is called, and the step would be judged by its last command.
+# _stack_timed NAME COMMAND…: a step of the test. Notes how long it took and whether it failed, and
+# goes on. The step runs in a shell of its own: it ends at its first command that fails, and leaves
+# no variables. Never call this in a condition: bash ignores errexit there, also in all that is
+# called, and the step would be judged by its last command.
 _stack_timed() {
     local name=$1 began=$SECONDS status
     shift
@@ -176,7 +179,8 @@ _stack_part() {
     fi
 }
 
-# The cloud with ours in it, as the operator of a new cloud gets it. What earlier parts have left in Nova's databases does no harm.
+# The cloud with ours in it, as the operator of a new cloud gets it. What earlier parts have left in
+# Nova's databases does no harm.
 _stack_test_ours() {
     stack_stop_schedulers
     stack_fresh_ledger

@@ -1,11 +1,12 @@
 #!/bin/bash
-# Makes the schema dumps beside this file: the tables of nova_api and of a cell's database, empty, as Nova's own migrations make them.
+# Makes the schema dumps beside this file: the tables of nova_api and of a cell's database, empty,
+# as Nova's own migrations make them.
 #
 #     ebbtide-harness run --mariadb -- integration/nova-db/schema/dump.sh NAME NOVA_MANAGE
 #
-# NAME is the release (26, 34), NOVA_MANAGE its program: /usr/bin/nova-manage of Debian 12's python3-nova for 26, and
-# VENV/bin/nova-manage of `python3 -m venv VENV && VENV/bin/pip install nova==34.0.0 PyMySQL` for 34. The dumps are committed, so that
-# tests need neither.
+# NAME is the release (26, 34), NOVA_MANAGE its program: /usr/bin/nova-manage of Debian 12's
+# python3-nova for 26, and VENV/bin/nova-manage of `python3 -m venv VENV && VENV/bin/pip install
+# nova==34.0.0 PyMySQL` for 34. The dumps are committed, so that tests need neither.
 set -euo pipefail
 name=${1:?which release}
 nova_manage=${2:?which nova-manage}
@@ -38,7 +39,8 @@ CONF
 "$nova_manage" --config-file "$work/nova.conf" db sync --local_cell
 
 dump() {
-    # Without comments, settings and the tables of deleted rows that were archived: only what makes the tables. No shadow tables.
+    # Without comments, settings and the tables of deleted rows that were archived: only what makes
+    # the tables. No shadow tables.
     local ignore=()
     for table in $(mariadb "${client[@]}" -N -e "SHOW TABLES LIKE 'shadow\\_%'" "$1"); do
         ignore+=("--ignore-table=$1.$table")

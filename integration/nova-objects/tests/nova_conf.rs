@@ -65,7 +65,7 @@ notification_format = both
 [oslo_messaging_rabbit]
 rabbit_quorum_queue = true
 [libvirt]
-cpu_mode = what an unread option says is nobody's business
+cpu_mode = what an unread option says does not matter
 [ebbtide]
 connection = mysql://ebbtide:geheim@db/ebbtide
 reply_when = at_once

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((states.len(), states.iter().count()), (131, 131));
         assert!(
             Arc::ptr_eq(&copy.shared(1), &states.shared(1)),
-            "what nobody touched is shared"
+            "what is not changed is shared"
         );
     }
 }

@@ -61,7 +61,8 @@ class CostModule(_Plugin):
 
     # What its numbers are, in words.
     unit = 'units'
-    # What the first, second, third ... victim of one project costs more than by itself; the last holds for all that follow.
+    # What the first, second, third ... victim of one project costs more than by itself; the last
+    # holds for all that follow.
     surcharges = ()
 
     def cost(self, candidates):

@@ -32,7 +32,7 @@ pub(super) async fn look(
 async fn try_it(session: &BrokerSession, prefix: &QueuePrefix) -> Result<BodyLimit, StepError> {
     let failed = |fault| StepError::of(fault, || "publish a large message".to_owned());
     let channel = ConfirmChannel::open(session).await.map_err(failed)?;
-    let key = format!("{prefix}.nobody-reads-this");
+    let key = format!("{prefix}.without-consumer");
     let body = vec![b' '; MAX_BODY_BYTES + 1];
     let properties = BasicProperties::default();
     match channel.publish("", &key, false, &body, properties).await {

@@ -23,19 +23,19 @@ fn with_login(url: &str, login: &str) -> String {
 #[tokio::test]
 async fn a_wrong_password_is_told_at_once_and_never_shown() {
     let broker = shared_broker().await;
-    let url = with_login(broker.url(), "ebbtide-nobody:geheim42");
+    let url = with_login(broker.url(), "ebbtide-stranger:geheim42");
     let connecting = AmqpBus::connect(config(&[&url]), PATIENCE * 10);
     let error = soon("the refusal", connecting).await.unwrap_err();
     assert_eq!(error.code(), "EB-BUS-007", "{error}");
     let shown = format!("{error} {error:?}");
-    assert!(shown.contains("ebbtide-nobody"), "{shown}");
+    assert!(shown.contains("ebbtide-stranger"), "{shown}");
     assert!(!shown.contains("geheim42"), "{shown}");
 }
 
 #[tokio::test]
 async fn a_bus_opened_without_waiting_shows_the_wrong_password_in_its_status() {
     let broker = shared_broker().await;
-    let url = with_login(broker.url(), "ebbtide-nobody:geheim42");
+    let url = with_login(broker.url(), "ebbtide-stranger:geheim42");
     let mut config = config(&[&url]);
     config.operation_timeout = Duration::from_millis(200);
     let bus = AmqpBus::open(config).unwrap();
@@ -87,7 +87,7 @@ async fn one_refusal_among_several_brokers_does_not_end_the_search() {
     let broker = shared_broker().await;
     let good = broker.url();
     let proxy = Proxy::start(&host_and_port(good), Mode::Refuse).await;
-    let refused = with_login(good, "ebbtide-nobody:x");
+    let refused = with_login(good, "ebbtide-stranger:x");
     let late = with_host_and_port(good, &proxy.address().to_string());
     let connecting = tokio::spawn(AmqpBus::connect(config(&[&refused, &late]), PATIENCE));
     let mut accepted = proxy.accepted();

@@ -168,7 +168,7 @@ pub async fn a_subscription_holds_no_more_than_its_prefetch(carrier: &dyn Carrie
 pub async fn publishing_to_a_missing_queue_is_an_error(carrier: &dyn Carrier) {
     let bus = carrier.connect().await;
     let queue = carrier.prefix().agent("never-registered").unwrap();
-    let lost = message("nobody would get this");
+    let lost = message("without a recipient");
     let error = bus.publish(&queue, &lost).await.unwrap_err();
     assert_eq!(error.code(), "EB-BUS-009");
     assert!(error.to_string().contains(queue.as_str()), "{error}");

@@ -159,12 +159,12 @@ pub(crate) fn part(
         },
     };
     // Nova's hosts do not tell which of their instances are preemptible.
-    let nobody = vec![0; hosts.len() + 1];
+    let no_offset = vec![0; hosts.len() + 1];
     let batch = HostBatch {
         len: hosts.len(),
         columns: &columns,
         preemptibles: Some(PreemptibleRows {
-            offsets: &nobody,
+            offsets: &no_offset,
             age_seconds: &[],
         }),
         details: Details {

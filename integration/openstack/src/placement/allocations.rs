@@ -163,7 +163,7 @@ impl Placement {
             return Err(OpenStackError::config(
                 "swap",
                 "consumer",
-                "nobody is named",
+                "no consumer is named",
             ));
         }
         let payload = Value::Object(payload);

@@ -147,7 +147,7 @@ async fn every_recorded_conversation_with_placement_is_the_same_with_us() {
                         .await
                         .unwrap()
                 ),
-                other => panic!("{}: nobody knows how to do {other:?}", file.display()),
+                other => panic!("{}: the test does not know {other:?}", file.display()),
             }
         }
         let ours: Vec<_> = server.seen().iter().map(essence_of_ours).collect();

@@ -96,12 +96,12 @@ async fn a_call_that_cannot_succeed_says_why() {
     let place = Place::shared().await;
     let transport = place.transport();
     let client = RpcClient::new(&transport);
-    let nobody = soon(
+    let unanswered = soon(
         "an answer",
         client.call(&place.target(), &Map::new(), "echo", &Map::new(), &quick()),
     )
     .await;
-    assert_eq!(nobody.unwrap_err().code(), "EB-OSLO-011");
+    assert_eq!(unanswered.unwrap_err().code(), "EB-OSLO-011");
 
     let book = Book::default();
     let server = place

@@ -396,13 +396,13 @@ async fn a_request_that_somebody_else_answers_is_settled_without_a_word() {
         .serve(&transport, "h1", ServerOptions::default(), &book)
         .await;
     let client = RpcClient::new(&transport);
-    let (target, somebody) = (place.target(), args(json!({"to": "somebody"})));
+    let (target, another) = (place.target(), args(json!({"to": "another"})));
     let impatient = CallOptions {
         timeout: Duration::from_secs(2),
         ..patient()
     };
     let answer = client
-        .call(&target, &Map::new(), "leave", &somebody, &impatient)
+        .call(&target, &Map::new(), "leave", &another, &impatient)
         .await;
     assert!(
         matches!(answer, Err(MessagingError::Timeout { .. })),

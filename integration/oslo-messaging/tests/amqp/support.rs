@@ -244,13 +244,13 @@ impl Endpoint for Recorder {
             }
             // Ends the call without an answer if the argument says so. Otherwise gives the first
             // delivery back to the broker, for another server.
-            "leave" if call.args["to"] == "somebody" => {
+            "leave" if call.args["to"] == "another" => {
                 state.end(CallEnd::Unanswered);
-                json!("nobody reads this")
+                json!("not read by any client")
             }
             "leave" if !call.redelivered => {
                 state.end(CallEnd::GivenBack);
-                json!("nobody reads this")
+                json!("not read by any client")
             }
             "leave" => json!("done"),
             "panic" => panic!("as the test wants it"),

@@ -1,7 +1,10 @@
-# One private "compute node": libvirtd in namespaces of its own. Arguments: DIR GUEST, both absolute, and own|shared for its network.
+# One private "compute node": libvirtd in namespaces of its own. Arguments: DIR GUEST, both
+# absolute, and own|shared for its network.
 # - With a network of its own, guests of two nodes may have interfaces of the same name.
-# - Its own configuration, state and sockets below DIR; only the QEMU driver is loaded: no networks, no storage pools, no udev.
-# - Its own PID namespace, because libvirt waits until PID 1 has reaped a QEMU that it has daemonised, and PID 1 of a container may be
+# - Its own configuration, state and sockets below DIR; only the QEMU driver is loaded: no networks,
+# no storage pools, no udev.
+# - Its own PID namespace, because libvirt waits until PID 1 has reaped a QEMU that it has
+# daemonised, and PID 1 of a container may be
 #   lazy; and because everything in it dies with it, as when a host loses its power.
 # - SIGTERM to libvirtd alone is a restart of it: the guests run on, the loop below starts it again.
 set -e

@@ -105,8 +105,8 @@ fn keep<const KEEP: usize>(
         let row = u16::try_from(row).unwrap_or(u16::MAX - 1);
         let mut used = [0; WIDE];
         for lane in 0..WIDE {
-            let nobody = if row < counts[lane] { 0 } else { u16::MAX };
-            used[lane] = now.wrapping_sub(phases[lane]) | nobody;
+            let absent = if row < counts[lane] { 0 } else { u16::MAX };
+            used[lane] = now.wrapping_sub(phases[lane]) | absent;
         }
         for kept in &mut smallest {
             for lane in 0..WIDE {

@@ -53,15 +53,15 @@ pub(super) fn fitting(
         if here == 0 {
             continue;
         }
-        let (mut all, mut nobody) = (true, false);
+        let (mut all, mut none) = (true, false);
         for want in wanted {
             let column = which(want.class);
             all &= column.lowest(block) >= want.amount;
-            nobody |= column.highest(block) < want.amount;
+            none |= column.highest(block) < want.amount;
         }
         fit.words_mut()[block] = if all {
             here
-        } else if nobody {
+        } else if none {
             0
         } else {
             here & fitting_block(wanted, which, block)

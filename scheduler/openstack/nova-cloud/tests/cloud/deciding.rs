@@ -180,7 +180,7 @@ fn a_request_goes_on_with_what_was_true_when_it_began() {
         .unwrap();
     cloud.remove_compute(kit::node(0));
     let SchedulingAction::Claim(claim) = scheduling.next() else {
-        panic!("nobody asks for a claim")
+        panic!("the test asks for no claim")
     };
     assert_eq!(claim.host.uuid, kit::node(0));
     assert_eq!(
@@ -230,7 +230,7 @@ fn placements_own_answer_is_used_as_it_is() {
     assert_eq!(candidates.len(), 1);
     let mut scheduling = cloud.decide(spec, call, &candidates, NOW, None).unwrap();
     let SchedulingAction::Claim(claim) = scheduling.next() else {
-        panic!("nobody asks for a claim")
+        panic!("the test asks for no claim")
     };
     assert_eq!(claim.host.uuid, kit::node(2));
     assert_eq!(
@@ -290,7 +290,7 @@ fn questions_that_are_placements_own_are_left_to_it() {
     assert_eq!(
         ask(&cloud),
         Ok(1),
-        "another class shared by somebody is of no interest"
+        "another class that is shared is of no interest"
     );
     spec.flavor
         .extra_specs

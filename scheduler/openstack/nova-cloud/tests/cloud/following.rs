@@ -56,7 +56,7 @@ fn what_placement_has_not_said_is_believed_from_the_compute_row() {
     assert_eq!(
         offered(&cloud, 6),
         names(&[7]),
-        "Placement says that nobody uses anything"
+        "Placement says that nothing is in use"
     );
 }
 
@@ -193,7 +193,7 @@ fn hosts_come_and_go_with_their_services_and_rows() {
     assert_eq!(
         offered(&cloud, 1),
         names(&[1, 2]),
-        "without a service nobody goes there"
+        "no instance is placed on a host without a service"
     );
     let moved = ebbtide_nova_cloud::ComputeFacts {
         cell_uuid: "elsewhere".to_owned(),
@@ -217,7 +217,7 @@ fn instances_are_confirmed_as_in_novas_host_manager() {
     assert_eq!(open(&cloud), 1);
     assert!(
         !cloud.sync_instance_info("host0", &[]),
-        "of a host that nobody listed a sync says nothing"
+        "a sync says nothing of a host that is not listed"
     );
     assert!(!cloud.update_instance_info("host0", vec![instance(1, 0, 1, 1, false)]));
     assert_eq!(

@@ -183,7 +183,7 @@ proptest! {
         spec.force_hosts = question.tree.map(|tree| vec![kit::host_name(tree)]);
         let known = question.tree.is_none_or(|tree| tree < providers.len() as u128);
         let asked = cloud.ask(&mut spec);
-        prop_assert_eq!(asked.is_ok(), known, "a host that nobody knows fails the request");
+        prop_assert_eq!(asked.is_ok(), known, "an unknown host fails the request");
         let Ok(asked) = asked else { return Ok(()) };
         let offered = cloud.candidates(&asked).unwrap();
         let expected: BTreeSet<Uuid> = (0..).zip(&providers)

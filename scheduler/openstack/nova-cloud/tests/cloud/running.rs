@@ -136,7 +136,7 @@ fn a_plan_that_counts_on_room_in_which_a_victim_runs_does_not_hold() {
     assert_eq!(
         plan.victims[0].uuid,
         server(0),
-        "somebody else has to leave"
+        "another instance has to leave"
     );
 }
 

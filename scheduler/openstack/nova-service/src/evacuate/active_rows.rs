@@ -57,7 +57,7 @@ mod tests {
     fn a_row_is_forgotten_once_the_last_who_had_begun_with_it_has_ended() {
         let begun = ActiveRows::default();
         let row = Uuid::from_u128(7);
-        assert!(!begun.contains(row), "nobody has begun");
+        assert!(!begun.contains(row), "the row has not begun");
         let first = begun.with(row);
         let second = begun.with(row);
         drop(first);
