@@ -36,4 +36,4 @@ pub use inprocess::{InProcessBroker, InProcessBus};
 pub use logins::{Definitions, Login};
 pub use name::{DEFAULT_PREFIX, QueueName, QueuePrefix};
 pub use rejects::{RejectResult, Rejects};
-pub use status::BusStatus;
+pub use status::{BusStatus, QueueUse};

@@ -9,6 +9,15 @@ use ebbtide_amqp::ConnectionPurpose;
 use ebbtide_runtime::clock;
 use tokio::sync::watch;
 
+/// What a broker says of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueUse {
+    /// Messages that are ready to be delivered.
+    pub messages: u32,
+    /// Readers.
+    pub consumers: u32,
+}
+
 /// The state of a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BusStatus {

@@ -8,6 +8,9 @@ use ebbtide_nova::model::Aggregate;
 use sea_orm::{DbErr, Value};
 use std::collections::{BTreeMap, HashMap};
 
+/// What reading aggregates is called in errors.
+const READ: &str = "read the aggregates";
+
 /// Which cell a host is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostMapping {
@@ -77,9 +80,9 @@ impl NovaDb {
             on("m.aggregate_id")
         );
         let (rows, hosts, metadata) = tokio::try_join!(
-            self.triples("aggregates", &aggregates, values.clone()),
-            self.triples("aggregate_hosts", &hosts, values.clone()),
-            self.triples("aggregate_metadata", &metadata, values)
+            self.triples((READ, "aggregates"), &aggregates, values.clone()),
+            self.triples((READ, "aggregate_hosts"), &hosts, values.clone()),
+            self.triples((READ, "aggregate_metadata"), &metadata, values)
         )?;
         let mut aggregates: BTreeMap<i64, Aggregate> = BTreeMap::new();
         for (id, uuid, name) in rows {
@@ -105,14 +108,15 @@ impl NovaDb {
         Ok(aggregates.into_values().collect())
     }
 
-    async fn triples(
+    /// An id and two texts of each row of `table`.
+    pub(crate) async fn triples(
         &self,
-        table: &'static str,
+        (operation, table): (&'static str, &'static str),
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Vec<(i64, String, String)>, NovaDbError> {
         let api = self.api();
-        let rows = api.rows("read the aggregates", sql, values).await?;
+        let rows = api.rows(operation, sql, values).await?;
         rows.iter()
             .map(|row| {
                 let mut columns = RowReader::new(row);
@@ -203,7 +207,7 @@ impl NovaDb {
         let policies = of_group("instance_group_policy", "m.policy, m.rules");
         let members = of_group("instance_group_member", "m.instance_uuid, m.instance_uuid");
         let (found, policies, members) = tokio::try_join!(
-            self.triples("instance_groups", &group, vec![uuid.into()]),
+            self.triples((READ, "instance_groups"), &group, vec![uuid.into()]),
             self.pairs_of_group(&policies, uuid),
             self.pairs_of_group(&members, uuid)
         )?;

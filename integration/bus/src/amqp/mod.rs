@@ -37,11 +37,11 @@ pub use url::BrokerUrl;
 use self::consumer::AmqpSource;
 use self::link::Link;
 use self::publisher::Publisher;
-use self::topology::{StepError, declare_queue};
+use self::topology::{StepError, declare_queue, look_at_queue};
 use crate::status::StatusBoard;
 use crate::{
     BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, QueuePrefix,
-    Subscription, SubscriptionState,
+    QueueUse, Subscription, SubscriptionState,
 };
 
 /// A supervisor that is stopped closes its connection (2 s at most) and ends.
@@ -146,6 +146,39 @@ impl AmqpBus {
                 Err(error)
             }
         }
+    }
+}
+
+impl AmqpBus {
+    /// Whether a queue of the broker exists, any one of this virtual host, and what is in it.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Refused`] if the login may not see the queue; [`BusError::Unavailable`] if the
+    /// broker does not answer in time.
+    pub async fn queue_use(&self, queue: &str) -> Result<Option<QueueUse>, BusError> {
+        let shared = &self.shared;
+        shared.ensure_open()?;
+        let what = || format!("look at queue {queue}");
+        let (found, problem) = (Mutex::new(None), Mutex::new(String::new()));
+        let look = async {
+            let session = shared.publish_link.session().await;
+            let session = session.ok_or(BusError::Closed)?;
+            match while_alive(&session, look_at_queue(&session, queue)).await {
+                Ok(used) => {
+                    *found.lock().unwrap_or_else(PoisonError::into_inner) = used;
+                    Ok(())
+                }
+                Err(StepError::Final(error)) => Err(error),
+                Err(StepError::Again(detail)) => Err(BusError::Refused {
+                    operation: what(),
+                    detail,
+                }),
+            }
+        };
+        shared.limited(look, what, &problem).await?;
+        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -7,7 +7,7 @@ use lapin::types::{AMQPValue, FieldTable};
 
 use super::config::{AmqpConfig, QueueKind};
 use super::identity;
-use crate::{BusError, QueueName};
+use crate::{BusError, QueueName, QueueUse};
 
 /// The reason why a step of the bus on a channel failed.
 pub(crate) type StepError = ebbtide_amqp::StepError<BusError>;
@@ -48,6 +48,35 @@ pub(crate) async fn declare_queue(
         declare_one(channel, queue, arguments(kind, None)).await?;
     }
     identity::bind(channel, identity, queue).await
+}
+
+/// Whether a queue exists, and what is in it. A missing one closes the channel, which is of this
+/// question only.
+pub(crate) async fn look_at_queue(
+    session: &BrokerSession,
+    queue: &str,
+) -> Result<Option<QueueUse>, StepError> {
+    let failed = |error: &lapin::Error| {
+        StepError::of(BrokerFault::of(error), || format!("look at queue {queue}"))
+    };
+    let channel = session.channel().await.map_err(|error| failed(&error))?;
+    let options = QueueDeclareOptions {
+        passive: true,
+        ..QueueDeclareOptions::default()
+    };
+    let found = channel
+        .queue_declare(queue.into(), options, FieldTable::default())
+        .await;
+    match found {
+        Ok(found) => Ok(Some(QueueUse {
+            messages: found.message_count(),
+            consumers: found.consumer_count(),
+        })),
+        Err(error) => match BrokerFault::of(&error) {
+            BrokerFault::NotFound(_) => Ok(None),
+            _ => Err(failed(&error)),
+        },
+    }
 }
 
 async fn declare_one(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ebbtide_bus::{
-    AmqpBus, BodyLimit, Bus, DEAD_LETTER_BODY_BYTES, MAX_BODY_BYTES, MAX_DEAD_LETTERS,
-    MAX_DEAD_LETTERS_BYTES, QueueKind,
+    AmqpBus, BodyLimit, Bus, BusError, DEAD_LETTER_BODY_BYTES, MAX_BODY_BYTES, MAX_DEAD_LETTERS,
+    MAX_DEAD_LETTERS_BYTES, QueueKind, QueueUse,
 };
 use ebbtide_harness::{RabbitMq, ServerSettings};
 use lapin::options::{
@@ -105,6 +105,33 @@ async fn a_declared_queue_that_vanished_is_declared_anew_by_publishing() {
     assert_eq!(text(&got), "x");
     got.ack().await;
     bus.close().await;
+}
+
+#[tokio::test]
+async fn what_is_in_a_queue_is_seen_without_making_it() {
+    let broker = shared_broker().await;
+    let queue = unique_prefix().scheduler();
+    let bus = connect(broker.url()).await;
+    let used = async || bus.queue_use(queue.as_str()).await.unwrap();
+    assert_eq!(used().await, None);
+    assert_eq!(used().await, None, "looking makes no queue");
+    bus.declare(&queue).await.unwrap();
+    bus.publish(&queue, &message("x")).await.unwrap();
+    let waiting = QueueUse {
+        messages: 1,
+        consumers: 0,
+    };
+    assert_eq!(used().await, Some(waiting));
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    next(&mut subscription).await.ack().await;
+    let read = QueueUse {
+        messages: 0,
+        consumers: 1,
+    };
+    assert_eq!(used().await, Some(read));
+    bus.close().await;
+    let closed = bus.queue_use(queue.as_str()).await.unwrap_err();
+    assert_eq!(closed.code(), BusError::Closed.code());
 }
 
 #[tokio::test]

@@ -128,6 +128,52 @@ async fn aggregates_come_with_their_hosts_and_metadata(cloud: CloudDatabases) {
     assert!(db.aggregates_of_host("h3").await.unwrap().is_empty());
 }
 
+async fn flavors_come_with_their_extra_specs(cloud: CloudDatabases) {
+    let db = cloud.open().await;
+    assert_eq!(db.flavors().await.unwrap(), []);
+    for (id, name) in [("2", "'spot'"), ("1", "'plain'")] {
+        let flavorid = format!("'id-{id}'");
+        let row = [
+            ("id", id),
+            ("name", name),
+            ("flavorid", &flavorid),
+            ("memory_mb", "512"),
+            ("vcpus", "1"),
+            ("swap", "0"),
+        ];
+        cloud.api.insert("flavors", &row).await;
+    }
+    for (key, value) in [("'ebbtide:preemptible'", "'true'"), ("'empty'", "NULL")] {
+        let row = [("flavor_id", "2"), ("key", key), ("value", value)];
+        cloud.api.insert("flavor_extra_specs", &row).await;
+    }
+    let [plain, spot] = db.flavors().await.unwrap().try_into().unwrap();
+    assert_eq!((plain.name.as_str(), plain.extra_specs.len()), ("plain", 0));
+    assert_eq!(
+        (spot.name.as_str(), spot.flavorid.as_str()),
+        ("spot", "id-2")
+    );
+    let specs: Vec<_> = spot.extra_specs.iter().collect();
+    let said = |text: &str| text.to_owned();
+    assert_eq!(
+        specs,
+        [
+            (&said("ebbtide:preemptible"), &said("true")),
+            (&said("empty"), &said(""))
+        ]
+    );
+}
+
+async fn records_of_schedulers_are_those_of_no_other_service(cloud: CloudDatabases) {
+    let db = cloud.open().await;
+    let seen = "'2026-01-01 00:00:10'";
+    cloud.add_service(1, "scheduler", seen, 64).await;
+    cloud.add_service(2, "conductor", seen, 65).await;
+    let [record] = db.schedulers().await.unwrap().try_into().unwrap();
+    assert_eq!((record.host.as_str(), record.version), ("scheduler1", 64));
+    assert_eq!(record.last_seen_up, Some(at("2026-01-01 00:00:10")));
+}
+
 async fn hosts_are_mapped_to_cells_and_new_ones_are_seen(cloud: CloudDatabases) {
     let db = cloud.open().await;
     for (host, when) in [
@@ -205,6 +251,8 @@ on_every_database!(
     cells_are_read_with_their_templates_filled_in,
     cells_that_come_and_go_are_noticed_when_they_are_read_again,
     aggregates_come_with_their_hosts_and_metadata,
+    flavors_come_with_their_extra_specs,
+    records_of_schedulers_are_those_of_no_other_service,
     hosts_are_mapped_to_cells_and_new_ones_are_seen,
     groups_are_found_by_their_members,
 );

@@ -45,6 +45,7 @@ pub use config::{DatabaseUrl, Durability, StoreConfig};
 pub use error::StoreError;
 pub use lease::Lease;
 pub use log::CommitChanges;
+pub use migration::SchemaState;
 pub use plugins::PluginRow;
 pub use purge::{OldRecord, PurgeKind, Purged};
 pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter};

@@ -30,7 +30,7 @@ pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
 use crate::connect::Connections;
 use crate::database::Database;
-use crate::migration::migrate;
+use crate::migration::{SchemaState, migrate, schema_state};
 use crate::{StoreConfig, StoreError};
 use sea_orm::{DbBackend, DbErr, QueryResult, SqlErr, TryGetable, Value};
 use std::fmt;
@@ -96,6 +96,18 @@ impl Ledger {
         Ok(Self {
             inner: Arc::new(Inner { database, now }),
         })
+    }
+
+    /// How the ledger's tables stand to this program. Connects, and changes nothing but that SQLite
+    /// makes a missing file.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`](crate::Store::open), but not `SchemaTooNew`.
+    pub async fn schema_state(config: &StoreConfig) -> Result<SchemaState, LedgerError> {
+        let connections = Connections::open(config).await?;
+        let state = schema_state::<migration::Migrator>(&connections).await;
+        connections.close().await;
+        Ok(state?)
     }
 
     /// Asks the database whether it is there.

@@ -130,6 +130,58 @@ async fn refuse_newer<M: MigratorTrait>(
     Ok(())
 }
 
+/// How the tables of a database stand to this program. Changes nothing.
+///
+/// # Errors
+/// Whatever the database refuses.
+pub(crate) async fn schema_state<M: MigratorTrait>(
+    connections: &Connections,
+) -> Result<SchemaState, StoreError> {
+    let classify = |error: DbErr| connections.classify("the look at the schema", error);
+    let reader = connections.reader();
+    let table = M::migration_table_name().to_string();
+    let has_table = SchemaManager::new(reader).has_table(&table).await;
+    if !has_table.map_err(classify)? {
+        return Ok(SchemaState::Empty);
+    }
+    let select = format!("SELECT version FROM {table} ORDER BY version");
+    let select = Statement::from_string(reader.get_database_backend(), select);
+    let mut pending: Vec<String> = M::migrations()
+        .iter()
+        .map(|migration| migration.name().to_owned())
+        .collect();
+    for row in reader.query_all_raw(select).await.map_err(classify)? {
+        let version: String = row.try_get("", "version").map_err(classify)?;
+        let Some(known) = pending.iter().position(|name| *name == version) else {
+            return Ok(SchemaState::Newer { found: version });
+        };
+        pending.remove(known);
+    }
+    Ok(match pending.len() {
+        0 => SchemaState::Current,
+        pending => SchemaState::Older { pending },
+    })
+}
+
+/// How the tables of a database stand to this program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaState {
+    /// There are none yet; the first start makes them.
+    Empty,
+    /// This program's.
+    Current,
+    /// An older program's; the next start migrates them.
+    Older {
+        /// Migrations that the next start applies.
+        pending: usize,
+    },
+    /// A newer program's, which this one refuses.
+    Newer {
+        /// The first migration that this program does not know.
+        found: String,
+    },
+}
+
 /// True for MariaDB, whose tables need a collation that tells all texts apart.
 fn is_mysql(manager: &SchemaManager<'_>) -> bool {
     manager.get_database_backend() == sea_orm::DbBackend::MySql

@@ -1,11 +1,11 @@
 //! The ledger that several schedulers share.
 
 use crate::databases::TestDb;
-use ebbtide_store::Store;
 use ebbtide_store::ledger::{
     Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, RowEnd, UpdateResult,
     UsageFilter,
 };
+use ebbtide_store::{SchemaState, Store};
 use serde_json::json;
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
@@ -34,6 +34,21 @@ async fn open(db: &TestDb) -> Ledger {
 
 pub(crate) async fn one(ledger: &Ledger, id: u128) -> LedgerRow {
     ledger.row(uuid(id)).await.unwrap().unwrap()
+}
+
+async fn how_the_tables_stand_is_seen_without_changing_them(db: TestDb) {
+    let state = async || Ledger::schema_state(&db.config()).await.unwrap();
+    assert_eq!(state().await, SchemaState::Empty);
+    assert_eq!(state().await, SchemaState::Empty, "looking makes no table");
+    open(&db).await.close().await;
+    assert_eq!(state().await, SchemaState::Current);
+    db.sql("DELETE FROM nova_ledger_migrations WHERE version LIKE '%requests'")
+        .await;
+    assert_eq!(state().await, SchemaState::Older { pending: 1 });
+    db.sql("INSERT INTO nova_ledger_migrations (version, applied_at) VALUES ('m29990101_x', 1)")
+        .await;
+    let found = "m29990101_x".to_owned();
+    assert_eq!(state().await, SchemaState::Newer { found });
 }
 
 async fn a_row_comes_back_as_it_went_in(db: TestDb) {
@@ -527,6 +542,7 @@ async fn what_does_not_fit_is_refused_before_it_is_written(db: TestDb) {
 }
 
 on_every_database!(
+    how_the_tables_stand_is_seen_without_changing_them,
     a_row_comes_back_as_it_went_in,
     rows_of_late_are_those_that_are_open_and_those_that_ended_just_now,
     an_update_at_an_old_version_changes_nothing,
