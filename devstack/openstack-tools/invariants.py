@@ -118,6 +118,16 @@ def audit():
         our_audit()
 
 
+def upgrade_check():
+    """What an operator runs before the switch: exit status, and the result of each check by name."""
+    done = subprocess.run([os.environ['STACK_EBBTIDE'], 'upgrade', 'check', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf',
+                           '--output', 'json'], text=True, capture_output=True, check=False)
+    try:
+        return done.returncode, {one['check']: one for one in json.loads(done.stdout)}
+    except (ValueError, KeyError) as error:
+        raise Broken('ebbtide-manage upgrade check ends with %d: %s %s' % (done.returncode, done.stdout[-2000:], done.stderr[-500:])) from error
+
+
 def our_audit():
     """What operators have: the ledger, Nova and Placement held against each other."""
     done = subprocess.run([os.environ['STACK_EBBTIDE'], 'audit', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf', '--output', 'json'],

@@ -1,6 +1,6 @@
 //! What may be typed: the tree of commands. The options of a command stand in its own file.
 
-use crate::commands::{audit, config, init, token};
+use crate::commands::{audit, config, init, token, upgrade};
 use clap::{Parser, Subcommand};
 use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::globals::Globals;
@@ -11,12 +11,13 @@ Examples:
   ebbtide-manage init /etc/ebbtide --host compute-1 --host compute-2
   ebbtide-manage token create --role operator --name ops --file /etc/ebbtide/tokens.toml
   ebbtide-manage config check /etc/nova/nova.conf --effective
+  ebbtide-manage upgrade check --config-file /etc/nova/nova.conf
   ebbtide-manage audit --config-file /etc/nova/nova.conf";
 
 /// The commands by what they are for, in the order of the help. A test holds it against the tree.
 pub const GROUPS: Groups = &[
     ("Setting up", &["init", "token", "config"]),
-    ("Looking after it", &["audit"]),
+    ("Looking after it", &["audit", "upgrade"]),
     ("This program", &["completion"]),
 ];
 
@@ -59,6 +60,9 @@ pub enum Command {
     Token(token::TokenCommand),
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
+    /// What to look at before nova-scheduler is replaced, and before an upgrade
+    #[command(subcommand)]
+    Upgrade(upgrade::UpgradeCommand),
     /// Print a completion script for a shell
     #[command(after_help = completion::examples("ebbtide-manage"))]
     Completion(CompletionArgs),

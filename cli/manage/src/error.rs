@@ -2,7 +2,7 @@
 
 use ebbtide_access::AccessError;
 use ebbtide_nova_service::NovaServiceError;
-use ebbtide_shell::errors::ProgramError;
+use ebbtide_shell::errors::{ProgramError, REFUSED};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -25,6 +25,14 @@ pub(crate) enum ManageError {
         /// How many.
         problem: String,
     },
+    /// A cloud is not ready for the scheduler, or not for all that it does.
+    #[error("failures: {failures}, warnings: {warnings}")]
+    NotReady {
+        /// Parts with which a scheduler does not start, or does not work.
+        failures: usize,
+        /// Parts that do less than one may expect.
+        warnings: usize,
+    },
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
     NovaService(#[from] NovaServiceError),
@@ -38,8 +46,18 @@ impl ProgramError for ManageError {
         match self {
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Init { .. } => "EB-CLI-016",
+            Self::NotReady { .. } => "EB-CLI-018",
             Self::NovaService(error) => error.code(),
             Self::Access(error) => error.code(),
+        }
+    }
+
+    /// Those of `nova-status upgrade check`.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotReady { failures: 0, .. } => 1,
+            Self::NotReady { .. } => 2,
+            _ => REFUSED,
         }
     }
 
@@ -51,6 +69,7 @@ impl ProgramError for ManageError {
             Self::Configuration { .. } => {
                 "`ebbtide-manage config explain KEY` says what a key may be; docs/reference/errors.md has the codes"
             }
+            Self::NotReady { .. } => "column NEXT says what to do about each",
             Self::NovaService(_) | Self::Access(_) => return None,
         };
         Some(next.to_owned())

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod config;
 pub mod init;
 pub mod token;
+pub mod upgrade;
 
 use crate::args::{Cli, Command};
 use ebbtide_shell::Context;
@@ -20,6 +21,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Init(args) => init::run(context, &args),
         Command::Token(command) => token::run(context, command),
         Command::Audit(args) => Box::pin(audit::run(context, args)).await,
+        Command::Upgrade(command) => Box::pin(upgrade::run(context, command)).await,
         Command::Completion(args) => completion::run::<Cli>(context, &args),
     }
 }

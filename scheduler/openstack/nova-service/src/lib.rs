@@ -19,6 +19,7 @@ mod release;
 mod run;
 mod select;
 mod settings;
+pub mod upgrade_check;
 
 pub use configure::{PROGRAM, check as check_conf, read_conf};
 pub use describe::describe;

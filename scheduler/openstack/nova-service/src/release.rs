@@ -38,7 +38,7 @@ pub(crate) fn recorded(shown: Option<NovaRelease>, conf: &NovaConf) -> NovaRelea
 }
 
 /// The major version whose scheduler decides.
-fn deciding(shown: Option<NovaRelease>, conf: &NovaConf) -> u32 {
+pub(crate) fn deciding(shown: Option<NovaRelease>, conf: &NovaConf) -> u32 {
     conf.ebbtide
         .nova_release
         .unwrap_or_else(|| recorded(shown, conf).major())
