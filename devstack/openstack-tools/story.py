@@ -16,10 +16,11 @@ import time
 import traceback
 import urllib.request
 
+import probes
 import processes
 from cloud import until
 from database import rows, run
-from invariants import allocations, audit, check, our_audit
+from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
 from processes import stack
@@ -285,6 +286,13 @@ def metric(page, name):
 @chapter
 def what_an_operator_sees(stage):
     """Ready, the figures of a preemption, and the books of hosts and instances."""
+    status, checks = upgrade_check()
+    for name, said in (('Release of Nova', 'services of version'), ('Agents', '3 compute hosts, each with an agent'),
+                       ('Message broker', '1 scheduler'), ('Ledger', 'current'), ('Flavors', 'preemptible')):
+        must(checks[name]['result'] == 'success' and said in checks[name]['details'], 'upgrade check says %s' % checks[name])
+    must(status == 0, 'upgrade check ends with %d: %s' % (status, [c for c in checks.values() if c['result'] != 'success']))
+    wrong = probes.problems()
+    must(not wrong, 'health checks of deployments fail: %s' % wrong)
     must('' != told('/readyz') and '' != told('/healthz'), 'the pages of health are empty')
     ages = stage.fill()
     counted = ['ebbtide_preemptions_total{kind="done"}', 'ebbtide_victims_total{kind="gone"}', 'ebbtide_requests_total{kind="answered"}']

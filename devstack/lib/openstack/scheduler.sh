@@ -33,7 +33,11 @@ stack_scheduler_command() {
     shift 2
     case $with in
         nova-scheduler) command=("$stack_bin/nova-scheduler") ;;
-        ebbtide) command=("$(stack_ebbtide_bin)/ebbtide-scheduler") ;;
+        ebbtide)
+            # Under the name that health checks of deployments look for.
+            mkdir -p "$stack_home/bin"
+            ln -sfn "$(stack_ebbtide_bin)/ebbtide-scheduler" "$stack_home/bin/nova-scheduler"
+            command=("$stack_home/bin/nova-scheduler") ;;
     esac
     for config in "$stack_etc/nova.conf" "$stack_etc/scheduler-$n.conf" "$@"; do command+=(--config-file "$config"); done
     printf '%s\n' "${command[@]}"

@@ -3,7 +3,9 @@
 use crate::config::{Config, ENVIRONMENT_PREFIX};
 use crate::error::ServiceError;
 use clap::Parser;
-use std::path::PathBuf;
+use ebbtide_nova_service::PROGRAM;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// The preemptible-aware scheduler: decides, claims, and has victims evacuated.
 #[derive(Debug, Parser)]
@@ -23,6 +25,12 @@ pub struct Args {
     /// With --config-file: where log lines go, instead of what nova.conf says or standard error.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+    /// With --config-file: the folder of the log file, instead of what nova.conf says.
+    #[arg(long, value_name = "FOLDER")]
+    pub log_dir: Option<PathBuf>,
+    /// With --config-file: log what is for finding errors, too, as `[DEFAULT] debug` does.
+    #[arg(long, short = 'd')]
+    pub debug: bool,
     /// Where the gRPC API listens [default: 127.0.0.1:7470].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
@@ -54,7 +62,8 @@ const EXAMPLES: &str = "\
 Every key of the configuration can be set by the environment, too: EBBTIDE__REGION__NOTICE_ATTEMPTS=5 is region.notice_attempts.
 
 With --config-file the program stands in place of nova-scheduler (see docs/openstack/openstack.md);
-without, it runs a region of its own.
+without, it runs a region of its own. Installed or linked under the name nova-scheduler it always
+stands in its place, and finds nova.conf where Nova does.
 
 Examples:
   ebbtide-scheduler --config-file /etc/nova/nova.conf
@@ -65,10 +74,14 @@ Examples:
 Exit codes: 0 ended as asked, 1 could not start or had to end, 2 wrong use or wrong configuration.";
 
 impl Args {
-    /// True if the program stands in place of nova-scheduler.
+    /// True if the program stands in place of nova-scheduler: it is called by that name, or was
+    /// given Nova's configuration. Deployments start it, and probe it, by its name.
     #[must_use]
-    pub fn is_for_nova(&self) -> bool {
-        !self.config_file.is_empty() || !self.config_dir.is_empty()
+    pub fn is_for_nova(&self, called: Option<&OsStr>) -> bool {
+        let name = called.and_then(|called| Path::new(called).file_name());
+        name == Some(OsStr::new(PROGRAM))
+            || !self.config_file.is_empty()
+            || !self.config_dir.is_empty()
     }
 
     /// The configuration that file, environment and these flags make together.

@@ -1,7 +1,7 @@
 //! `ebbtide-scheduler`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
 
 use clap::Parser;
-use ebbtide_nova_service::NovaServiceError;
+use ebbtide_nova_service::{NovaServiceError, PROGRAM};
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::{Config, ServiceError};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if args.is_for_nova() {
+    if args.is_for_nova(std::env::args_os().next().as_deref()) {
         return for_nova(&args);
     }
     let config = match args.config(std::env::vars()) {
@@ -45,6 +45,13 @@ fn main() -> ExitCode {
 /// In place of nova-scheduler.
 fn for_nova(args: &Args) -> ExitCode {
     let refuse = |error: &NovaServiceError, code: u8| refused(error.code(), error, code);
+    if args.config.is_some() {
+        let what = format!(
+            "{PROGRAM} reads nova.conf (--config-file), and --config or EBBTIDE_CONFIG_FILE names a file of a region of its own; \
+             for such a region call the program ebbtide-scheduler"
+        );
+        return refuse(&NovaServiceError::Config(what), 2);
+    }
     let conf = match nova::read(args) {
         Ok(conf) => conf,
         Err(error) => return refuse(&error, 2),

@@ -17,14 +17,15 @@ pub fn read(args: &Args) -> Result<NovaConf, NovaServiceError> {
     ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
 }
 
-/// The log file: the flag, `[DEFAULT] log_file` within `log_dir`, or `None` for standard error.
+/// The log file: the flags, `[DEFAULT] log_file` within `log_dir`, or `None` for standard error.
 #[must_use]
 pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
     let file = args
         .log_file
         .clone()
         .or_else(|| conf.general.log_file.clone().map(PathBuf::from));
-    let dir = conf.general.log_dir.as_deref().map(Path::new);
+    let set = conf.general.log_dir.as_deref().map(Path::new);
+    let dir = args.log_dir.as_deref().or(set);
     match (file, dir) {
         (Some(file), Some(dir)) if file.is_relative() => Some(dir.join(file)),
         (Some(file), _) => Some(file),
@@ -38,7 +39,7 @@ pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
 /// # Errors
 /// [`NovaServiceError::Config`] if the filter cannot be read or the file cannot be written.
 pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
-    let default = if conf.general.debug {
+    let default = if args.debug || conf.general.debug {
         "debug,sqlx=info,hyper=info,reqwest=info"
     } else {
         "info"

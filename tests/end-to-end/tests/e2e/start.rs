@@ -306,3 +306,35 @@ async fn what_a_nova_conf_comes_to_is_shown_as_nova_conf_has_it() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn under_the_name_nova_scheduler_it_reads_the_nova_conf_that_nova_finds() {
+    let home = tempfile::tempdir().unwrap();
+    let named = home.path().join("nova-scheduler");
+    std::os::unix::fs::symlink(bin("ebbtide-scheduler"), &named).unwrap();
+    // oslo.config looks into ~/.nova first.
+    std::fs::create_dir(home.path().join(".nova")).unwrap();
+    std::fs::write(
+        home.path().join(".nova/nova.conf"),
+        "[DEFAULT]\nhost = found-at-home\n",
+    )
+    .unwrap();
+    let run = |args: &[&str]| {
+        std::process::Command::new(&named)
+            .args(args)
+            .env("HOME", home.path())
+            .output()
+            .unwrap()
+    };
+    let done = run(&["--check-config"]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said}");
+    assert!(
+        said.lines().any(|line| line == "host = found-at-home"),
+        "{said}"
+    );
+    let refused = run(&["--config", "scheduler.toml", "--check-config"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("nova.conf (--config-file)"), "{said}");
+}

@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 /// How long a request that may have been begun before waits for an unavailable ledger.
@@ -204,15 +205,40 @@ impl SelectRequest {
     }
 }
 
+/// Names the caller of a request in the log, with the words of oslo.log. The RPC server has named
+/// the request.
+fn span_of(context: &RpcContext) -> Span {
+    tracing::info_span!(
+        "caller",
+        global_request_id = context.global_request_id.as_deref(),
+        user = context.user_id.as_deref(),
+        project = context.project_id.as_deref(),
+        user_domain = context.user_domain.as_deref(),
+        project_domain = context.project_domain.as_deref(),
+    )
+}
+
 impl Selector {
     /// Answers a request.
     ///
     /// # Errors
     /// Nova's own exceptions, as the conductor knows them.
     pub(crate) async fn select(&self, call: IncomingCall) -> Result<Value, RemoteError> {
+        let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())));
+        // Every line of this request has them.
+        let span = context.as_ref().map_or_else(|_| Span::none(), span_of);
+        let answered = Box::pin(self.answered(call, context));
+        answered.instrument(span).await
+    }
+
+    async fn answered(
+        &self,
+        call: IncomingCall,
+        context: Result<RpcContext, ObjectError>,
+    ) -> Result<Value, RemoteError> {
         let caller = call.state.clone();
         let watch = Stopwatch::start();
-        let answer = Box::pin(self.answer(call)).await;
+        let answer = Box::pin(self.answer(call, context)).await;
         if answer.is_err() && caller.stopping().is_cancelled() {
             // The error may be caused by this scheduler's stop and says nothing about the cloud
             // then. The next scheduler decides.
@@ -231,11 +257,14 @@ impl Selector {
         answer
     }
 
-    async fn answer(&self, call: IncomingCall) -> Result<Value, RemoteError> {
+    async fn answer(
+        &self,
+        call: IncomingCall,
+        context: Result<RpcContext, ObjectError>,
+    ) -> Result<Value, RemoteError> {
         let args = Wire::from(&Value::Object(call.args));
         let wanted = SelectDestinations::read(&args).map_err(|error| unreadable(&error))?;
-        let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())))
-            .map_err(|error| unreadable(&error))?;
+        let context = context.map_err(|error| unreadable(&error))?;
         let rebuild = wanted.is_rebuild();
         let call_of = ScheduleCall {
             instance_uuids: wanted.instance_uuids.clone(),
