@@ -11,8 +11,8 @@ pub const SILENCE_MILLIS: i64 = 10_000;
 pub enum RowOwnership {
     /// This process.
     Mine {
-        /// A task of this process has begun the row.
-        begun: bool,
+        /// A task of this process drives the row.
+        has_driver: bool,
     },
     /// Another scheduler, or an earlier process of this one.
     Of {
@@ -29,7 +29,7 @@ impl RowOwnership {
     pub fn is_orphan(self) -> bool {
         match self {
             // The ledger took the write, and its answer was lost.
-            Self::Mine { begun } => !begun,
+            Self::Mine { has_driver } => !has_driver,
             Self::Of {
                 lives,
                 silent_millis,
@@ -56,7 +56,7 @@ impl Preemption {
     /// it may take the record from a scheduler that also has the message, because that one received
     /// it earlier.
     #[must_use]
-    pub fn comes_again(&self, name: &str, from_another: bool) -> RedeliveryAction {
+    pub fn redelivery(&self, name: &str, from_another: bool) -> RedeliveryAction {
         match self.state {
             PreemptionState::Refused | PreemptionState::Withdrawn if self.answered => {
                 RedeliveryAction::Nothing
@@ -69,7 +69,7 @@ impl Preemption {
 
     /// Records the adoption by another scheduler, and the scheduler that answers the caller if that
     /// changes.
-    pub fn adopted(&mut self, answerer: Option<&str>) {
+    pub fn adopt(&mut self, answerer: Option<&str>) {
         if self.state == PreemptionState::Planned {
             // It is unknown whether the swap was sent.
             self.in_doubt = true;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_row_of_one_that_lives_and_says_so_is_left_to_it() {
+    fn a_scheduler_with_a_fresh_heartbeat_keeps_its_rows() {
         let of = |lives, silent_millis| RowOwnership::Of {
             lives,
             silent_millis,
@@ -93,7 +93,7 @@ mod tests {
         assert!(!of(true, SILENCE_MILLIS).is_orphan());
         assert!(of(true, SILENCE_MILLIS + 1).is_orphan());
         assert!(of(false, 0).is_orphan(), "another life has begun");
-        assert!(!RowOwnership::Mine { begun: true }.is_orphan());
-        assert!(RowOwnership::Mine { begun: false }.is_orphan());
+        assert!(!RowOwnership::Mine { has_driver: true }.is_orphan());
+        assert!(RowOwnership::Mine { has_driver: false }.is_orphan());
     }
 }

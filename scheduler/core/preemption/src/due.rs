@@ -61,8 +61,8 @@ impl Preemption {
         let mut actions = self.records();
         for (place, victim) in self.victims.iter().enumerate() {
             let (attempt, begin_before) = match victim.state {
-                VictimState::Waiting => (1, now.plus(policy.patience())),
-                VictimState::Noticed {
+                VictimState::Claimed => (1, policy.evacuation.begin_before(now, 1)),
+                VictimState::Notified {
                     attempt,
                     published: false,
                     begin_before,
@@ -79,10 +79,10 @@ impl Preemption {
         if self.answered {
             return actions;
         }
-        let told = actions
+        let all_notified = actions
             .iter()
             .all(|a| !matches!(a, PreemptionAction::Notify(_)));
-        if self.room_is_free() || (self.reply_when == ReplyWhen::AtOnce && told) {
+        if self.room_is_free() || (self.reply_when == ReplyWhen::AtOnce && all_notified) {
             actions.push(PreemptionAction::Answer);
         } else if self
             .caller_seen
@@ -105,7 +105,7 @@ impl Preemption {
         for (place, victim) in self.victims.iter().enumerate() {
             if matches!(
                 victim.state,
-                VictimState::Sparing {
+                VictimState::SpareRequested {
                     published: false,
                     ..
                 }
@@ -124,7 +124,7 @@ impl Preemption {
         let unrecorded = |state: &VictimState| {
             matches!(
                 state,
-                VictimState::Gone {
+                VictimState::Evacuated {
                     recorded: false,
                     ..
                 }
@@ -145,10 +145,8 @@ impl Preemption {
     #[must_use]
     pub fn wake_at(&self, policy: &PreemptionPolicy) -> Option<Timestamp> {
         let victims = self.victims.iter().filter_map(|victim| match victim.state {
-            VictimState::Noticed { until, .. } | VictimState::Sparing { until, .. } => Some(until),
-            VictimState::Draining { deadline } => Some(deadline.plus(policy.act_timeout)),
             VictimState::Failed { again, .. } if self.answered => Some(again),
-            _ => None,
+            _ => victim.state.limit(&policy.evacuation),
         });
         match self.state {
             PreemptionState::Evacuating => {

@@ -14,6 +14,9 @@
 //! Refused
 //! ```
 //!
+//! The record decides about the newcomers, the swap, the caller and the return of allocations. What
+//! happens to one victim is the protocol of `ebbtide-evacuation`, which is the same on both clouds.
+//!
 //! Invariants:
 //! - No notice is sent before Placement has taken the swap and the scheduler has asked whether the
 //!   caller still waits.
@@ -29,15 +32,17 @@ mod due;
 mod feed;
 mod policy;
 mod record;
+mod victim_state;
+mod victims;
 
 pub use adoption::{RedeliveryAction, RowOwnership, SILENCE_MILLIS};
 pub use due::{NoticeOrder, PreemptionAction};
 pub use feed::PreemptionInput;
 pub use policy::PreemptionPolicy;
 pub use record::{
-    Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, VictimState,
-    WithdrawalReason,
+    Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, WithdrawalReason,
 };
+pub use victim_state::VictimState;
 
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,13 @@
 //! Time limits.
 
+use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::Seconds;
 
-/// Time limits of a preemption. The defaults are those of the region
-/// (`docs/operate/evacuation.md`), so that agents see the same in both modes.
+/// Time limits of a preemption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreemptionPolicy {
-    /// From a notice that the broker has to the agent's answer.
-    pub notice_timeout: Seconds,
-    /// How often a notice is sent before its agent counts as silent.
-    pub notice_attempts: u32,
-    /// From the end of the grace period to the report that the victim is gone.
-    pub act_timeout: Seconds,
+    /// Limits and attempts of each victim.
+    pub evacuation: EvacuationPolicy,
     /// How long the capacity may take to become free, counted from the plan, before the preemption
     /// is withdrawn. Applies only while the caller waits for it.
     pub room_timeout: Seconds,
@@ -21,20 +17,15 @@ pub struct PreemptionPolicy {
     /// of a second, and each further one is twice as long. Until the return succeeds, a victim may
     /// run in capacity that Placement shows as free.
     pub give_back_pause: Seconds,
-    /// After an early answer: pause before a victim whose evacuation has failed gets a new notice.
-    pub failed_rest: Seconds,
 }
 
 impl Default for PreemptionPolicy {
     fn default() -> Self {
         Self {
-            notice_timeout: Seconds(10),
-            notice_attempts: 3,
-            act_timeout: Seconds(60),
+            evacuation: EvacuationPolicy::openstack(),
             room_timeout: Seconds(300),
             caller_every: Seconds(5),
             give_back_pause: Seconds(5),
-            failed_rest: Seconds(60),
         }
     }
 }
@@ -48,11 +39,5 @@ impl PreemptionPolicy {
     pub(crate) fn give_back_rest_millis(&self, refusals: u32) -> i64 {
         let doubled = FIRST_GIVE_BACK_MILLIS.saturating_mul(1 << refusals.min(16));
         doubled.min(self.give_back_pause.as_millis())
-    }
-
-    /// Total time in which an agent has to begin; it must not begin later.
-    #[must_use]
-    pub fn patience(&self) -> Seconds {
-        Seconds(self.notice_timeout.0.saturating_mul(self.notice_attempts))
     }
 }

@@ -1,6 +1,6 @@
 //! The record of a preemption, as the ledger keeps it.
 
-use ebbtide_model::message::EvacuationEnd;
+use crate::VictimState;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +63,17 @@ pub enum WithdrawalReason {
 }
 
 impl WithdrawalReason {
+    /// The same in words, where the words do not depend on the case.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::CallerLeft => "the caller does not wait any more",
+            Self::NewcomersGone => "the server that needed the capacity was deleted",
+            Self::VictimsStay => "the victims stay",
+            Self::HostOverfull => "more runs on the host than Placement shows",
+        }
+    }
+
     /// True if the request still needs capacity, so that another plan makes sense.
     #[must_use]
     pub fn room_is_wanted(self) -> bool {
@@ -114,69 +125,6 @@ pub struct Newcomer {
     pub before: Option<Holding>,
 }
 
-/// The state of a victim.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "is")]
-pub enum VictimState {
-    /// No notice has been sent.
-    Waiting,
-    /// A notice is on its way.
-    Noticed {
-        /// From 1.
-        attempt: u32,
-        /// The broker has it.
-        published: bool,
-        /// When the next attempt is due, or the agent counts as silent.
-        until: Timestamp,
-        /// An agent that has not begun by then must not begin; the same for all attempts.
-        begin_before: Timestamp,
-    },
-    /// The guest has its notice; the grace period runs.
-    Draining {
-        /// End of the grace period, as reported by the agent.
-        deadline: Timestamp,
-    },
-    /// The victim is gone, and its capacity is free.
-    Gone {
-        /// How it ended.
-        how: EvacuationEnd,
-        /// When.
-        at: Timestamp,
-        /// The last, partial hour of its running time, as reported by its agent.
-        #[serde(default)]
-        unbilled: Option<Seconds>,
-        /// The usage record is written.
-        recorded: bool,
-    },
-    /// The scheduler has asked the agent to spare the victim.
-    Sparing {
-        /// The broker has the message.
-        published: bool,
-        /// When its agent counts as silent.
-        until: Timestamp,
-    },
-    /// The victim stays.
-    Spared,
-    /// The evacuation failed, or its outcome is unknown.
-    Failed {
-        /// Why.
-        reason: String,
-        /// After an early answer: when the next notice is due.
-        again: Timestamp,
-    },
-}
-
-impl VictimState {
-    /// True while the victim's agent owes an answer.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        matches!(
-            self,
-            Self::Noticed { .. } | Self::Draining { .. } | Self::Sparing { .. }
-        )
-    }
-}
-
 /// A preemptible instance that has to leave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Victim {
@@ -213,7 +161,7 @@ impl Victim {
     /// last one ended.
     pub(super) fn begin_anew(&mut self) {
         self.evacuation = EvacuationId(Uuid::new_v5(&self.evacuation.0, b"once more"));
-        self.state = VictimState::Waiting;
+        self.state = VictimState::Claimed;
     }
 }
 
@@ -249,12 +197,12 @@ pub struct Preemption {
     pub victims: Vec<Victim>,
     /// The answer to the caller when the capacity is free: the reply's `result`.
     pub result: Value,
-    /// Why it was called off or refused.
+    /// Why it was withdrawn or refused.
     pub reason: Option<String>,
     /// The same, for programs; `None` if it was not withdrawn, or by a scheduler version that did
-    /// not write it.
-    #[serde(default)]
-    pub called_off: Option<WithdrawalReason>,
+    /// not write it. Records of earlier versions call it `called_off`.
+    #[serde(default, alias = "called_off")]
+    pub withdrawal: Option<WithdrawalReason>,
     /// Allocations were given back after the withdrawal. The scheduler checks them once more when
     /// the fate of every victim is known.
     #[serde(default)]
@@ -272,7 +220,7 @@ impl Preemption {
     pub fn room_is_free(&self) -> bool {
         self.victims
             .iter()
-            .all(|victim| matches!(victim.state, VictimState::Gone { .. }))
+            .all(|victim| matches!(victim.state, VictimState::Evacuated { .. }))
     }
 
     /// True once no agent owes an answer.
@@ -284,6 +232,6 @@ impl Preemption {
     pub fn survivors(&self) -> impl Iterator<Item = &Victim> {
         self.victims
             .iter()
-            .filter(|victim| !matches!(victim.state, VictimState::Gone { .. }))
+            .filter(|victim| !matches!(victim.state, VictimState::Evacuated { .. }))
     }
 }

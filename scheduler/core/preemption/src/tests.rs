@@ -3,6 +3,7 @@
 
 mod deleted;
 mod forged;
+mod stored;
 
 use super::{
     Holding, Newcomer, Preemption, PreemptionAction, PreemptionInput, PreemptionPolicy,
@@ -36,7 +37,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         grace: Seconds(30),
         flavor: "spot".to_owned(),
         launched_at: None,
-        state: VictimState::Waiting,
+        state: VictimState::Claimed,
     };
     Preemption {
         id: Uuid::from_u128(1),
@@ -58,7 +59,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         victims: (0..victims).map(victim).collect(),
         result: serde_json::json!([]),
         reason: None,
-        called_off: None,
+        withdrawal: None,
         returned: false,
         give_back_at: None,
         give_back_refusals: 0,
@@ -120,6 +121,20 @@ struct World {
     /// What is told as soon as it is written.
     said: Option<bool>,
     usage: BTreeMap<usize, u32>,
+    /// Transitions of victims that are none of the protocol.
+    illegal: Vec<String>,
+}
+
+impl World {
+    /// Notes what the protocol of one victim does not allow between two states of the record.
+    fn note_transitions(&mut self, before: &Preemption, after: &Preemption) {
+        for (was, is) in before.victims.iter().zip(&after.victims) {
+            let (from, to) = (was.state.progress(), is.state.progress());
+            if was.evacuation == is.evacuation && !from.may_become(to) {
+                self.illegal.push(format!("{from:?} to {to:?}"));
+            }
+        }
+    }
 }
 
 fn run(plan: &Plan) -> (Preemption, World) {
@@ -168,6 +183,7 @@ fn run(plan: &Plan) -> (Preemption, World) {
             now = now.plus(Seconds(1));
             agents(&doc, &mut world, plan, now);
         }
+        world.note_transitions(&stored, &doc);
         let said = world.said.take();
         if plan.deaths.contains(&step) {
             // What was not written was not acknowledged: it comes again.
@@ -213,8 +229,8 @@ fn perform(
             doc.feed(&input, now, policy);
         }
         PreemptionAction::ReadSwap => {
-            let held = world.swapped;
-            doc.feed(&PreemptionInput::SwapRead { held }, now, policy);
+            let in_force = world.swapped;
+            doc.feed(&PreemptionInput::SwapRead { in_force }, now, policy);
         }
         PreemptionAction::AskCaller => {
             doc.feed(&PreemptionInput::Caller { waits }, now, policy);
@@ -372,6 +388,12 @@ proptest! {
     }
 
     #[test]
+    fn every_victim_follows_the_transitions_of_the_protocol(plan in plans()) {
+        let (_, world) = run(&plan);
+        prop_assert!(world.illegal.is_empty(), "{:?}", world.illegal);
+    }
+
+    #[test]
     fn it_ends_with_the_room_free_or_with_everything_given_back(plan in plans()) {
         let (doc, world) = run(&plan);
         match doc.state {
@@ -396,7 +418,7 @@ proptest! {
         let no = world.answers.iter().any(|answer| !answer);
         prop_assert!(!(yes && no), "{:?}", world.answers);
         // An early answer does not keep the newcomer from being deleted.
-        let deleted = doc.called_off == Some(WithdrawalReason::NewcomersGone);
+        let deleted = doc.withdrawal == Some(WithdrawalReason::NewcomersGone);
         prop_assert!(yes == (doc.state == PreemptionState::Done) || yes && deleted);
     }
 
@@ -404,7 +426,7 @@ proptest! {
     fn every_victim_that_is_gone_has_its_usage_recorded(plan in plans()) {
         let (doc, world) = run(&plan);
         for (place, victim) in doc.victims.iter().enumerate() {
-            let gone = matches!(victim.state, VictimState::Gone { .. });
+            let gone = matches!(victim.state, VictimState::Evacuated { .. });
             prop_assert_eq!(gone, world.usage.contains_key(&place), "{:?}", victim);
         }
     }
@@ -431,7 +453,7 @@ fn a_report_about_another_server_changes_nothing() {
 }
 
 #[test]
-fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
+fn a_victim_that_would_not_go_is_notified_again_once_the_newcomer_is_there() {
     let policy = PreemptionPolicy::default();
     let mut doc = record(1, ReplyWhen::AtOnce);
     doc.state = PreemptionState::Evacuating;
@@ -444,7 +466,7 @@ fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
     };
     assert_eq!(doc.wake_at(&policy), Some(now));
     assert!(doc.feed(&PreemptionInput::Tick, now, &policy));
-    assert_eq!(doc.victims[0].state, VictimState::Waiting);
+    assert_eq!(doc.victims[0].state, VictimState::Claimed);
     assert_ne!(doc.victims[0].evacuation, first, "it is another evacuation");
 }
 
@@ -464,14 +486,14 @@ fn a_victim_whose_agent_is_silent_gets_its_room_back_and_the_record_ends_once_it
     let now = Timestamp::from_millis(2_000_000);
     let begin_before = now.plus(Seconds(5));
     for silent in [
-        VictimState::Noticed {
-            attempt: policy.notice_attempts,
+        VictimState::Notified {
+            attempt: policy.evacuation.notice_attempts,
             published: true,
             until: now,
             begin_before,
         },
         VictimState::Draining {
-            deadline: now.minus(policy.act_timeout),
+            deadline: now.minus(policy.evacuation.act_timeout),
         },
     ] {
         let mut doc = evacuating(silent);
@@ -502,14 +524,14 @@ fn a_victim_that_may_have_its_notice_is_spared() {
     let reason = "it is not needed";
     // The scheduler may have died between sending the notice and writing that.
     let why = WithdrawalReason::HostOverfull;
-    let mut doc = evacuating(VictimState::Waiting);
+    let mut doc = evacuating(VictimState::Claimed);
     assert!(doc.feed(&PreemptionInput::Withdraw { why, reason }, now, &policy));
     assert_eq!(
         doc.due(now, &policy),
         [PreemptionAction::GiveBack, PreemptionAction::Spare(0)]
     );
     // In state Claimed no notice can have been sent.
-    let mut doc = evacuating(VictimState::Waiting);
+    let mut doc = evacuating(VictimState::Claimed);
     doc.state = PreemptionState::Claimed;
     assert!(doc.feed(&PreemptionInput::Withdraw { why, reason }, now, &policy));
     assert_eq!(doc.due(now, &policy), [PreemptionAction::GiveBack]);
@@ -521,7 +543,7 @@ fn a_victim_that_may_have_its_notice_is_spared() {
 fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_be_on_its_way() {
     let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
-    let mut doc = evacuating(VictimState::Noticed {
+    let mut doc = evacuating(VictimState::Notified {
         attempt: 2,
         published: true,
         until: now.plus(Seconds(5)),

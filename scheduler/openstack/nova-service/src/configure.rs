@@ -4,6 +4,7 @@ use crate::error::NovaServiceError;
 use crate::preemption::{PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
+use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova::model::Options;
@@ -46,7 +47,6 @@ fn seconds(number: i64) -> Seconds {
 pub(crate) fn settings(conf: &NovaConf) -> SelectSettings {
     let ours = &conf.ebbtide;
     let defaults = SelectSettings::default();
-    let policy = PreemptionPolicy::default();
     let duration = |number: i64| Duration::from_secs(seconds(number).0.into());
     SelectSettings {
         preemption: ours.preemption,
@@ -58,10 +58,13 @@ pub(crate) fn settings(conf: &NovaConf) -> SelectSettings {
         placement_patience: duration(ours.placement_patience),
         placement_list_every: duration(ours.placement_poll),
         evacuation: PreemptionPolicy {
+            evacuation: EvacuationPolicy {
+                notice_timeout: seconds(ours.notice_timeout),
+                act_timeout: seconds(ours.act_timeout),
+                ..EvacuationPolicy::openstack()
+            },
             room_timeout: seconds(ours.room_timeout),
-            notice_timeout: seconds(ours.notice_timeout),
-            act_timeout: seconds(ours.act_timeout),
-            ..policy
+            ..PreemptionPolicy::default()
         },
     }
 }

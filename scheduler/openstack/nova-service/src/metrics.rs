@@ -150,7 +150,7 @@ impl Metrics {
         }
         for victim in &record.victims {
             let kind = match victim.state {
-                VictimState::Gone { .. } => "gone",
+                VictimState::Evacuated { .. } => "gone",
                 VictimState::Failed { .. } => "failed",
                 _ => "spared",
             };

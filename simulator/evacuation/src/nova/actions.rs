@@ -42,7 +42,7 @@ impl NovaWorld {
                     id,
                     &PreemptionInput::Withdraw {
                         why: WithdrawalReason::HostOverfull,
-                        reason: "more runs there than Placement shows",
+                        reason: WithdrawalReason::HostOverfull.text(),
                     },
                 )
             }
@@ -84,7 +84,7 @@ impl NovaWorld {
                     record,
                     victim,
                     1,
-                    self.clock(who).plus(self.policy.patience()),
+                    self.clock(who).plus(self.policy.evacuation.patience()),
                 );
             }
         }
@@ -126,8 +126,8 @@ impl NovaWorld {
             .placement
             .with_room(&rows, async |room| room.read_swap(record).await);
         let input = match found {
-            Ok(SwapState::Done) => PreemptionInput::SwapRead { held: true },
-            Ok(SwapState::NotDone) => PreemptionInput::SwapRead { held: false },
+            Ok(SwapState::Done) => PreemptionInput::SwapRead { in_force: true },
+            Ok(SwapState::NotDone) => PreemptionInput::SwapRead { in_force: false },
             Ok(SwapState::Abandoned) => PreemptionInput::SwapAbandoned,
             // It is not known yet.
             Err(_) => {
@@ -363,7 +363,7 @@ impl NovaWorld {
         let Some(victim) = record.victims.get(place) else {
             return Ok(());
         };
-        if !matches!(victim.state, VictimState::Gone { .. }) {
+        if !matches!(victim.state, VictimState::Evacuated { .. }) {
             return Ok(());
         }
         if !self.ledger.record_usage(victim.evacuation.0) {

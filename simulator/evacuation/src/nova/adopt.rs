@@ -49,8 +49,9 @@ impl NovaWorld {
     fn standing(&self, who: usize, id: Uuid, owner: super::ledger::OwnerKey) -> RowOwnership {
         let scheduler = &self.schedulers[who];
         if owner == scheduler.owner() {
-            let begun = scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
-            return RowOwnership::Mine { begun };
+            let has_driver =
+                scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
+            return RowOwnership::Mine { has_driver };
         }
         let (node, life) = owner;
         let (seen, at) = self.ledger.beats[node];
@@ -108,7 +109,7 @@ impl NovaWorld {
         }
         let mut record = row.record;
         let name = self.schedulers[who].name.clone();
-        record.adopted(caller.map(|_| name.as_str()));
+        record.adopt(caller.map(|_| name.as_str()));
         let LedgerWrite::Updated(version) = self.ledger.adopt(id, row.version, owner, &record)
         else {
             return false;
@@ -152,7 +153,7 @@ impl NovaWorld {
             return false;
         };
         let name = self.schedulers[who].name.clone();
-        match record.comes_again(&name, from_another) {
+        match record.redelivery(&name, from_another) {
             RedeliveryAction::Answer => {
                 self.answer_with(who, n, &record);
                 return true;

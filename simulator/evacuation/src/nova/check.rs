@@ -28,7 +28,7 @@ impl NovaWorld {
             self.fail(Invariant::EverythingEnds, what);
         }
         let yes = before.answered && before.state == PreemptionState::Evacuating;
-        let deleted = after.called_off == Some(WithdrawalReason::NewcomersGone);
+        let deleted = after.withdrawal == Some(WithdrawalReason::NewcomersGone);
         if yes && !deleted && after.state == PreemptionState::Withdrawing {
             let what =
                 "a preemption is called off after its room was promised to the caller".to_owned();
@@ -43,7 +43,12 @@ impl NovaWorld {
             self.fail(Invariant::Explained, what);
         }
         for (was, is) in before.victims.iter().zip(&after.victims) {
-            let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
+            let (from, to) = (was.state.progress(), is.state.progress());
+            if was.evacuation == is.evacuation && !from.may_become(to) {
+                let what = format!("a victim goes from {from:?} to {to:?}");
+                self.fail(Invariant::ExactlyOnce, what);
+            }
+            let gone = |state: &VictimState| matches!(state, VictimState::Evacuated { .. });
             if gone(&was.state) && !gone(&is.state) {
                 self.fail(
                     Invariant::ExactlyOnce,

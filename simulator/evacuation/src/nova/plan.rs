@@ -234,7 +234,7 @@ impl NovaWorld {
                 grace: Seconds([0, 6, 15, 90][(server.as_u128() % 4) as usize]),
                 flavor: "spot".to_owned(),
                 launched_at: self.instances.get(server).map(|i| i.since),
-                state: VictimState::Waiting,
+                state: VictimState::Claimed,
             });
         }
         self.keep_remaining_allocations(&mut chosen, host, request.vcpus);
@@ -262,7 +262,7 @@ impl NovaWorld {
             victims: chosen,
             result: serde_json::json!(host),
             reason: None,
-            called_off: None,
+            withdrawal: None,
             returned: false,
             give_back_at: None,
             give_back_refusals: 0,

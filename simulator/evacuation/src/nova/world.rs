@@ -13,6 +13,7 @@ use crate::violation::Invariant;
 use crate::world_base::WorldBase;
 use crate::{EvacuationCounts, Mutation};
 use ebbtide_engine::Engine;
+use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{Preemption, PreemptionPolicy, VictimState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -146,13 +147,15 @@ impl std::ops::DerefMut for NovaWorld {
 /// Short times, so that every limit is met within a run.
 fn policy() -> PreemptionPolicy {
     PreemptionPolicy {
-        notice_timeout: Seconds(4),
-        notice_attempts: 3,
-        act_timeout: Seconds(12),
+        evacuation: EvacuationPolicy {
+            notice_timeout: Seconds(4),
+            notice_attempts: 3,
+            act_timeout: Seconds(12),
+            failed_rest: Seconds(10),
+        },
         room_timeout: Seconds(60),
         caller_every: Seconds(5),
         give_back_pause: Seconds(2),
-        failed_rest: Seconds(10),
     }
 }
 
@@ -401,11 +404,11 @@ impl NovaWorld {
         for record in self.ledger.records() {
             for victim in &record.victims {
                 match victim.state {
-                    VictimState::Gone { .. } => ends.evacuated += 1,
+                    VictimState::Evacuated { .. } => ends.evacuated += 1,
                     VictimState::Spared => ends.spared += 1,
                     VictimState::Failed { .. } => ends.failed += 1,
                     // A swap that was refused is no evacuation.
-                    VictimState::Waiting => {}
+                    VictimState::Claimed => {}
                     _ => ends.open += 1,
                 }
             }

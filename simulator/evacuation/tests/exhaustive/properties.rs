@@ -62,7 +62,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
                 .row
                 .as_ref()
                 .is_some_and(|row| row.finished && row.record.state == PreemptionState::Withdrawn);
-            let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
+            let gone = |state: &VictimState| matches!(state, VictimState::Evacuated { .. });
             let mut victims = now.row.iter().flat_map(|row| &row.record.victims);
             !withdrawn
                 || !victims.any(|victim| gone(&victim.state))
@@ -70,7 +70,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
         },
     ),
     ("what is written as gone does not run", |_, now| {
-        let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
+        let gone = |state: &VictimState| matches!(state, VictimState::Evacuated { .. });
         let written = now
             .row
             .as_ref()

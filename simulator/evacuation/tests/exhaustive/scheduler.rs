@@ -61,21 +61,23 @@ fn hash<H: Hasher>(record: &Preemption, state: &mut H) {
     (record.state as u8, &record.answerer).hash(state);
     (record.answered, record.in_doubt, record.caller_seen).hash(state);
     (&record.give_back_at, record.reason.is_some()).hash(state);
-    (record.called_off, record.returned).hash(state);
+    (record.withdrawal, record.returned).hash(state);
     record.give_back_refusals.hash(state);
     for victim in &record.victims {
         victim.evacuation.hash(state);
         match &victim.state {
-            VictimState::Waiting => 0_u8.hash(state),
-            VictimState::Noticed {
+            VictimState::Claimed => 0_u8.hash(state),
+            VictimState::Notified {
                 attempt,
                 published,
                 until,
                 begin_before,
             } => (1_u8, attempt, published, until, begin_before).hash(state),
             VictimState::Draining { deadline } => (2_u8, deadline).hash(state),
-            VictimState::Gone { at, recorded, .. } => (3_u8, at, recorded).hash(state),
-            VictimState::Sparing { published, until } => (4_u8, published, until).hash(state),
+            VictimState::Evacuated { at, recorded, .. } => (3_u8, at, recorded).hash(state),
+            VictimState::SpareRequested { published, until } => {
+                (4_u8, published, until).hash(state)
+            }
             VictimState::Spared => 5_u8.hash(state),
             VictimState::Failed { again, .. } => (6_u8, again).hash(state),
         }
@@ -113,7 +115,7 @@ impl Small {
         });
         if self.breaks(BrokenInvariant::NoticeFirst) {
             let evacuation = record.victims[0].evacuation;
-            let until = now.time().plus(self.policy.patience());
+            let until = now.time().plus(self.policy.evacuation.patience());
             now.commands
                 .insert(Command::Notice(evacuation, 1, until), 0);
         }
@@ -282,8 +284,8 @@ impl Small {
                 if now.placement == Placement::Free && now.agent.runs {
                     return then(now, &PreemptionInput::SwapAbandoned);
                 }
-                let held = now.placement == Placement::Swapped;
-                then(now, &PreemptionInput::SwapRead { held })
+                let in_force = now.placement == Placement::Swapped;
+                then(now, &PreemptionInput::SwapRead { in_force })
             }
             PreemptionAction::AskCaller => {
                 let waits = now.caller_waits && !worse;

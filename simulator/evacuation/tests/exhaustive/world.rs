@@ -3,6 +3,7 @@
 use crate::agent::{Agent, Call};
 use crate::properties;
 use crate::scheduler::{Crash, Held, Row};
+use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{
     Holding, Newcomer, Preemption, PreemptionPolicy, PreemptionState, ReplyWhen, Victim,
@@ -189,13 +190,15 @@ impl Small {
             bounds,
             broken: None,
             policy: PreemptionPolicy {
-                notice_timeout: Seconds(1),
-                notice_attempts: 1,
-                act_timeout: Seconds(1),
+                evacuation: EvacuationPolicy {
+                    notice_timeout: Seconds(1),
+                    notice_attempts: 1,
+                    act_timeout: Seconds(1),
+                    failed_rest: Seconds(2),
+                },
                 room_timeout: Seconds(4),
                 caller_every: Seconds(2),
                 give_back_pause: Seconds(1),
-                failed_rest: Seconds(2),
             },
         }
     }
@@ -293,11 +296,11 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
             grace: GRACE,
             flavor: String::new(),
             launched_at: None,
-            state: VictimState::Waiting,
+            state: VictimState::Claimed,
         }],
         result: serde_json::Value::Null,
         reason: None,
-        called_off: None,
+        withdrawal: None,
         returned: false,
         give_back_at: None,
         give_back_refusals: 0,

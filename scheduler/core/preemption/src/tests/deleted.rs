@@ -8,8 +8,8 @@ fn allocations_go_back_first_when_the_newcomer_is_deleted_however_far_the_victim
     let now = Timestamp::from_millis(2_000_000);
     let later = now.plus(Seconds(5));
     for state in [
-        VictimState::Waiting,
-        VictimState::Noticed {
+        VictimState::Claimed,
+        VictimState::Notified {
             attempt: 1,
             published: true,
             until: later,
@@ -21,7 +21,7 @@ fn allocations_go_back_first_when_the_newcomer_is_deleted_however_far_the_victim
             let mut doc = evacuating(state.clone());
             doc.answered = answered;
             assert!(doc.feed(&PreemptionInput::NewcomersGone, now, &policy));
-            assert_eq!(doc.called_off, Some(WithdrawalReason::NewcomersGone));
+            assert_eq!(doc.withdrawal, Some(WithdrawalReason::NewcomersGone));
             assert_eq!(
                 doc.due(now, &policy),
                 [PreemptionAction::GiveBack, PreemptionAction::Spare(0)],
@@ -89,27 +89,27 @@ fn a_return_that_is_refused_is_tried_again_after_a_tenth_of_a_second_and_then_le
 }
 
 #[test]
-fn who_deletes_what_room_is_made_for_wants_no_other_plan() {
+fn a_request_whose_server_was_deleted_needs_no_other_plan() {
     let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
     let reason = "it is too full";
     let why = WithdrawalReason::HostOverfull;
-    let mut doc = evacuating(VictimState::Waiting);
+    let mut doc = evacuating(VictimState::Claimed);
     doc.feed(&PreemptionInput::Withdraw { why, reason }, now, &policy);
-    assert!(doc.called_off.is_some_and(WithdrawalReason::room_is_wanted));
+    assert!(doc.withdrawal.is_some_and(WithdrawalReason::room_is_wanted));
     doc.feed(&PreemptionInput::NewcomersGone, now, &policy);
-    assert!(!doc.called_off.is_some_and(WithdrawalReason::room_is_wanted));
-    let mut doc = evacuating(VictimState::Waiting);
+    assert!(!doc.withdrawal.is_some_and(WithdrawalReason::room_is_wanted));
+    let mut doc = evacuating(VictimState::Claimed);
     doc.feed(&PreemptionInput::Caller { waits: false }, now, &policy);
-    assert_eq!(doc.called_off, Some(WithdrawalReason::CallerLeft));
-    assert!(!doc.called_off.is_some_and(WithdrawalReason::room_is_wanted));
+    assert_eq!(doc.withdrawal, Some(WithdrawalReason::CallerLeft));
+    assert!(!doc.withdrawal.is_some_and(WithdrawalReason::room_is_wanted));
 }
 
 #[test]
 fn a_deletion_after_all_victims_are_gone_calls_nothing_off() {
     let policy = PreemptionPolicy::default();
     let now = Timestamp::from_millis(2_000_000);
-    let mut doc = evacuating(VictimState::Gone {
+    let mut doc = evacuating(VictimState::Evacuated {
         how: EvacuationEnd::Terminated,
         at: now,
         unbilled: None,

@@ -45,8 +45,8 @@ fn what_another_host_says_or_of_another_victim_or_evacuation_changes_nothing() {
     let now = Timestamp::from_millis(2_000_000);
     let later = now.plus(Seconds(5));
     for state in [
-        VictimState::Waiting,
-        VictimState::Noticed {
+        VictimState::Claimed,
+        VictimState::Notified {
             attempt: 1,
             published: true,
             until: later,

@@ -96,8 +96,14 @@ impl Driver {
     async fn read_swap(&mut self) -> Result<(), RowLost> {
         let found = self.room().read_swap(&self.held.record).await;
         match found {
-            Ok(SwapState::Done) => self.feed(&PreemptionInput::SwapRead { held: true }).await,
-            Ok(SwapState::NotDone) => self.feed(&PreemptionInput::SwapRead { held: false }).await,
+            Ok(SwapState::Done) => {
+                self.feed(&PreemptionInput::SwapRead { in_force: true })
+                    .await
+            }
+            Ok(SwapState::NotDone) => {
+                self.feed(&PreemptionInput::SwapRead { in_force: false })
+                    .await
+            }
             Ok(SwapState::Abandoned) => self.feed(&PreemptionInput::SwapAbandoned).await,
             Err(reason) => {
                 tracing::warn!(
@@ -256,7 +262,7 @@ impl Driver {
         let Some(victim) = self.held.record.victims.get(place) else {
             return Ok(());
         };
-        let VictimState::Gone {
+        let VictimState::Evacuated {
             how, at, unbilled, ..
         } = victim.state
         else {

@@ -65,8 +65,8 @@ impl Evacuations {
         let owners = self.shared.ledger.owners().await?;
         let standing = |head: &LedgerHead| {
             if head.owner == self.shared.owner {
-                let begun = self.shared.begun.contains(head.id);
-                return RowOwnership::Mine { begun };
+                let has_driver = self.shared.begun.contains(head.id);
+                return RowOwnership::Mine { has_driver };
             }
             let seen = owners
                 .iter()
@@ -152,7 +152,7 @@ impl Evacuations {
         let Some(mut record) = read(&row) else {
             return Ok(None);
         };
-        record.adopted(answerer.map(String::as_str));
+        record.adopt(answerer.map(String::as_str));
         let beginning = self.shared.begun.with(row.id);
         let adopted = self
             .shared

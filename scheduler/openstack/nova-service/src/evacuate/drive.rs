@@ -313,7 +313,7 @@ impl Driver {
         let outcome = match record.state {
             PreemptionState::Done => PreemptionResult::Room(record.result.clone()),
             PreemptionState::Refused => PreemptionResult::Refused(reason),
-            _ => PreemptionResult::Withdrawn(record.called_off, reason),
+            _ => PreemptionResult::Withdrawn(record.withdrawal, reason),
         };
         self.tell(outcome);
         Ok(())

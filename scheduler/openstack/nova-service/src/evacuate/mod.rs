@@ -234,7 +234,7 @@ impl Evacuations {
                 // Another scheduler withdrew the preemption. This scheduler plans again, because it
                 // has the message.
                 Ok(known.unwrap_or_else(|| {
-                    PreemptionResult::Withdrawn(None, "it was called off".to_owned())
+                    PreemptionResult::Withdrawn(None, "it was withdrawn".to_owned())
                 }))
             }
             (outcome, _) => Ok(outcome),
@@ -298,7 +298,7 @@ impl Evacuations {
             let Some((row, record)) = known else {
                 return Ok(None);
             };
-            match record.comes_again(mine, from_another) {
+            match record.redelivery(mine, from_another) {
                 RedeliveryAction::Answer => return Ok(Some(PreemptionResult::Room(record.result))),
                 RedeliveryAction::Nothing => return Ok(None),
                 RedeliveryAction::LeaveIt => return Ok(Some(PreemptionResult::Unanswered)),
@@ -330,12 +330,12 @@ impl Evacuations {
         let rows = self.shared.ledger.rows_of_late(OF_LATE_MILLIS).await?;
         let records = rows.iter().filter_map(|row| Some((row, read(row)?)));
         let coming = records.filter(|(_, record)| {
-            let called_off = [
+            let withdrawn = [
                 PreemptionState::Withdrawing,
                 PreemptionState::Withdrawn,
                 PreemptionState::Refused,
             ];
-            !called_off.contains(&record.state)
+            !withdrawn.contains(&record.state)
         });
         let newcomers = coming.flat_map(|(row, record)| {
             let under_way = !row.finished;

@@ -185,7 +185,7 @@ impl FullHost {
             victims: victims.collect(),
             result: json!("the place"),
             reason: None,
-            called_off: None,
+            withdrawal: None,
             returned: false,
             give_back_at: None,
             give_back_refusals: 0,
@@ -209,7 +209,7 @@ impl FullHost {
             grace: Seconds(0),
             flavor: "m1.small".to_owned(),
             launched_at: None,
-            state: VictimState::Waiting,
+            state: VictimState::Claimed,
         }
     }
 

@@ -154,7 +154,7 @@ impl PlacementSnapshot {
             launched_at: planned
                 .launched_at
                 .map(|micros| Timestamp::from_millis(micros / 1000)),
-            state: VictimState::Waiting,
+            state: VictimState::Claimed,
         })
     }
 

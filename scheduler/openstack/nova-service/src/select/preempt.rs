@@ -163,9 +163,9 @@ impl Selector {
                 }
                 Round::Again
             }
-            Ok(PreemptionResult::Withdrawn(called_off, why)) => {
-                tracing::info!(request = %request.id, "the preemption was called off: {why}");
-                if called_off.is_some_and(|called_off| !called_off.room_is_wanted()) {
+            Ok(PreemptionResult::Withdrawn(withdrawal, why)) => {
+                tracing::info!(request = %request.id, "the preemption was withdrawn: {why}");
+                if withdrawal.is_some_and(|withdrawal| !withdrawal.room_is_wanted()) {
                     return NOTHING;
                 }
                 // This request does not plan again with the hosts whose victims did not leave.
@@ -302,7 +302,7 @@ impl Selector {
             victims,
             result: request.result(&selected),
             reason: None,
-            called_off: None,
+            withdrawal: None,
             returned: false,
             give_back_at: None,
             give_back_refusals: 0,

@@ -5,6 +5,7 @@ use crate::Tasks;
 use crate::evacuate::Evacuations;
 use crate::preemption::PreemptionPolicy;
 use ebbtide_bus::{Bus, InProcessBus};
+use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::Seconds;
 use std::future::Future;
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use tokio_util::sync::CancellationToken;
 /// Short times, so that every limit is met within a world.
 fn policy() -> PreemptionPolicy {
     PreemptionPolicy {
-        notice_timeout: Seconds(1),
-        notice_attempts: 3,
-        act_timeout: Seconds(3),
+        evacuation: EvacuationPolicy {
+            notice_timeout: Seconds(1),
+            notice_attempts: 3,
+            act_timeout: Seconds(3),
+            failed_rest: Seconds(1),
+        },
         room_timeout: Seconds(15),
         caller_every: Seconds(1),
         give_back_pause: Seconds(1),
-        failed_rest: Seconds(1),
     }
 }
 
