@@ -19,10 +19,10 @@
 //!   that takes: the region repeats the request and does not give up. Each start has a number, so
 //!   that a late answer to an earlier start is not taken for the answer to this one.
 
-use crate::reports::words;
 use crate::transition::Transition;
 use crate::{ComebackConfig, Region, RegionEvent, capacity};
 use ebbtide_engine::HostUsage;
+use ebbtide_evacuation::agent_text;
 use ebbtide_model::message::StartFailed;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
@@ -289,7 +289,7 @@ impl Region {
             server.status = saved_state.status();
             server.ended_at = Some(transition.now);
         }
-        self.put_back(transition, server, &words(&m.reason));
+        self.put_back(transition, server, &agent_text(&m.reason));
     }
 
     fn put_back(&mut self, transition: &mut Transition<'_>, mut server: Server, why: &str) {

@@ -1,6 +1,7 @@
 //! The policies of a region, with defaults and limits.
 
 use crate::RegionError;
+use ebbtide_evacuation::{EvacuationPolicy, PolicyError};
 use ebbtide_market::{MarketConfig, MarketError};
 use ebbtide_model::Seconds;
 use ebbtide_model::flavor::{MAX_GRACE, MAX_PROTECTED};
@@ -84,16 +85,17 @@ impl Default for ComebackConfig {
 
 impl Default for RegionConfig {
     fn default() -> Self {
+        let evacuation = EvacuationPolicy::default();
         Self {
             default_grace_seconds: Seconds(30),
             default_protected_seconds: Seconds(0),
             host_down_seconds: Seconds(60),
-            notice_timeout_seconds: Seconds(10),
-            notice_attempts: 3,
-            act_timeout_seconds: Seconds(60),
+            notice_timeout_seconds: evacuation.notice_timeout,
+            notice_attempts: evacuation.notice_attempts,
+            act_timeout_seconds: evacuation.act_timeout,
             start_timeout_seconds: Seconds(600),
             max_attempts: 3,
-            failed_victim_rest_seconds: Seconds(300),
+            failed_victim_rest_seconds: evacuation.failed_rest,
             comeback: ComebackConfig::default(),
             market: MarketConfig::default(),
             longest_budget_window_seconds: Seconds(30 * 24 * 3600),
@@ -102,6 +104,31 @@ impl Default for RegionConfig {
 }
 
 impl RegionConfig {
+    /// The settings of the protocol of one victim.
+    #[must_use]
+    pub fn evacuation(&self) -> EvacuationPolicy {
+        EvacuationPolicy {
+            notice_timeout: self.notice_timeout_seconds,
+            notice_attempts: self.notice_attempts,
+            act_timeout: self.act_timeout_seconds,
+            failed_rest: self.failed_victim_rest_seconds,
+        }
+    }
+
+    /// The error of a setting of [`Self::evacuation`], with its key.
+    fn evacuation_error(error: PolicyError) -> RegionError {
+        let key = match error.setting {
+            "notice_timeout" => "notice_timeout_seconds",
+            "act_timeout" => "act_timeout_seconds",
+            "failed_rest" => "failed_victim_rest_seconds",
+            setting => setting,
+        };
+        let PolicyError {
+            value, low, high, ..
+        } = error;
+        RegionError::Config(format!("region.{key} = {value}: use {low} to {high}"))
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
@@ -130,14 +157,7 @@ impl RegionConfig {
             MAX_PROTECTED.0,
         )?;
         within("host_down_seconds", self.host_down_seconds.0, 1, day)?;
-        within(
-            "notice_timeout_seconds",
-            self.notice_timeout_seconds.0,
-            1,
-            3600,
-        )?;
-        within("notice_attempts", self.notice_attempts, 1, 100)?;
-        within("act_timeout_seconds", self.act_timeout_seconds.0, 1, day)?;
+        self.evacuation().check().map_err(Self::evacuation_error)?;
         within(
             "start_timeout_seconds",
             self.start_timeout_seconds.0,
@@ -145,12 +165,6 @@ impl RegionConfig {
             day,
         )?;
         within("max_attempts", self.max_attempts, 1, 100)?;
-        within(
-            "failed_victim_rest_seconds",
-            self.failed_victim_rest_seconds.0,
-            0,
-            day,
-        )?;
         // A restarted scheduler reads the evacuations of the last 31 days.
         within(
             "longest_budget_window_seconds",

@@ -4,11 +4,12 @@
 use crate::claims::VictimFailure;
 use crate::transition::{QueuedMessage, Transition};
 use crate::{Region, RegionError, servers};
+use ebbtide_evacuation::{AfterFailure, EndReason, EvacuationEvent, Progress, Wait};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Seconds, Server,
-    ServerId, ServerStatus, Timestamp, Victim,
+    DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Server, ServerId,
+    ServerStatus, Timestamp, Victim,
 };
 
 /// Why a server has to leave.
@@ -104,27 +105,31 @@ impl Region {
         } else {
             evacuation.attempts += 1;
         }
-        let once = self.config.notice_timeout_seconds;
-        evacuation.give_up_at = transition.now.plus(once);
-        // Whichever attempt the agent gets, this is the time at which the last one times out.
-        let left = self
-            .config
-            .notice_attempts
-            .saturating_sub(evacuation.attempts)
-            .saturating_add(1);
+        let policy = self.config.evacuation();
+        evacuation.give_up_at = policy.notice_limit(transition.now);
         let notice = Notice {
             evacuation_id: evacuation.id,
             server_id: evacuation.victim_id,
             behaviour: evacuation.behaviour,
             grace_seconds: evacuation.grace,
             attempt: evacuation.attempts,
-            begin_before: transition.now.plus(Seconds(once.0.saturating_mul(left))),
+            begin_before: policy.begin_before(transition.now, evacuation.attempts),
         };
         let said = self.last_message_at(evacuation.victim_id);
         let body = Body::Notice(notice);
         let sent = transition.send(&evacuation.host, body, Some(evacuation.id), said);
         self.unsent_notices.insert(evacuation.id, sent.id);
         sent
+    }
+
+    /// What an evacuation waits for. Spares are not tracked: the agent's answer or a heartbeat ends
+    /// the wait.
+    pub(crate) fn wait_of(&self, evacuation: &Evacuation) -> Wait {
+        Wait {
+            progress: Progress::of(evacuation),
+            attempt: evacuation.attempts,
+            unsent: !evacuation.spare_requested && self.unsent_notices.contains_key(&evacuation.id),
+        }
     }
 
     /// Sends the next attempt of a notice and saves the victim and the evacuation.
@@ -150,12 +155,6 @@ impl Region {
             .and_then(|server| server.last_message_at)
     }
 
-    /// The longest time from the first notice until the scheduler gives up.
-    pub(crate) fn patience(&self) -> Seconds {
-        let Seconds(once) = self.config.notice_timeout_seconds;
-        Seconds(once.saturating_mul(self.config.notice_attempts))
-    }
-
     /// Asks the agent to spare the victim. Only the agent's answer ends the evacuation, because it
     /// may have acted already. Until then the victim keeps its capacity and cannot be selected
     /// again.
@@ -176,13 +175,10 @@ impl Region {
             evacuation.id,
             evacuation.victim_id,
         );
-        evacuation.spare_requested = true;
+        advance(&mut evacuation, EvacuationEvent::SpareRequested);
         evacuation.reason = Some(why.to_owned());
-        let patience = transition
-            .now
-            .plus(self.patience())
-            .plus(self.config.act_timeout_seconds);
-        evacuation.give_up_at = evacuation.give_up_at.max(patience);
+        let limit = self.config.evacuation().spare_limit(transition.now);
+        evacuation.give_up_at = evacuation.give_up_at.max(limit);
         let victim = evacuation.victim_id;
         self.save_evacuation(transition, evacuation);
         if let Err(error) = self.show_to_table(victim) {
@@ -215,37 +211,38 @@ impl Region {
         transition: &mut Transition<'_>,
         mut evacuation: Evacuation,
     ) {
-        evacuation.state = EvacuationState::Spared;
+        advance(&mut evacuation, EvacuationEvent::Spared);
         evacuation.ended_at = Some(transition.now);
         self.restore_server(transition, &evacuation, None);
         self.save_evacuation(transition, evacuation);
     }
 
     /// Ends an evacuation that failed. The region takes the victim for alive until its host reports
-    /// otherwise, places the preemptor elsewhere, and spares its other victims. `host_answers`: the
-    /// agent reported the failure itself, so other victims on its host may be selected.
+    /// otherwise, places the preemptor elsewhere, and spares its other victims. If the agent
+    /// reported the failure itself, other victims on its host may be selected.
     pub(crate) fn end_failed(
         &mut self,
         transition: &mut Transition<'_>,
         mut evacuation: Evacuation,
-        why: &str,
-        host_answers: bool,
+        event: EvacuationEvent,
+        why: &EndReason,
     ) {
         let preemptor = evacuation.preemptor_id;
         let host = evacuation.host.clone();
         // The agent may only be slow. The spare keeps it from evicting the victim for a preemptor
         // that goes elsewhere.
         self.send_spare(transition, &host, evacuation.id, evacuation.victim_id);
-        evacuation.state = EvacuationState::Failed;
-        evacuation.reason = Some(why.to_owned());
+        advance(&mut evacuation, event);
+        let why = why.to_string();
+        evacuation.reason = Some(why.clone());
         evacuation.ended_at = Some(transition.now);
-        let rest = transition.now.plus(self.config.failed_victim_rest_seconds);
+        let rest = self.config.evacuation().rest_limit(transition.now);
         self.restore_server(transition, &evacuation, Some(rest));
         self.save_evacuation(transition, evacuation);
         let failure = VictimFailure {
             preemptor,
-            why,
-            host_answers,
+            why: &why,
+            host_answers: event != EvacuationEvent::GivenUp,
         };
         self.settle(transition, &host, Some(failure));
     }
@@ -295,7 +292,7 @@ impl Region {
         storage: Option<&str>,
     ) {
         let had_failed = evacuation.state == EvacuationState::Failed;
-        evacuation.state = EvacuationState::Evacuated;
+        advance(&mut evacuation, EvacuationEvent::Evacuated);
         evacuation.ended_at = Some(transition.now);
         let victim_id = evacuation.victim_id;
         let victim = self.servers.get(&evacuation.victim_id).cloned();
@@ -341,7 +338,7 @@ impl Region {
         let failed = self.evacuations.values();
         let failed = failed.filter(|e| e.victim_id == victim && e.state == EvacuationState::Failed);
         let last = failed.filter_map(|e| e.ended_at).max();
-        match last.map(|at| at.plus(self.config.failed_victim_rest_seconds)) {
+        match last.map(|at| self.config.evacuation().rest_limit(at)) {
             Some(until) => drop(self.resting.insert(victim, until)),
             None => drop(self.resting.remove(&victim)),
         }
@@ -358,11 +355,25 @@ impl Region {
     ) {
         let present = present.filter(|id| *id != done && self.active.contains(id));
         if let Some(mut evacuation) = present.and_then(|id| self.evacuations.get(&id)).cloned() {
-            evacuation.state = EvacuationState::Evacuated;
-            evacuation.reason = Some(format!("it had left already, by evacuation {done}"));
+            advance(&mut evacuation, EvacuationEvent::Evacuated);
+            evacuation.reason = Some(EndReason::Overtaken(done).to_string());
             evacuation.ended_at = Some(transition.now);
             self.save_evacuation(transition, evacuation);
         }
+    }
+}
+
+/// Applies an event to the record of an evacuation. False: the event changes nothing.
+///
+/// In a region a victim holds its capacity until it is gone, so a failure ends its evacuation at
+/// once.
+pub(crate) fn advance(evacuation: &mut Evacuation, event: EvacuationEvent) -> bool {
+    match Progress::of(evacuation).after(event, AfterFailure::Fail) {
+        Some(next) => {
+            next.store(evacuation);
+            true
+        }
+        None => false,
     }
 }
 

@@ -10,8 +10,8 @@ use crate::heartbeat::HostEntry;
 use crate::{Region, RegionError, RegionEvent};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
-    BudgetScope, Evacuation, EvacuationState, Host, HostHealth, MessageId, Seconds, Server,
-    ServerId, ServerStatus, Timestamp,
+    BudgetScope, Evacuation, EvacuationState, Host, HostHealth, MessageId, Server, ServerId,
+    ServerStatus, Timestamp,
 };
 use std::collections::BTreeSet;
 
@@ -158,8 +158,8 @@ impl Region {
             self.unsent_notices.remove(&evacuation.id);
         }
         if evacuation.state == EvacuationState::Failed {
-            let Seconds(rest) = self.config.failed_victim_rest_seconds;
-            let until = evacuation.ended_at.unwrap_or_default().plus(Seconds(rest));
+            let ended = evacuation.ended_at.unwrap_or_default();
+            let until = self.config.evacuation().rest_limit(ended);
             let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
             *rests = until.max(*rests);
         }

@@ -2,9 +2,11 @@
 //! compares each with the state that it is about.
 
 use crate::Region;
+use crate::evacuate::advance;
 use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
 use crate::{orphaned_start, relocation, servers};
+use ebbtide_evacuation::{EndReason, EvacuationEvent, LateNotice, agent_text, late_notice};
 use ebbtide_model::message::{
     Body, Deleted, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Message, Spared,
     StartFailed, Started,
@@ -13,23 +15,10 @@ use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, Server, ServerId, ServerStatus, Timestamp,
 };
 
-/// Longest reason from an agent that is kept, in characters: enough for a driver's message, but not
-/// for its whole log.
-const REASON: usize = 500;
-
 /// True if an agent reports about an earlier start than the present one. Agents that do not count
 /// starts send 0; the region accepts that for servers that were never started twice on one host.
 fn is_of_another_start(server: &Server, attempt: u32) -> bool {
     attempt != server.starts && (attempt != 0 || server.resumes())
-}
-
-/// An agent's reason, cut to a length that can be stored and shown.
-pub(crate) fn words(reason: &str) -> String {
-    if reason.chars().count() <= REASON {
-        return reason.to_owned();
-    }
-    let head: String = reason.chars().take(REASON).collect();
-    format!("{head}…")
 }
 
 impl Region {
@@ -96,32 +85,28 @@ impl Region {
             }
             return;
         };
-        match evacuation.state {
-            EvacuationState::Claimed | EvacuationState::Notified | EvacuationState::Draining => {
-                let before = evacuation.clone();
-                evacuation.state = EvacuationState::Draining;
-                evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
-                evacuation.draining_at = Some(m.notified_at);
-                evacuation.deadline_at = Some(m.deadline_at);
-                if evacuation.spare_requested {
-                    // The spare may have been lost with the agent's queue: send it again.
-                    self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
-                } else if before.state != EvacuationState::Draining {
-                    // By the scheduler's clock, because the agent's may differ. A repeated report
-                    // does not extend the limit.
-                    evacuation.give_up_at = transition
-                        .now
-                        .plus(evacuation.grace)
-                        .plus(self.config.act_timeout_seconds);
-                }
-                if evacuation != before {
-                    self.save_evacuation(transition, evacuation);
-                }
-            }
-            EvacuationState::Spared | EvacuationState::Failed => {
+        if evacuation.state.is_final() {
+            if evacuation.state != EvacuationState::Evacuated {
                 self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
             }
-            EvacuationState::Evacuated => {}
+            return;
+        }
+        let before = evacuation.clone();
+        // A repeated report does not extend the limit.
+        let first = advance(&mut evacuation, EvacuationEvent::Draining);
+        evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
+        evacuation.draining_at = Some(m.notified_at);
+        evacuation.deadline_at = Some(m.deadline_at);
+        if evacuation.spare_requested {
+            // The spare may have been lost with the agent's queue: send it again.
+            self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
+        } else if first {
+            // By the scheduler's clock, because the agent's may differ.
+            let deadline = transition.now.plus(evacuation.grace);
+            evacuation.give_up_at = self.config.evacuation().act_limit(deadline);
+        }
+        if evacuation != before {
+            self.save_evacuation(transition, evacuation);
         }
     }
 
@@ -163,8 +148,7 @@ impl Region {
             return;
         }
         if m.how == EvacuationEnd::Fenced {
-            evacuation.reason =
-                Some("fenced: the hypervisor did not end it when it was asked".to_owned());
+            evacuation.reason = Some(EndReason::Fenced.to_string());
         }
         let saved_on_storage = self
             .servers
@@ -195,41 +179,34 @@ impl Region {
         {
             return;
         }
-        let state = if m.still_running {
-            ""
-        } else {
-            " (it does not run any more, but its room is not free)"
+        let still_running = m.still_running;
+        let why = EndReason::AgentFailure {
+            text: m.reason.clone(),
+            still_running,
         };
-        let why = format!("{}{state}", words(&m.reason));
-        self.end_failed(transition, evacuation, &why, true);
+        let event = EvacuationEvent::Failed { still_running };
+        self.end_failed(transition, evacuation, event, &why);
     }
 
-    /// Handles the answer that a notice came too late. That says nothing about a newer attempt,
-    /// which is under way or is sent now. False if no attempt is left.
+    /// Handles the answer that a notice came too late. False if it is a failure.
     fn handle_late_notice(
         &mut self,
         transition: &mut Transition<'_>,
         evacuation: &Evacuation,
         attempt: u32,
     ) -> bool {
-        let waits = matches!(
-            evacuation.state,
-            EvacuationState::Claimed | EvacuationState::Notified
-        );
         // The owner's deletion frees the capacity; there is no notice to repeat.
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
-        if !waits || evacuation.spare_requested || victim != Some(ServerStatus::Evacuating) {
+        if victim != Some(ServerStatus::Evacuating) {
             return false;
         }
-        // The agent may answer this once for each delivery of the notice.
-        if attempt < evacuation.attempts || self.unsent_notices.contains_key(&evacuation.id) {
-            return true;
+        let wait = self.wait_of(evacuation);
+        match late_notice(wait, attempt, &self.config.evacuation()) {
+            LateNotice::Superseded => {}
+            LateNotice::Notify(_) => self.send_notice_again(transition, evacuation.clone()),
+            LateNotice::Failure => return false,
         }
-        let more = evacuation.attempts < self.config.notice_attempts;
-        if more {
-            self.send_notice_again(transition, evacuation.clone());
-        }
-        more
+        true
     }
 
     fn spared(&mut self, transition: &mut Transition<'_>, m: &Spared) {
@@ -246,12 +223,9 @@ impl Region {
         } else {
             // The scheduler never requested this. The agent will not act, so the preemptor must be
             // placed elsewhere.
-            self.end_failed(
-                transition,
-                evacuation,
-                "the agent spared the victim without being asked",
-                true,
-            );
+            let host = evacuation.host.clone();
+            let why = EndReason::SparedUnasked { host };
+            self.end_failed(transition, evacuation, EvacuationEvent::Spared, &why);
         }
     }
 
@@ -301,7 +275,7 @@ impl Region {
         });
         match server.cloned() {
             Some(server) if server.resumes() => self.resume_failed(transition, server, m),
-            Some(_) => self.start_failed(transition, m.server_id, &m.host, &words(&m.reason)),
+            Some(_) => self.start_failed(transition, m.server_id, &m.host, &agent_text(&m.reason)),
             None => {}
         }
     }
@@ -326,7 +300,7 @@ impl Region {
         self.finish(transition, &mut server, ServerStatus::Deleted);
         self.left(transition, &server, &m.host, sent_at);
         if let Some(mut evacuation) = evacuation.filter(|e| !e.state.is_final()) {
-            evacuation.reason = Some("deleted by its owner meanwhile".to_owned());
+            evacuation.reason = Some(EndReason::DeletedByOwner.to_string());
             self.end_evacuated(transition, evacuation, ServerStatus::Deleted, None);
         }
     }

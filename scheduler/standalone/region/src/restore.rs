@@ -13,9 +13,7 @@ use ebbtide_engine::{Engine, HostTable};
 use ebbtide_market::PriceRule;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{OutboxMessage, Snapshot};
-use ebbtide_model::{
-    Evacuation, EvacuationState, Host, Seconds, ServerId, ServerStatus, Timestamp,
-};
+use ebbtide_model::{Evacuation, EvacuationState, Host, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -148,23 +146,15 @@ impl Region {
     fn restore_evacuation(&mut self, mut evacuation: Evacuation, now: Timestamp) {
         if !evacuation.state.is_final() {
             // Reports about it may wait in the scheduler's queue.
-            let mut patience = now.plus(self.config.notice_timeout_seconds);
-            if evacuation.state == EvacuationState::Draining {
-                // The grace period may still run: if the clock was set forward, it only seems to be
-                // over.
-                patience = patience.plus(evacuation.grace);
-            }
-            // No wait is longer than this. A later limit was set by a clock that was set back
-            // since.
-            let longest = now
-                .plus(self.patience())
-                .plus(evacuation.grace)
-                .plus(self.config.act_timeout_seconds);
-            evacuation.give_up_at = evacuation.give_up_at.min(longest).max(patience);
+            evacuation.give_up_at = self.config.evacuation().restored_limit(
+                evacuation.state,
+                evacuation.grace,
+                evacuation.give_up_at,
+                now,
+            );
         } else if evacuation.state == EvacuationState::Failed {
-            let Seconds(rest) = self.config.failed_victim_rest_seconds;
             let ended = evacuation.ended_at.unwrap_or_default().min(now);
-            let until = ended.plus(Seconds(rest));
+            let until = self.config.evacuation().rest_limit(ended);
             if until > now {
                 let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
                 *rests = until.max(*rests);

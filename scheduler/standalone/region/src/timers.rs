@@ -2,8 +2,10 @@
 //! remembered entries that are obsolete.
 
 use crate::Region;
+use crate::evacuate::advance;
 use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
+use ebbtide_evacuation::{EndReason, EvacuationEvent, Overdue, overdue};
 use ebbtide_model::message::{HostedServer, HostedState};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
@@ -41,14 +43,12 @@ impl Region {
         let Some(mut evacuation) = self.evacuations.get(&evacuation_id).cloned() else {
             return;
         };
-        let first = evacuation.state == EvacuationState::Claimed;
-        let waits = first || evacuation.state == EvacuationState::Notified;
-        if waits && (first || newest) {
-            evacuation.state = EvacuationState::Notified;
+        let first = advance(&mut evacuation, EvacuationEvent::NoticePublished);
+        if first || (newest && evacuation.state == EvacuationState::Notified) {
             evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
             if !evacuation.spare_requested {
                 // The agent's time to answer begins when the broker has the notice.
-                evacuation.give_up_at = transition.now.plus(self.config.notice_timeout_seconds);
+                evacuation.give_up_at = self.config.evacuation().notice_limit(transition.now);
             }
             self.save_evacuation(transition, evacuation);
         }
@@ -87,40 +87,22 @@ impl Region {
     }
 
     fn overdue(&mut self, transition: &mut Transition<'_>, evacuation: Evacuation) {
-        let unsent = self.unsent_notices.contains_key(&evacuation.id);
-        let attempts = evacuation.attempts;
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
-        let why = match evacuation.state {
-            // The owner's deletion frees the capacity; there is no notice to repeat.
-            _ if victim != Some(ServerStatus::Evacuating) => format!(
-                "its owner deleted the server meanwhile, and the agent on {} has not confirmed that",
-                evacuation.host
-            ),
-            _ if evacuation.spare_requested => format!(
-                "the agent on {} did not say whether the server lives; its heartbeat will",
-                evacuation.host
-            ),
-            EvacuationState::Draining => format!(
-                "the agent on {} did not report the end within {} after the grace period",
-                evacuation.host, self.config.act_timeout_seconds
-            ),
-            // As long as the broker has not confirmed the notice, the agent is not late.
-            _ if unsent || attempts < self.config.notice_attempts => {
-                self.send_notice_again(transition, evacuation);
-                return;
+        let host = &evacuation.host;
+        let next = match victim {
+            Some(ServerStatus::Evacuating) => {
+                overdue(self.wait_of(&evacuation), host, &self.config.evacuation())
             }
-            _ => format!(
-                "the agent on {} did not answer {attempts} notices in {}",
-                evacuation.host,
-                Seconds(
-                    self.config
-                        .notice_timeout_seconds
-                        .0
-                        .saturating_mul(attempts)
-                )
-            ),
+            // The owner's deletion frees the capacity; there is no notice to repeat.
+            _ => Overdue::GiveUp(EndReason::DeletionUnconfirmed { host: host.clone() }),
         };
-        self.end_failed(transition, evacuation, &why, false);
+        match next {
+            Overdue::Notify(_) => self.send_notice_again(transition, evacuation),
+            Overdue::GiveUp(why) => {
+                self.end_failed(transition, evacuation, EvacuationEvent::GivenUp, &why);
+            }
+            Overdue::Nothing => {}
+        }
     }
 
     /// Places servers elsewhere whose start took too long. Repeats deletions, in case the broker

@@ -2,6 +2,7 @@
 
 use super::world::RegionWorld;
 use crate::violation::Invariant;
+use ebbtide_evacuation::Progress;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
@@ -25,6 +26,7 @@ impl RegionWorld {
     pub(super) fn check_before(&mut self, changes: &[Change]) {
         self.check_comebacks(changes);
         self.check_market(changes);
+        self.check_transitions(changes);
         for change in changes {
             match change {
                 Change::PutServer(server) => self.check_server(server),
@@ -65,6 +67,26 @@ impl RegionWorld {
                 );
                 self.fail(Invariant::ExactlyOnce, what);
             }
+        }
+    }
+
+    /// Checks that every evacuation goes only where the protocol of one victim allows.
+    fn check_transitions(&mut self, changes: &[Change]) {
+        let mut written: BTreeMap<EvacuationId, Progress> = BTreeMap::new();
+        for change in changes {
+            let Change::PutEvacuation(evacuation) = change else {
+                continue;
+            };
+            let id = evacuation.id;
+            let stored = self.database.evacuation(id).map(Progress::of);
+            let before = written.get(&id).copied().or(stored);
+            let before = before.unwrap_or(Progress::CLAIMED);
+            let after = Progress::of(evacuation);
+            if !before.may_become(after) {
+                let what = format!("an evacuation goes from {before:?} to {after:?}");
+                self.fail(Invariant::ExactlyOnce, what);
+            }
+            written.insert(id, after);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A database as plain data: it applies a list of changes completely or not at all.
 
+use ebbtide_evacuation::Progress;
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
@@ -40,7 +41,15 @@ impl Database {
                 Change::PutBudget(b) => drop(self.budgets.insert(b.scope.clone(), b)),
                 Change::DeleteBudget(scope) => drop(self.budgets.remove(&scope)),
                 Change::PutServer(server) => drop(self.servers.insert(server.id, *server)),
-                Change::PutEvacuation(e) => drop(self.evacuations.insert(e.id, *e)),
+                Change::PutEvacuation(e) => {
+                    let before = self.evacuations.get(&e.id).map(Progress::of);
+                    let (before, after) = (before.unwrap_or(Progress::CLAIMED), Progress::of(&e));
+                    assert!(
+                        before.may_become(after),
+                        "an evacuation goes from {before:?} to {after:?}"
+                    );
+                    self.evacuations.insert(e.id, *e);
+                }
                 Change::PutDecision(d) => {
                     let before = self.decisions.insert(d.id, *d);
                     assert_eq!(before, None, "decisions are never changed");
