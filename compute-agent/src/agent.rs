@@ -18,7 +18,7 @@ use crate::driver::Driver;
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::journal::{self, FileStorage, Storage};
-use crate::protocol::EvacuationPolicy;
+use crate::protocol::AgentPolicy;
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_runtime::ids;
 use lock::StateLock;
@@ -52,7 +52,7 @@ pub struct AgentConfig {
     /// Time limit for running calls and reports at shutdown.
     pub shutdown_grace: Duration,
     /// Numbers of tries and time limits. Its `fence_tries` applies to `fence`.
-    pub policy: EvacuationPolicy,
+    pub policy: AgentPolicy,
     /// The operator's fence, if there is one: it ends a victim that the driver cannot end.
     pub fence: Option<Fence>,
 }
@@ -70,7 +70,7 @@ impl AgentConfig {
             poll_interval: Duration::from_secs(1),
             action_timeout: Duration::from_secs(120),
             shutdown_grace: Duration::from_secs(10),
-            policy: EvacuationPolicy::default(),
+            policy: AgentPolicy::default(),
             fence: None,
         }
     }

@@ -5,7 +5,7 @@
 use crate::driver::registry;
 use crate::error::AgentError;
 use crate::fence::{Fence, FenceSettings};
-use crate::protocol::EvacuationPolicy;
+use crate::protocol::AgentPolicy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::{names, toml_text};
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub struct Config {
     /// Intervals and limits of the agent; table `agent`.
     pub agent: AgentSettings,
     /// Numbers of tries and time limits of evacuations; table `evacuation`.
-    pub evacuation: EvacuationPolicy,
+    pub evacuation: AgentPolicy,
     /// The operator's fence, which ends a victim that the hypervisor does not end; table `fence`.
     pub fence: FenceSettings,
     /// The driver; table `driver`.

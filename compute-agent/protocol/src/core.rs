@@ -5,8 +5,8 @@ use super::evacuation::Evacuation;
 use super::report::PendingReport;
 use super::server::ServerWork;
 use super::{
-    ActionId, AgentEffect, AgentInput, CommandRef, EvacuationPhase, EvacuationPolicy,
-    JournalRecord, ReportId, ServerRecord, Token,
+    ActionId, AgentEffect, AgentInput, AgentPolicy, CommandRef, EvacuationPhase, JournalRecord,
+    ReportId, ServerRecord, Token,
 };
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone)]
 pub struct AgentCore {
     pub(super) host: String,
-    pub(super) policy: EvacuationPolicy,
+    pub(super) policy: AgentPolicy,
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     /// Starts and deletions under way.
     pub(super) work: BTreeMap<ServerId, ServerWork>,
@@ -62,7 +62,7 @@ impl AgentCore {
     #[must_use]
     pub fn restore(
         host: &str,
-        policy: EvacuationPolicy,
+        policy: AgentPolicy,
         records: impl IntoIterator<Item = JournalRecord>,
         now: Timestamp,
     ) -> (Self, Vec<AgentEffect>) {

@@ -117,7 +117,7 @@ impl AgentCore {
             PhaseStep::Forward => {}
         }
         match e.record.phase.clone() {
-            EvacuationPhase::Accepted { .. } => {
+            EvacuationPhase::Notified { .. } => {
                 // A record in this phase always has its notice.
                 let terms = e.record.terms?;
                 if transition.now > terms.begin_before {
@@ -191,7 +191,7 @@ impl AgentCore {
                 match (job.what, e.record.phase.clone(), e.step.clone()) {
                     (
                         JobKind::Notice(_),
-                        EvacuationPhase::Accepted { released },
+                        EvacuationPhase::Notified { released },
                         PhaseStep::Forward,
                     ) => {
                         self.handle_notice_result(transition, &mut e, released, answer);

@@ -6,7 +6,7 @@
 use super::core::Transition;
 use super::objection::AnnouncementState;
 use super::{
-    AgentCore, AgentEffect, CommandRef, Drain, EvacuationPhase, EvacuationPolicy, EvacuationRecord,
+    AgentCore, AgentEffect, AgentPolicy, CommandRef, Drain, EvacuationPhase, EvacuationRecord,
     EvacuationResult, JournalRecord, NoticeTerms, ReportId, Token,
 };
 use crate::ServerView;
@@ -101,7 +101,7 @@ impl Evacuation {
     }
 
     /// When the next driver call is due, if nothing else happens.
-    pub(super) fn due_at(&self, policy: &EvacuationPolicy) -> Option<Timestamp> {
+    pub(super) fn due_at(&self, policy: &AgentPolicy) -> Option<Timestamp> {
         match (&self.record.phase, &self.step) {
             (EvacuationPhase::Done { .. } | EvacuationPhase::ReleasedEarly, _) => None,
             (EvacuationPhase::Draining(drain), PhaseStep::Forward) => {
@@ -211,7 +211,7 @@ impl AgentCore {
             let phase = EvacuationPhase::ReleasedEarly;
             let mut e = self.new_evacuation(id, notice.server_id, command, None, phase);
             // This is an ordinary first notice: no release arrived before it.
-            e.record.phase = EvacuationPhase::Accepted { released: false };
+            e.record.phase = EvacuationPhase::Notified { released: false };
             e
         });
         if Self::contradicts(transition, &e, notice.server_id, token) {
@@ -236,7 +236,7 @@ impl AgentCore {
         }
         match e.record.phase.clone() {
             EvacuationPhase::ReleasedEarly => Self::accept(transition, &mut e, true),
-            EvacuationPhase::Accepted { released } if newer => {
+            EvacuationPhase::Notified { released } if newer => {
                 Self::accept(transition, &mut e, released)
             }
             EvacuationPhase::Withdrawing {
@@ -249,7 +249,7 @@ impl AgentCore {
                         ..
                     },
             } if newer => Self::accept(transition, &mut e, false),
-            EvacuationPhase::Accepted { .. } | EvacuationPhase::Withdrawing { .. } => {}
+            EvacuationPhase::Notified { .. } | EvacuationPhase::Withdrawing { .. } => {}
             EvacuationPhase::Draining(drain) | EvacuationPhase::Acting { drain, .. } => {
                 self.publish_draining(transition, &mut e, drain);
             }
@@ -265,7 +265,7 @@ impl AgentCore {
         e.final_report = None;
         e.end_requested = false;
         e.driver_failure = None;
-        e.enter(transition, EvacuationPhase::Accepted { released });
+        e.enter(transition, EvacuationPhase::Notified { released });
     }
 
     pub(super) fn too_late(
@@ -364,7 +364,7 @@ impl AgentCore {
             e.finals.push(token);
             match e.record.phase.clone() {
                 EvacuationPhase::ReleasedEarly
-                | EvacuationPhase::Accepted { .. }
+                | EvacuationPhase::Notified { .. }
                 | EvacuationPhase::Draining(_) => {
                     e.record.command = command;
                     self.conclude(transition, &mut e, EvacuationResult::Spared);
@@ -424,8 +424,8 @@ impl AgentCore {
         };
         if !Self::contradicts(transition, &e, release.server_id, token) {
             match e.record.phase {
-                EvacuationPhase::Accepted { released: false } => {
-                    e.record.phase = EvacuationPhase::Accepted { released: true };
+                EvacuationPhase::Notified { released: false } => {
+                    e.record.phase = EvacuationPhase::Notified { released: true };
                     e.save(transition);
                 }
                 EvacuationPhase::Draining(drain) => e.end_grace(transition, drain),
@@ -490,7 +490,7 @@ impl AgentCore {
     fn close(&mut self, transition: &mut Transition, e: &mut Evacuation) {
         match e.record.phase.clone() {
             EvacuationPhase::ReleasedEarly
-            | EvacuationPhase::Accepted { .. }
+            | EvacuationPhase::Notified { .. }
             | EvacuationPhase::Draining(_) => {
                 self.conclude(transition, e, EvacuationResult::Spared);
             }
@@ -512,7 +512,7 @@ impl AgentCore {
         for e in self.evacuations.values_mut() {
             let waiting = matches!(
                 e.record.phase,
-                EvacuationPhase::Accepted { .. } | EvacuationPhase::Draining(_)
+                EvacuationPhase::Notified { .. } | EvacuationPhase::Draining(_)
             );
             if waiting && e.record.server_id == server_id {
                 e.go(PhaseStep::confirm_absence());

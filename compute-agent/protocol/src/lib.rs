@@ -43,7 +43,7 @@ mod tests;
 pub use self::core::AgentCore;
 pub use effect::{ActionId, AgentEffect, AgentInput, DriverCall, DriverResult, ReportId, Token};
 pub use error::DriverError;
-pub use policy::EvacuationPolicy;
+pub use policy::AgentPolicy;
 pub use record::{
     CommandRef, Drain, EvacuationPhase, EvacuationRecord, EvacuationResult, JournalRecord,
     NoticeTerms, ServerRecord,

@@ -11,7 +11,7 @@
 
 use super::core::Transition;
 use super::evacuation::Evacuation;
-use super::{AgentCore, Drain, EvacuationPhase, EvacuationPolicy, ReportId};
+use super::{AgentCore, AgentPolicy, Drain, EvacuationPhase, ReportId};
 use ebbtide_model::{EvacuationId, Timestamp};
 
 /// Whether the broker has confirmed the report that a grace period runs.
@@ -32,7 +32,7 @@ fn later(at: Timestamp, millis: u32) -> Timestamp {
 impl Evacuation {
     /// When the victim may be ended; `None` until the broker has confirmed that its grace period
     /// runs.
-    pub(super) fn may_act_at(&self, drain: &Drain, policy: &EvacuationPolicy) -> Option<Timestamp> {
+    pub(super) fn may_act_at(&self, drain: &Drain, policy: &AgentPolicy) -> Option<Timestamp> {
         match self.announcement {
             AnnouncementState::No => None,
             AnnouncementState::InTime => Some(drain.deadline_at),
@@ -42,7 +42,7 @@ impl Evacuation {
 
     /// True if the victim should have been ended a while ago, and the last confirmed report was in
     /// time.
-    pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &EvacuationPolicy) -> bool {
+    pub(super) fn is_late(&self, now: Timestamp, drain: &Drain, policy: &AgentPolicy) -> bool {
         self.announcement == AnnouncementState::InTime
             && now > later(drain.deadline_at, policy.late_ms)
     }

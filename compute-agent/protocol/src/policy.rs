@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Numbers of tries and time limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct EvacuationPolicy {
+pub struct AgentPolicy {
     /// Maximum number of tries to give or withdraw a guest's notice. 1 to 100.
     pub notice_tries: u32,
     /// Maximum number of tries of an interruption. 1 to 100.
@@ -42,7 +42,7 @@ pub struct EvacuationPolicy {
     pub remember: u32,
 }
 
-impl Default for EvacuationPolicy {
+impl Default for AgentPolicy {
     fn default() -> Self {
         Self {
             // Three tries with waits of 1 s and 2 s: enough for a busy hypervisor, and the
@@ -72,7 +72,7 @@ impl Default for EvacuationPolicy {
     }
 }
 
-impl EvacuationPolicy {
+impl AgentPolicy {
     /// Checks the ranges.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_up_to_its_cap() {
-        let policy = EvacuationPolicy::default();
+        let policy = AgentPolicy::default();
         let waits: Vec<i64> = (1..=7).map(|n| policy.backoff_ms(n)).collect();
         assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
         assert_eq!(policy.backoff_ms(u32::MAX), 30_000);
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn a_policy_out_of_range_names_the_key() {
-        assert_eq!(EvacuationPolicy::default().check(), Ok(()));
-        let bad = EvacuationPolicy {
+        assert_eq!(AgentPolicy::default().check(), Ok(()));
+        let bad = AgentPolicy {
             backoff_cap_ms: 10,
-            ..EvacuationPolicy::default()
+            ..AgentPolicy::default()
         };
         let (key, problem) = bad.check().unwrap_err();
         assert_eq!(key, "backoff_cap_ms");

@@ -3,8 +3,11 @@
 //! A record is the whole present state of one evacuation or one server, not a change of it. The
 //! last record of a key is valid, so replaying is trivial and compaction is "keep the last".
 
+use ebbtide_evacuation::Progress;
 use ebbtide_model::message::EvacuationEnd;
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp};
+use ebbtide_model::{
+    EvacuationId, EvacuationState, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 /// One line of the journal.
@@ -108,10 +111,11 @@ impl JournalRecord {
     }
 }
 
-/// Where an evacuation is.
+/// Where an evacuation is. The names are those of [`EvacuationState`]; the agent divides some of
+/// these states further ([`EvacuationPhase::progress`]).
 ///
 /// ```text
-/// ReleasedEarly ─▶ Accepted ─▶ Draining ─▶ Acting ─▶ Done(Evacuated)
+/// ReleasedEarly ─▶ Notified ─▶ Draining ─▶ Acting ─▶ Done(Evacuated)
 ///                     │            │          │
 ///                     └────────────┴──────────┴─▶ Withdrawing ─▶ Done(Spared | Failed)
 /// ```
@@ -120,8 +124,10 @@ impl JournalRecord {
 pub enum EvacuationPhase {
     /// A release has arrived before its notice.
     ReleasedEarly,
-    /// The notice has arrived; it is uncertain whether the guest has it.
-    Accepted {
+    /// The notice has arrived; it is uncertain whether the guest has it. Journals of earlier
+    /// versions call it `accepted`.
+    #[serde(alias = "accepted")]
+    Notified {
         /// A release has arrived meanwhile.
         released: bool,
     },
@@ -145,6 +151,30 @@ pub enum EvacuationPhase {
         /// The reported outcome.
         verdict: EvacuationResult,
     },
+}
+
+impl EvacuationPhase {
+    /// Where the victim is in the protocol that agent and scheduler share.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let state = match self {
+            Self::ReleasedEarly => EvacuationState::Claimed,
+            Self::Notified { .. } => EvacuationState::Notified,
+            Self::Draining(_) | Self::Acting { .. } => EvacuationState::Draining,
+            Self::Withdrawing { .. } => {
+                return Progress {
+                    state: EvacuationState::Notified,
+                    spare_requested: true,
+                };
+            }
+            Self::Done { verdict } => match verdict {
+                EvacuationResult::Spared => EvacuationState::Spared,
+                EvacuationResult::Evacuated { .. } => EvacuationState::Evacuated,
+                EvacuationResult::Failed { .. } => EvacuationState::Failed,
+            },
+        };
+        Progress::new(state)
+    }
 }
 
 /// Outcome of an evacuation.
@@ -215,6 +245,49 @@ impl ServerRecord {
         match (self.started, self.ended) {
             (Some(started), Some(ended)) => ended.time >= started.time,
             (_, ended) => ended.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_notice_that_was_accepted_is_notified() {
+        let stored = json!({ "phase": "accepted", "released": true });
+        let phase: EvacuationPhase = serde_json::from_value(stored).unwrap();
+        assert_eq!(phase, EvacuationPhase::Notified { released: true });
+        let written = serde_json::to_value(&phase).unwrap();
+        assert_eq!(written["phase"], json!("notified"));
+    }
+
+    #[test]
+    fn a_phase_has_the_name_of_its_state_or_is_a_part_of_that_state() {
+        let at = Timestamp::from_millis(1);
+        let drain = Drain {
+            notified_at: at,
+            deadline_at: at,
+        };
+        let acting = EvacuationPhase::Acting {
+            drain,
+            behaviour: InterruptionBehaviour::Stop,
+        };
+        let verdict = EvacuationResult::already_gone(at);
+        for (phase, state) in [
+            (
+                EvacuationPhase::Notified { released: false },
+                EvacuationState::Notified,
+            ),
+            (EvacuationPhase::Draining(drain), EvacuationState::Draining),
+            (acting, EvacuationState::Draining),
+            (
+                EvacuationPhase::Done { verdict },
+                EvacuationState::Evacuated,
+            ),
+        ] {
+            assert_eq!(phase.progress(), Progress::new(state), "{phase:?}");
         }
     }
 }

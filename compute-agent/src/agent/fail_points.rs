@@ -24,7 +24,7 @@ pub(super) fn after_journal(records: &[JournalRecord]) {
             .any(|record| matches!(record, JournalRecord::Evacuation(e) if is(e)))
     };
     reach_if(FailPoint::NoticeJournaled, || {
-        has(|e| matches!(e.phase, EvacuationPhase::Accepted { .. }))
+        has(|e| matches!(e.phase, EvacuationPhase::Notified { .. }))
     });
     reach_if(FailPoint::DrainingJournaled, || {
         has(|e| matches!(e.phase, EvacuationPhase::Draining(_)))

@@ -37,7 +37,7 @@ fn overridden(overrides: &[Override]) -> Result<Config, AgentError> {
 fn a_short_configuration_is_enough() {
     let config = with("").unwrap();
     assert_eq!(config.driver.kind, "simulated");
-    assert_eq!(config.evacuation, EvacuationPolicy::default());
+    assert_eq!(config.evacuation, AgentPolicy::default());
     assert_eq!(config.amqp().unwrap().brokers.len(), 2);
     let agent = config.agent_config().unwrap();
     assert_eq!(agent.heartbeat_interval, Duration::from_secs(10));

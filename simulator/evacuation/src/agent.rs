@@ -7,8 +7,8 @@ use crate::hypervisor::{CallFate, Hypervisor};
 use crate::shared_storage::STORAGE;
 use crate::violation::{BrokenInvariant, Invariant};
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverResult, EvacuationPhase,
-    EvacuationPolicy, JournalRecord, Occupancy, ReportId, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverResult,
+    EvacuationPhase, JournalRecord, Occupancy, ReportId, Token,
 };
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{EvacuationId, MessageId, Seconds, ServerId, Timestamp};
@@ -43,11 +43,11 @@ struct Terms {
 }
 
 /// Every other host has a fence.
-fn policy(name: &str) -> EvacuationPolicy {
+fn policy(name: &str) -> AgentPolicy {
     let fences = name.ends_with(['0', '2', '4', '6', '8']);
-    EvacuationPolicy {
+    AgentPolicy {
         fence_tries: if fences { 2 } else { 0 },
-        ..EvacuationPolicy::default()
+        ..AgentPolicy::default()
     }
 }
 

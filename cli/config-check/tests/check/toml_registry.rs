@@ -25,9 +25,7 @@ fn read_by(kind: ConfigKind) -> Vec<KeySchema> {
             ];
             keys.extend(schema::keys::<agent::config::BusSettings>("bus"));
             keys.extend(schema::keys::<agent::config::AgentSettings>("agent"));
-            keys.extend(schema::keys::<agent::protocol::EvacuationPolicy>(
-                "evacuation",
-            ));
+            keys.extend(schema::keys::<agent::protocol::AgentPolicy>("evacuation"));
             keys.extend(schema::keys::<agent::fence::FenceSettings>("fence"));
             keys.extend(schema::keys::<agent::config::LogSettings>("log"));
             for driver in agent::driver::registry::DRIVERS {

@@ -1,12 +1,12 @@
 //! Single stories about evacuations, one for each rule.
 
 use super::world::{Fate, GRACE, World, evacuation, server};
-use crate::{DriverCall, EvacuationPolicy};
+use crate::{AgentPolicy, DriverCall};
 use ebbtide_model::message::{Body, EvacuationEnd, HostedState, Message};
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 
 pub(super) fn world() -> World {
-    World::new(EvacuationPolicy::default())
+    World::new(AgentPolicy::default())
 }
 
 /// Delivers everything, lets all calls work and confirms all reports, without letting time pass.
@@ -252,7 +252,7 @@ fn a_guest_that_cannot_be_told_that_it_may_stay_stays_all_the_same() {
     settle(&mut w);
     w.spare(0, 0);
     w.deliver_all();
-    for _ in 0..EvacuationPolicy::default().notice_tries {
+    for _ in 0..AgentPolicy::default().notice_tries {
         w.complete(0, Fate::Fails);
         w.advance(60_000);
     }
@@ -286,7 +286,7 @@ fn a_spare_after_an_attempt_that_failed_keeps_a_later_attempt_from_being_followe
     let mut w = world();
     w.notice(0, 0);
     w.deliver_all();
-    for _ in 0..EvacuationPolicy::default().notice_tries {
+    for _ in 0..AgentPolicy::default().notice_tries {
         w.complete(0, Fate::Fails);
         w.advance(60_000);
     }
@@ -441,9 +441,9 @@ fn a_victim_that_cannot_move_ends_by_the_second_choice() {
         (InterruptionBehaviour::Terminate, EvacuationEnd::Terminated),
         (InterruptionBehaviour::Hibernate, EvacuationEnd::Hibernated),
     ] {
-        let mut w = World::new(EvacuationPolicy {
+        let mut w = World::new(AgentPolicy {
             live_migrate_fallback: second,
-            ..EvacuationPolicy::default()
+            ..AgentPolicy::default()
         });
         w.start(0);
         w.notice_with(0, 0, InterruptionBehaviour::LiveMigrate, 1);
@@ -506,9 +506,9 @@ fn a_room_that_never_gets_free_is_a_failure_and_not_a_free_room() {
 
 #[test]
 fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
-    let policy = EvacuationPolicy {
+    let policy = AgentPolicy {
         escalate_to_terminate: true,
-        ..EvacuationPolicy::default()
+        ..AgentPolicy::default()
     };
     let mut w = World::new(policy);
     w.notice_with(0, 0, InterruptionBehaviour::Hibernate, 1);

@@ -2,14 +2,14 @@
 
 use super::cases::{settle, types};
 use super::world::{Fate, World};
-use crate::{DriverCall, EvacuationPolicy};
+use crate::{AgentPolicy, DriverCall};
 use ebbtide_model::InterruptionBehaviour::{self, Hibernate, Terminate};
 use ebbtide_model::message::{Body, EvacuationEnd};
 
 fn world(fence_tries: u32) -> World {
-    World::new(EvacuationPolicy {
+    World::new(AgentPolicy {
         fence_tries,
-        ..EvacuationPolicy::default()
+        ..AgentPolicy::default()
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, World};
-use crate::{AgentCore, AgentInput, EvacuationPolicy, JournalRecord, ReportId};
+use crate::{AgentCore, AgentInput, AgentPolicy, JournalRecord, ReportId};
 use ebbtide_model::message::{Body, EvacuationEnd};
 use ebbtide_model::{Seconds, Timestamp};
 
@@ -124,7 +124,7 @@ fn a_clock_that_was_set_unobserved_moves_the_recorded_times() {
         let records: Vec<JournalRecord> = w.core.records();
         let moved = records.into_iter().map(|r| r.by_clock_set(by_ms));
         let now = Timestamp::from_millis(w.now.as_millis() + by_ms);
-        let (mut core, _) = AgentCore::restore("host-a", EvacuationPolicy::default(), moved, now);
+        let (mut core, _) = AgentCore::restore("host-a", AgentPolicy::default(), moved, now);
         core.handle(now, AgentInput::Published(ReportId(1)));
         let wakes = core.next_wakeup().unwrap();
         assert_eq!(wakes.millis_since(now), 20_000, "set by {by_ms} ms");

@@ -3,7 +3,7 @@
 //! or vanish; crashes after any effect.
 
 use super::world::{Fate, World, server};
-use crate::EvacuationPolicy;
+use crate::AgentPolicy;
 use ebbtide_model::InterruptionBehaviour;
 use ebbtide_model::message::{Body, HostedState};
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn behaviour(n: u8) -> InterruptionBehaviour {
     }
 }
 
-fn play(ops: &[Op], policy: EvacuationPolicy) -> World {
+fn play(ops: &[Op], policy: AgentPolicy) -> World {
     let mut world = World::new(policy);
     for op in ops {
         match *op {
@@ -132,18 +132,18 @@ fn kept(world: &World, promise: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn policy() -> impl Strategy<Value = EvacuationPolicy> {
+fn policy() -> impl Strategy<Value = AgentPolicy> {
     (any::<bool>(), 1u32..4, 0u32..3).prop_map(|(escalate_to_terminate, act_tries, fence_tries)| {
-        EvacuationPolicy {
+        AgentPolicy {
             escalate_to_terminate,
             act_tries,
             fence_tries,
-            ..EvacuationPolicy::default()
+            ..AgentPolicy::default()
         }
     })
 }
 
-fn story() -> impl Strategy<Value = (Vec<Op>, EvacuationPolicy)> {
+fn story() -> impl Strategy<Value = (Vec<Op>, AgentPolicy)> {
     (prop::collection::vec(op(), 1..120), policy())
 }
 
@@ -257,7 +257,7 @@ proptest! {
     fn a_deleted_server_never_comes_back_by_an_older_start(
         order in any::<[usize; 8]>(), crash in 0usize..9,
     ) {
-        let mut world = World::new(EvacuationPolicy::default());
+        let mut world = World::new(AgentPolicy::default());
         world.start(3);
         world.advance(1);
         world.delete(3);
@@ -277,7 +277,7 @@ proptest! {
 
     #[test]
     fn what_is_remembered_is_bounded(rounds in 20usize..120) {
-        let policy = EvacuationPolicy { remember: 16, ..EvacuationPolicy::default() };
+        let policy = AgentPolicy { remember: 16, ..AgentPolicy::default() };
         let mut world = World::new(policy);
         for round in 0..rounds {
             let n = u8::try_from(round).unwrap();

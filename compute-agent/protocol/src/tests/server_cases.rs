@@ -2,7 +2,7 @@
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, evacuation, server};
-use crate::EvacuationPolicy;
+use crate::AgentPolicy;
 use ebbtide_model::message::{Body, EvacuationEnd, Heartbeat, Message};
 use ebbtide_model::{InterruptionBehaviour, MessageId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,7 +183,7 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
 fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
     use crate::{AgentCore, AgentEffect, AgentInput, ReportId, Token};
     let now = Timestamp::from_millis(5);
-    let (mut core, _) = AgentCore::restore("h", EvacuationPolicy::default(), [], now);
+    let (mut core, _) = AgentCore::restore("h", AgentPolicy::default(), [], now);
     let message = Message {
         id: MessageId(Uuid::nil()),
         source: "s".to_owned(),

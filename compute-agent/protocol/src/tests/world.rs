@@ -7,8 +7,8 @@
 mod commands;
 
 use crate::{
-    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverResult, EvacuationPhase,
-    EvacuationPolicy, JournalRecord, ReportId, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverResult,
+    EvacuationPhase, JournalRecord, ReportId, Token,
 };
 use crate::{DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{
@@ -56,7 +56,7 @@ pub(super) enum Fate {
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) core: AgentCore,
-    policy: EvacuationPolicy,
+    policy: AgentPolicy,
     effects: VecDeque<AgentEffect>,
     /// Crash after this many more effects.
     pub(super) crash_in: Option<usize>,
@@ -88,7 +88,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(policy: EvacuationPolicy) -> Self {
+    pub(super) fn new(policy: AgentPolicy) -> Self {
         let now = Timestamp::from_millis(BEGIN);
         let (core, effects) = AgentCore::restore("host-a", policy.clone(), [], now);
         assert!(effects.is_empty(), "a new agent has nothing to do");
@@ -195,7 +195,7 @@ impl World {
             AgentEffect::Journal(record) => {
                 // What cannot be written and read back would be forgotten.
                 if let JournalRecord::Evacuation(e) = &record
-                    && matches!(e.phase, EvacuationPhase::Accepted { .. })
+                    && matches!(e.phase, EvacuationPhase::Notified { .. })
                 {
                     self.asked_since.insert(e.evacuation_id, 0);
                 }

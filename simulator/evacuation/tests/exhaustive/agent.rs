@@ -4,8 +4,8 @@ use crate::world::{
     BrokenInvariant, Command, HOST, Now, Placement, Report, ScriptStep, Small, VICTIM,
 };
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverError, DriverResult,
-    EvacuationPhase, EvacuationPolicy, JournalRecord, NoticeOutcome, Occupancy, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverError,
+    DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, Token,
 };
 use ebbtide_model::message::{Body, HostedState, Message, Notice, Spare};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Resources, Timestamp};
@@ -40,13 +40,13 @@ pub(crate) struct Agent {
     spared: BTreeSet<EvacuationId>,
 }
 
-fn policy() -> EvacuationPolicy {
-    EvacuationPolicy {
+fn policy() -> AgentPolicy {
+    AgentPolicy {
         notice_tries: 2,
         act_tries: 2,
         verify_tries: 2,
         start_tries: 1,
-        ..EvacuationPolicy::default()
+        ..AgentPolicy::default()
     }
 }
 

@@ -5,9 +5,9 @@
 //! twice.
 
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, DriverCall, DriverError, DriverResult,
-    EvacuationPhase, EvacuationPolicy, JournalRecord, NoticeOutcome, Occupancy, ReportId,
-    ServerView, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverError,
+    DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, ReportId, ServerView,
+    Token,
 };
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message, Spare};
 use ebbtide_model::{
@@ -75,7 +75,7 @@ pub(super) struct TestHost {
 
 impl TestHost {
     pub(super) fn new(name: &str, vcpus: u64, now: Timestamp) -> Self {
-        let (core, effects) = AgentCore::restore(name, EvacuationPolicy::default(), [], now);
+        let (core, effects) = AgentCore::restore(name, AgentPolicy::default(), [], now);
         assert!(effects.is_empty(), "a new agent has nothing to do");
         let inventory = BTreeMap::from([
             (ResourceClass::vcpu(), Inventory::of(vcpus)),
@@ -275,8 +275,7 @@ impl TestHost {
         self.sequence = 0;
         let now = self.clock(now);
         let journal = std::mem::take(&mut self.journal);
-        let (core, effects) =
-            AgentCore::restore(&self.name, EvacuationPolicy::default(), journal, now);
+        let (core, effects) = AgentCore::restore(&self.name, AgentPolicy::default(), journal, now);
         self.core = core;
         self.journal = self.core.records();
         self.effects.extend(effects);
