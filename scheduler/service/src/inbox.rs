@@ -15,7 +15,7 @@ use ebbtide_bus::{
 };
 use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
-use ebbtide_region::RegionInput;
+use ebbtide_region::Report;
 use ebbtide_runtime::task::pause;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +158,7 @@ impl Reader {
         let place = fail_points::acknowledges(&message);
         // Submitted here, so that reports keep their order. A task waits for the answer, so that
         // reports share a commit.
-        match region_actor.submit(RegionInput::Report(message)).await {
+        match region_actor.submit(Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
                 let stop = tasks.stop().clone();
@@ -173,7 +173,7 @@ impl Reader {
                         () = duty.ends() => return delivery.retry().await,
                     };
                     match answer {
-                        Ok(Ok(_)) => {
+                        Ok(Ok(())) => {
                             delivery.ack().await;
                             fail_points::acknowledged(place);
                         }

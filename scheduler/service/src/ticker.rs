@@ -3,7 +3,7 @@
 use crate::Tasks;
 use crate::error::ServiceError;
 use crate::region_actor::RegionActor;
-use ebbtide_region::RegionInput;
+use ebbtide_region::Tick;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{KEEP_LOG, Store};
@@ -21,8 +21,9 @@ pub(crate) fn start_ticks(region_actor: RegionActor, tasks: &Tasks) {
         // Log an outage once, not twice a second.
         let mut said = None;
         while pause(&stop, TICK).await {
-            match region_actor.handle(RegionInput::Tick).await {
-                Ok(_) => said = None,
+            match region_actor.handle(Tick).await {
+                // The scheduler on duty does what is due; this one only notes the time.
+                Ok(()) | Err(ServiceError::NotOnDuty) => said = None,
                 Err(ServiceError::Stopping) => return,
                 Err(error) if said == Some(error.code()) => {}
                 Err(error) => {

@@ -1,7 +1,6 @@
 //! Operator calls: hosts, flavors, aggregates, budgets, adoption of servers.
 
 use super::request::{optional, parsed, required};
-use super::scheduler::unexpected;
 use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
 use ebbtide_model::{
@@ -9,7 +8,10 @@ use ebbtide_model::{
     ServerId, names,
 };
 use ebbtide_proto::v1;
-use ebbtide_region::{AdoptServer, HostView, Region, RegionCommand, RegionError, RegionReply};
+use ebbtide_region::{
+    AdoptServer, CreateFlavor, DeleteAggregate, DeleteBudget, DeleteFlavor, DisableHost,
+    EnableHost, HostView, PutAggregate, PutBudget, Region, RegionError,
+};
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
 
@@ -87,13 +89,11 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::DisableHostRequest>,
     ) -> Result<Response<v1::DisableHostResponse>, Status> {
         let v1::DisableHostRequest { name, reason } = request.into_inner();
-        self.api
-            .region_actor
-            .command(RegionCommand::DisableHost {
-                name: name.clone(),
-                reason,
-            })
-            .await?;
+        let disable = DisableHost {
+            name: name.clone(),
+            reason,
+        };
+        self.api.region_actor.handle(disable).await?;
         let host = self.host(&name).await?;
         Ok(Response::new(v1::DisableHostResponse {
             host: Some(convert::host(&host)),
@@ -105,10 +105,8 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::EnableHostRequest>,
     ) -> Result<Response<v1::EnableHostResponse>, Status> {
         let name = request.into_inner().name;
-        self.api
-            .region_actor
-            .command(RegionCommand::EnableHost(name.clone()))
-            .await?;
+        let command = EnableHost(name.clone());
+        self.api.region_actor.handle(command).await?;
         let host = self.host(&name).await?;
         Ok(Response::new(v1::EnableHostResponse {
             host: Some(convert::host(&host)),
@@ -128,17 +126,10 @@ impl v1::admin_server::Admin for ApiHandlers {
             disk_gb: wire.disk_gb,
             extra_specs: wire.extra_specs.into_iter().collect(),
         };
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::CreateFlavor(flavor))
-            .await?
-        {
-            RegionReply::Flavor(flavor) => Ok(Response::new(v1::CreateFlavorResponse {
-                flavor: Some(convert::flavor(&flavor)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let flavor = self.api.region_actor.handle(CreateFlavor(flavor)).await?;
+        Ok(Response::new(v1::CreateFlavorResponse {
+            flavor: Some(convert::flavor(&flavor)),
+        }))
     }
 
     async fn list_flavors(
@@ -171,10 +162,8 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         request: Request<v1::DeleteFlavorRequest>,
     ) -> Result<Response<v1::DeleteFlavorResponse>, Status> {
-        self.api
-            .region_actor
-            .command(RegionCommand::DeleteFlavor(request.into_inner().id))
-            .await?;
+        let command = DeleteFlavor(request.into_inner().id);
+        self.api.region_actor.handle(command).await?;
         Ok(Response::new(v1::DeleteFlavorResponse {}))
     }
 
@@ -189,17 +178,14 @@ impl v1::admin_server::Admin for ApiHandlers {
             hosts: wire.hosts.into_iter().collect(),
             metadata: wire.metadata.into_iter().collect(),
         };
-        match self
+        let aggregate = self
             .api
             .region_actor
-            .command(RegionCommand::PutAggregate(aggregate))
-            .await?
-        {
-            RegionReply::Aggregate(a) => Ok(Response::new(v1::PutAggregateResponse {
-                aggregate: Some(convert::aggregate(&a)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+            .handle(PutAggregate(aggregate))
+            .await?;
+        Ok(Response::new(v1::PutAggregateResponse {
+            aggregate: Some(convert::aggregate(&aggregate)),
+        }))
     }
 
     async fn list_aggregates(
@@ -215,10 +201,8 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         request: Request<v1::DeleteAggregateRequest>,
     ) -> Result<Response<v1::DeleteAggregateResponse>, Status> {
-        self.api
-            .region_actor
-            .command(RegionCommand::DeleteAggregate(request.into_inner().id))
-            .await?;
+        let command = DeleteAggregate(request.into_inner().id);
+        self.api.region_actor.handle(command).await?;
         Ok(Response::new(v1::DeleteAggregateResponse {}))
     }
 
@@ -242,17 +226,10 @@ impl v1::admin_server::Admin for ApiHandlers {
             max_victims: wire.max_victims,
             window: Seconds(wire.window_seconds),
         };
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::PutBudget(budget))
-            .await?
-        {
-            RegionReply::Budget(b) => Ok(Response::new(v1::PutBudgetResponse {
-                budget: Some(convert::budget(&b)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let budget = self.api.region_actor.handle(PutBudget(budget)).await?;
+        Ok(Response::new(v1::PutBudgetResponse {
+            budget: Some(convert::budget(&budget)),
+        }))
     }
 
     async fn list_budgets(
@@ -290,10 +267,8 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::DeleteBudgetResponse>, Status> {
         let wire = request.into_inner();
         let scope = scope(wire.project_id, &wire.group_id)?;
-        self.api
-            .region_actor
-            .command(RegionCommand::DeleteBudget(scope))
-            .await?;
+        let command = DeleteBudget(scope);
+        self.api.region_actor.handle(command).await?;
         Ok(Response::new(v1::DeleteBudgetResponse {}))
     }
 
@@ -327,17 +302,10 @@ impl v1::admin_server::Admin for ApiHandlers {
             launched_at: parsed("launched_at", &wire.launched_at)?,
             start_now: wire.start_now,
         };
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::AdoptServer(Box::new(adopt)))
-            .await?
-        {
-            RegionReply::Server(server) => Ok(Response::new(v1::AdoptServerResponse {
-                server: Some(convert::server(&server, None)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let server = self.api.region_actor.handle(adopt).await?;
+        Ok(Response::new(v1::AdoptServerResponse {
+            server: Some(convert::server(&server, None)),
+        }))
     }
 
     async fn audit(

@@ -6,7 +6,7 @@ use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{CreateServers, Region, RegionCommand, RegionEvent, RegionReply};
+use ebbtide_region::{CreateServers, CreatedServers, Region, RegionEvent};
 use ebbtide_store::DecisionFilter;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
@@ -22,14 +22,9 @@ impl ApiHandlers {
         &self,
         create: CreateServers,
     ) -> Result<(Vec<Server>, Decision), ServiceError> {
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::CreateServers(Box::new(create)))
-            .await?
-        {
-            RegionReply::Created { servers, decision } => Ok((servers, *decision)),
-            RegionReply::Repeated(servers) => {
+        match self.api.region_actor.handle(create).await? {
+            CreatedServers::New { servers, decision } => Ok((servers, *decision)),
+            CreatedServers::Repeated(servers) => {
                 let id = servers.iter().find_map(|s| s.decision_id);
                 let decision = match id {
                     Some(id) => self
@@ -47,7 +42,6 @@ impl ApiHandlers {
                 })?;
                 Ok((servers, decision))
             }
-            _ => Err(unexpected()),
         }
     }
 
@@ -116,16 +110,6 @@ impl ApiHandlers {
         };
         found.ok_or_else(missing)
     }
-}
-
-/// An error for a reply of the wrong kind. The region answers each command with its own kind of
-/// reply, so this is a bug.
-pub(super) fn unexpected() -> ServiceError {
-    ServiceError::Region(ebbtide_region::RegionError::Engine(
-        ebbtide_engine::EngineError::Internal(
-            "the region gave another kind of reply than was expected".to_owned(),
-        ),
-    ))
 }
 
 fn servers_on_the_wire(servers: &[Server]) -> Vec<v1::Server> {

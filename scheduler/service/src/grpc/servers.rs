@@ -1,13 +1,14 @@
 //! Tenant calls: servers, groups, evacuations.
 
 use super::request::{limit, optional, parsed, required};
-use super::scheduler::unexpected;
 use super::{ApiHandlers, convert, guard};
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{CreateServers, Region, RegionCommand, RegionError, RegionReply};
+use ebbtide_region::{
+    CreateGroup, CreateServers, DeleteGroup, DeleteServer, Region, RegionError, ReleaseServer,
+};
 use ebbtide_runtime::ids;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE, ServerFilter};
 use tonic::{Request, Response, Status};
@@ -145,17 +146,11 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::DeleteServerRequest>,
     ) -> Result<Response<v1::DeleteServerResponse>, Status> {
         let server = self.server_by_name(&request.into_inner().id).await?;
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::DeleteServer(server.id))
-            .await?
-        {
-            RegionReply::Server(server) => Ok(Response::new(v1::DeleteServerResponse {
-                server: Some(convert::server(&server, None)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let delete = DeleteServer(server.id);
+        let server = self.api.region_actor.handle(delete).await?;
+        Ok(Response::new(v1::DeleteServerResponse {
+            server: Some(convert::server(&server, None)),
+        }))
     }
 
     async fn release_server(
@@ -163,17 +158,11 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::ReleaseServerRequest>,
     ) -> Result<Response<v1::ReleaseServerResponse>, Status> {
         let server = self.server_by_name(&request.into_inner().id).await?;
-        match self
-            .api
-            .region_actor
-            .command(RegionCommand::ReleaseServer(server.id))
-            .await?
-        {
-            RegionReply::Evacuation(e) => Ok(Response::new(v1::ReleaseServerResponse {
-                evacuation: Some(convert::evacuation(&e)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let release = ReleaseServer(server.id);
+        let evacuation = self.api.region_actor.handle(release).await?;
+        Ok(Response::new(v1::ReleaseServerResponse {
+            evacuation: Some(convert::evacuation(&evacuation)),
+        }))
     }
 
     async fn create_server_group(
@@ -192,16 +181,15 @@ impl v1::servers_server::Servers for ApiHandlers {
                 .map_err(|e| ServiceError::Region(RegionError::Invalid(e)))?,
             max_server_per_host: wire.max_server_per_host.max(1),
         };
-        let command = match self.gate.quota(&who, &group.project_id) {
-            Some(quota) => RegionCommand::CreateGroupWithin(group, quota.groups),
-            None => RegionCommand::CreateGroup(group),
+        let quota = self.gate.quota(&who, &group.project_id);
+        let create = CreateGroup {
+            group,
+            quota: quota.map(|quota| quota.groups),
         };
-        match self.api.region_actor.command(command).await? {
-            RegionReply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
-                group: Some(convert::group(&group)),
-            })),
-            _ => Err(unexpected().into()),
-        }
+        let group = self.api.region_actor.handle(create).await?;
+        Ok(Response::new(v1::CreateServerGroupResponse {
+            group: Some(convert::group(&group)),
+        }))
     }
 
     async fn list_server_groups(
@@ -222,10 +210,8 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::DeleteServerGroupRequest>,
     ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
-        self.api
-            .region_actor
-            .command(RegionCommand::DeleteGroup(request.into_inner().id))
-            .await?;
+        let delete = DeleteGroup(request.into_inner().id);
+        self.api.region_actor.handle(delete).await?;
         Ok(Response::new(v1::DeleteServerGroupResponse {}))
     }
 

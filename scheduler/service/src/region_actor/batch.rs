@@ -1,56 +1,29 @@
 //! A batch: inputs with their answers, changes that are not durable yet, and read-only looks at the
 //! region.
 
-use super::{Answer, Look, Work};
+use super::queued::{HandledInput, QueuedInput, RandomIds};
+use super::{Look, Work};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
 use ebbtide_region::{
-    DecisionComparison, Effects, Ids, Region, RegionCommand, RegionError, RegionEvent, RegionInput,
-    RegionReply, Speculation,
+    DecisionComparison, Effects, InputKind, Region, RegionError, RegionEvent, Speculation,
 };
 use ebbtide_runtime::clock::Stopwatch;
-use ebbtide_runtime::ids;
 use ebbtide_store::StoreError;
-use uuid::Uuid;
-
-/// Identifiers of this process, which sort by the time of their creation.
-pub(super) struct RandomIds;
-
-impl Ids for RandomIds {
-    fn next(&mut self) -> Uuid {
-        ids::new()
-    }
-}
 
 /// An input that waits for its turn.
-pub(super) struct QueuedInput {
-    pub(super) input: RegionInput,
-    pub(super) answer: Answer<RegionReply>,
+pub(super) struct WaitingInput {
+    input: Box<dyn QueuedInput>,
     /// Its speculative decision, if there is one.
-    pub(super) speculation: Option<Speculation>,
-}
-
-impl QueuedInput {
-    /// True for inputs that only the scheduler on duty handles: agent reports, confirmations of the
-    /// broker, ticks.
-    fn is_duty(&self) -> bool {
-        !matches!(self.input, RegionInput::Command(_))
-    }
-}
-
-/// An input with the region's reply.
-struct Answered {
-    input: RegionInput,
-    answer: Answer<RegionReply>,
-    reply: Result<RegionReply, RegionError>,
+    speculation: Option<Speculation>,
 }
 
 /// One batch.
 #[derive(Default)]
 pub(super) struct Batch {
-    pub(super) waiting: Vec<QueuedInput>,
+    pub(super) waiting: Vec<WaitingInput>,
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
     pub(super) events: Vec<RegionEvent>,
@@ -58,7 +31,7 @@ pub(super) struct Batch {
     pub(super) compared: Vec<DecisionComparison>,
     /// True if the batch contains a report: the broker does not deliver it again after the answer.
     pub(super) settles: bool,
-    answered: Vec<Answered>,
+    handled: Vec<Box<dyn HandledInput>>,
 }
 
 impl Batch {
@@ -72,31 +45,24 @@ impl Batch {
     pub(super) fn add(&mut self, work: Work) {
         match work {
             Work::Look(look) | Work::Question(_, _, look) => self.looks.push(look),
-            Work::Input(input, answer) => self.waiting.push(QueuedInput {
+            Work::Input(input) => self.waiting.push(WaitingInput {
                 input,
-                answer,
                 speculation: None,
             }),
         }
     }
 
-    /// Returns the inputs that only the scheduler on duty handles; reports go back to the broker.
+    /// Refuses the inputs that only the scheduler on duty handles; reports go back to the broker.
     /// True if there was a tick.
     pub(super) fn leave_duties(&mut self) -> bool {
         let waiting = std::mem::take(&mut self.waiting);
-        let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(QueuedInput::is_duty);
+        let is_duty = |waiting: &WaitingInput| waiting.input.kind().is_duty();
+        let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_duty);
         self.waiting = ours;
         let mut ticked = false;
         for duty in duties {
-            let answer = match duty.input {
-                RegionInput::Tick => {
-                    ticked = true;
-                    Ok(RegionReply::Done)
-                }
-                _ => Err(ServiceError::NotOnDuty),
-            };
-            // The caller may have gone away; it then needs no answer.
-            let _ = duty.answer.send(answer);
+            ticked |= duty.input.kind() == InputKind::Tick;
+            duty.input.refuse(ServiceError::NotOnDuty);
         }
         ticked
     }
@@ -112,7 +78,7 @@ impl Batch {
         metrics: &Metrics,
     ) -> Result<(), RegionError> {
         for waiting in &mut self.waiting {
-            if let RegionInput::Command(RegionCommand::CreateServers(create)) = &waiting.input {
+            if let InputKind::Placement(create) = waiting.input.kind() {
                 let watch = Stopwatch::start();
                 waiting.speculation = region.speculate(now, &mut RandomIds, create);
                 if waiting.speculation.is_some() {
@@ -132,21 +98,16 @@ impl Batch {
 
     /// Lets the region handle all waiting inputs.
     pub(super) fn handle(&mut self, region: &mut Region, now: Timestamp, metrics: &Metrics) {
-        for QueuedInput {
-            input,
-            answer,
-            speculation,
-        } in std::mem::take(&mut self.waiting)
-        {
-            let decides = matches!(input, RegionInput::Command(RegionCommand::CreateServers(_)));
-            self.settles |= matches!(input, RegionInput::Report(_));
-            let speculated = speculation.is_some();
+        for WaitingInput { input, speculation } in std::mem::take(&mut self.waiting) {
+            let kind = input.kind();
+            let decides = matches!(kind, InputKind::Placement(_)) && speculation.is_none();
+            self.settles |= matches!(kind, InputKind::Report(_));
             let watch = Stopwatch::start();
-            let outcome = region.handle_speculated(now, &mut RandomIds, input.clone(), speculation);
-            if decides && !speculated {
+            let (handled, effects) = input.handle(region, now, speculation);
+            if decides {
                 metrics.decided(watch.elapsed());
             }
-            let reply = outcome.map(|(reply, effects)| {
+            if let Some(effects) = effects {
                 let Effects {
                     changes,
                     events,
@@ -155,34 +116,23 @@ impl Batch {
                 self.changes.extend(changes);
                 self.events.extend(events);
                 self.compared.extend(compared);
-                reply
-            });
-            self.answered.push(Answered {
-                input,
-                answer,
-                reply,
-            });
+            }
+            self.handled.push(handled);
         }
     }
 
     /// Sends all answers, after the changes have become durable.
     pub(super) fn answer(self) -> (Vec<RegionEvent>, Vec<Look>) {
-        for Answered { answer, reply, .. } in self.answered {
-            // The caller may have gone away; it then needs no answer.
-            let _ = answer.send(reply.map_err(ServiceError::from));
-        }
+        self.handled.into_iter().for_each(HandledInput::answer);
         (self.events, self.looks)
     }
 
     /// Returns the work items of the batch, to be handled again.
     pub(super) fn take_apart(self) -> Vec<Work> {
-        let answered = self.answered.into_iter();
-        let inputs = answered.map(|a| Work::Input(a.input, a.answer)).chain(
-            self.waiting
-                .into_iter()
-                .map(|w| Work::Input(w.input, w.answer)),
-        );
+        let handled = self.handled.into_iter().map(HandledInput::again);
+        let inputs = handled.chain(self.waiting.into_iter().map(|waiting| waiting.input));
         inputs
+            .map(Work::Input)
             .chain(self.looks.into_iter().map(Work::Look))
             .collect()
     }
@@ -204,15 +154,10 @@ impl Batch {
             },
         };
         for waiting in self.waiting {
-            let _ = waiting.answer.send(Err(told()));
+            waiting.input.refuse(told());
         }
-        for Answered { answer, reply, .. } in self.answered {
-            let answer_is = match reply {
-                // An input that the region refused would have been refused in any case.
-                Err(refused) if !fenced => refused.into(),
-                _ => told(),
-            };
-            let _ = answer.send(Err(answer_is));
+        for handled in self.handled {
+            handled.refuse(told(), !fenced);
         }
     }
 }

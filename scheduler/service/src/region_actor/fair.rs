@@ -8,7 +8,7 @@
 //! before the next large request, which gets the batch after that.
 
 use super::Work;
-use ebbtide_region::{RegionCommand, RegionInput};
+use ebbtide_region::InputKind;
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::mpsc;
 
@@ -43,12 +43,15 @@ struct Project {
 /// The project of a request for servers or of a question about one, and its instances.
 fn request(work: &Work) -> Option<(&str, usize)> {
     match work {
-        Work::Input(RegionInput::Command(RegionCommand::CreateServers(create)), _) => {
-            let request = &create.request;
-            Some((&request.project_id, request.server_ids.len().max(1)))
-        }
+        Work::Input(input) => match input.kind() {
+            InputKind::Placement(create) => {
+                let request = &create.request;
+                Some((&request.project_id, request.server_ids.len().max(1)))
+            }
+            _ => None,
+        },
         Work::Question(project, instances, _) => Some((project, *instances)),
-        Work::Input(..) | Work::Look(_) => None,
+        Work::Look(_) => None,
     }
 }
 

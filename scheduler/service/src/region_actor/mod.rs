@@ -9,6 +9,7 @@
 
 mod batch;
 mod fair;
+mod queued;
 mod task;
 
 use crate::Tasks;
@@ -17,11 +18,11 @@ use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::{Engines, ShadowBook};
-use batch::RandomIds;
 use ebbtide_model::{Decision, PlacementRequest, Timestamp};
-use ebbtide_region::{Region, RegionCommand, RegionConfig, RegionEvent, RegionInput, RegionReply};
+use ebbtide_region::{Region, RegionConfig, RegionEvent, RegionInput};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_store::{Store, StoreError};
+use queued::{Call, QueuedInput, RandomIds};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +46,7 @@ type Answer<T> = oneshot::Sender<Result<T, ServiceError>>;
 type Look = Box<dyn FnOnce(Result<&Region, ServiceError>) + Send>;
 
 enum Work {
-    Input(RegionInput, Answer<RegionReply>),
+    Input(Box<dyn QueuedInput>),
     Look(Look),
     /// A look that decides, as a request for so many instances of the project would.
     Question(String, usize, Look),
@@ -64,29 +65,21 @@ impl RegionActor {
     ///
     /// # Errors
     /// The region's refusal, or a failure to write the state.
-    pub async fn handle(&self, input: RegionInput) -> Result<RegionReply, ServiceError> {
+    pub async fn handle<I: RegionInput>(&self, input: I) -> Result<I::Reply, ServiceError> {
         self.submit(input)
             .await?
             .await
             .map_err(|_| ServiceError::Stopping)?
     }
 
-    /// Sends a command to the region; see [`RegionActor::handle`].
-    ///
-    /// # Errors
-    /// See [`RegionActor::handle`].
-    pub async fn command(&self, command: RegionCommand) -> Result<RegionReply, ServiceError> {
-        self.handle(RegionInput::Command(command)).await
-    }
-
     /// Puts an input into the queue; the receiver gets the answer. Inputs keep their order.
-    pub(crate) async fn submit(
+    pub(crate) async fn submit<I: RegionInput>(
         &self,
-        input: RegionInput,
-    ) -> Result<oneshot::Receiver<Result<RegionReply, ServiceError>>, ServiceError> {
+        input: I,
+    ) -> Result<oneshot::Receiver<Result<I::Reply, ServiceError>>, ServiceError> {
         let (answer, answered) = oneshot::channel();
         self.work
-            .send(Work::Input(input, answer))
+            .send(Work::Input(Box::new(Call { input, answer })))
             .await
             .map_err(|_| ServiceError::Stopping)?;
         Ok(answered)

@@ -1,7 +1,7 @@
 //! What operators manage: hosts, flavors, aggregates, server groups, disruption budgets.
 
 use crate::transition::Transition;
-use crate::{Region, RegionError, RegionEvent, RegionReply};
+use crate::{Region, RegionError, RegionEvent};
 use ebbtide_model::flavor::{GRACE_SECONDS, MAX_LIFETIME_SECONDS};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
@@ -19,7 +19,7 @@ impl Region {
         transition: &mut Transition<'_>,
         name: &str,
         reason: Option<String>,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<(), RegionError> {
         if let Some(reason) = &reason {
             names::check_name("reason", reason)?;
         }
@@ -45,7 +45,7 @@ impl Region {
             .effects
             .events
             .push(RegionEvent::Host(Box::new(host), health));
-        Ok(RegionReply::Done)
+        Ok(())
     }
 
     /// A flavor by id or name.
@@ -96,7 +96,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         flavor: Flavor,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<Flavor, RegionError> {
         self.check_lifetime(&flavor)?;
         let known = self
             .flavors
@@ -108,7 +108,7 @@ impl Region {
                 ..flavor.clone()
             } == *known;
             return if same {
-                Ok(RegionReply::Flavor(known.clone()))
+                Ok(known.clone())
             } else {
                 Err(RegionError::Exists {
                     what: "flavor",
@@ -123,7 +123,7 @@ impl Region {
             .changes
             .push(Change::PutFlavor(flavor.clone()));
         self.flavors.insert(flavor.id, flavor.clone());
-        Ok(RegionReply::Flavor(flavor))
+        Ok(flavor)
     }
 
     /// A flavor without a grace period uses the region's. The maximum lifetime must be longer than
@@ -152,18 +152,18 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         name: &str,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<(), RegionError> {
         let id = self.find_flavor(name)?.id;
         self.flavors.remove(&id);
         transition.effects.changes.push(Change::DeleteFlavor(id));
-        Ok(RegionReply::Done)
+        Ok(())
     }
 
     pub(crate) fn put_aggregate(
         &mut self,
         transition: &mut Transition<'_>,
         mut aggregate: Aggregate,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<Aggregate, RegionError> {
         aggregate.check()?;
         if let Some(known) = self.aggregates.values().find(|a| a.name == aggregate.name) {
             aggregate.id = known.id;
@@ -198,7 +198,7 @@ impl Region {
         self.aggregates.insert(aggregate.id, aggregate.clone());
         self.catalog += 1;
         self.refresh_aggregates();
-        Ok(RegionReply::Aggregate(aggregate))
+        Ok(aggregate)
     }
 
     /// Updates the aggregates in the host table.
@@ -211,7 +211,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         name: &str,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<(), RegionError> {
         let by_id = AggregateId::from_str(name)
             .ok()
             .filter(|id| self.aggregates.contains_key(id));
@@ -231,7 +231,7 @@ impl Region {
         self.catalog += 1;
         self.refresh_aggregates();
         transition.effects.changes.push(Change::DeleteAggregate(id));
-        Ok(RegionReply::Done)
+        Ok(())
     }
 
     pub(crate) fn create_group(
@@ -239,11 +239,11 @@ impl Region {
         transition: &mut Transition<'_>,
         group: ServerGroup,
         most: Option<u32>,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<ServerGroup, RegionError> {
         group.check()?;
         if let Some(known) = self.groups.get(&group.id) {
             return if *known == group {
-                Ok(RegionReply::Group(group))
+                Ok(group)
             } else {
                 Err(RegionError::Exists {
                     what: "server group",
@@ -263,14 +263,14 @@ impl Region {
         self.table.put_group(&group);
         self.groups.insert(group.id, group.clone());
         self.catalog += 1;
-        Ok(RegionReply::Group(group))
+        Ok(group)
     }
 
     pub(crate) fn delete_group(
         &mut self,
         transition: &mut Transition<'_>,
         name: &str,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<(), RegionError> {
         let id = self.find_group(name)?.id;
         self.groups.remove(&id);
         self.catalog += 1;
@@ -281,14 +281,14 @@ impl Region {
             .changes
             .push(Change::DeleteBudget(BudgetScope::Group(id)));
         transition.effects.changes.push(Change::DeleteGroup(id));
-        Ok(RegionReply::Done)
+        Ok(())
     }
 
     pub(crate) fn put_budget(
         &mut self,
         transition: &mut Transition<'_>,
         budget: DisruptionBudget,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<DisruptionBudget, RegionError> {
         match &budget.scope {
             BudgetScope::Project(project) => names::check_name("project", project)?,
             BudgetScope::Group(id) => drop(self.find_group(&id.to_string())?),
@@ -310,14 +310,14 @@ impl Region {
             .push(Change::PutBudget(budget.clone()));
         self.budgets.insert(budget.scope.clone(), budget.clone());
         self.catalog += 1;
-        Ok(RegionReply::Budget(budget))
+        Ok(budget)
     }
 
     pub(crate) fn delete_budget(
         &mut self,
         transition: &mut Transition<'_>,
         scope: &BudgetScope,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<(), RegionError> {
         if self.budgets.remove(scope).is_none() {
             return Err(RegionError::NotFound {
                 what: "disruption budget",
@@ -329,7 +329,7 @@ impl Region {
             .effects
             .changes
             .push(Change::DeleteBudget(scope.clone()));
-        Ok(RegionReply::Done)
+        Ok(())
     }
 }
 

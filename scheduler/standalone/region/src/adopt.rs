@@ -1,7 +1,7 @@
 //! Adoption of servers that are already placed.
 
 use crate::transition::Transition;
-use crate::{AdoptServer, Region, RegionError, RegionReply, capacity};
+use crate::{AdoptServer, Region, RegionError, capacity};
 use ebbtide_model::{Server, ServerStatus, names};
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         adopt: AdoptServer,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<Server, RegionError> {
         names::check_name("server", &adopt.name)?;
         names::check_name("project", &adopt.project_id)?;
         let properties = adopt.flavor.properties()?;
         if let Some(known) = self.servers.get(&adopt.id) {
             return if known.host.as_deref() == Some(&adopt.host) && known.flavor == adopt.flavor {
-                Ok(RegionReply::Server(Box::new(known.clone())))
+                Ok(known.clone())
             } else {
                 Err(RegionError::Exists {
                     what: "server",
@@ -87,6 +87,6 @@ impl Region {
             self.started_at.insert(server.id, launched_at);
             self.save_server(transition, server.clone());
         }
-        Ok(RegionReply::Server(Box::new(server)))
+        Ok(server)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Region`] holds all state that can still change: hosts, servers that are not gone, evacuations
 //! under way. It takes inputs (a command from the API, a report from an agent, a publisher confirm
-//! from the broker, the time) and answers with a [`RegionReply`] and [`Effects`]. The caller makes
+//! from the broker, the time) and answers with the input's own [`RegionInput::Reply`] and
+//! [`Effects`]. The caller makes
 //! the changes in the effects durable *in one transaction* before it returns the reply, and then
 //! publishes the events. The region has no clock, no I/O and no random numbers; identifiers come
 //! from an [`Ids`].
@@ -30,8 +31,10 @@ mod budgets;
 mod capacity;
 mod claims;
 mod comeback;
+mod command;
 mod config;
 mod deleted_servers;
+mod effects;
 mod error;
 mod evacuate;
 mod examine;
@@ -58,12 +61,16 @@ mod timers;
 mod transition;
 mod view;
 
+pub use command::{
+    AdoptServer, CreateFlavor, CreateGroup, CreateServers, CreatedServers, DeleteAggregate,
+    DeleteBudget, DeleteFlavor, DeleteGroup, DeleteServer, DisableHost, EnableHost, PutAggregate,
+    PutBudget, ReleaseServer,
+};
 pub use config::{ComebackConfig, RegionConfig};
+pub use effects::{Effects, RegionEvent};
 pub use error::RegionError;
 pub use examine::{Disagreement, Examination};
-pub use input::{
-    AdoptServer, CreateServers, Effects, Ids, RegionCommand, RegionEvent, RegionInput, RegionReply,
-};
+pub use input::{Ids, InputKind, Published, RegionInput, Report, Tick};
 pub use market::FlavorPrice;
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use shadow::{DecisionComparison, Side};

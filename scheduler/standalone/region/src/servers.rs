@@ -2,13 +2,13 @@
 
 use crate::admin::within_quota;
 use crate::transition::Transition;
-use crate::{CreateServers, Ids, Region, RegionError, RegionEvent, RegionReply, orphaned_start};
+use crate::{CreateServers, CreatedServers, Ids, Region, RegionError, RegionEvent, orphaned_start};
 use ebbtide_model::message::{Body, Release, Start};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    Decision, DecisionId, DecisionOutcome, Placement, PlacementRequest, Server, ServerId,
-    ServerStatus, Timestamp, names,
+    Decision, DecisionId, DecisionOutcome, Evacuation, Placement, PlacementRequest, Server,
+    ServerId, ServerStatus, Timestamp, names,
 };
 use std::collections::BTreeMap;
 
@@ -72,11 +72,11 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         create: CreateServers,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<CreatedServers, RegionError> {
         names::check_name("server", &create.name)?;
         create.request.check()?;
         if let Some(repeated) = self.repeated(&create)? {
-            return Ok(RegionReply::Repeated(repeated));
+            return Ok(CreatedServers::Repeated(repeated));
         }
         let project = &create.request.project_id;
         let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
@@ -143,7 +143,7 @@ impl Region {
             self.improvements = improvements;
             self.speculating.emptied.clear();
         }
-        Ok(RegionReply::Created {
+        Ok(CreatedServers::New {
             servers,
             decision: Box::new(decision),
         })
@@ -352,7 +352,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: ServerId,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<Server, RegionError> {
         let mut server = self.by_id(id)?.clone();
         match (server.status, server.host.clone()) {
             (ServerStatus::Deleting, _) => {}
@@ -366,7 +366,7 @@ impl Region {
                 self.send_delete(transition, &server, &host);
             }
         }
-        Ok(RegionReply::Server(Box::new(server)))
+        Ok(server)
     }
 
     /// Saves a server that does not hold capacity any more.
@@ -385,7 +385,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: ServerId,
-    ) -> Result<RegionReply, RegionError> {
+    ) -> Result<Evacuation, RegionError> {
         let server = self.by_id(id)?;
         let evacuation = server
             .evacuation_id
@@ -404,6 +404,6 @@ impl Region {
         };
         let said = self.last_message_at(id);
         transition.send(&evacuation.host, Body::Release(release), None, said);
-        Ok(RegionReply::Evacuation(Box::new(evacuation)))
+        Ok(evacuation)
     }
 }

@@ -8,7 +8,7 @@ use crate::pending_calls::PendingAgentCalls;
 use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::transition::Transition;
-use crate::{Effects, Ids, RegionCommand, RegionConfig, RegionError, RegionInput, RegionReply};
+use crate::{Effects, Ids, RegionConfig, RegionError, RegionInput};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Evacuation, EvacuationId, Flavor,
@@ -88,12 +88,12 @@ impl Region {
     ///
     /// # Errors
     /// The reason for a refusal; there are no effects in this case.
-    pub fn handle(
+    pub fn handle<I: RegionInput>(
         &mut self,
         now: Timestamp,
         ids: &mut dyn Ids,
-        input: RegionInput,
-    ) -> Result<(RegionReply, Effects), RegionError> {
+        input: I,
+    ) -> Result<(I::Reply, Effects), RegionError> {
         self.handle_speculated(now, ids, input, None)
     }
 
@@ -101,61 +101,19 @@ impl Region {
     ///
     /// # Errors
     /// See [`Region::handle`].
-    pub fn handle_speculated(
+    pub fn handle_speculated<I: RegionInput>(
         &mut self,
         now: Timestamp,
         ids: &mut dyn Ids,
-        input: RegionInput,
+        input: I,
         speculation: Option<Speculation>,
-    ) -> Result<(RegionReply, Effects), RegionError> {
+    ) -> Result<(I::Reply, Effects), RegionError> {
         let mut transition = Transition::new(now, ids);
         transition.speculation = speculation;
-        let reply = match input {
-            RegionInput::Command(command) => self.command(&mut transition, command)?,
-            RegionInput::Report(message) => {
-                self.report(&mut transition, message);
-                RegionReply::Done
-            }
-            RegionInput::Published { id, evacuation_id } => {
-                self.published(&mut transition, id, evacuation_id);
-                RegionReply::Done
-            }
-            RegionInput::Tick => {
-                self.tick(&mut transition);
-                RegionReply::Done
-            }
-        };
+        let reply = input.apply(self, &mut transition)?;
         self.reconcile(&mut transition);
         self.new_generations(&transition.changed);
         Ok((reply, transition.effects))
-    }
-
-    fn command(
-        &mut self,
-        transition: &mut Transition<'_>,
-        command: RegionCommand,
-    ) -> Result<RegionReply, RegionError> {
-        match command {
-            RegionCommand::CreateServers(create) => self.create_servers(transition, *create),
-            RegionCommand::DeleteServer(id) => self.delete_server(transition, id),
-            RegionCommand::ReleaseServer(id) => self.release_server(transition, id),
-            RegionCommand::AdoptServer(adopt) => self.adopt_server(transition, *adopt),
-            RegionCommand::DisableHost { name, reason } => {
-                self.set_disabled(transition, &name, Some(reason))
-            }
-            RegionCommand::EnableHost(name) => self.set_disabled(transition, &name, None),
-            RegionCommand::CreateFlavor(flavor) => self.create_flavor(transition, flavor),
-            RegionCommand::DeleteFlavor(name) => self.delete_flavor(transition, &name),
-            RegionCommand::PutAggregate(aggregate) => self.put_aggregate(transition, aggregate),
-            RegionCommand::DeleteAggregate(name) => self.delete_aggregate(transition, &name),
-            RegionCommand::CreateGroup(group) => self.create_group(transition, group, None),
-            RegionCommand::CreateGroupWithin(group, most) => {
-                self.create_group(transition, group, Some(most))
-            }
-            RegionCommand::DeleteGroup(name) => self.delete_group(transition, &name),
-            RegionCommand::PutBudget(budget) => self.put_budget(transition, budget),
-            RegionCommand::DeleteBudget(scope) => self.delete_budget(transition, &scope),
-        }
     }
 
     /// Increments the generation of changed hosts, which invalidates earlier decisions about them.

@@ -19,8 +19,8 @@ pub(crate) struct QueuedMessage {
     pub(crate) time: Timestamp,
 }
 
-/// The state of one step.
-pub(crate) struct Transition<'a> {
+/// The state of one step. Public because [`crate::RegionInput`] names it; no other crate can.
+pub struct Transition<'a> {
     pub(crate) now: Timestamp,
     pub(crate) ids: &'a mut dyn Ids,
     pub(crate) effects: Effects,

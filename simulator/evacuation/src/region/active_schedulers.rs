@@ -1,11 +1,11 @@
 //! Several schedulers that are active at once: each batch is a turn at the database, in which what
 //! the others have written is taken in first.
 
-use super::service::{NotWritten, Replies};
+use super::service::{NotWritten, Replies, is_single_request};
 use super::world::RegionWorld;
 use crate::Mutation;
 use crate::violation::Invariant;
-use ebbtide_region::{Effects, RegionCommand, RegionInput, Speculation};
+use ebbtide_region::{Effects, InputKind, RegionInput, Speculation};
 
 impl RegionWorld {
     /// A scheduler that answers: the leader, or each of the active schedulers in turn.
@@ -74,12 +74,12 @@ impl RegionWorld {
 
     /// A batch of inputs in a turn. `early`: what can be decided is decided before it, on what this
     /// scheduler knew then.
-    pub(super) fn turn(
+    pub(super) fn turn<I: RegionInput>(
         &mut self,
         who: usize,
-        inputs: Vec<RegionInput>,
+        inputs: Vec<I>,
         early: bool,
-    ) -> Result<Replies, NotWritten> {
+    ) -> Result<Replies<I>, NotWritten> {
         if !self.schedulers[who].works() {
             return Err(NotWritten);
         }
@@ -90,7 +90,7 @@ impl RegionWorld {
         let mut speculations: Vec<Option<Speculation>> = vec![None; inputs.len()];
         if early && let Some(region) = self.schedulers[who].region.as_mut() {
             for (speculation, input) in speculations.iter_mut().zip(&inputs) {
-                if let RegionInput::Command(RegionCommand::CreateServers(create)) = input {
+                if let InputKind::Placement(create) = input.kind() {
                     *speculation = region.speculate(clock, &mut self.ids, create);
                 }
             }
@@ -110,14 +110,11 @@ impl RegionWorld {
             return Err(NotWritten);
         }
         self.look_at_duty(who);
-        let of_duty = inputs.iter().any(|i| !matches!(i, RegionInput::Command(_)));
+        let of_duty = inputs.iter().any(|input| input.kind().is_duty());
         if of_duty && self.schedulers[who].epoch.is_none() {
             return Err(NotWritten);
         }
-        self.single_request = matches!(
-            inputs.as_slice(),
-            [RegionInput::Command(RegionCommand::CreateServers(_))]
-        );
+        self.single_request = is_single_request(&inputs);
         let Some(region) = self.schedulers[who].region.as_mut() else {
             return Err(NotWritten);
         };

@@ -4,7 +4,7 @@ use super::world::RegionWorld;
 use crate::fault::FaultKind;
 use crate::script::Op;
 use ebbtide_model::{ServerId, ServerStatus};
-use ebbtide_region::RegionCommand;
+use ebbtide_region::DeleteServer;
 
 impl RegionWorld {
     /// One fault. What has nothing to act on does nothing, and is not counted.
@@ -88,7 +88,7 @@ impl RegionWorld {
         if let Some(id) = self.some_server(a, waits) {
             self.fault(FaultKind::Cancelled, || "the caller goes away".to_owned());
             self.log_delete(id);
-            self.command(RegionCommand::DeleteServer(id));
+            self.command(DeleteServer(id));
         }
     }
 

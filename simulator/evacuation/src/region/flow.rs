@@ -4,7 +4,7 @@ use super::world::RegionWorld;
 use crate::violation::Invariant;
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
-use ebbtide_region::RegionInput;
+use ebbtide_region::Tick;
 
 /// More rounds than any burst of messages takes.
 const ROUNDS: u32 = 2_000;
@@ -106,7 +106,7 @@ impl RegionWorld {
         self.lead();
         for who in 0..self.schedulers.len() {
             if self.schedulers[who].leads() {
-                let _ = self.input(who, vec![RegionInput::Tick]);
+                let _ = self.input(who, vec![Tick]);
             } else if self.shared && self.schedulers[who].works() {
                 self.catch_up(who);
                 let clock = self.schedulers[who].clock(self.now);

@@ -12,7 +12,7 @@ use ebbtide_model::{
     Evacuation, EvacuationCause, FlavorId, LifeEnd, Money, PastLife, PricePoint, Seconds, Server,
     ServerStatus, Timestamp,
 };
-use ebbtide_region::RegionCommand;
+use ebbtide_region::CreateFlavor;
 
 /// From this seed on some worlds have a market.
 pub(crate) const MARKETS_FROM: u64 = 20_000_000;
@@ -67,7 +67,7 @@ impl RegionWorld {
     /// Flavors have prices only where the region knows them.
     pub(super) fn register_flavor(&mut self, flavor: &ebbtide_model::Flavor) {
         if self.config.market.enabled && !self.database.flavors.contains_key(&flavor.id) {
-            self.command(RegionCommand::CreateFlavor(flavor.clone()));
+            self.command(CreateFlavor(flavor.clone()));
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{Mutation, fault::FaultKind};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
 use ebbtide_model::{EvacuationCause, Seconds};
-use ebbtide_region::{Effects, Region, RegionCommand, RegionError, RegionInput, RegionReply};
+use ebbtide_region::{Effects, InputKind, Published, Region, RegionError, RegionInput, Report};
 
 /// How long a lease lasts that is not renewed.
 const LEASE: Seconds = Seconds(15);
@@ -21,7 +21,13 @@ const THOROUGH_RESTORED: u64 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotWritten;
 
-pub(super) type Replies = Vec<Result<RegionReply, RegionError>>;
+/// The replies to a batch of inputs of one type.
+pub(super) type Replies<I> = Vec<Result<<I as RegionInput>::Reply, RegionError>>;
+
+/// True if a batch is one request for servers.
+pub(super) fn is_single_request<I: RegionInput>(inputs: &[I]) -> bool {
+    matches!(inputs, [input] if matches!(input.kind(), InputKind::Placement(_)))
+}
 
 impl RegionWorld {
     /// Who leads, as far as anybody who asks can tell.
@@ -108,11 +114,11 @@ impl RegionWorld {
 
     /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is
     /// checked.
-    pub(super) fn input(
+    pub(super) fn input<I: RegionInput>(
         &mut self,
         who: usize,
-        inputs: Vec<RegionInput>,
-    ) -> Result<Replies, NotWritten> {
+        inputs: Vec<I>,
+    ) -> Result<Replies<I>, NotWritten> {
         if self.shared {
             return self.turn(who, inputs, false);
         }
@@ -126,13 +132,10 @@ impl RegionWorld {
         let Some(region) = self.schedulers[who].region.as_mut() else {
             return Err(NotWritten);
         };
-        self.single_request = matches!(
-            inputs.as_slice(),
-            [RegionInput::Command(RegionCommand::CreateServers(_))]
-        );
+        self.single_request = is_single_request(&inputs);
         let settles = inputs
             .iter()
-            .any(|input| matches!(input, RegionInput::Report(_)));
+            .any(|input| matches!(input.kind(), InputKind::Report(_)));
         let mut changes = Vec::new();
         let mut replies = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -342,7 +345,7 @@ impl RegionWorld {
         let confirmed = std::mem::take(&mut scheduler.confirmed);
         let inputs = confirmed
             .into_iter()
-            .map(|(id, evacuation_id)| RegionInput::Published { id, evacuation_id });
+            .map(|(id, evacuation_id)| Published { id, evacuation_id });
         let _ = self.input(who, inputs.collect());
         true
     }
@@ -376,10 +379,10 @@ impl RegionWorld {
                     storage: None,
                 });
             }
-            RegionInput::Report(message)
+            Report(message)
         });
         let inputs = inputs.collect();
-        if self.input(who, inputs) == Err(NotWritten) {
+        if self.input::<Report>(who, inputs).is_err() {
             for report in reports.into_iter().rev() {
                 self.broker.reports.push_front(report);
             }

@@ -10,7 +10,9 @@ use crate::violation::Invariant;
 use ebbtide_model::{
     Decision, Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
 };
-use ebbtide_region::{CreateServers, Ids, RegionCommand, RegionInput, RegionReply};
+use ebbtide_region::{
+    CreateServers, CreatedServers, DeleteServer, DisableHost, EnableHost, Ids, ReleaseServer,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
@@ -181,7 +183,7 @@ impl RegionWorld {
         for (ids, due) in [(settled, crowded), (failed, true), (kept, many)] {
             if due && let Some(id) = ids.get(b as usize % ids.len().max(1)).copied() {
                 self.log_delete(id);
-                self.command(RegionCommand::DeleteServer(id));
+                self.command(DeleteServer(id));
             }
         }
     }
@@ -230,15 +232,13 @@ impl RegionWorld {
             true => self.foresee(who, &create.request),
             false => None,
         };
-        let inputs = vec![RegionInput::Command(RegionCommand::CreateServers(
-            Box::new(create),
-        ))];
+        let inputs = vec![create];
         let asked = match early {
             true => self.turn(who, inputs, true),
             false => self.input(who, inputs),
         };
         if let (Some(foreseen), Ok(replies)) = (foreseen, &asked)
-            && let Some(Ok(RegionReply::Created { decision, .. })) = replies.first()
+            && let Some(Ok(CreatedServers::New { decision, .. })) = replies.first()
         {
             self.compare(&foreseen, decision);
         }
@@ -300,7 +300,7 @@ impl RegionWorld {
         };
         if let Some(id) = id {
             self.log_delete(id);
-            self.command(RegionCommand::DeleteServer(id));
+            self.command(DeleteServer(id));
         }
     }
 
@@ -311,7 +311,7 @@ impl RegionWorld {
     pub(super) fn release(&mut self, a: u32) {
         if let Some(id) = self.some_server(a, |s| s == ServerStatus::Evacuating) {
             self.log(|s| format!("the owner of {} needs no more time", s.of(id.0)));
-            self.command(RegionCommand::ReleaseServer(id));
+            self.command(ReleaseServer(id));
         }
     }
 
@@ -320,12 +320,12 @@ impl RegionWorld {
         let name = self.agents[host].name.clone();
         if b.is_multiple_of(3) {
             self.log(|_| format!("{name} is disabled"));
-            self.command(RegionCommand::DisableHost {
+            self.command(DisableHost {
                 name,
                 reason: "why not".to_owned(),
             });
         } else {
-            self.command(RegionCommand::EnableHost(name));
+            self.command(EnableHost(name));
         }
     }
 }

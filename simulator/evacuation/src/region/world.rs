@@ -17,7 +17,7 @@ use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationCause, EvacuationState, GroupId, GroupPolicy, Seconds,
     ServerGroup, ServerId, Timestamp,
 };
-use ebbtide_region::{ComebackConfig, RegionCommand, RegionConfig, RegionInput};
+use ebbtide_region::{ComebackConfig, CreateGroup, PutBudget, RegionConfig, RegionInput};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -206,17 +206,18 @@ impl RegionWorld {
             } else {
                 GroupPolicy::Affinity
             };
-            self.command(RegionCommand::CreateGroup(ServerGroup {
+            let group = ServerGroup {
                 id,
                 name: "apart".to_owned(),
                 project_id: "pets".to_owned(),
                 policy,
                 max_server_per_host: 1,
-            }));
+            };
+            self.command(CreateGroup { group, quota: None });
             self.group = Some(id);
         }
         if chance.percent(20) {
-            self.command(RegionCommand::PutBudget(DisruptionBudget {
+            self.command(PutBudget(DisruptionBudget {
                 scope: BudgetScope::Project("cattle".to_owned()),
                 max_victims: 3,
                 window: Seconds(30),
@@ -366,9 +367,9 @@ impl RegionWorld {
     }
 
     /// Sends a command to a scheduler that answers. A refusal is an answer, too.
-    pub(super) fn command(&mut self, command: RegionCommand) {
+    pub(super) fn command(&mut self, command: impl RegionInput) {
         if let Some(who) = self.answers() {
-            let _ = self.input(who, vec![RegionInput::Command(command)]);
+            let _ = self.input(who, vec![command]);
         }
     }
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::region_actor::queued::Call;
+use ebbtide_region::Tick;
 use tokio::sync::oneshot;
 
 fn ask(project: &str, instances: usize) -> Work {
@@ -7,7 +9,10 @@ fn ask(project: &str, instances: usize) -> Work {
 
 fn tick() -> Work {
     let (answer, _) = oneshot::channel();
-    Work::Input(RegionInput::Tick, answer)
+    Work::Input(Box::new(Call {
+        input: Tick,
+        answer,
+    }))
 }
 
 /// A batch as pairs of project and instances.

@@ -1,7 +1,10 @@
 //! Flavors, aggregates, server groups.
 
 use super::world::{World, normal, spot, with};
-use crate::{RegionCommand, RegionReply};
+use crate::{
+    CreateFlavor, CreateGroup, DeleteAggregate, DeleteFlavor, DeleteGroup, PutAggregate, PutBudget,
+    RegionInput,
+};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, GroupPolicy,
     Inventory, ResourceClass, Seconds, ServerGroup, ServerStatus,
@@ -9,7 +12,7 @@ use ebbtide_model::{
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-fn code(world: &mut World, command: RegionCommand) -> &'static str {
+fn code(world: &mut World, command: impl RegionInput) -> &'static str {
     world.command(command).unwrap_err().code()
 }
 
@@ -30,36 +33,26 @@ fn aggregate(id: u128, name: &str, zone: Option<&str>, hosts: &[&str]) -> Aggreg
 fn a_flavor_never_changes_and_servers_keep_their_copy() {
     let mut world = World::new(&[("host-a", 4)]);
     let small = normal(1);
-    world
-        .command(RegionCommand::CreateFlavor(small.clone()))
-        .unwrap();
+    world.command(CreateFlavor(small.clone())).unwrap();
     let before = world.database.clone();
     let same = Flavor {
         id: FlavorId(Uuid::from_u128(99)),
         ..small.clone()
     };
-    let RegionReply::Flavor(known) = world.command(RegionCommand::CreateFlavor(same)).unwrap()
-    else {
-        panic!()
-    };
+    let known = world.command(CreateFlavor(same)).unwrap();
     assert_eq!(known.id, small.id, "the same flavor twice is one flavor");
     assert_eq!(world.database, before);
     let other = Flavor {
         vcpus: 2,
         ..small.clone()
     };
-    assert_eq!(
-        code(&mut world, RegionCommand::CreateFlavor(other)),
-        "EB-REGION-003"
-    );
+    assert_eq!(code(&mut world, CreateFlavor(other)), "EB-REGION-003");
     let bad = with(&normal(2), &[("ebbtide:preemptible", "perhaps")]);
-    assert!(code(&mut world, RegionCommand::CreateFlavor(bad)).starts_with("EB-MODEL"));
+    assert!(code(&mut world, CreateFlavor(bad)).starts_with("EB-MODEL"));
     let pet = world.create(&small);
-    world
-        .command(RegionCommand::DeleteFlavor("n1".to_owned()))
-        .unwrap();
+    world.command(DeleteFlavor("n1".to_owned())).unwrap();
     assert_eq!(
-        code(&mut world, RegionCommand::DeleteFlavor("n1".to_owned())),
+        code(&mut world, DeleteFlavor("n1".to_owned())),
         "EB-REGION-002"
     );
     assert_eq!(world.server(pet).flavor, small);
@@ -69,16 +62,13 @@ fn a_flavor_never_changes_and_servers_keep_their_copy() {
 #[test]
 fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
-    let put = |a| RegionCommand::PutAggregate(a);
+    let put = PutAggregate;
     world
         .command(put(aggregate(1, "rack-1", Some("zone-1"), &["host-a"])))
         .unwrap();
-    let RegionReply::Aggregate(same) = world
+    let same = world
         .command(put(aggregate(2, "rack-1", Some("zone-1"), &["host-a"])))
-        .unwrap()
-    else {
-        panic!()
-    };
+        .unwrap();
     assert_eq!(same.id, AggregateId(Uuid::from_u128(1)));
     assert_eq!(world.database.aggregates.len(), 1);
     let second_zone = aggregate(3, "rack-2", Some("zone-2"), &["host-a"]);
@@ -97,14 +87,9 @@ fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
         Some("host-a"),
         "zones outlive the scheduler"
     );
-    world
-        .command(RegionCommand::DeleteAggregate("rack-1".to_owned()))
-        .unwrap();
+    world.command(DeleteAggregate("rack-1".to_owned())).unwrap();
     assert_eq!(
-        code(
-            &mut world,
-            RegionCommand::DeleteAggregate("rack-1".to_owned())
-        ),
+        code(&mut world, DeleteAggregate("rack-1".to_owned())),
         "EB-REGION-002"
     );
     request.server_ids = vec![world.new_id()];
@@ -124,17 +109,29 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
         max_server_per_host: 1,
     };
     world
-        .command(RegionCommand::CreateGroup(group.clone()))
+        .command(CreateGroup {
+            group: group.clone(),
+            quota: None,
+        })
         .unwrap();
     world
-        .command(RegionCommand::CreateGroup(group.clone()))
+        .command(CreateGroup {
+            group: group.clone(),
+            quota: None,
+        })
         .unwrap();
     let changed = ServerGroup {
         max_server_per_host: 2,
         ..group.clone()
     };
     assert_eq!(
-        code(&mut world, RegionCommand::CreateGroup(changed)),
+        code(
+            &mut world,
+            CreateGroup {
+                group: changed,
+                quota: None
+            }
+        ),
         "EB-REGION-003"
     );
     let nonsense = ServerGroup {
@@ -143,7 +140,13 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
         ..group
     };
     assert_eq!(
-        code(&mut world, RegionCommand::CreateGroup(nonsense)),
+        code(
+            &mut world,
+            CreateGroup {
+                group: nonsense,
+                quota: None
+            }
+        ),
         "EB-MODEL-003"
     );
     let mut request = world.request(&normal(1), 2);
@@ -154,9 +157,7 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
     request.server_ids = vec![world.new_id()];
     let (third, _) = world.ask(request.clone()).unwrap();
     assert_eq!(third[0].status, ServerStatus::Error);
-    world
-        .command(RegionCommand::DeleteGroup("apart".to_owned()))
-        .unwrap();
+    world.command(DeleteGroup("apart".to_owned())).unwrap();
     request.server_ids = vec![world.new_id()];
     let error = world.ask(request).unwrap_err();
     assert!(error.code().starts_with("EB-ENGINE"), "{error}");
@@ -173,17 +174,15 @@ fn two_groups_of_one_name_are_told_apart_by_id() {
             policy: GroupPolicy::SoftAffinity,
             max_server_per_host: 1,
         };
-        world.command(RegionCommand::CreateGroup(group)).unwrap();
+        world.command(CreateGroup { group, quota: None }).unwrap();
     }
     assert_eq!(
-        code(&mut world, RegionCommand::DeleteGroup("twins".to_owned())),
+        code(&mut world, DeleteGroup("twins".to_owned())),
         "EB-REGION-004"
     );
     let id = Uuid::from_u128(1).to_string();
-    world.command(RegionCommand::DeleteGroup(id)).unwrap();
-    world
-        .command(RegionCommand::DeleteGroup("twins".to_owned()))
-        .unwrap();
+    world.command(DeleteGroup(id)).unwrap();
+    world.command(DeleteGroup("twins".to_owned())).unwrap();
     assert!(world.region.groups().is_empty());
 }
 
@@ -191,7 +190,7 @@ fn two_groups_of_one_name_are_told_apart_by_id() {
 fn budgets_are_for_those_who_exist_and_for_windows_that_are_remembered() {
     let mut world = World::new(&[("host-a", 4)]);
     let budget = |scope, window| {
-        RegionCommand::PutBudget(DisruptionBudget {
+        PutBudget(DisruptionBudget {
             scope,
             max_victims: 1,
             window: Seconds(window),

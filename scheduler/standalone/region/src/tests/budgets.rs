@@ -1,7 +1,7 @@
 //! Disruption budgets.
 
 use super::world::{World, normal, spot, with};
-use crate::RegionCommand;
+use crate::{CreateGroup, DeleteBudget, DeleteGroup, PutBudget};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
@@ -15,7 +15,7 @@ fn budget(world: &mut World, scope: BudgetScope, max_victims: u32, window: u32) 
         max_victims,
         window: Seconds(window),
     };
-    world.command(RegionCommand::PutBudget(budget)).unwrap();
+    world.command(PutBudget(budget)).unwrap();
 }
 
 fn cattle() -> BudgetScope {
@@ -78,7 +78,7 @@ fn a_group_has_a_budget_of_its_own() {
         policy: GroupPolicy::SoftAntiAffinity,
         max_server_per_host: 1,
     };
-    world.command(RegionCommand::CreateGroup(group)).unwrap();
+    world.command(CreateGroup { group, quota: None }).unwrap();
     let mut request = world.request(&spot(2), 3);
     request.group_id = Some(id);
     let (members, _) = world.ask(request).unwrap();
@@ -93,16 +93,12 @@ fn a_group_has_a_budget_of_its_own() {
     assert_eq!(world.evacuations(other).len(), 1);
     assert_eq!(world.status(pet), ServerStatus::Waiting);
     let scope = BudgetScope::Group(id);
-    world
-        .command(RegionCommand::DeleteGroup("quorum".to_owned()))
-        .unwrap();
+    world.command(DeleteGroup("quorum".to_owned())).unwrap();
     assert!(
         !world.database.budgets.contains_key(&scope),
         "its budget goes with it"
     );
-    let error = world
-        .command(RegionCommand::DeleteBudget(scope))
-        .unwrap_err();
+    let error = world.command(DeleteBudget(scope)).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
 

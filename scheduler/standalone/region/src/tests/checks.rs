@@ -1,7 +1,7 @@
 //! The invariants, checked after every input.
 
 use super::world::World;
-use crate::RegionInput;
+use crate::{InputKind, RegionInput};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
@@ -192,15 +192,15 @@ pub(super) fn everything_is_over(world: &World) {
 
 // ---- text for the log of a failed test ----
 
-pub(super) fn short(input: &RegionInput) -> String {
-    match input {
-        RegionInput::Report(message) => short_body(&message.body),
-        RegionInput::Command(command) => {
-            let words = format!("{command:?}");
+pub(super) fn short(input: &impl RegionInput) -> String {
+    match input.kind() {
+        InputKind::Report(message) => short_body(&message.body),
+        InputKind::Placement(_) | InputKind::Command => {
+            let words = format!("{input:?}");
             words.chars().take(160).collect()
         }
-        RegionInput::Published { id, .. } => format!("published {id}"),
-        RegionInput::Tick => "tick".to_owned(),
+        InputKind::Published(id) => format!("published {id}"),
+        InputKind::Tick => "tick".to_owned(),
     }
 }
 

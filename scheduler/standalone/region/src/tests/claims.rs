@@ -2,7 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
-use crate::{CreateServers, RegionCommand, RegionReply};
+use crate::{CreateServers, CreatedServers};
 use ebbtide_model::{DecisionOutcome, EvacuationState, ServerStatus};
 
 #[test]
@@ -204,18 +204,18 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
     let victim = world.create(&spot(4));
     let request = world.request(&normal(4), 1);
     let id = request.server_ids[0];
-    let create = RegionCommand::CreateServers(Box::new(CreateServers {
+    let create = CreateServers {
         quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,
-    }));
-    let RegionReply::Created { servers, .. } = world.command(create.clone()).unwrap() else {
+    };
+    let CreatedServers::New { servers, .. } = world.command(create.clone()).unwrap() else {
         panic!()
     };
     assert_eq!(servers[0].status, ServerStatus::Waiting);
-    let RegionReply::Repeated(again) = world.command(create.clone()).unwrap() else {
+    let CreatedServers::Repeated(again) = world.command(create.clone()).unwrap() else {
         panic!()
     };
     assert_eq!(again[0].id, id);
@@ -240,7 +240,7 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
         ServerStatus::Deleted,
         "given back at once"
     );
-    let RegionReply::Created { servers, .. } = world.command(create).unwrap() else {
+    let CreatedServers::New { servers, .. } = world.command(create).unwrap() else {
         panic!("a place may be asked for again")
     };
     assert_eq!(servers[0].status, ServerStatus::Reserved);
@@ -250,14 +250,14 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
 fn who_starts_servers_itself_gets_none_in_error() {
     let mut world = World::new(&[("host-a", 4)]);
     let request = world.request(&normal(5), 1);
-    let create = RegionCommand::CreateServers(Box::new(CreateServers {
+    let create = CreateServers {
         quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,
-    }));
-    let RegionReply::Created { servers, decision } = world.command(create).unwrap() else {
+    };
+    let CreatedServers::New { servers, decision } = world.command(create).unwrap() else {
         panic!()
     };
     assert!(servers.is_empty());

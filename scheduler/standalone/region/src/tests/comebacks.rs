@@ -2,7 +2,7 @@
 
 use super::host::Fate;
 use super::world::{World, normal, spot, with};
-use crate::{ComebackConfig, RegionCommand, RegionConfig};
+use crate::{ComebackConfig, CreateGroup, DisableHost, EnableHost, RegionConfig};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, StartFailed};
 use ebbtide_model::{
     Comeback, DecisionOutcome, Flavor, GroupId, GroupPolicy, Seconds, Server, ServerGroup,
@@ -456,7 +456,10 @@ fn who_may_not_be_there_any_more_hears_why() {
         max_server_per_host: 1,
     };
     world
-        .command(RegionCommand::CreateGroup(apart.clone()))
+        .command(CreateGroup {
+            group: apart.clone(),
+            quota: None,
+        })
         .expect("a new group");
     let mut grouped = |flavor: &Flavor| {
         let mut request = world.request(flavor, 1);
@@ -496,7 +499,7 @@ fn no_server_resumes_on_a_host_that_is_disabled_or_down() {
     let name = "host-a".to_owned();
     let reason = "repair".to_owned();
     world
-        .command(RegionCommand::DisableHost {
+        .command(DisableHost {
             name: name.clone(),
             reason,
         })
@@ -504,9 +507,7 @@ fn no_server_resumes_on_a_host_that_is_disabled_or_down() {
     world.delete(pet);
     world.run(100);
     assert_eq!(world.status(victim), ServerStatus::Hibernated);
-    world
-        .command(RegionCommand::EnableHost(name))
-        .expect("it is there");
+    world.command(EnableHost(name)).expect("it is there");
     world.run(2);
     assert!(world.runs(victim));
 }

@@ -2,7 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{HEARTBEAT, World, normal, spot};
-use crate::{RegionCommand, RegionEvent};
+use crate::{DisableHost, EnableHost, RegionEvent};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{HostHealth, Inventory, MessageId, ResourceClass, ServerStatus, Timestamp};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
 fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_has() {
     let mut world = World::new(&[("host-a", 4)]);
     let pet = world.create(&normal(2));
-    let disable = |reason: &str| RegionCommand::DisableHost {
+    let disable = |reason: &str| DisableHost {
         name: "host-a".to_owned(),
         reason: reason.to_owned(),
     };
@@ -62,9 +62,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
     );
     world.host("host-a").crash();
     world.run(100);
-    world
-        .command(RegionCommand::EnableHost("host-a".to_owned()))
-        .unwrap();
+    world.command(EnableHost("host-a".to_owned())).unwrap();
     assert_eq!(
         health(&world, "host-a"),
         HostHealth::Down,
@@ -76,9 +74,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
     assert_eq!(health(&world, "host-a"), HostHealth::Up);
     let error = world.command(disable("")).unwrap_err();
     assert_eq!(error.code(), "EB-MODEL-004", "{error}");
-    let error = world
-        .command(RegionCommand::EnableHost("host-z".to_owned()))
-        .unwrap_err();
+    let error = world.command(EnableHost("host-z".to_owned())).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
 
@@ -87,7 +83,7 @@ fn claims_and_evacuations_go_on_while_their_host_is_disabled() {
     let mut world = World::new(&[("host-a", 4)]);
     world.create(&spot(4));
     let pet = world.create(&normal(4));
-    let disable = RegionCommand::DisableHost {
+    let disable = DisableHost {
         name: "host-a".to_owned(),
         reason: "new disks".to_owned(),
     };

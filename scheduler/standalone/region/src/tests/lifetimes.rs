@@ -1,7 +1,7 @@
 //! Servers of flavors with a maximum lifetime.
 
 use super::world::{World, normal, spot, with};
-use crate::{RegionCommand, RegionConfig};
+use crate::{CreateFlavor, DisableHost, RegionConfig};
 use ebbtide_model::{EvacuationCause, EvacuationState, Flavor, Seconds, ServerId, ServerStatus};
 
 const LIFETIME: u32 = 300;
@@ -102,7 +102,7 @@ fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
         ..RegionConfig::default()
     };
     let mut world = World::with_config(&[("host-a", 4)], config);
-    let create = |flavor: Flavor| RegionCommand::CreateFlavor(flavor);
+    let create = |flavor: Flavor| CreateFlavor(flavor);
     let of_region = with(&spot(4), &[("ebbtide:max_lifetime_seconds", "600")]);
     let refused = world.command(create(of_region)).expect_err("too short");
     assert!(
@@ -119,7 +119,7 @@ fn on_a_host_that_is_disabled_a_lifetime_ends_all_the_same() {
     let mut world = World::new(&[("host-a", 4)]);
     let id = world.create(&mortal(4, "terminate"));
     world.run(5);
-    let disabled = world.command(RegionCommand::DisableHost {
+    let disabled = world.command(DisableHost {
         name: "host-a".to_owned(),
         reason: "its fan is to be changed".to_owned(),
     });

@@ -24,9 +24,7 @@ fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
             let id = world.new_id();
             let mut adopt = world.adopt(host, &spot(2), id);
             adopt.launched_at = Some(minutes(&world, age));
-            world
-                .command(crate::RegionCommand::AdoptServer(Box::new(adopt)))
-                .unwrap();
+            world.command(adopt).unwrap();
             cattle.push(id);
         }
     }

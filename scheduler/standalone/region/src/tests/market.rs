@@ -2,7 +2,7 @@
 //! same protocol as any victim.
 
 use super::world::{World, normal, spot, with};
-use crate::{CreateServers, RegionCommand, RegionConfig, RegionReply};
+use crate::{CreateFlavor, CreateServers, CreatedServers, DisableHost, PutAggregate, RegionConfig};
 use ebbtide_market::MarketConfig;
 use ebbtide_model::{
     Aggregate, AggregateId, EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId,
@@ -38,7 +38,7 @@ fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
     all.extend(specs);
     let flavor = with(&spot(vcpus), &all);
     world
-        .command(RegionCommand::CreateFlavor(flavor.clone()))
+        .command(CreateFlavor(flavor.clone()))
         .expect("a new flavor");
     flavor
 }
@@ -51,12 +51,12 @@ fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerI
         external: false,
         max_price: most.map(money),
     };
-    let reply = world.command(RegionCommand::CreateServers(Box::new(create)));
+    let reply = world.command(create);
     let reply = reply.map_err(|error| error.to_string())?;
     world.flush();
     match reply {
-        RegionReply::Created { servers, .. } => Ok(servers[0].id),
-        other => Err(format!("{other:?}")),
+        CreatedServers::New { servers, .. } => Ok(servers[0].id),
+        CreatedServers::Repeated(servers) => Err(format!("made before: {servers:?}")),
     }
 }
 
@@ -259,15 +259,13 @@ fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answ
         external: false,
         max_price: Some(money("0.50")),
     };
-    let ask = |world: &mut World, create: &CreateServers| {
-        world.command(RegionCommand::CreateServers(Box::new(create.clone())))
-    };
+    let ask = |world: &mut World, create: &CreateServers| world.command(create.clone());
     assert!(matches!(
         ask(&mut world, &create),
-        Ok(RegionReply::Created { .. })
+        Ok(CreatedServers::New { .. })
     ));
     match ask(&mut world, &create) {
-        Ok(RegionReply::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
+        Ok(CreatedServers::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
         other => panic!("{other:?}"),
     }
     create.max_price = Some(money("0.60"));
@@ -284,7 +282,7 @@ fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
         hosts: ["host-a".to_owned()].into(),
         metadata: [("disk".to_owned(), "ssd".to_owned())].into(),
     };
-    let put = RegionCommand::PutAggregate(fast);
+    let put = PutAggregate(fast);
     world.command(put).expect("an aggregate");
     let everywhere = priced(&mut world, 1, &[]);
     let demand = ("aggregate_instance_extra_specs:disk", "ssd");
@@ -311,7 +309,7 @@ fn an_outbid_server_leaves_a_disabled_host_too() {
     let poor = buy(&mut world, &flavor, Some("0.12")).expect("it costs 0.10");
     world.run(5);
     let name = world.server(poor).host.clone().expect("it has one");
-    let disabled = world.command(RegionCommand::DisableHost {
+    let disabled = world.command(DisableHost {
         name,
         reason: "its fan is to be changed".to_owned(),
     });

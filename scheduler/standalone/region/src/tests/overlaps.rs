@@ -2,6 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
+use crate::ReleaseServer;
 use ebbtide_model::{DecisionOutcome, EvacuationState, Flavor, ServerStatus};
 
 fn patient(vcpus: u32, seconds: &str) -> Flavor {
@@ -93,9 +94,7 @@ fn an_early_release_by_the_tenant_shortens_the_wait() {
     let victim = world.create(&patient(4, "600"));
     let pet = world.create(&normal(4));
     world.run(3);
-    world
-        .command(crate::RegionCommand::ReleaseServer(victim))
-        .expect("it is leaving");
+    world.command(ReleaseServer(victim)).expect("it is leaving");
     world.run(2);
     assert!(world.runs(pet));
     everything_is_over(&world);

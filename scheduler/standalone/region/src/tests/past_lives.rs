@@ -1,7 +1,6 @@
 //! Every life that ends is recorded once, with how it ended.
 
 use super::world::{World, normal, spot, with};
-use crate::RegionCommand;
 use ebbtide_model::{LifeEnd, PastLife, Seconds, ServerId, ServerStatus, Timestamp};
 
 fn lives(world: &World, id: ServerId) -> Vec<&PastLife> {
@@ -132,9 +131,7 @@ fn one_that_lived_before_it_was_adopted_and_is_spared_while_it_is_started_has_en
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(4), id);
     adopt.launched_at = Some(Timestamp::from_millis(world.now.as_millis() - 1_000));
-    world
-        .command(RegionCommand::AdoptServer(Box::new(adopt)))
-        .expect("there is room");
+    world.command(adopt).expect("there is room");
     world.flush();
     let pet = world.create(&normal(4));
     assert_eq!(world.status(id), ServerStatus::Evacuating);

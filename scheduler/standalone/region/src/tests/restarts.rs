@@ -3,7 +3,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, engine, normal, spot};
-use crate::{CreateServers, Region, RegionCommand, RegionInput};
+use crate::{CreateServers, Region};
 use ebbtide_model::{EvacuationState, HostHealth, ServerStatus};
 
 /// The main scenario; it calls `disturb` with the number of each step, before the step.
@@ -27,9 +27,7 @@ fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
                 request: request.clone(),
                 external: false,
             };
-            let _ = world.input(RegionInput::Command(RegionCommand::CreateServers(
-                Box::new(create),
-            )));
+            let _ = world.input(create);
         }
         for _ in 0..4 {
             for host in ["host-a", "host-b"] {
@@ -226,7 +224,7 @@ fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
         request,
         external: false,
     };
-    let create = RegionCommand::CreateServers(Box::new(create));
+    let create = create;
     let id = world
         .command(create.clone())
         .map(|_| *world.database.servers.keys().next().expect("it was made"))

@@ -2,17 +2,17 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot};
-use crate::{CreateServers, RegionCommand, RegionError, RegionReply};
+use crate::{CreateServers, CreatedServers, DeleteServer, RegionError};
 use ebbtide_model::{PlacementRequest, Seconds, ServerStatus};
 
-fn create(request: &PlacementRequest) -> RegionCommand {
-    RegionCommand::CreateServers(Box::new(CreateServers {
+fn create(request: &PlacementRequest) -> CreateServers {
+    CreateServers {
         quota: None,
         max_price: None,
         name: "vm".to_owned(),
         request: request.clone(),
         external: false,
-    }))
+    }
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_request_that_is_repeated_makes_nothing_new() {
     world.command(create(&request)).unwrap();
     world.flush();
     let before = world.database.clone();
-    let RegionReply::Repeated(servers) = world.command(create(&request)).unwrap() else {
+    let CreatedServers::Repeated(servers) = world.command(create(&request)).unwrap() else {
         panic!()
     };
     assert!(
@@ -33,7 +33,7 @@ fn a_request_that_is_repeated_makes_nothing_new() {
     // One of them is gone; the other is still the request's.
     world.delete(request.server_ids[0]);
     world.flush();
-    let RegionReply::Repeated(servers) = world.command(create(&request)).unwrap() else {
+    let CreatedServers::Repeated(servers) = world.command(create(&request)).unwrap() else {
         panic!()
     };
     assert_eq!(servers.len(), 1);
@@ -52,9 +52,7 @@ fn a_request_whose_servers_have_gone_meanwhile_does_not_make_them_anew() {
     assert!(error.to_string().contains("gone already"), "{error}");
     assert_eq!(world.status(request.server_ids[0]), ServerStatus::Deleted);
     let adopt = world.adopt("host-a", &normal(2), request.server_ids[0]);
-    let error = world
-        .command(RegionCommand::AdoptServer(Box::new(adopt)))
-        .unwrap_err();
+    let error = world.command(adopt).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-003");
 }
 
@@ -81,14 +79,10 @@ fn the_same_ids_with_another_request_are_refused() {
         request,
         external: true,
     };
-    let error = world
-        .command(RegionCommand::CreateServers(Box::new(external.clone())))
-        .unwrap_err();
+    let error = world.command(external.clone()).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-003");
     external.request.server_ids.clear();
-    let error = world
-        .command(RegionCommand::CreateServers(Box::new(external)))
-        .unwrap_err();
+    let error = world.command(external).unwrap_err();
     assert_eq!(error.code(), "EB-MODEL-003", "{error}");
 }
 
@@ -140,12 +134,8 @@ fn a_server_that_is_named_like_the_id_of_another_is_not_deleted_in_its_place() {
         request,
         external: false,
     };
-    world
-        .command(RegionCommand::CreateServers(Box::new(named)))
-        .unwrap();
-    let error = world
-        .command(RegionCommand::DeleteServer(stranger))
-        .unwrap_err();
+    world.command(named).unwrap();
+    let error = world.command(DeleteServer(stranger)).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
     world.flush();
     assert_eq!(world.status(id), ServerStatus::Active);
@@ -204,27 +194,18 @@ fn an_adopted_server_counts_with_its_age_and_is_adopted_once() {
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(2), id);
     adopt.launched_at = Some(world.now.minus(Seconds(1800)));
-    let RegionReply::Server(server) = world
-        .command(RegionCommand::AdoptServer(Box::new(adopt.clone())))
-        .unwrap()
-    else {
-        panic!()
-    };
+    let server = world.command(adopt.clone()).unwrap();
     assert_eq!(server.status, ServerStatus::Building);
     world.flush();
     assert_eq!(world.status(id), ServerStatus::Active);
     assert_eq!(world.server(id).launched_at, adopt.launched_at);
     let before = world.database.clone();
-    world
-        .command(RegionCommand::AdoptServer(Box::new(adopt.clone())))
-        .unwrap();
+    world.command(adopt.clone()).unwrap();
     assert_eq!(world.database, before);
     let refuse = |world: &mut World, change: &dyn Fn(&mut crate::AdoptServer)| {
         let mut wrong = adopt.clone();
         change(&mut wrong);
-        let error = world
-            .command(RegionCommand::AdoptServer(Box::new(wrong)))
-            .unwrap_err();
+        let error = world.command(wrong).unwrap_err();
         error.code()
     };
     assert_eq!(
@@ -257,9 +238,7 @@ fn a_server_that_runs_already_is_adopted_without_being_started() {
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(2), id);
     adopt.start_now = false;
-    world
-        .command(RegionCommand::AdoptServer(Box::new(adopt)))
-        .unwrap();
+    world.command(adopt).unwrap();
     assert_eq!(world.status(id), ServerStatus::Active);
     assert!(world.database.outbox.is_empty());
     world.run(25);
@@ -274,14 +253,14 @@ fn a_server_that_runs_already_is_adopted_without_being_started() {
 fn a_refused_request_leaves_one_server_however_often_it_is_repeated() {
     let mut world = World::new(&[("host-a", 2)]);
     let request = world.request(&normal(1), 500);
-    let RegionReply::Created { servers, .. } = world.command(create(&request)).unwrap() else {
+    let CreatedServers::New { servers, .. } = world.command(create(&request)).unwrap() else {
         panic!()
     };
     assert_eq!(servers.len(), 1);
     let message = &servers[0].fault.as_ref().unwrap().message;
     assert!(message.contains("none of the 500 servers"), "{message}");
     let before = world.database.clone();
-    let RegionReply::Repeated(again) = world.command(create(&request)).unwrap() else {
+    let CreatedServers::Repeated(again) = world.command(create(&request)).unwrap() else {
         panic!()
     };
     assert_eq!((again, &world.database), (servers, &before));
@@ -300,9 +279,7 @@ fn a_quota_counts_servers_in_error_and_not_those_that_are_gone_also_after_a_rest
     let ask = |world: &mut World, count: usize| {
         let request = world.request(&normal(1), count);
         let mut command = create(&request);
-        if let RegionCommand::CreateServers(create) = &mut command {
-            create.quota = Some(3);
-        }
+        command.quota = Some(3);
         world.command(command).map(|_| request.server_ids[0])
     };
     let first = ask(&mut world, 2).unwrap();

@@ -3,7 +3,7 @@
 
 use super::host::{Fate, SharedStorage};
 use super::world::{World, normal, spot, with};
-use crate::RegionCommand;
+use crate::{DisableHost, EnableHost};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{DecisionOutcome, ServerId, ServerStatus};
 
@@ -12,14 +12,14 @@ const A_WHILE: u32 = 45;
 
 fn enabled(world: &mut World, name: &str, on: bool) {
     let name = name.to_owned();
-    let command = match on {
-        true => RegionCommand::EnableHost(name),
-        false => RegionCommand::DisableHost {
+    let done = match on {
+        true => world.command(EnableHost(name)),
+        false => world.command(DisableHost {
             name,
             reason: "for the story".to_owned(),
-        },
+        }),
     };
-    world.command(command).expect("it is there");
+    done.expect("it is there");
     world.flush();
 }
 

@@ -2,6 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
+use crate::ReleaseServer;
 use ebbtide_model::{EvacuationState, ServerStatus};
 
 #[test]
@@ -156,23 +157,17 @@ fn a_victim_that_its_owner_releases_leaves_at_once() {
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "600")]));
     let stranger = world.create(&normal(4));
     world.run(5);
-    world
-        .command(crate::RegionCommand::ReleaseServer(victim))
-        .unwrap();
+    world.command(ReleaseServer(victim)).unwrap();
     world.flush();
     assert_eq!(world.status(victim), ServerStatus::Preempted);
     assert!(world.runs(stranger));
-    let error = world
-        .command(crate::RegionCommand::ReleaseServer(stranger))
-        .unwrap_err();
+    let error = world.command(ReleaseServer(stranger)).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-005");
     assert!(
         error.to_string().contains("is not being evacuated"),
         "{error}"
     );
-    let error = world
-        .command(crate::RegionCommand::ReleaseServer(victim))
-        .unwrap_err();
+    let error = world.command(ReleaseServer(victim)).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-002");
 }
 
@@ -184,9 +179,7 @@ fn a_victim_that_is_being_spared_cannot_be_released() {
     world.host("host-a").crash();
     world.delete(pet);
     assert!(world.evacuation(victim).spare_requested);
-    let error = world
-        .command(crate::RegionCommand::ReleaseServer(victim))
-        .unwrap_err();
+    let error = world.command(ReleaseServer(victim)).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-005");
 }
 

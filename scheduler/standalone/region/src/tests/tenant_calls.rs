@@ -2,7 +2,7 @@
 
 use super::world::{Counting, Refused, World};
 use crate::{
-    AdoptServer, CreateServers, RegionCommand, RegionError, RegionEvent, RegionInput, RegionReply,
+    AdoptServer, CreateServers, CreatedServers, DeleteServer, RegionError, RegionEvent, RegionInput,
 };
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{
@@ -12,8 +12,8 @@ use ebbtide_model::{
 impl World {
     // ---- tenants ----
 
-    pub(super) fn command(&mut self, command: RegionCommand) -> Result<RegionReply, RegionError> {
-        match self.input(RegionInput::Command(command)) {
+    pub(super) fn command<C: RegionInput>(&mut self, command: C) -> Result<C::Reply, RegionError> {
+        match self.input(command) {
             Ok(reply) => Ok(reply),
             Err(Refused::ByRegion(error)) => Err(error),
             Err(Refused::NotWritten) => panic!("no commit was to fail here"),
@@ -55,9 +55,9 @@ impl World {
             request,
             external: false,
         };
-        match self.command(RegionCommand::CreateServers(Box::new(create)))? {
-            RegionReply::Created { servers, decision } => Ok((servers, *decision)),
-            other => panic!("{other:?}"),
+        match self.command(create)? {
+            CreatedServers::New { servers, decision } => Ok((servers, *decision)),
+            CreatedServers::Repeated(servers) => panic!("made before: {servers:?}"),
         }
     }
 
@@ -98,8 +98,7 @@ impl World {
     }
 
     pub(super) fn delete(&mut self, id: ServerId) {
-        self.command(RegionCommand::DeleteServer(id))
-            .expect("it is there");
+        self.command(DeleteServer(id)).expect("it is there");
     }
 
     // ---- queries ----

@@ -5,7 +5,8 @@ use super::checks;
 use super::database::Database;
 use super::host::TestHost;
 use crate::{
-    Effects, Ids, Region, RegionConfig, RegionError, RegionEvent, RegionInput, RegionReply,
+    Effects, Ids, Published, Region, RegionConfig, RegionError, RegionEvent, RegionInput, Report,
+    Tick,
 };
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::message::Message;
@@ -150,7 +151,7 @@ impl World {
     }
 
     /// Handles one input: writes its changes, applies its effects, and checks every invariant.
-    pub(super) fn input(&mut self, input: RegionInput) -> Result<RegionReply, Refused> {
+    pub(super) fn input<I: RegionInput>(&mut self, input: I) -> Result<I::Reply, Refused> {
         self.log(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
         let (
@@ -247,7 +248,7 @@ impl World {
         }
         let evacuation_id = message.evacuation_id;
         // If the confirmation is not written, the message is sent once more.
-        let _ = self.input(RegionInput::Published {
+        let _ = self.input(Published {
             id: message.id,
             evacuation_id,
         });
@@ -262,14 +263,14 @@ impl World {
         let Some(message) = self.reports.pop_front() else {
             return false;
         };
-        if self.input(RegionInput::Report(message.clone())) == Err(Refused::NotWritten) {
+        if self.input(Report(message.clone())) == Err(Refused::NotWritten) {
             self.reports.push_front(message);
         }
         true
     }
 
     pub(super) fn tick(&mut self) {
-        let _ = self.input(RegionInput::Tick);
+        let _ = self.input(Tick);
     }
 
     // ---- hosts ----
