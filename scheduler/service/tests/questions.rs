@@ -51,7 +51,9 @@ fn questions() -> impl Iterator<Item = &'static str> {
         role: Role::Reader,
         ..Caller::anybody()
     };
-    let allowed = RULES.iter().filter(move |rule| rule.permit(&reader).is_ok());
+    let allowed = RULES
+        .iter()
+        .filter(move |rule| rule.permit(&reader).is_ok());
     allowed.filter_map(|rule| rule.method.strip_prefix("/ebbtide.v1."))
 }
 
@@ -76,7 +78,7 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
         }
         "Servers/GetEvacuation" => {
             let id = uuid::Uuid::nil().to_string();
-            call!(servers.get_evacuation(GetEvacuationRequest { id: id }))
+            call!(servers.get_evacuation(GetEvacuationRequest { id }))
         }
         "Servers/ListEvacuations" => call!(servers.list_evacuations(ListEvacuationsRequest {})),
         "Market/ListLives" => call!(market.list_lives(ListLivesRequest {})),
@@ -85,13 +87,17 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
             call!(market.list_price_history(ListPriceHistoryRequest {}))
         }
         "Market/GetAdvice" => call!(market.get_advice(GetAdviceRequest { flavor: small })),
-        "Scheduler/WhatIf" => call!(scheduler.what_if(WhatIfRequest { request: placement() })),
+        "Scheduler/WhatIf" => call!(scheduler.what_if(WhatIfRequest {
+            request: placement()
+        })),
         "Scheduler/Explain" => call!(scheduler.explain(ExplainRequest { id: server })),
         "Scheduler/ListDecisions" => call!(scheduler.list_decisions(ListDecisionsRequest {})),
         "Scheduler/Watch" => call!(scheduler.watch(WatchRequest {})),
         "Scheduler/RegionSummary" => call!(scheduler.region_summary(RegionSummaryRequest {})),
         "Admin/ListHosts" => call!(admin.list_hosts(ListHostsRequest {})),
-        "Admin/GetHost" => call!(admin.get_host(GetHostRequest { name: "none".to_owned() })),
+        "Admin/GetHost" => call!(admin.get_host(GetHostRequest {
+            name: "none".to_owned()
+        })),
         "Admin/ListFlavors" => call!(admin.list_flavors(ListFlavorsRequest {})),
         "Admin/GetFlavor" => call!(admin.get_flavor(GetFlavorRequest { id: small })),
         "Admin/ListAggregates" => call!(admin.list_aggregates(ListAggregatesRequest {})),
@@ -106,7 +112,9 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_read_only_call_is_answered_while_another_scheduler_has_the_write_turn() {
-    let database = SharedServers::postgres().await.expect("a PostgreSQL server");
+    let database = SharedServers::postgres()
+        .await
+        .expect("a PostgreSQL server");
     let other = Store::open(&StoreConfig::new(database.url()).unwrap()).await;
     let other = other.unwrap();
     // The other scheduler is on duty, so that this one has no ticks to write.

@@ -25,7 +25,7 @@ impl Region {
                 })
             };
         }
-        if self.deleted_servers.contains(adopt.id) {
+        if self.servers.deleted().contains(adopt.id) {
             return Err(RegionError::Exists {
                 what: "server",
                 name: adopt.id.to_string(),
@@ -84,7 +84,7 @@ impl Region {
         if adopt.start_now {
             self.start(transition, &mut server);
         } else {
-            self.started_at.insert(server.id, launched_at);
+            self.servers.note_started(server.id, launched_at);
             self.save_server(transition, server.clone());
         }
         Ok(server)

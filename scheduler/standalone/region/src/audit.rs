@@ -2,8 +2,7 @@
 //! each one.
 
 use crate::{Region, capacity};
-use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerStatus};
-use std::collections::BTreeMap;
+use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
 
 impl Region {
     /// Checks the region's consistency: the host table against the servers, the invariants of
@@ -22,7 +21,7 @@ impl Region {
 
     /// Evacuations that are under way.
     pub fn active_evacuations(&self) -> impl Iterator<Item = EvacuationId> {
-        self.active.iter().copied()
+        self.evacuations.active()
     }
 
     /// Servers that are not gone.
@@ -40,16 +39,12 @@ impl Region {
                 "{host}: more {class} is promised than there will be: {usage:?}"
             ));
         }
-        let queue = self.waiting.get(host).into_iter().flat_map(BTreeMap::keys);
-        let waiting: Vec<&Server> = queue.filter_map(|(_, id)| self.servers.get(id)).collect();
+        let waiting: Vec<ServerId> = self.servers.claims().on(host).collect();
         if let Some(id) = self.next_with_room(host) {
             return Err(format!("{host}: {id} waits although its room is free"));
         }
-        for id in self.leaving.get(host).into_iter().flatten() {
-            let evacuation = self
-                .evacuations
-                .get(id)
-                .ok_or_else(|| format!("{host}: evacuation {id} is indexed and not known"))?;
+        for evacuation in self.evacuations.leaving(host) {
+            let id = evacuation.id;
             let victim = self
                 .servers
                 .get(&evacuation.victim_id)
@@ -57,7 +52,7 @@ impl Region {
             if evacuation.spare_requested || victim.status == ServerStatus::Deleting {
                 continue;
             }
-            if victim.status != ServerStatus::Evacuating || victim.evacuation_id != Some(*id) {
+            if victim.status != ServerStatus::Evacuating || victim.evacuation_id != Some(id) {
                 return Err(format!(
                     "{host}: evacuation {id} of a server that is {}",
                     victim.status
@@ -69,7 +64,7 @@ impl Region {
             let Some(preemptor) = evacuation.preemptor_id else {
                 return Err(format!("{host}: {id} is a preemption without a preemptor"));
             };
-            if !waiting.iter().any(|s| s.id == preemptor) {
+            if !waiting.contains(&preemptor) {
                 return Err(format!(
                     "{host}: {id} is for {preemptor}, which does not wait here"
                 ));
@@ -87,31 +82,12 @@ impl Region {
     }
 
     fn check_indexes(&self) -> Result<(), String> {
+        self.servers.audit()?;
+        self.evacuations.audit()?;
         for server in self.servers.values() {
-            let waits = server.status == ServerStatus::Waiting;
-            let queued = server.host.as_ref().is_some_and(|host| {
-                let key = (server.created_at, server.id);
-                self.waiting
-                    .get(host)
-                    .is_some_and(|queue| queue.contains_key(&key))
-            });
-            if waits != queued {
-                return Err(format!(
-                    "{} is {} and queued is {queued}",
-                    server.id, server.status
-                ));
-            }
-            let listed = server
-                .host
-                .as_deref()
-                .is_some_and(|host| self.resume_queue.waiting_on(host).any(|id| id == server.id));
-            if listed != server.waits_to_come_back() {
-                return Err(format!(
-                    "{} is {} and listed as coming back is {listed}",
-                    server.id, server.status
-                ));
-            }
-            let active = server.evacuation_id.filter(|id| self.active.contains(id));
+            let active = server
+                .evacuation_id
+                .filter(|id| self.evacuations.is_active(id));
             if server.status == ServerStatus::Evacuating && active.is_none() {
                 return Err(format!("{} is evacuating without an evacuation", server.id));
             }
@@ -119,24 +95,12 @@ impl Region {
         let asked =
             |s: &&Server| matches!(s.status, ServerStatus::Building | ServerStatus::Deleting);
         let asked = self.servers.values().filter(asked).count();
-        let (entries, unsent) = self.pending_calls.len();
-        if asked != entries || unsent > entries {
+        let entries = self.servers.calls().len();
+        if asked != entries {
             return Err(format!(
                 "{asked} servers are to be started or deleted, {entries} are noted"
             ));
         }
-        if self.waiting.values().any(BTreeMap::is_empty)
-            || self.leaving.values().any(|set| set.is_empty())
-            || self.by_host.values().any(|set| set.is_empty())
-        {
-            return Err("an index keeps empty entries".to_owned());
-        }
-        let stray = self
-            .unsent_notices
-            .keys()
-            .find(|id| !self.active.contains(id));
-        stray.map_or(Ok(()), |id| {
-            Err(format!("the notice of {id}, which is over, is remembered"))
-        })
+        Ok(())
     }
 }

@@ -18,9 +18,8 @@ impl Region {
             return left;
         }
         for (scope, budget) in &self.budgets {
-            let ids = self.by_scope.get(scope).into_iter().flatten();
-            let used: BTreeSet<ServerId> = ids
-                .filter_map(|id| self.evacuations.get(id))
+            let evacuations = self.evacuations.of_scope(scope);
+            let used: BTreeSet<ServerId> = evacuations
                 .filter(|evacuation| counts(evacuation, budget, now))
                 .map(|evacuation| evacuation.victim_id)
                 .collect();

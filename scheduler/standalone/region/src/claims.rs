@@ -13,14 +13,13 @@
 //! - no victim leaves that could stay without breaking a promise;
 //! - every preemption whose victim is not being spared is for a server that waits on that host.
 
-use crate::state::Queue;
 use crate::transition::Transition;
 use crate::{Region, RegionEvent, capacity, servers};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    DecisionOutcome, Evacuation, EvacuationCause, EvacuationId, PlacementRequest, ResourceClass,
-    Resources, ServerId, ServerStatus,
+    DecisionOutcome, Evacuation, EvacuationCause, PlacementRequest, ResourceClass, Resources,
+    ServerId, ServerStatus,
 };
 use std::collections::BTreeMap;
 
@@ -41,7 +40,7 @@ impl Region {
     /// settled again. Each round moves, starts or spares a server, so the loop ends.
     pub(crate) fn reconcile(&mut self, transition: &mut Transition<'_>) {
         while let Some(host) = transition.touched.pop_first() {
-            if self.waiting.contains_key(&host) || self.leaving.contains_key(&host) {
+            if self.servers.claims().contains(&host) || self.evacuations.is_leaving(&host) {
                 self.settle(transition, &host, None);
             }
         }
@@ -97,11 +96,7 @@ impl Region {
     }
 
     fn queue(&self, host: &str) -> impl Iterator<Item = ServerId> {
-        self.waiting
-            .get(host)
-            .into_iter()
-            .flat_map(Queue::keys)
-            .map(|(_, id)| *id)
+        self.servers.claims().on(host)
     }
 
     fn needs(&self, id: ServerId) -> Option<Resources> {
@@ -215,8 +210,8 @@ impl Region {
     /// Evacuations on a host whose victims are to leave: not being spared, and not deleted by their
     /// owners.
     pub(crate) fn needed_victims(&self, host: &str) -> Vec<Evacuation> {
-        let ids = self.leaving.get(host).into_iter().flatten();
-        ids.filter_map(|id: &EvacuationId| self.evacuations.get(id))
+        let leaving = self.evacuations.leaving(host);
+        leaving
             .filter(|e| !e.spare_requested)
             .filter(|e| {
                 let victim = self.servers.get(&e.victim_id);

@@ -90,7 +90,7 @@ impl Region {
         if !self.config.comeback.enabled {
             return;
         }
-        for host in self.resume_queue.hosts() {
+        for host in self.servers.resume_queue().hosts() {
             let up = self
                 .hosts
                 .get(&host)
@@ -105,7 +105,7 @@ impl Region {
     /// capacity and the order have then changed.
     fn bring_one_back(&mut self, transition: &mut Transition<'_>, host: &str) -> bool {
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        if self.resume_queue.returning_on(host) >= limit {
+        if self.servers.resume_queue().returning_on(host) >= limit {
             return false;
         }
         let Some(usage) = self.table.usage(host) else {
@@ -161,7 +161,7 @@ impl Region {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut of_project: BTreeMap<&str, usize> = BTreeMap::new();
         let mut due: Vec<(usize, Timestamp, ServerId)> = Vec::new();
-        for id in self.resume_queue.waiting_on(host) {
+        for id in self.servers.resume_queue().waiting_on(host) {
             let Some(server) = self.servers.get(&id) else {
                 continue;
             };
@@ -174,7 +174,7 @@ impl Region {
             let project = server.project_id.as_str();
             let had = *of_project
                 .entry(project)
-                .or_insert_with(|| self.resume_queue.resumed_since(project, recent));
+                .or_insert_with(|| self.servers.resume_queue().resumed_since(project, recent));
             due.push((had, comeback.since, id));
         }
         due.sort_unstable();
@@ -256,7 +256,7 @@ impl Region {
     /// Asks the agent to resume a server, which holds its capacity from now on.
     pub(crate) fn resume(&mut self, transition: &mut Transition<'_>, mut server: Server) {
         // Reports about its earlier life do not apply to this one.
-        self.started_at.remove(&server.id);
+        self.servers.forget_started(server.id);
         server.ended_at = None;
         server.launched_at = None;
         server.reported_at = None;
@@ -282,7 +282,7 @@ impl Region {
     ) {
         if m.may_run {
             let patience = transition.now.plus(self.config.act_timeout_seconds);
-            self.pending_calls.waits(server.id, patience);
+            self.servers.calls_mut().waits(server.id, patience);
             return;
         }
         if let Some(saved_state) = server.comeback.as_ref().map(|c| c.saved_state) {

@@ -100,7 +100,7 @@ impl Region {
         transition: &mut Transition<'_>,
         evacuation: &mut Evacuation,
     ) -> QueuedMessage {
-        if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
+        if let Some(unsent) = self.evacuations.take_unsent(&evacuation.id) {
             transition.unsend(unsent);
         } else {
             evacuation.attempts += 1;
@@ -118,7 +118,7 @@ impl Region {
         let said = self.last_message_at(evacuation.victim_id);
         let body = Body::Notice(notice);
         let sent = transition.send(&evacuation.host, body, Some(evacuation.id), said);
-        self.unsent_notices.insert(evacuation.id, sent.id);
+        self.evacuations.note_unsent(evacuation.id, sent.id);
         sent
     }
 
@@ -164,7 +164,7 @@ impl Region {
         mut evacuation: Evacuation,
         why: &str,
     ) {
-        if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
+        if let Some(unsent) = self.evacuations.take_unsent(&evacuation.id) {
             // The publisher may be sending this notice at the moment, so the spare is sent in any
             // case, after it.
             transition.unsend(unsent);
@@ -258,8 +258,8 @@ impl Region {
         let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() else {
             return;
         };
-        if let Some(until) = rest {
-            self.resting.insert(victim.id, until);
+        if rest.is_some() {
+            self.servers.set_rest(victim.id, rest);
         }
         let its_own = victim.evacuation_id == Some(evacuation.id);
         if victim.status != ServerStatus::Evacuating || !its_own {
@@ -269,7 +269,7 @@ impl Region {
         victim.evacuation_id = None;
         victim.status = if victim.external {
             ServerStatus::Reserved
-        } else if self.started_at.contains_key(&id) {
+        } else if self.servers.started_at(id).is_some() {
             ServerStatus::Active
         } else {
             // It was selected before its agent had reported the start.
@@ -279,7 +279,7 @@ impl Region {
         self.save_server(transition, victim);
         if starts {
             let until = transition.now.plus(self.config.start_timeout_seconds);
-            self.pending_calls.waits(id, until);
+            self.servers.calls_mut().waits(id, until);
         }
     }
 
@@ -321,7 +321,7 @@ impl Region {
             });
             let present = victim.evacuation_id;
             self.record_saved(&mut victim, status, storage, transition.now);
-            self.started_at.remove(&victim.id);
+            self.servers.forget_started(victim.id);
             self.finish(transition, &mut victim, status);
             self.end_overtaken(transition, present, evacuation.id);
         }
@@ -335,13 +335,11 @@ impl Region {
     /// one that had failed was completed after all. The result must follow from the database alone;
     /// otherwise a scheduler that reads the region anew would select other victims.
     pub(crate) fn rest_anew(&mut self, victim: ServerId) -> Result<(), RegionError> {
-        let failed = self.evacuations.values();
-        let failed = failed.filter(|e| e.victim_id == victim && e.state == EvacuationState::Failed);
+        let failed = self.evacuations.of_victim(victim);
+        let failed = failed.filter(|e| e.state == EvacuationState::Failed);
         let last = failed.filter_map(|e| e.ended_at).max();
-        match last.map(|at| self.config.evacuation().rest_limit(at)) {
-            Some(until) => drop(self.resting.insert(victim, until)),
-            None => drop(self.resting.remove(&victim)),
-        }
+        let rest = last.map(|at| self.config.evacuation().rest_limit(at));
+        self.servers.set_rest(victim, rest);
         self.show_to_table(victim)
     }
 
@@ -353,7 +351,7 @@ impl Region {
         present: Option<EvacuationId>,
         done: EvacuationId,
     ) {
-        let present = present.filter(|id| *id != done && self.active.contains(id));
+        let present = present.filter(|id| *id != done && self.evacuations.is_active(id));
         if let Some(mut evacuation) = present.and_then(|id| self.evacuations.get(&id)).cloned() {
             advance(&mut evacuation, EvacuationEvent::Evacuated);
             evacuation.reason = Some(EndReason::Overtaken(done).to_string());

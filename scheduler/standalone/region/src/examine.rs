@@ -70,7 +70,7 @@ impl Region {
             hosts: self.hosts.len(),
             compared_hosts,
             servers: self.servers.len(),
-            evacuations: self.active.len(),
+            evacuations: self.evacuations.active_count(),
             findings: found,
         }
     }
@@ -83,12 +83,12 @@ impl Region {
 
     /// Finds evacuations that are past their time limit. Every wait has one.
     fn overdue_evacuations(&self, now: Timestamp, found: &mut Vec<Disagreement>) {
-        for id in &self.active {
-            let Some(evacuation) = self.evacuations.get(id) else {
+        for id in self.evacuations.active() {
+            let Some(evacuation) = self.evacuations.get(&id) else {
                 continue;
             };
             // Without a broker the notice cannot be sent, so the evacuation is not late.
-            let unsent = self.unsent_notices.contains_key(id);
+            let unsent = self.evacuations.unsent(&id).is_some();
             if evacuation.give_up_at.plus(self.late()) < now && !unsent {
                 found.push(Disagreement {
                     code: "EB-AUDIT-102",
@@ -139,8 +139,8 @@ impl Region {
             let orphan = self.servers.contains_key(&orphaned_start::id_of(*id, name));
             match known {
                 None if orphan || self.is_saved_for_other_hosts(*id, *state, entry) => {}
-                None if self.deleted_servers.contains(*id)
-                    && !settled(self.deleted_servers.since(*id)) => {}
+                None if self.servers.deleted().contains(*id)
+                    && !settled(self.servers.deleted().since(*id)) => {}
                 None => found.push(Disagreement {
                     code: "EB-AUDIT-104",
                     subject: format!("server {id}"),
@@ -244,7 +244,8 @@ impl Region {
                 differs.insert(format!("server {}", server.id));
             }
         }
-        let unknown = self.servers.keys().filter(|id| !seen.contains(id));
+        let known = self.servers.values().map(|server| server.id);
+        let unknown = known.filter(|id| !seen.contains(id));
         differs.extend(unknown.map(|id| format!("server {id}")));
         // The time of the last heartbeat is not written at every heartbeat.
         let lasting = |host: &Host| Host {
@@ -259,7 +260,7 @@ impl Region {
             }
         }
         let under_way = snapshot.evacuations.iter().filter(|e| !e.state.is_final());
-        let mut active: BTreeSet<_> = self.active.iter().copied().collect();
+        let mut active: BTreeSet<_> = self.evacuations.active().collect();
         for evacuation in under_way {
             active.remove(&evacuation.id);
             // After a restart the region extends limits in memory only.

@@ -264,11 +264,7 @@ impl Region {
     /// The agent's clock was set back, so its earlier times cannot be compared with its new ones.
     /// Limits the start times on this host to the time of this heartbeat.
     fn trust_again(&mut self, host: &str, sent_at: Timestamp) {
-        for id in self.by_host.get(host).into_iter().flatten() {
-            if let Some(at) = self.started_at.get_mut(id) {
-                *at = sent_at.min(*at);
-            }
-        }
+        self.servers.limit_started(host, sent_at);
     }
 
     /// Compares what the hypervisor runs with what the region expects. A server that should run is
@@ -282,13 +278,7 @@ impl Region {
         running: &BTreeSet<ServerId>,
         sent_at: Timestamp,
     ) {
-        let ours: Vec<ServerId> = self
-            .by_host
-            .get(host)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
+        let ours: Vec<ServerId> = self.servers.on(host).map(|server| server.id).collect();
         let before = match self.hosts.get_mut(host) {
             Some(entry) => std::mem::take(&mut entry.missing),
             None => BTreeSet::new(),
@@ -306,7 +296,7 @@ impl Region {
             };
             match (server.status, running.contains(&id)) {
                 (ServerStatus::Active, false) if !server.external => {
-                    let too_early = self.started_at.get(&id).is_some_and(|at| sent_at < *at);
+                    let too_early = self.servers.started_at(id).is_some_and(|at| sent_at < at);
                     if too_early {
                         continue;
                     }
@@ -347,11 +337,8 @@ impl Region {
     /// report, and the spare request, were lost. The region asks the agent again whether the server
     /// lives, and the agent repeats its answer.
     fn request_end_report(&self, transition: &mut Transition<'_>, host: &str, server: &Server) {
-        let failed = self.evacuations.values().filter(|e| {
-            e.victim_id == server.id
-                && e.victim_starts == server.starts
-                && e.host == host
-                && e.state == EvacuationState::Failed
+        let failed = self.evacuations.of_victim(server.id).filter(|e| {
+            e.victim_starts == server.starts && e.host == host && e.state == EvacuationState::Failed
         });
         for evacuation in failed {
             self.send_spare(transition, host, evacuation.id, server.id);

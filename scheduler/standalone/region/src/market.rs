@@ -199,10 +199,7 @@ impl Region {
             let down_after = self.config.host_down_seconds.as_millis();
             let is_reachable =
                 host.is_some_and(|host| host.is_reachable(transition.now, down_after));
-            let rests = self
-                .resting
-                .get(&id)
-                .is_some_and(|until| *until > transition.now);
+            let rests = self.servers.rests(id, transition.now);
             if !is_reachable || rests {
                 self.market.outbid.insert(id);
                 continue;

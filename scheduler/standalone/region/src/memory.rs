@@ -5,12 +5,11 @@
 
 use crate::state::Region;
 use crate::transition::Transition;
-use crate::{RegionError, RegionEvent, budgets};
+use crate::{RegionError, RegionEvent};
 use ebbtide_engine::{Instance, InstancePhase};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Evacuation, EvacuationCause, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus,
-    Timestamp,
+    Evacuation, EvacuationCause, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp,
 };
 
 /// A victim that is being spared is protected until its agent answers. The value is 136 years from
@@ -42,7 +41,7 @@ impl Region {
             .events
             .push(RegionEvent::Server(Box::new(server.clone())));
         if server.status.is_gone() {
-            self.deleted_servers.add(server.id, transition.now);
+            self.servers.deleted_mut().add(server.id, transition.now);
         }
         let patience = transition.now.plus(self.config.act_timeout_seconds);
         if let Err(error) = self.index_server(server, patience) {
@@ -68,71 +67,9 @@ impl Region {
         {
             self.speculating.emptied.insert(host.clone());
         }
-        self.leave_indexes(&server);
-        self.resume_queue.put(&server);
-        self.lifetimes
-            .put(&server, self.config.default_grace_seconds);
-        if !matches!(
-            server.status,
-            ServerStatus::Building | ServerStatus::Deleting
-        ) {
-            self.pending_calls.forget(server.id);
-        }
         let id = server.id;
-        if server.status.is_gone() {
-            if let Some(old) = self.servers.remove(&id) {
-                self.count_out(&old.project_id);
-            }
-            self.started_at.remove(&id);
-            self.resting.remove(&id);
-            self.table.remove_instance(id);
-            return Ok(());
-        }
-        if let Some(host) = &server.host {
-            self.by_host.entry(host.clone()).or_default().insert(id);
-            if server.status == ServerStatus::Waiting {
-                let queue = self.waiting.entry(host.clone()).or_default();
-                queue.entry((server.created_at, id)).or_insert(patience);
-            }
-        }
-        let count = self.by_project.entry(server.project_id.clone());
-        *count.or_default() += 1;
-        if let Some(old) = self.servers.insert(id, server) {
-            self.count_out(&old.project_id);
-        }
+        self.servers.put(server, patience);
         self.show_to_table(id)
-    }
-
-    fn count_out(&mut self, project: &str) {
-        if let Some(count) = self.by_project.get_mut(project) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_project.remove(project);
-            }
-        }
-    }
-
-    /// Removes a server from the indexes that do not apply to its new state.
-    fn leave_indexes(&mut self, new: &Server) {
-        let Some(old) = self.servers.get(&new.id) else {
-            return;
-        };
-        let Some(host) = &old.host else { return };
-        let stays = new.host.as_ref() == Some(host) && !new.status.is_gone();
-        if !stays && let Some(there) = self.by_host.get_mut(host) {
-            there.remove(&new.id);
-            if there.is_empty() {
-                self.by_host.remove(host);
-            }
-        }
-        if (!stays || new.status != ServerStatus::Waiting)
-            && let Some(queue) = self.waiting.get_mut(host)
-        {
-            queue.remove(&(old.created_at, old.id));
-            if queue.is_empty() {
-                self.waiting.remove(host);
-            }
-        }
     }
 
     /// Updates the host table for a server.
@@ -178,7 +115,7 @@ impl Region {
         let protected_until = server
             .launched_at
             .map(|launched| launched.plus(protected))
-            .max(self.resting.get(&server.id).copied())
+            .max(self.servers.rests_until(server.id))
             .max(spared.then(|| Timestamp::default().plus(NOT_AGAIN)));
         Ok(Some(Instance {
             id: server.id,
@@ -218,7 +155,7 @@ impl Region {
         evacuation: Evacuation,
     ) {
         if evacuation.state.is_final()
-            && let Some(unsent) = self.unsent_notices.remove(&evacuation.id)
+            && let Some(unsent) = self.evacuations.take_unsent(&evacuation.id)
         {
             transition.unsend(unsent);
         }
@@ -237,45 +174,14 @@ impl Region {
 
     /// Puts an evacuation into memory.
     pub(crate) fn index_evacuation(&mut self, evacuation: Evacuation) {
-        let id = evacuation.id;
         // An evacuation for another cause than preemption frees capacity that no claim has
         // reserved, so a request that was refused earlier may now succeed.
-        if evacuation.cause != EvacuationCause::Preemption && !self.evacuations.contains_key(&id) {
+        if evacuation.cause != EvacuationCause::Preemption
+            && !self.evacuations.contains_key(&evacuation.id)
+        {
             self.improvements += 1;
         }
-        if !evacuation.state.is_final() {
-            self.active.insert(id);
-            self.leaving
-                .entry(evacuation.host.clone())
-                .or_default()
-                .insert(id);
-        } else if self.active.remove(&id)
-            && let Some(there) = self.leaving.get_mut(&evacuation.host)
-        {
-            there.remove(&id);
-            if there.is_empty() {
-                self.leaving.remove(&evacuation.host);
-            }
-        }
-        for scope in budgets::scopes(&evacuation) {
-            self.by_scope.entry(scope).or_default().insert(id);
-        }
-        self.evacuations.insert(id, evacuation);
-    }
-
-    /// Removes an evacuation that no budget counts any more.
-    pub(crate) fn forget_evacuation(&mut self, id: EvacuationId) {
-        let Some(evacuation) = self.evacuations.remove(&id) else {
-            return;
-        };
-        for scope in budgets::scopes(&evacuation) {
-            if let Some(there) = self.by_scope.get_mut(&scope) {
-                there.remove(&id);
-                if there.is_empty() {
-                    self.by_scope.remove(&scope);
-                }
-            }
-        }
+        self.evacuations.put(evacuation);
     }
 }
 

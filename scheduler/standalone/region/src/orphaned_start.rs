@@ -161,6 +161,6 @@ impl Region {
             server.last_message_at,
         );
         let until = transition.now.plus(self.config.start_timeout_seconds);
-        self.pending_calls.sent(server.id, sent.id, until);
+        self.servers.calls_mut().sent(server.id, sent.id, until);
     }
 }

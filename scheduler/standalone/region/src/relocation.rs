@@ -58,8 +58,8 @@ impl Region {
     fn waiting_by_storage(&self, now: Timestamp) -> BTreeMap<String, Vec<ServerId>> {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut due: BTreeMap<String, Vec<(Timestamp, ServerId)>> = BTreeMap::new();
-        for host in self.resume_queue.hosts() {
-            for id in self.resume_queue.waiting_on(&host) {
+        for host in self.servers.resume_queue().hosts() {
+            for id in self.servers.resume_queue().waiting_on(&host) {
                 let server = self.servers.get(&id);
                 let paying = server.filter(|s| self.pays(s));
                 let Some(comeback) = paying.and_then(|s| s.comeback.as_ref()) else {
@@ -67,7 +67,7 @@ impl Region {
                 };
                 if let Some(storage) = &comeback.storage
                     && comeback.not_before <= now
-                    && !self.resume_queue.rests_elsewhere(id, now)
+                    && !self.servers.resume_queue().rests_elsewhere(id, now)
                 {
                     let there = due.entry(storage.clone()).or_default();
                     there.push((comeback.since, id));
@@ -84,7 +84,7 @@ impl Region {
                 let project = self.servers.get(&id).map_or("", |s| s.project_id.as_str());
                 let had = of_project
                     .entry(project)
-                    .or_insert_with(|| self.resume_queue.resumed_since(project, recent));
+                    .or_insert_with(|| self.servers.resume_queue().resumed_since(project, recent));
                 ordered.push((*had, since, id));
                 *had += 1;
             }
@@ -111,7 +111,7 @@ impl Region {
             .get(name)
             .is_some_and(|entry| entry.health == HostHealth::Up);
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        if !up || self.resume_queue.returning_on(name) >= limit {
+        if !up || self.servers.resume_queue().returning_on(name) >= limit {
             return None;
         }
         Some(Candidate {
@@ -161,7 +161,7 @@ impl Region {
         let (Some(host), Ok(decision)) = (placed, decided) else {
             // Its own host may get capacity earlier; this pause does not affect that.
             let until = transition.now.plus(self.config.comeback.hold_seconds);
-            self.resume_queue.rest_elsewhere(id, until);
+            self.servers.rest_elsewhere(id, until);
             return None;
         };
         let changes = &mut transition.effects.changes;

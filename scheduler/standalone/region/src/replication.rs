@@ -118,28 +118,28 @@ impl Region {
             .hosts
             .extend(old.into_iter().chain(server.host.clone()));
         if status.is_gone() {
-            self.deleted_servers.add(id, now);
+            self.servers.deleted_mut().add(id, now);
         }
         match status {
             // A server whose start was requested has not been reported since.
             ServerStatus::Building if server.launched_at.is_none() => {
-                self.started_at.remove(&id);
+                self.servers.forget_started(id);
             }
             ServerStatus::Building | ServerStatus::Waiting => {}
             ServerStatus::Stopped | ServerStatus::Hibernated => {
-                self.started_at.remove(&id);
+                self.servers.forget_started(id);
             }
             _ => {
                 if let Some(reported) = server.reported_at.or(server.launched_at) {
-                    self.started_at.entry(id).or_insert(reported);
+                    self.servers.note_started_once(id, reported);
                 }
             }
         }
         self.index_server(server.clone(), now.plus(self.config.act_timeout_seconds))?;
         let asked = matches!(status, ServerStatus::Building | ServerStatus::Deleting);
-        if asked && !self.pending_calls.contains(id) {
+        if asked && !self.servers.calls().contains(id) {
             let until = now.plus(self.config.start_timeout_seconds);
-            self.pending_calls.waits(id, until);
+            self.servers.calls_mut().waits(id, until);
         }
         touched
             .events
@@ -154,14 +154,10 @@ impl Region {
     ) -> Result<(), RegionError> {
         touched.hosts.insert(evacuation.host.clone());
         touched.victims.insert(evacuation.victim_id);
-        if evacuation.state.is_final() {
-            self.unsent_notices.remove(&evacuation.id);
-        }
         if evacuation.state == EvacuationState::Failed {
             let ended = evacuation.ended_at.unwrap_or_default();
             let until = self.config.evacuation().rest_limit(ended);
-            let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
-            *rests = until.max(*rests);
+            self.servers.rest_at_least(evacuation.victim_id, until);
         }
         let before = self.evacuations.get(&evacuation.id).map(|e| e.state);
         self.index_evacuation(evacuation.clone());
@@ -213,8 +209,8 @@ impl Region {
     /// Notes a dequeued message: the broker has it, or it was withdrawn.
     fn apply_dequeued(&mut self, id: MessageId, now: Timestamp) {
         let until = now.plus(self.config.start_timeout_seconds);
-        self.pending_calls.published(id, until);
-        self.unsent_notices.retain(|_, unsent| *unsent != id);
+        self.servers.calls_mut().published(id, until);
+        self.evacuations.forget_notice(id);
     }
 
     /// Notes that time has passed, without deciding anything: for a scheduler that is not on duty.

@@ -243,7 +243,7 @@ impl Region {
             return;
         }
         if here && matches!(status, ServerStatus::Building | ServerStatus::Evacuating) {
-            let news = self.started_at.insert(id, sent_at).is_none();
+            let news = self.servers.note_started(id, sent_at);
             if status == ServerStatus::Building {
                 server.status = ServerStatus::Active;
             } else if !news {

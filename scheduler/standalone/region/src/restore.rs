@@ -1,12 +1,9 @@
 //! Restores a region from the database.
 
-use crate::deleted_servers::DeletedServers;
+use crate::books::{EvacuationBook, ServerBook};
 use crate::heartbeat::HostEntry;
-use crate::lifetimes::Lifetimes;
 use crate::market::Market;
 use crate::orphaned_start;
-use crate::pending_calls::PendingAgentCalls;
-use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
@@ -14,7 +11,7 @@ use ebbtide_market::PriceRule;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{OutboxMessage, Snapshot};
 use ebbtide_model::{Evacuation, EvacuationState, Host, ServerId, ServerStatus, Timestamp};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Region {
@@ -41,6 +38,7 @@ impl Region {
             .enabled
             .then(|| PriceRule::new(config.market.clone()));
         let rule = rule.transpose().map_err(RegionConfig::market_error)?;
+        let servers = ServerBook::new(config.default_grace_seconds);
         let mut region = Self {
             config,
             engine,
@@ -55,22 +53,9 @@ impl Region {
                 .into_iter()
                 .map(|b| (b.scope.clone(), b))
                 .collect(),
-            servers: HashMap::new(),
-            by_project: HashMap::new(),
-            by_host: BTreeMap::new(),
-            deleted_servers: DeletedServers::default(),
-            evacuations: HashMap::new(),
-            by_scope: HashMap::new(),
-            active: BTreeSet::new(),
-            leaving: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            pending_calls: PendingAgentCalls::default(),
-            unsent_notices: HashMap::new(),
-            resting: BTreeMap::new(),
-            resume_queue: ResumeQueue::default(),
-            lifetimes: Lifetimes::default(),
+            servers,
+            evacuations: EvacuationBook::default(),
             market: Market::new(rule, snapshot.prices),
-            started_at: HashMap::new(),
             forget_at: now,
             improvements: 0,
             catalog: 0,
@@ -93,7 +78,7 @@ impl Region {
             region.restore_evacuation(evacuation, now);
         }
         for (id, at) in snapshot.gone {
-            region.deleted_servers.add(id, at);
+            region.servers.deleted_mut().add(id, at);
         }
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
@@ -102,13 +87,12 @@ impl Region {
             // heartbeats.
             let reported = server.reported_at.or(server.launched_at);
             if let Some(reported) = reported.filter(|_| runs_by_now(status)) {
-                region.started_at.insert(id, reported);
+                region.servers.note_started(id, reported);
             }
             region.index_server(server, patience)?;
             if matches!(status, ServerStatus::Building | ServerStatus::Deleting) {
-                region
-                    .pending_calls
-                    .waits(id, now.plus(region.config.start_timeout_seconds));
+                let until = now.plus(region.config.start_timeout_seconds);
+                region.servers.calls_mut().waits(id, until);
             }
         }
         for message in &snapshot.outbox {
@@ -156,8 +140,7 @@ impl Region {
             let ended = evacuation.ended_at.unwrap_or_default().min(now);
             let until = self.config.evacuation().rest_limit(ended);
             if until > now {
-                let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
-                *rests = until.max(*rests);
+                self.servers.rest_at_least(evacuation.victim_id, until);
             }
         }
         self.index_evacuation(evacuation);
@@ -166,8 +149,11 @@ impl Region {
     /// Notes that the broker has not confirmed a message yet. A message that cannot be read is
     /// published but not tracked.
     pub(crate) fn restore_unsent(&mut self, message: &OutboxMessage, now: Timestamp) {
-        if let Some(id) = message.evacuation_id.filter(|id| self.active.contains(id)) {
-            self.unsent_notices.insert(id, message.id);
+        if let Some(id) = message
+            .evacuation_id
+            .filter(|id| self.evacuations.is_active(id))
+        {
+            self.evacuations.note_unsent(id, message.id);
             return;
         }
         let server = match Message::from_bytes(&message.body).map(|m| m.body) {
@@ -184,7 +170,7 @@ impl Region {
         };
         if let Some(id) = server {
             let until = now.plus(self.config.start_timeout_seconds);
-            self.pending_calls.sent(id, message.id, until);
+            self.servers.calls_mut().sent(id, message.id, until);
         }
     }
 

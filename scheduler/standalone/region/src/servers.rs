@@ -79,7 +79,7 @@ impl Region {
             return Ok(CreatedServers::Repeated(repeated));
         }
         let project = &create.request.project_id;
-        let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
+        let used = self.servers.count_of(project) as usize;
         let requested = create.request.server_ids.len();
         // Checked before the decision, because a refused request leaves a server in error, too.
         within_quota(
@@ -210,7 +210,7 @@ impl Region {
             .collect();
         let gone = ids
             .iter()
-            .filter(|id| !external && self.deleted_servers.contains(**id))
+            .filter(|id| !external && self.servers.deleted().contains(**id))
             .count();
         if known.is_empty() && gone == 0 {
             return Ok(None);
@@ -305,7 +305,7 @@ impl Region {
         server.status = ServerStatus::Building;
         self.save_server(transition, server.clone());
         let until = transition.now.plus(self.config.start_timeout_seconds);
-        self.pending_calls.sent(server.id, sent.id, until);
+        self.servers.calls_mut().sent(server.id, sent.id, until);
     }
 
     /// A server by id, or by name if only one server has the name.

@@ -1,25 +1,18 @@
 //! The region's state, and the function that handles every input.
 
-use crate::deleted_servers::DeletedServers;
+use crate::books::{EvacuationBook, ServerBook};
 use crate::heartbeat::HostEntry;
-use crate::lifetimes::Lifetimes;
 use crate::market::Market;
-use crate::pending_calls::PendingAgentCalls;
-use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::transition::Transition;
 use crate::{Effects, Ids, RegionConfig, RegionError, RegionInput};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_model::{
-    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Evacuation, EvacuationId, Flavor,
-    FlavorId, GroupId, MessageId, Server, ServerGroup, ServerId, Timestamp,
+    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ServerGroup,
+    Timestamp,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Claims on one host that wait for capacity, by request time, the oldest first. The value is the
-/// time until which a claim waits when no evacuation is under way for it.
-pub(crate) type Queue = BTreeMap<(Timestamp, ServerId), Timestamp>;
 
 /// The state machine of a region. See the crate documentation.
 pub struct Region {
@@ -33,41 +26,12 @@ pub struct Region {
     pub(crate) flavors: BTreeMap<FlavorId, Flavor>,
     pub(crate) groups: BTreeMap<GroupId, ServerGroup>,
     pub(crate) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
-    /// Servers that are not gone.
-    pub(crate) servers: HashMap<ServerId, Server>,
-    /// Number of servers in `servers` for each project. No zero entries.
-    pub(crate) by_project: HashMap<String, u32>,
-    /// Servers that are not gone, by the host where they run or are placed.
-    pub(crate) by_host: BTreeMap<String, BTreeSet<ServerId>>,
-    /// Servers that went recently: a repeated request must not create them again.
-    pub(crate) deleted_servers: DeletedServers,
+    /// Servers that are not gone, and those that went recently.
+    pub(crate) servers: ServerBook,
     /// Evacuations under way, those that a budget still counts, and those that ended recently.
-    pub(crate) evacuations: HashMap<EvacuationId, Evacuation>,
-    /// Evacuations by the budget scopes that they could count against, whether or not such a budget
-    /// exists. No empty sets.
-    pub(crate) by_scope: HashMap<BudgetScope, BTreeSet<EvacuationId>>,
-    /// Evacuations under way.
-    pub(crate) active: BTreeSet<EvacuationId>,
-    /// Evacuations under way, by host. No empty sets.
-    pub(crate) leaving: BTreeMap<String, BTreeSet<EvacuationId>>,
-    /// Claims that wait for capacity, by host. No empty queues.
-    pub(crate) waiting: BTreeMap<String, Queue>,
-    /// Start and delete requests that agents have not answered yet.
-    pub(crate) pending_calls: PendingAgentCalls,
-    /// Notices that the broker has not confirmed yet.
-    pub(crate) unsent_notices: HashMap<EvacuationId, MessageId>,
-    /// Victims whose evacuation failed, with the time until which they are not selected again.
-    pub(crate) resting: BTreeMap<ServerId, Timestamp>,
-    /// Servers that wait to be resumed, and those that were resumed.
-    pub(crate) resume_queue: ResumeQueue,
-    /// When each server's notice is due because of its maximum lifetime.
-    pub(crate) lifetimes: Lifetimes,
+    pub(crate) evacuations: EvacuationBook,
     /// Market prices, and servers whose owners do not pay them.
     pub(crate) market: Market,
-    /// When the agent reported each server as started, by the agent's clock. A heartbeat that the
-    /// agent wrote before that time says nothing about the server. A server without an entry has
-    /// not been reported since its start was requested.
-    pub(crate) started_at: HashMap<ServerId, Timestamp>,
     /// Next time that the region purges remembered but obsolete entries.
     pub(crate) forget_at: Timestamp,
     /// Generation counter. Every change that could improve an earlier decision increments it; a

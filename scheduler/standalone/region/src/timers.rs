@@ -31,15 +31,14 @@ impl Region {
         evacuation: Option<EvacuationId>,
     ) {
         transition.unsend(id);
-        self.pending_calls
+        self.servers
+            .calls_mut()
             .published(id, transition.now.plus(self.config.start_timeout_seconds));
         let Some(evacuation_id) = evacuation else {
             return;
         };
-        let newest = self.unsent_notices.get(&evacuation_id) == Some(&id);
-        if newest {
-            self.unsent_notices.remove(&evacuation_id);
-        }
+        let newest = self.evacuations.unsent(&evacuation_id) == Some(id);
+        self.evacuations.forget_notice(id);
         let Some(mut evacuation) = self.evacuations.get(&evacuation_id).cloned() else {
             return;
         };
@@ -66,17 +65,7 @@ impl Region {
     }
 
     fn look_after_evacuations(&mut self, transition: &mut Transition<'_>) {
-        let due: Vec<EvacuationId> = self
-            .active
-            .iter()
-            .filter(|id| {
-                self.evacuations
-                    .get(id)
-                    .is_some_and(|e| e.give_up_at <= transition.now)
-            })
-            .copied()
-            .collect();
-        for id in due {
+        for id in self.evacuations.due(transition.now) {
             // An earlier evacuation in this loop may have changed this one.
             let still_due = |e: &&Evacuation| !e.state.is_final() && e.give_up_at <= transition.now;
             let Some(evacuation) = self.evacuations.get(&id).filter(still_due).cloned() else {
@@ -109,7 +98,7 @@ impl Region {
     /// has lost its queues.
     fn look_after_agents(&mut self, transition: &mut Transition<'_>) {
         let allowed = self.config.start_timeout_seconds;
-        for id in self.pending_calls.overdue(transition.now) {
+        for id in self.servers.calls().overdue(transition.now) {
             let known = self.servers.get(&id).cloned();
             let Some((server, host)) = known.and_then(|s| s.host.clone().map(|h| (s, h))) else {
                 continue;
@@ -122,7 +111,9 @@ impl Region {
             match server.status {
                 // The kept disk must not be deleted, and the server may run already: keep waiting.
                 ServerStatus::Building if server.resumes() && down() => {
-                    self.pending_calls.waits(id, transition.now.plus(allowed));
+                    self.servers
+                        .calls_mut()
+                        .waits(id, transition.now.plus(allowed));
                 }
                 ServerStatus::Building if server.resumes() => self.resume_again(transition, server),
                 // The host reports it as running, so only the report of the start is lost. The
@@ -136,7 +127,9 @@ impl Region {
                 }
                 // The agent's queue already holds the message.
                 ServerStatus::Deleting if down() => {
-                    self.pending_calls.waits(id, transition.now.plus(allowed));
+                    self.servers
+                        .calls_mut()
+                        .waits(id, transition.now.plus(allowed));
                 }
                 ServerStatus::Deleting => self.delete_again(transition, &server, &host),
                 // An earlier server in this loop has changed this one: the region selected it as a
@@ -163,15 +156,13 @@ impl Region {
     fn look_after_claims(&mut self, transition: &mut Transition<'_>) {
         let patience = transition.now.plus(self.config.act_timeout_seconds);
         let mut late: Vec<(ServerId, String)> = Vec::new();
-        let hosts: Vec<String> = self.waiting.keys().cloned().collect();
-        for host in hosts {
+        for host in self.servers.claims().hosts() {
             let evacuates = !self.needed_victims(&host).is_empty();
-            for ((_, id), until) in self.waiting.get_mut(&host).into_iter().flatten() {
-                if evacuates {
-                    *until = patience;
-                } else if *until <= transition.now {
-                    late.push((*id, host.clone()));
-                }
+            if evacuates {
+                self.servers.extend_claims(&host, patience);
+            } else {
+                let overdue = self.servers.claims().overdue(&host, transition.now);
+                late.extend(overdue.into_iter().map(|id| (id, host.clone())));
             }
             transition.touch(&host);
         }
@@ -189,9 +180,9 @@ impl Region {
             return;
         }
         self.forget_at = now.plus(FORGET_EVERY);
-        self.resting.retain(|_, until| *until > now);
+        self.servers.forget_rests(now);
         let oldest = now.minus(KEEP_ENDED);
-        self.deleted_servers.forget(oldest);
+        self.servers.deleted_mut().forget(oldest);
         let keeps = |e: &Evacuation| {
             let keep = match e.state {
                 EvacuationState::Evacuated => KEEP_EVACUATED,
@@ -207,7 +198,7 @@ impl Region {
             .map(|e| e.id)
             .collect();
         for id in over {
-            self.forget_evacuation(id);
+            self.evacuations.forget(id);
         }
     }
 }

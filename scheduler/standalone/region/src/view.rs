@@ -91,11 +91,7 @@ impl Region {
 
     /// Servers that are on a host or placed there, and are not gone, by id.
     pub fn servers_on(&self, host: &str) -> impl Iterator<Item = &Server> {
-        self.by_host
-            .get(host)
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.servers.get(id))
+        self.servers.on(host)
     }
 
     /// A server that is not gone.
@@ -156,7 +152,7 @@ impl Region {
             servers,
             inventories: self.inventories(),
             totals: self.table.totals(),
-            evacuations: self.active.len(),
+            evacuations: self.evacuations.active_count(),
             contested: self.hosts.values().filter(|entry| entry.contested).count(),
         }
     }

@@ -172,16 +172,9 @@ fn memory_does_not_grow_with_what_is_over() {
     world.run(615);
     let region = &world.region;
     assert_eq!(region.evacuations.len(), 0);
-    assert_eq!(region.deleted_servers.len(), 0);
-    assert_eq!((region.servers.len(), region.started_at.len()), (0, 0));
-    assert_eq!(
-        (
-            region.by_host.len(),
-            region.waiting.len(),
-            region.leaving.len()
-        ),
-        (0, 0, 0)
-    );
-    assert_eq!((region.unsent_notices.len(), region.resting.len()), (0, 0));
-    assert_eq!(region.pending_calls.len(), (0, 0));
+    assert_eq!(region.servers.deleted().len(), 0);
+    assert_eq!((region.servers.len(), region.servers.rest_count()), (0, 0));
+    assert_eq!(region.servers.calls().len(), 0);
+    // The indexes follow from the records, so they are empty, too.
+    assert_eq!(region.check_consistency(), Ok(()));
 }

@@ -35,8 +35,7 @@ fn memory_is_what_is_durable(world: &World) {
         .values()
         .filter(|s| !s.status.is_gone());
     let durable: BTreeMap<ServerId, &Server> = durable.map(|s| (s.id, s)).collect();
-    let memory: BTreeMap<ServerId, &Server> =
-        region.servers.iter().map(|(id, s)| (*id, s)).collect();
+    let memory: BTreeMap<ServerId, &Server> = region.servers.values().map(|s| (s.id, s)).collect();
     if durable != memory {
         fail(
             world,
@@ -55,9 +54,10 @@ fn memory_is_what_is_durable(world: &World) {
     let durable: BTreeMap<EvacuationId, Evacuation> =
         durable.map(|e| (e.id, without_timer(e))).collect();
     let memory: BTreeMap<EvacuationId, Evacuation> = region
-        .active
-        .iter()
-        .map(|id| (*id, without_timer(&region.evacuations[id])))
+        .evacuations
+        .active()
+        .filter_map(|id| region.evacuations.get(&id))
+        .map(|e| (e.id, without_timer(e)))
         .collect();
     if durable != memory {
         fail(

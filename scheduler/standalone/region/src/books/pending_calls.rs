@@ -3,6 +3,7 @@
 //! An agent's time counts from the moment at which the broker has the message: the agent is not
 //! late while the broker is unavailable.
 
+use super::index::same;
 use ebbtide_model::{MessageId, ServerId, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
@@ -54,7 +55,7 @@ impl PendingAgentCalls {
     }
 
     /// Removes the request about a server.
-    pub(crate) fn forget(&mut self, server: ServerId) {
+    pub(super) fn forget(&mut self, server: ServerId) {
         if let Some(message) = self.entries.remove(&server).and_then(|e| e.unsent) {
             self.by_message.remove(&message);
         }
@@ -70,7 +71,20 @@ impl PendingAgentCalls {
             .collect()
     }
 
-    pub(crate) fn len(&self) -> (usize, usize) {
-        (self.entries.len(), self.by_message.len())
+    /// The number of requests.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Checks that the messages follow from the requests, and that each request is about a server
+    /// that is to be started or deleted.
+    pub(super) fn audit(&self, is_called: impl Fn(ServerId) -> bool) -> Result<(), String> {
+        let messages = self.entries.iter();
+        let messages = messages.filter_map(|(id, entry)| Some((entry.unsent?, *id)));
+        same("messages to agents", &self.by_message, &messages.collect())?;
+        match self.entries.keys().find(|id| !is_called(**id)) {
+            None => Ok(()),
+            Some(id) => Err(format!("{id} is neither to be started nor to be deleted")),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Servers that went recently.
 
+use super::index::same;
 use ebbtide_model::{ServerId, Timestamp};
 use std::collections::{HashSet, VecDeque};
 
@@ -36,6 +37,12 @@ impl DeletedServers {
             self.order.pop_front();
             self.ids.remove(&id);
         }
+    }
+
+    /// Checks that the ids follow from the order.
+    pub(super) fn audit(&self) -> Result<(), String> {
+        let ids = self.order.iter().map(|(_, id)| *id).collect();
+        same("servers that went", &self.ids, &ids)
     }
 
     #[cfg(test)]

@@ -1,0 +1,19 @@
+//! The books: what a region knows, each with the indexes that follow from its records.
+//!
+//! A book changes only through its methods, which keep the indexes. `audit` derives each index anew
+//! from the records and compares; the tests and the simulator do this after every input.
+
+mod claims;
+mod deleted_servers;
+mod evacuations;
+mod index;
+mod lifetimes;
+mod pending_calls;
+mod resume_queue;
+mod servers;
+
+pub(crate) use evacuations::EvacuationBook;
+pub(crate) use servers::ServerBook;
+
+#[cfg(test)]
+mod tests;
