@@ -24,16 +24,17 @@ impl Region {
             names::check_name("reason", reason)?;
         }
         let down_after = self.config.host_down_seconds.as_millis();
-        let Some(entry) = self.hosts.get_mut(name) else {
+        let set = self
+            .hosts
+            .set_disabled(name, reason, transition.now, down_after);
+        let Some((host, health)) = set else {
             return Err(RegionError::NotFound {
                 what: "host",
                 name: names::shorten(name),
                 next: "`ebbtide host list` shows those whose agents have registered",
             });
         };
-        entry.host.disabled_reason = reason;
-        entry.health = entry.health_at(transition.now, down_after);
-        let (host, health) = (entry.host.clone(), entry.health);
+        let host = host.clone();
         self.table.set_health(name, health);
         self.improvements += 1;
         transition.change(name);

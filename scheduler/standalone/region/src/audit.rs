@@ -82,6 +82,7 @@ impl Region {
     }
 
     fn check_indexes(&self) -> Result<(), String> {
+        self.hosts.audit()?;
         self.servers.audit()?;
         self.evacuations.audit()?;
         for server in self.servers.values() {

@@ -128,7 +128,7 @@ impl Region {
         Wait {
             progress: Progress::of(evacuation),
             attempt: evacuation.attempts,
-            unsent: !evacuation.spare_requested && self.unsent_notices.contains_key(&evacuation.id),
+            unsent: !evacuation.spare_requested && self.evacuations.unsent(&evacuation.id).is_some(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! Operations under way are not judged: a server that is starting, leaving or being deleted is
 //! between two states.
 
-use crate::heartbeat::HostEntry;
+use crate::books::HostEntry;
 use crate::{Region, orphaned_start};
 use ebbtide_model::message::HostedState;
 use ebbtide_model::record::Snapshot;
@@ -55,7 +55,7 @@ impl Region {
         }
         self.overdue_evacuations(now, &mut found);
         let mut compared_hosts = 0;
-        for (name, entry) in &self.hosts {
+        for (name, entry) in self.hosts.iter() {
             match entry.last_heartbeat() {
                 Some(_) if hears_agents && entry.health != HostHealth::Down => {
                     compared_hosts += 1;
@@ -190,9 +190,8 @@ impl Region {
         let Some(storage) = server.saved_storage() else {
             return false;
         };
-        let sharing = self.hosts.values();
-        let mut sharing = sharing.filter(|entry| entry.host.storage.as_ref() == Some(&storage));
-        sharing.any(|entry| {
+        let mut sharing = self.hosts.sharing(&storage);
+        sharing.any(|(_, entry)| {
             let hosted = entry.last_heartbeat().map(|(_, hosted)| hosted);
             hosted.is_some_and(|all| {
                 all.iter()

@@ -118,11 +118,9 @@ impl Region {
             let down_after = self.config.host_down_seconds.as_millis();
             let sharing: Vec<String> = self
                 .hosts
-                .iter()
+                .sharing(storage)
                 .filter(|(name, entry)| {
-                    *name != host
-                        && entry.is_reachable(transition.now, down_after)
-                        && entry.host.storage.as_deref() == Some(storage)
+                    *name != host && entry.is_reachable(transition.now, down_after)
                 })
                 .map(|(name, _)| name.clone())
                 .collect();

@@ -96,10 +96,7 @@ impl Region {
 
     /// Hosts that share this storage and can resume a server.
     fn candidates(&self, storage: &str, now: Timestamp) -> Vec<Candidate> {
-        let sharing = self
-            .hosts
-            .iter()
-            .filter(|(_, entry)| entry.host.storage.as_deref() == Some(storage));
+        let sharing = self.hosts.sharing(storage);
         sharing
             .filter_map(|(name, _)| self.candidate(name, now))
             .collect()

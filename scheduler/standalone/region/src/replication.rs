@@ -6,7 +6,7 @@
 //! contain (how much time an agent has left, which messages are unsent) begins anew now, as after a
 //! restart. Nothing is decided here.
 
-use crate::heartbeat::HostEntry;
+use crate::books::HostEntry;
 use crate::{Region, RegionError, RegionEvent};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
@@ -203,7 +203,7 @@ impl Region {
             let event = RegionEvent::Host(Box::new(entry.host.clone()), entry.health);
             touched.events.push(event);
         }
-        self.hosts.insert(host.name.clone(), entry);
+        self.hosts.put(entry);
     }
 
     /// Notes a dequeued message: the broker has it, or it was withdrawn.
@@ -217,14 +217,12 @@ impl Region {
     pub fn observe(&mut self, now: Timestamp) {
         let down_after = self.config.host_down_seconds.as_millis();
         let mut changed = BTreeSet::new();
-        for (name, entry) in &mut self.hosts {
-            let health = entry.health_at(now, down_after);
-            if health != entry.health {
-                entry.health = health;
-                self.table.set_health(name, health);
-                changed.insert(name.clone());
-                self.improvements += u64::from(health == HostHealth::Up);
+        for name in self.hosts.update_health(now, down_after) {
+            if let Some(entry) = self.hosts.get(&name) {
+                self.table.set_health(&name, entry.health);
+                self.improvements += u64::from(entry.health == HostHealth::Up);
             }
+            changed.insert(name);
         }
         self.new_generations(&changed);
         self.forget(now);

@@ -2,8 +2,8 @@
 //! compares each with the state that it is about.
 
 use crate::Region;
+use crate::books::HostEntry;
 use crate::evacuate::advance;
-use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
 use crate::{orphaned_start, relocation, servers};
 use ebbtide_evacuation::{EndReason, EvacuationEvent, LateNotice, agent_text, late_notice};

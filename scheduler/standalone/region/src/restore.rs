@@ -1,7 +1,6 @@
 //! Restores a region from the database.
 
-use crate::books::{EvacuationBook, ServerBook};
-use crate::heartbeat::HostEntry;
+use crate::books::{EvacuationBook, HostBook, HostEntry, ServerBook};
 use crate::market::Market;
 use crate::orphaned_start;
 use crate::speculate::{Speculating, SpeculationCounts};
@@ -44,7 +43,7 @@ impl Region {
             engine,
             shadow: None,
             table: HostTable::new(),
-            hosts: BTreeMap::new(),
+            hosts: HostBook::default(),
             aggregates: snapshot.aggregates.into_iter().map(|a| (a.id, a)).collect(),
             flavors: snapshot.flavors.into_iter().map(|f| (f.id, f)).collect(),
             groups: BTreeMap::new(),
@@ -123,7 +122,7 @@ impl Region {
             let name = entry.host.name.clone();
             self.table.put_host(&entry.host);
             self.table.set_health(&name, entry.health);
-            self.hosts.insert(name, entry);
+            self.hosts.put(entry);
         }
     }
 

@@ -174,9 +174,7 @@ impl Region {
         self.speculations.conflicts += 1;
         // Later decisions of the batch on the same hosts depended on this one: invalidate them.
         for (host, _) in &hosts {
-            if let Some(entry) = self.hosts.get_mut(host) {
-                entry.generation += 1;
-            }
+            self.hosts.new_generation(host);
         }
         None
     }

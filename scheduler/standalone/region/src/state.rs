@@ -1,7 +1,6 @@
 //! The region's state, and the function that handles every input.
 
-use crate::books::{EvacuationBook, ServerBook};
-use crate::heartbeat::HostEntry;
+use crate::books::{EvacuationBook, HostBook, ServerBook};
 use crate::market::Market;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::transition::Transition;
@@ -21,7 +20,7 @@ pub struct Region {
     /// Shadow engine. Its decisions are only compared with those of `engine`.
     pub(crate) shadow: Option<Arc<Engine>>,
     pub(crate) table: HostTable,
-    pub(crate) hosts: BTreeMap<String, HostEntry>,
+    pub(crate) hosts: HostBook,
     pub(crate) aggregates: BTreeMap<AggregateId, Aggregate>,
     pub(crate) flavors: BTreeMap<FlavorId, Flavor>,
     pub(crate) groups: BTreeMap<GroupId, ServerGroup>,
@@ -83,9 +82,7 @@ impl Region {
     /// Increments the generation of changed hosts, which invalidates earlier decisions about them.
     pub(crate) fn new_generations(&mut self, changed: &BTreeSet<String>) {
         for host in changed {
-            if let Some(entry) = self.hosts.get_mut(host) {
-                entry.generation += 1;
-            }
+            self.hosts.new_generation(host);
         }
     }
 

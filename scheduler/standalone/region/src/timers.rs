@@ -2,8 +2,8 @@
 //! remembered entries that are obsolete.
 
 use crate::Region;
+use crate::books::HostEntry;
 use crate::evacuate::advance;
-use crate::heartbeat::HostEntry;
 use crate::transition::Transition;
 use ebbtide_evacuation::{EndReason, EvacuationEvent, Overdue, overdue};
 use ebbtide_model::message::{HostedServer, HostedState};

@@ -39,12 +39,12 @@ impl EvacuationBook {
             if !old.state.is_final() {
                 self.active.remove(&id);
                 self.by_deadline.remove(&(old.give_up_at, id));
-                self.by_host.remove(&old.host, id);
+                self.by_host.remove(&old.host, &id);
             }
             if !same_victim {
-                self.by_victim.remove(&old.victim_id, id);
+                self.by_victim.remove(&old.victim_id, &id);
                 for scope in budgets::scopes(old) {
-                    self.by_scope.remove(&scope, id);
+                    self.by_scope.remove(&scope, &id);
                 }
             }
         }
@@ -73,10 +73,10 @@ impl EvacuationBook {
         };
         self.active.remove(&id);
         self.by_deadline.remove(&(old.give_up_at, id));
-        self.by_host.remove(&old.host, id);
-        self.by_victim.remove(&old.victim_id, id);
+        self.by_host.remove(&old.host, &id);
+        self.by_victim.remove(&old.victim_id, &id);
         for scope in budgets::scopes(&old) {
-            self.by_scope.remove(&scope, id);
+            self.by_scope.remove(&scope, &id);
         }
     }
 
@@ -127,7 +127,7 @@ impl EvacuationBook {
     /// Evacuations under way on a host, by id.
     pub(crate) fn leaving(&self, host: &str) -> impl Iterator<Item = &Evacuation> {
         let ids = self.by_host.get(host);
-        ids.filter_map(|id| self.records.get(&id))
+        ids.filter_map(|id| self.records.get(id))
     }
 
     /// True if an evacuation is under way on a host.
@@ -138,13 +138,13 @@ impl EvacuationBook {
     /// All evacuations of a victim, by id.
     pub(crate) fn of_victim(&self, victim: ServerId) -> impl Iterator<Item = &Evacuation> {
         let ids = self.by_victim.get(&victim);
-        ids.filter_map(|id| self.records.get(&id))
+        ids.filter_map(|id| self.records.get(id))
     }
 
     /// All evacuations that could count against a budget, by id.
     pub(crate) fn of_scope(&self, scope: &BudgetScope) -> impl Iterator<Item = &Evacuation> {
         let ids = self.by_scope.get(scope);
-        ids.filter_map(|id| self.records.get(&id))
+        ids.filter_map(|id| self.records.get(id))
     }
 
     /// Notes that the broker has not confirmed a notice yet.

@@ -13,7 +13,7 @@ impl<K: Ord, V: Ord> Default for Index<K, V> {
     }
 }
 
-impl<K: Ord, V: Ord + Copy> Index<K, V> {
+impl<K: Ord, V: Ord> Index<K, V> {
     /// Adds an identifier. The key is copied only if it is new.
     pub(crate) fn insert<Q>(&mut self, key: &Q, value: V)
     where
@@ -27,13 +27,13 @@ impl<K: Ord, V: Ord + Copy> Index<K, V> {
     }
 
     /// Removes an identifier.
-    pub(crate) fn remove<Q>(&mut self, key: &Q, value: V)
+    pub(crate) fn remove<Q>(&mut self, key: &Q, value: &V)
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
     {
         if let Some(values) = self.0.get_mut(key) {
-            values.remove(&value);
+            values.remove(value);
             if values.is_empty() {
                 self.0.remove(key);
             }
@@ -44,12 +44,12 @@ impl<K: Ord, V: Ord + Copy> Index<K, V> {
     pub(crate) fn get<'i, Q>(
         &'i self,
         key: &Q,
-    ) -> impl DoubleEndedIterator<Item = V> + use<'i, K, V, Q>
+    ) -> impl DoubleEndedIterator<Item = &'i V> + use<'i, K, V, Q>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
     {
-        self.0.get(key).into_iter().flatten().copied()
+        self.0.get(key).into_iter().flatten()
     }
 
     /// True if a record has the key.

@@ -3,9 +3,12 @@
 //! A book changes only through its methods, which keep the indexes. `audit` derives each index anew
 //! from the records and compares; the tests and the simulator do this after every input.
 
+mod agent_sessions;
 mod claims;
 mod deleted_servers;
 mod evacuations;
+mod host_entry;
+mod hosts;
 mod index;
 mod lifetimes;
 mod pending_calls;
@@ -13,6 +16,8 @@ mod resume_queue;
 mod servers;
 
 pub(crate) use evacuations::EvacuationBook;
+pub(crate) use host_entry::HostEntry;
+pub(crate) use hosts::HostBook;
 pub(crate) use servers::ServerBook;
 
 #[cfg(test)]

@@ -81,12 +81,12 @@ impl ResumeQueue {
             return;
         };
         match place.state {
-            State::Waits => self.waiting.remove(&place.host, id),
-            State::Returning => self.returning.remove(&place.host, id),
+            State::Waits => self.waiting.remove(&place.host, &id),
+            State::Returning => self.returning.remove(&place.host, &id),
             State::Other => {}
         }
         if let Some(at) = place.resumed_at {
-            self.resumed.remove(&place.project, (at, id));
+            self.resumed.remove(&place.project, &(at, id));
         }
     }
 
@@ -107,7 +107,7 @@ impl ResumeQueue {
 
     /// Servers that wait on a host.
     pub(crate) fn waiting_on(&self, host: &str) -> impl Iterator<Item = ServerId> {
-        self.waiting.get(host)
+        self.waiting.get(host).copied()
     }
 
     /// Number of servers on a host that are being resumed.

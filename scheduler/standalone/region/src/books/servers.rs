@@ -70,7 +70,7 @@ impl ServerBook {
         let now = server.host.as_deref().filter(|_| !gone);
         if before != now {
             if let Some(host) = before {
-                self.by_host.remove(host, id);
+                self.by_host.remove(host, &id);
             }
             if let Some(host) = now {
                 self.by_host.insert(host, id);
@@ -133,7 +133,7 @@ impl ServerBook {
     /// Servers that are on a host or placed there, by id.
     pub(crate) fn on(&self, host: &str) -> impl Iterator<Item = &Server> {
         let ids = self.by_host.get(host);
-        ids.filter_map(|id| self.records.get(&id))
+        ids.filter_map(|id| self.records.get(id))
     }
 
     /// Servers that wait for capacity.
@@ -204,7 +204,7 @@ impl ServerBook {
     /// Limits the start times on a host to this time.
     pub(crate) fn limit_started(&mut self, host: &str, at: Timestamp) {
         for id in self.by_host.get(host) {
-            if let Some(started) = self.started_at.get_mut(&id) {
+            if let Some(started) = self.started_at.get_mut(id) {
                 *started = at.min(*started);
             }
         }

@@ -224,7 +224,6 @@ fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
         request,
         external: false,
     };
-    let create = create;
     let id = world
         .command(create.clone())
         .map(|_| *world.database.servers.keys().next().expect("it was made"))

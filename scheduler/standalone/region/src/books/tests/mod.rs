@@ -2,4 +2,5 @@
 //! answers are those of a search through the records.
 
 mod evacuations;
+mod hosts;
 mod servers;
