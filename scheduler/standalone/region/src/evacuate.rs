@@ -128,7 +128,8 @@ impl Region {
         Wait {
             progress: Progress::of(evacuation),
             attempt: evacuation.attempts,
-            unsent: !evacuation.spare_requested && self.evacuations.unsent(&evacuation.id).is_some(),
+            unsent: !evacuation.spare_requested
+                && self.evacuations.unsent(&evacuation.id).is_some(),
         }
     }
 
