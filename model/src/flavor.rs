@@ -65,6 +65,8 @@ pub enum InterruptionBehaviour {
     LiveMigrate,
 }
 
+crate::words!(InterruptionBehaviour);
+
 impl InterruptionBehaviour {
     /// The word for it.
     #[must_use]

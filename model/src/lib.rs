@@ -33,6 +33,7 @@ pub mod record;
 pub mod request;
 pub mod resource;
 pub mod server;
+pub mod settings;
 pub mod time;
 pub mod toml_text;
 pub mod traits;
