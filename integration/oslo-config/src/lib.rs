@@ -37,6 +37,6 @@ mod value;
 
 pub use config::{Config, FileValue};
 pub use error::{ConfigError, Result, ValueLocation};
-pub use option::{Opt, OptionType, Scalar};
+pub use option::{Effect, Opt, OptionType, Scalar};
 pub use search::default_paths;
 pub use value::Value;

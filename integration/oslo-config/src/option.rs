@@ -54,7 +54,19 @@ pub enum OptionType {
     Many(Scalar),
 }
 
-/// An option.
+/// When a changed value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// At the next start.
+    Start,
+    /// When the program reads its configuration again (`mutable` of oslo.config).
+    Reload,
+    /// Never: the program understands the option and does not use it.
+    None,
+}
+
+/// An option. What only documentation uses (unit, sample, help, path, required, effect) does not
+/// change how it is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Opt {
     /// Group; `DEFAULT` for those of none.
@@ -69,6 +81,18 @@ pub struct Opt {
     pub deprecated: &'static [(&'static str, &'static str)],
     /// Whether the value must not be shown.
     pub secret: bool,
+    /// Whether the value is a file or directory.
+    pub path: bool,
+    /// Whether the program does not start without it.
+    pub required: bool,
+    /// When a changed value counts.
+    pub effect: Effect,
+    /// Unit of a number; may be empty.
+    pub unit: &'static str,
+    /// A value for documentation, written as in a file (`sample_default` of oslo.config).
+    pub sample: &'static str,
+    /// What it does.
+    pub help: &'static str,
 }
 
 const TEXT: Scalar = Scalar::Text {
@@ -86,6 +110,12 @@ impl Opt {
             default: None,
             deprecated: &[],
             secret: false,
+            path: false,
+            required: false,
+            effect: Effect::Start,
+            unit: "",
+            sample: "",
+            help: "",
         }
     }
 
@@ -93,6 +123,14 @@ impl Opt {
     #[must_use]
     pub const fn text(group: &'static str, name: &'static str) -> Self {
         Self::new(group, name, OptionType::One(TEXT))
+    }
+
+    /// A file or directory.
+    #[must_use]
+    pub const fn path(group: &'static str, name: &'static str) -> Self {
+        let mut option = Self::text(group, name);
+        option.path = true;
+        option
     }
 
     /// True or false.
@@ -203,6 +241,55 @@ impl Opt {
             min: Some(min),
             max: Some(max),
         });
+        self
+    }
+
+    /// A number not below this one.
+    #[must_use]
+    pub const fn at_least_float(mut self, min: f64) -> Self {
+        self.kind = OptionType::One(Scalar::Float {
+            min: Some(min),
+            max: None,
+        });
+        self
+    }
+
+    /// A number between these, both included.
+    #[must_use]
+    pub const fn between_floats(mut self, min: f64, max: f64) -> Self {
+        self.kind = OptionType::One(Scalar::Float {
+            min: Some(min),
+            max: Some(max),
+        });
+        self
+    }
+
+    /// The program does not start without it.
+    #[must_use]
+    pub const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// When a changed value counts.
+    #[must_use]
+    pub const fn effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// The unit of a number.
+    #[must_use]
+    pub const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// What it does, and a value as an example, written as in a file.
+    #[must_use]
+    pub const fn help(mut self, sample: &'static str, help: &'static str) -> Self {
+        self.sample = sample;
+        self.help = help;
         self
     }
 }
