@@ -7,8 +7,9 @@ use crate::error::AgentError;
 use crate::fence::{Fence, FenceSettings};
 use crate::protocol::AgentPolicy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, TlsFiles};
+use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
 use ebbtide_model::{names, toml_text};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -31,54 +32,59 @@ const TEXT_KEYS: &[&str] = &[
     "driver.nova.auth.application_credential_secret",
 ];
 
-/// The agent's configuration.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Config {
-    /// The agent's host; `host`.
-    pub host: String,
-    /// Directory of journal, lock and the simulated hypervisor; `state_dir`.
-    pub state_dir: PathBuf,
-    /// The connection to the scheduler; table `bus`.
-    pub bus: BusSettings,
-    /// Intervals and limits of the agent; table `agent`.
-    pub agent: AgentSettings,
-    /// Numbers of tries and time limits of evacuations; table `evacuation`.
-    pub evacuation: AgentPolicy,
-    /// The operator's fence, which ends a victim that the hypervisor does not end; table `fence`.
-    pub fence: FenceSettings,
-    /// The driver; table `driver`.
-    pub driver: DriverSettings,
-    /// Logging; table `log`.
-    pub log: LogSettings,
+ebbtide_model::settings! {
+    /// The agent's configuration.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Config: Plain {
+        /// The host for which this agent speaks: its name in the region, and of its queue.
+        pub host: String => key("compute-1");
+        /// Where journal, lock and the simulated hypervisor are: a directory that only this agent
+        /// uses, on a disk that lasts.
+        pub state_dir: PathBuf => key("/var/lib/ebbtide-agent");
+        /// The connection to the scheduler.
+        pub bus: BusSettings;
+        /// Intervals and limits of the agent.
+        pub agent: AgentSettings;
+        /// Numbers of tries and time limits of evacuations.
+        pub evacuation: AgentPolicy;
+        /// The operator's fence, which ends a victim that the hypervisor does not end.
+        pub fence: FenceSettings;
+        /// Logging.
+        pub log: LogSettings;
+        /// The driver.
+        pub driver: DriverSettings;
+    }
 }
 
-/// The table `bus`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BusSettings {
-    /// `amqp://USER:PASSWORD@HOST:PORT/VHOST` or `amqps://…`; one, or the brokers of one cluster.
-    urls: OneOrMany,
-    /// The first part of every queue's name; the same as the scheduler's.
-    pub prefix: String,
-    /// `classic` or `quorum`; the same as the scheduler's.
-    pub queue_type: String,
-    /// `user-id` to prove with every message which user of the broker sends it, as the scheduler's
-    /// `bus.agent_identity` wants it; `none` otherwise.
-    pub identity: AgentIdentity,
-    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
-    /// system.
-    pub ca: Option<PathBuf>,
-    /// For `amqps://`: the agent's certificate in a PEM file, if the broker asks for one; with
-    /// `key`.
-    pub certificate: Option<PathBuf>,
-    /// Its private key.
-    pub key: Option<PathBuf>,
-    /// Allow `amqp://` (plain text, passwords included) to a broker on another machine.
-    pub insecure: bool,
+ebbtide_model::settings! {
+    /// The table `bus`.
+    #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct BusSettings: Default {
+        /// The broker, `amqp://USER:PASSWORD@HOST:PORT/VHOST` or `amqps://…`; one, or a list of
+        /// those of one cluster.
+        urls: OneOrMany = OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned())
+            => key(r#"["amqps://agent-compute-1:PASSWORD@mq1:5671/%2f"]"#).secret();
+        /// The first part of every queue's name; the same as the scheduler's.
+        pub prefix: String = ebbtide_bus::DEFAULT_PREFIX.to_owned() => key("ebbtide-east");
+        /// The kind of queue; the same as the scheduler's.
+        pub queue_type: String = "classic".to_owned() => key("quorum").words(&["classic", "quorum"]);
+        /// user-id: prove with every message which user of the broker sends it, as the scheduler's
+        /// `bus.agent_identity` wants it.
+        pub identity: AgentIdentity = AgentIdentity::None => key("user-id");
+        /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
+        /// system.
+        pub ca: Option<PathBuf> = None => key("/etc/ebbtide/tls/broker-ca.pem");
+        /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with key.
+        pub certificate: Option<PathBuf> = None => key("/etc/ebbtide/tls/agent.pem");
+        /// Its private key.
+        pub key: Option<PathBuf> = None => key("/etc/ebbtide/tls/agent.key");
+        /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
+        pub insecure: bool = false => key("true");
+    }
 }
 
 /// See [`BusSettings::identity`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentIdentity {
     /// The sender of a message is not verified.
@@ -87,26 +93,11 @@ pub enum AgentIdentity {
     UserId,
 }
 
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
-}
-
-impl Default for BusSettings {
-    fn default() -> Self {
-        Self {
-            urls: OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()),
-            prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
-            queue_type: "classic".to_owned(),
-            identity: AgentIdentity::None,
-            ca: None,
-            certificate: None,
-            key: None,
-            insecure: false,
-        }
-    }
 }
 
 impl std::fmt::Debug for BusSettings {
@@ -118,39 +109,32 @@ impl std::fmt::Debug for BusSettings {
     }
 }
 
-/// The table `agent`. All times are in seconds.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AgentSettings {
-    /// Time between two heartbeats if nothing changes. 0.1 to 3600; well below the scheduler's
-    /// service down time.
-    pub heartbeat_seconds: f64,
-    /// Time between two looks at the servers, for those that end by themselves and guests that
-    /// release. 0.05 to 60.
-    pub poll_seconds: f64,
-    /// A call of the hypervisor that takes longer counts as failed. 1 to 1800.
-    pub action_timeout_seconds: f64,
-    /// How long calls under way and reports may take at shutdown. 0 to 600.
-    pub shutdown_seconds: f64,
-    /// Commands in hand at the same time. A notice is in hand until its victim has ended, so this
-    /// limits the evacuations at one time. 16 to 65535.
-    pub prefetch: u16,
-}
-
-impl Default for AgentSettings {
-    fn default() -> Self {
-        Self {
-            // A third of the scheduler's default service down time or less: two may get lost.
-            heartbeat_seconds: 10.0,
-            // A guest that releases early should not wait noticeably.
-            poll_seconds: 1.0,
-            // Writing the memory of a large guest to disk takes a minute.
-            action_timeout_seconds: 120.0,
-            // Below the 90 s after which systemd kills the process.
-            shutdown_seconds: 10.0,
-            // More than the number of servers of any host.
-            prefetch: 4_096,
-        }
+ebbtide_model::settings! {
+    /// The table `agent`. All times are in seconds.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct AgentSettings: Default {
+        /// Time between two heartbeats if nothing changes. A third of the scheduler's
+        /// `region.host_down_seconds` or less: two may get lost.
+        // A third of the scheduler's default service down time or less: two may get lost.
+        pub heartbeat_seconds: f64 = 10.0 => key("5.0").range(0.1..=3600.0);
+        /// Time between two looks at the servers, for those that end by themselves and guests that
+        /// release.
+        // A guest that releases early should not wait noticeably.
+        pub poll_seconds: f64 = 1.0 => key("0.5").range(0.05..=60.0);
+        /// A call of the hypervisor that takes longer counts as failed. Writing the memory of a
+        /// large guest to disk takes a minute.
+        // Writing the memory of a large guest to disk takes a minute.
+        // With a higher value a delivery could be older than RabbitMQ's consumer_timeout of 30
+        // minutes.
+        pub action_timeout_seconds: f64 = 120.0 => key("300.0").range(1.0..=1800.0);
+        /// How long calls under way and reports may take at shutdown. Below the 90 s after which
+        /// systemd kills.
+        // Below the 90 s after which systemd kills the process.
+        pub shutdown_seconds: f64 = 10.0 => key("30.0").range(0.0..=600.0);
+        /// Commands in hand at the same time. A notice is in hand until its victim has ended, so
+        /// this limits the evacuations at one time.
+        // More than the number of servers of any host.
+        pub prefetch: u16 = 4_096 => key("1024").range(16..=65_535);
     }
 }
 
@@ -172,33 +156,39 @@ impl std::fmt::Debug for DriverSettings {
     }
 }
 
-/// The table `log`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogSettings {
-    /// `text` for people, `json` for machines.
-    pub format: LogFormat,
-    /// What is logged, as `tracing` filters are written: `info`, `ebbtide_agent=debug,warn`.
-    pub filter: String,
+impl Setting for DriverSettings {
+    fn shape() -> Shape {
+        Shape::Section(registry::keys)
+    }
 }
 
-impl Default for LogSettings {
-    fn default() -> Self {
-        Self {
-            format: LogFormat::Text,
-            filter: "info".to_owned(),
-        }
+ebbtide_model::settings! {
+    /// The table `log`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct LogSettings: Default {
+        /// text for people, json (one object a line) for machines.
+        pub format: LogFormat = LogFormat::Text => key("json");
+        /// What is logged, as tracing filters are written.
+        pub filter: String = "info".to_owned() => key("ebbtide_agent=debug,warn");
     }
 }
 
 /// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One line for people.
     Text,
     /// One JSON object a line.
     Json,
+}
+
+ebbtide_model::words!(AgentIdentity, LogFormat);
+
+impl Setting for OneOrMany {
+    fn shape() -> Shape {
+        Shape::Value(Type::TextOrList)
+    }
 }
 
 /// One setting from outside the file: its key with dots, its value, and what to call it in an
@@ -303,26 +293,7 @@ impl Config {
         }
         self.amqp()?;
         self.queue_prefix()?;
-        let agent = &self.agent;
-        for (key, value, low, high) in [
-            ("heartbeat_seconds", agent.heartbeat_seconds, 0.1, 3_600.0),
-            ("poll_seconds", agent.poll_seconds, 0.05, 60.0),
-            // With a higher value a delivery could be older than RabbitMQ's consumer_timeout of 30
-            // minutes.
-            (
-                "action_timeout_seconds",
-                agent.action_timeout_seconds,
-                1.0,
-                1_800.0,
-            ),
-            ("shutdown_seconds", agent.shutdown_seconds, 0.0, 600.0),
-            ("prefetch", f64::from(agent.prefetch), 16.0, 65_535.0),
-        ] {
-            if !(low..=high).contains(&value) {
-                let problem = format!("{value} is out of range, allowed is {low} to {high}");
-                return Err(AgentError::config(format!("agent.{key}"), problem));
-            }
-        }
+        check_ranges(&self.agent).map_err(|range| AgentError::out_of_range("agent", range))?;
         self.evacuation
             .check()
             .map_err(|(key, problem)| AgentError::config(format!("evacuation.{key}"), problem))?;
@@ -465,7 +436,7 @@ fn section<T: serde::de::DeserializeOwned>(
 fn driver(table: &mut Table) -> Result<DriverSettings, AgentError> {
     let mut section = subtable(table, "driver")?;
     let kind = match section.remove("kind") {
-        None => "simulated".to_owned(),
+        None => registry::DEFAULT.to_owned(),
         Some(Value::String(kind)) => kind,
         Some(_) => return Err(AgentError::config("driver.kind", "expected text")),
     };

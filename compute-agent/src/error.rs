@@ -3,6 +3,7 @@
 use crate::driver::DriverError;
 use ebbtide_bus::BusError;
 use ebbtide_model::names;
+use ebbtide_model::settings::OutOfRange;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -117,6 +118,12 @@ impl AgentError {
             Self::AlreadyRunning { .. } | Self::Bus(BusError::InUse { .. }) => 3,
             _ => 1,
         }
+    }
+
+    /// An [`AgentError::Config`] of a number of this table.
+    pub(crate) fn out_of_range(table: &str, range: OutOfRange) -> Self {
+        let problem = range.problem();
+        Self::config(range.within(table).key, problem)
     }
 
     /// An [`AgentError::Config`].

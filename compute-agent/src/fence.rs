@@ -10,7 +10,8 @@
 
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;
-use serde::Deserialize;
+use ebbtide_model::settings::check_ranges;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -22,29 +23,23 @@ use tokio::process::Command;
 /// How much of the program's words is passed on, in characters.
 const MAX_WORDS: usize = 400;
 
-/// The table `fence`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FenceSettings {
-    /// The program, with its full path, and its arguments. Empty: there is no fence.
-    pub command: Vec<String>,
-    /// What else it is told on standard input, `name = "value"`. May hold passwords.
-    pub options: BTreeMap<String, String>,
-    /// How often it is tried for one victim. 1 to 100.
-    pub tries: u32,
-    /// How long it may take each time, in seconds. 1 to 3600.
-    pub timeout_seconds: u32,
-}
-
-impl Default for FenceSettings {
-    fn default() -> Self {
-        Self {
-            command: Vec::new(),
-            options: BTreeMap::new(),
-            tries: 3,
-            // Pacemaker's default for fencing.
-            timeout_seconds: 60,
-        }
+ebbtide_model::settings! {
+    /// The table `fence`.
+    #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct FenceSettings: Default {
+        /// The operator's program that ends a victim which the hypervisor does not end, with its
+        /// full path, and its arguments. It is spoken to as Pacemaker speaks to fence agents. Not
+        /// set: there is no fence.
+        pub command: Vec<String> = Vec::new() => key(r#"["/usr/sbin/fence_virsh"]"#);
+        /// What else the program is told on standard input, name = "value". May hold passwords.
+        pub options: BTreeMap<String, String> = BTreeMap::new()
+            => key(r#"{ ip = "192.0.2.10", login = "root", identity_file = "/etc/ebbtide/fence.key" }"#)
+                .secret();
+        /// How often the fence is tried for one victim.
+        pub tries: u32 = 3 => key("5").range(1..=100);
+        /// How long the fence may take each time.
+        // Pacemaker's default for fencing.
+        pub timeout_seconds: u32 = 60 => key("30").range(1..=3600);
     }
 }
 
@@ -84,16 +79,7 @@ impl FenceSettings {
                 return refused(&format!("options.{name}"), "the agent sets it by itself");
             }
         }
-        for (key, value, high) in [
-            ("tries", self.tries, 100),
-            ("timeout_seconds", self.timeout_seconds, 3_600),
-        ] {
-            if !(1..=high).contains(&value) {
-                let problem = format!("{value} is out of range, allowed is 1 to {high}");
-                return Err((key.to_owned(), problem));
-            }
-        }
-        Ok(())
+        check_ranges(self).map_err(|range| (range.key.clone(), range.problem()))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::registry::ConfigKind;
 use crate::toml_file::{TomlFile, refusals};
 use crate::{Files, secrets};
 use ebbtide_agent::Config;
+use ebbtide_agent::driver::registry;
 use ebbtide_model::names;
 use toml::{Table, Value};
 
@@ -48,7 +49,7 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
 fn driver(table: &Table) -> String {
     let kind = table.get("driver").and_then(|driver| driver.get("kind"));
     kind.and_then(Value::as_str)
-        .unwrap_or("simulated")
+        .unwrap_or(registry::DEFAULT)
         .to_owned()
 }
 

@@ -1,12 +1,12 @@
 //! Keys in words: one for a terminal, all of them as a page.
 
-use crate::registry::{self, ConfigKind, Key};
+use crate::registry::{self, ConfigKind, Key, KeyInFile};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
 # Configuration
 
-<!-- Written by `ebbtide-manage config explain --output markdown`; a test holds it against that. Change the registry in cli/config-check/src/registry. -->
+<!-- Written by `ebbtide-manage config explain --output markdown`; a test holds it against that. A key is declared beside the field that holds its value (ARCHITECTURE.md, \"add a configuration key\"). -->
 
 Every key of the scheduler's and the agent's TOML and every option of nova.conf that Ebbtide reads. `ebbtide-manage config explain KEY` shows one,
 `ebbtide-manage config check FILE` judges a file: what the program would refuse, and what is legal and probably not meant ([codes](errors.md#configuration-files)).
@@ -43,7 +43,7 @@ fn code(text: &str) -> String {
 }
 
 fn kind_of(key: &Key) -> String {
-    let mut text = match key.ty {
+    let mut text = match &key.ty {
         registry::Type::Words(words) => words
             .iter()
             .map(|word| format!("`{word}`"))
@@ -83,7 +83,7 @@ pub fn markdown() -> String {
             let default = if key.required {
                 "required".to_owned()
             } else {
-                code(key.default)
+                code(&key.default)
             };
             let _ = writeln!(
                 page,
@@ -91,8 +91,8 @@ pub fn markdown() -> String {
                 key.path,
                 escaped(&kind_of(key)),
                 key.applies.as_str(),
-                escaped(key.what),
-                code(key.example)
+                escaped(&key.what),
+                code(&key.example)
             );
         }
     }
@@ -103,7 +103,7 @@ pub fn markdown() -> String {
 fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
     let keys = registry::keys(kind);
     let mut sections: Vec<&str> = Vec::new();
-    for key in &keys {
+    for key in keys {
         if !sections.contains(&key.section()) {
             sections.push(key.section());
         }
@@ -111,7 +111,6 @@ fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
     let of = |section: &&str| {
         let section = *section;
         keys.iter()
-            .copied()
             .filter(move |key| key.section() == section)
             .collect::<Vec<_>>()
     };
@@ -121,14 +120,14 @@ fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
 /// One key: pairs of what and its answer, those without an answer left out.
 #[must_use]
 pub fn key_as_text(kind: ConfigKind, key: &Key) -> Vec<(&'static str, String)> {
-    let default = match (key.required, key.default) {
+    let default = match (key.required, key.default.as_str()) {
         (true, _) => "none: it has to be there".to_owned(),
         (false, "") => "not set".to_owned(),
         (false, default) => default.to_owned(),
     };
     let example = match kind {
         ConfigKind::Nova => {
-            let (section, option) = key.path.split_once('.').unwrap_or(("", key.path));
+            let (section, option) = key.path.split_once('.').unwrap_or(("", &key.path));
             format!("[{section}]\n{option} = {}", key.example)
         }
         _ => key.example_in_file(),
@@ -141,7 +140,7 @@ pub fn key_as_text(kind: ConfigKind, key: &Key) -> Vec<(&'static str, String)> {
     let pairs = [
         ("key", key.shown(kind)),
         ("file", kind.to_string()),
-        ("what", key.what.to_owned()),
+        ("what", key.what.clone()),
         ("type", key.ty.to_string()),
         ("unit", key.unit.to_owned()),
         ("range", key.range_shown()),

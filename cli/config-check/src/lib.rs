@@ -1,8 +1,7 @@
 //! Every key of the scheduler's and the agent's configuration and of nova.conf: explained, and
 //! files of them judged.
 //!
-//! - [`registry`] says of each key what it is; a test holds it against what [`schema`] learns from
-//!   serde.
+//! - [`registry`] has of each key what its declaration says, beside the field that holds its value.
 //! - [`check`] reads a file as its program would, tells all that the program would refuse, and then
 //!   what is legal and probably not meant.
 //!
@@ -18,7 +17,6 @@ mod nova_names;
 mod nova_semantics;
 pub mod registry;
 mod scheduler;
-pub mod schema;
 mod secrets;
 mod toml_file;
 mod weigher_text;
@@ -26,7 +24,7 @@ mod weights;
 
 pub use explain::{key_as_text, markdown};
 pub use finding::{CheckReport, EffectiveOrder, Finding, Level, Position, WeigherShare, code};
-pub use registry::{Applies, ConfigKind, Key, Type};
+pub use registry::{Applies, ConfigKind, Key, KeyInFile, Type};
 
 use ebbtide_config::ConfigError;
 use std::fs::Metadata;

@@ -1,7 +1,7 @@
 //! Judging nova.conf.
 
 use crate::finding::{EffectiveOrder, Finding, Level, Position, code};
-use crate::registry::{self, ConfigKind};
+use crate::registry::{self, ConfigKind, KeyInFile};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets, toml_file};
 use crate::{nova_names, nova_semantics};
@@ -91,20 +91,20 @@ pub(crate) fn check(
 /// The option that words name: its section in brackets, or the whole of a name that only it has.
 fn blamed(words: &str) -> Option<&'static registry::Key> {
     let keys = registry::keys(ConfigKind::Nova);
-    let named = |key: &&&registry::Key| {
-        let (section, option) = key.path.split_once('.').unwrap_or(("", key.path));
+    let named = |key: &&registry::Key| {
+        let (section, option) = key.path.split_once('.').unwrap_or(("", &key.path));
         let at = toml_file::position(words, option);
         words.contains(&format!("[{section}]")) && at.is_some() && option.len() > 3
     };
     let found = keys.iter().filter(named).min_by_key(|key| {
-        let option = key.path.rsplit('.').next().unwrap_or(key.path);
+        let option = key.path.rsplit('.').next().unwrap_or(&key.path);
         toml_file::position(words, option)
     });
     let by_module = || {
         keys.iter()
             .find(|key| key.path == "ebbtide.cost_module" && words.contains("cost module"))
     };
-    found.or_else(by_module).copied()
+    found.or_else(by_module)
 }
 
 pub(crate) fn shown(group: &str, name: &str) -> String {
@@ -167,7 +167,7 @@ fn refused(error: &NovaConfError) -> Finding {
 fn values(config: &Config, given: &[FileValue]) -> Vec<Finding> {
     let read: BTreeSet<String> = registry::keys(ConfigKind::Nova)
         .iter()
-        .map(|key| key.path.to_owned())
+        .map(|key| key.path.clone())
         .collect();
     let declared: BTreeSet<(&str, &str)> = ebbtide_nova::options::declared_names().collect();
     let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use crate::finding::{Finding, Level, Position, code};
 use crate::nearest;
 use crate::nova::{position, shown};
-use crate::registry::{self, Applies, ConfigKind};
+use crate::registry::{self, Applies, ConfigKind, KeyInFile};
 use oslo_config::{Config, FileValue};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,7 +191,7 @@ pub(crate) fn findings(config: &Config, given: &[FileValue]) -> Vec<Finding> {
                     Finding::new(Level::Note, code::NO_EFFECT, key.clone())
                         .at(at)
                         .what(format!("{key} has no effect on Ebbtide"))
-                        .why(known.what)
+                        .why(known.what.as_str())
                         .next("nothing, if Nova's own programs read the file as well"),
                 );
             }
@@ -297,7 +297,7 @@ fn unknown(
     at: Option<Position>,
     name: &str,
     group: &str,
-    keys: &[&registry::Key],
+    keys: &[registry::Key],
     declared: &[(&str, &str)],
 ) -> Finding {
     let ours = keys

@@ -67,7 +67,7 @@ pub(crate) fn readable(mode: u32, why: &str, key: String, at: Option<Position>) 
 
 /// The first secret of a TOML file that everybody can read.
 pub(crate) fn check(kind: ConfigKind, file: &TomlFile, files: &dyn Files) -> Option<Finding> {
-    let keys = registry::keys(kind).into_iter().filter(|key| key.secret);
+    let keys = registry::keys(kind).iter().filter(|key| key.secret);
     let key = keys.into_iter().find(|key| {
         let mut value = Some(&Value::Table(file.table.clone())).cloned();
         for part in key.path.split('.') {
@@ -75,7 +75,7 @@ pub(crate) fn check(kind: ConfigKind, file: &TomlFile, files: &dyn Files) -> Opt
         }
         value.is_some_and(|value| is_secret(&value))
     })?;
-    finding(files, key.path.to_owned(), file.place(key.path))
+    finding(files, key.path.clone(), file.place(&key.path))
 }
 
 fn is_secret(value: &Value) -> bool {

@@ -148,7 +148,7 @@ impl TomlFile {
             let found = keys
                 .iter()
                 .find(|key| key.path.rsplit('.').next() == Some(name));
-            found.map(|key| key.path.to_owned())
+            found.map(|key| key.path.clone())
         };
         let next = match (near, elsewhere()) {
             (Some(near), _) => format!("did you mean {}?", join(table, &near)),
@@ -190,7 +190,7 @@ fn children(kind: ConfigKind, table: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for key in registry::keys(kind) {
         let rest = if table.is_empty() {
-            Some(key.path)
+            Some(key.path.as_str())
         } else {
             key.path
                 .strip_prefix(table)
@@ -255,7 +255,7 @@ pub(crate) fn refusals(
 /// What can be taken out so that the rest still makes sense: of rows that need the key the whole
 /// list.
 fn removable(kind: ConfigKind, key: &str) -> &str {
-    let known = |known: &&&registry::Key| without_numbers(known.path) == without_numbers(key);
+    let known = |known: &&registry::Key| without_numbers(&known.path) == without_numbers(key);
     let keys = registry::keys(kind);
     let required = keys.iter().find(known).is_some_and(|known| known.required);
     match key.split_once('[') {

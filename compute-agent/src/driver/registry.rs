@@ -4,6 +4,7 @@ use super::{Driver, DriverError, libvirt, nova, simulated};
 use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
+use ebbtide_model::settings::{self, Applies, Key, Type};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,8 @@ pub struct DriverEntry {
     build: fn(&DriverContext) -> Result<Arc<dyn Driver>, AgentError>,
     /// Checks the settings only.
     check: fn(&toml::Table) -> Result<(), AgentError>,
+    /// The keys of its settings.
+    keys: fn() -> Vec<Key>,
     /// For drivers that can speak for many hosts.
     fleet: Option<FleetMaker>,
 }
@@ -77,6 +80,7 @@ pub const DRIVERS: &[DriverEntry] = &[
         about: "QEMU's virtual machines on this host, through libvirt",
         build: libvirt::build,
         check: libvirt::check_settings,
+        keys: settings::keys::<libvirt::LibvirtSettings>,
         fleet: None,
     },
     DriverEntry {
@@ -84,6 +88,7 @@ pub const DRIVERS: &[DriverEntry] = &[
         about: "Nova's API: beside nova-compute, or one process for many hosts",
         build: nova::build,
         check: nova::check_settings,
+        keys: settings::keys::<nova::NovaSettings>,
         fleet: Some(nova::fleet),
     },
     DriverEntry {
@@ -91,9 +96,44 @@ pub const DRIVERS: &[DriverEntry] = &[
         about: "a stand-in hypervisor in a file, for trying things out and for tests",
         build: simulated::build,
         check: simulated::check_settings,
+        keys: settings::keys::<simulated::SimulatedSettings>,
         fleet: None,
     },
 ];
+
+/// The driver of a configuration that names none.
+pub const DEFAULT: &str = "simulated";
+
+/// The keys of the table `driver`.
+pub(crate) fn keys() -> Vec<Key> {
+    let about: Vec<String> = DRIVERS
+        .iter()
+        .map(|driver| format!("{}: {}.", driver.name, driver.about))
+        .collect();
+    let kind = Key {
+        path: "kind".to_owned(),
+        ty: Type::Words(DRIVERS.iter().map(|driver| driver.name).collect()),
+        unit: "",
+        default: format!("{DEFAULT:?}"),
+        range: None,
+        required: false,
+        applies: Applies::Start,
+        example: "\"libvirt\"".to_owned(),
+        secret: false,
+        what: format!(
+            "Which hypervisor the agent drives. {} The settings of each are in its own table; \
+             those of the others have no effect.",
+            about.join(" ")
+        ),
+    };
+    let of = |driver: &DriverEntry| {
+        let keys = (driver.keys)().into_iter();
+        keys.map(|key| key.within(driver.name)).collect::<Vec<_>>()
+    };
+    std::iter::once(kind)
+        .chain(DRIVERS.iter().flat_map(of))
+        .collect()
+}
 
 fn find(name: &str) -> Result<&'static DriverEntry, AgentError> {
     DRIVERS.iter().find(|d| d.name == name).ok_or_else(|| {

@@ -24,14 +24,16 @@ const LOOKS: usize = 8;
 /// Length of a server's identifier in the name of a token.
 const ID: usize = 36;
 
-/// The table `driver.KIND.storage`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StorageSettings {
-    /// Its name, the same on every host that mounts it.
-    pub name: String,
-    /// Where it is mounted.
-    pub dir: PathBuf,
+ebbtide_model::settings! {
+    /// The table `driver.KIND.storage`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct StorageSettings {
+        /// The name of the storage that the host shares with others, where preemptible servers are
+        /// kept; the same on every host that mounts it.
+        pub name: String => key("nfs-1");
+        /// Where it is mounted; an absolute path, the same on every host.
+        pub dir: PathBuf => key("/mnt/nfs-1");
+    }
 }
 
 impl StorageSettings {

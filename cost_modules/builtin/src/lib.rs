@@ -21,5 +21,7 @@ pub mod priority_class;
 pub mod remaining_lifetime;
 pub mod revenue;
 
-pub use options::{ConfigError, CostModuleOptions};
+pub use options::{
+    ConfigError, CostModuleOptions, MAX_FAIRNESS_SECONDS, MAX_HORIZON_SECONDS, MAX_PERIOD_SECONDS,
+};
 pub use registry::{DEFAULT, all, by_name, names};

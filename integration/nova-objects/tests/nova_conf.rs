@@ -136,7 +136,7 @@ fn a_usual_file_is_read_section_by_section() {
     // An option of tomorrow is left alone.
     assert_eq!(
         (ours.placement_patience, ours.bus_prefix.as_deref()),
-        (30, None)
+        (30, Some("ebbtide"))
     );
     let options = &conf.options;
     assert_eq!(

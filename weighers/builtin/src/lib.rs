@@ -36,5 +36,5 @@ pub mod pci;
 pub mod soft_affinity;
 pub mod soft_anti_affinity;
 
-pub use options::{ConfigError, WeigherOptions};
+pub use options::{ConfigError, MAX_HORIZON_SECONDS, MAX_PERIOD_SECONDS, WeigherOptions};
 pub use registry::{all, by_name, names, nova_default, preemption_default};

@@ -1,124 +1,63 @@
-//! Options of nova.conf that Ebbtide reads, all but those that shape a decision. Of the sections
-//! with Keystone's options each is here that Ebbtide asks for.
+//! The options of nova.conf as keys.
 
-use super::Key;
-use super::Type::{List, Number, Path, Switch, Text, Whole, Words};
+use super::{Applies, Key, Type};
+use ebbtide_nova_objects::nova_conf;
+use oslo_config::{Effect, Opt, OptionType, Scalar};
 
-const RPC: &str = "As in Nova.";
+/// All of them.
+pub(super) fn keys() -> Vec<Key> {
+    nova_conf::options().iter().map(key).collect()
+}
 
-/// The options.
-pub(super) const KEYS: &[Key] = &[
-    Key::new("ebbtide.connection", Text, "", "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide", "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted.").secret(),
-    Key::new("ebbtide.bus_url", Text, "", "rabbit://ebbtide:PASSWORD@mq1:5672/", "The broker between schedulers and agents, rabbit:// or amqp://. Not set: that of [DEFAULT] transport_url.").secret(),
-    Key::new("ebbtide.bus_prefix", Text, "ebbtide", "ebbtide-east", "First part of the names of the queues to the agents."),
-    Key::new("ebbtide.preemption", Switch, "true", "false", "Whether normal requests may evict preemptible servers."),
-    Key::new("ebbtide.reply_when", Words(&["room_free", "at_once"]), "room_free", "at_once", "When the conductor is answered for a request that preempts: room_free, when the victims are gone; at_once, when the swap is done: the new server starts beside the leaving ones."),
-    Key::new("ebbtide.room_timeout", Whole, "300", "600", "How long the room may take to become free before it is called off.").unit("seconds").range(1.0, 86_400.0),
-    Key::new("ebbtide.default_grace", Whole, "30", "120", "Notice to end, for flavors that say nothing.").unit("seconds").range(0.0, 86_400.0),
-    Key::new("ebbtide.notice_timeout", Whole, "10", "5", "How long an agent may take to answer a notice before it is sent again.").unit("seconds").range(1.0, 3600.0),
-    Key::new("ebbtide.act_timeout", Whole, "60", "120", "How long the interruption itself may take after the grace period.").unit("seconds").range(1.0, 86_400.0),
-    Key::new("ebbtide.cost_module", Text, "partial_hour", "revenue", "What the loss of a victim costs (docs/plugins/cost-modules.md). The sufficient set of victims with the least sum goes.").sighup(),
-    Key::new("ebbtide.plan_rounds", Whole, "4", "8", "How often a plan is made anew because the cloud has changed.").range(1.0, 100.0),
-    Key::new("ebbtide.max_in_flight", Whole, "64", "128", "Requests at a time.").range(1.0, 10_000.0),
-    Key::new("ebbtide.placement_patience", Whole, "30", "60", "How long a Placement that is away is waited for; Nova does not wait.").unit("seconds").range(1.0, 3600.0),
-    Key::new("ebbtide.placement_poll", Whole, "10", "30", "How often providers are looked through for changes.").unit("seconds").range(1.0, 3600.0),
-    Key::new("ebbtide.nova_release", Whole, "", "29", "Major version of the Nova whose place is taken (26 is Zed, 34 the newest known). Not set: told from the versions of the cloud's services.").range(26.0, 99.0),
-    Key::new("ebbtide.plugins", Path, "", "/etc/ebbtide/plugins.toml", "A TOML file with [[plugins]]: weighers that add up behind Nova's own, and cost modules.").sighup(),
-    Key::new("ebbtide.metrics_listen", Text, "", "127.0.0.1:7471", "Address and port of /metrics, /healthz, /readyz. Not set: none."),
-    Key::new("ebbtide.name", Text, "", "scheduler-1", "This scheduler's name in the ledger; unique. Not set: [DEFAULT] host."),
-    Key::new("DEFAULT.host", Text, "", "scheduler-1", "Name under which we listen and report. Not set: the name of the machine."),
-    Key::new("DEFAULT.my_ip", Text, "", "192.0.2.7", "Our address. Not set: the one by which the machine reaches others."),
-    Key::new("DEFAULT.state_path", Path, "$pybasedir", "/var/lib/nova", "Directory for what has to last; other options name it as a variable."),
-    Key::new("DEFAULT.transport_url", Text, "rabbit://", "rabbit://nova:PASSWORD@mq1:5672/", "Nova's broker. Options of [oslo_messaging_rabbit] may stand in its query.").secret(),
-    Key::new("DEFAULT.control_exchange", Text, "nova", "nova", "The exchange of the calls."),
-    Key::new("DEFAULT.rpc_response_timeout", Whole, "60", "120", "How long callers wait for an answer or a sign of life. The same on all of Nova's hosts.").unit("seconds"),
-    Key::new("DEFAULT.long_rpc_timeout", Whole, "1800", "3600", "How long they wait in all for long calls. Longer than [ebbtide] room_timeout.").unit("seconds"),
-    Key::new("DEFAULT.debug", Switch, "false", "true", "Whether to log details."),
-    Key::new("DEFAULT.rpc_ping_enabled", Switch, "false", "true", "Whether oslo_rpc_server_ping is answered."),
-    Key::new("DEFAULT.log_file", Path, "", "nova-scheduler.log", "Where log lines go; below log_dir unless absolute. Not set: standard error."),
-    Key::new("DEFAULT.log_dir", Path, "", "/var/log/nova", "Directory of logs."),
-    Key::new("scheduler.discover_hosts_in_cells_interval", Whole, "-1", "300", "Every how many seconds new hosts are mapped to their cells; -1: never; 0: every minute.").unit("seconds").range(-1.0, f64::INFINITY),
-    Key::new("scheduler.workers", Whole, "", "2", "Nova's worker processes. Ebbtide is one process with threads: it has no effect.").range(0.0, f64::INFINITY).never(),
-    Key::new("api_database.connection", Text, "", "mysql+pymysql://nova:PASSWORD@db/nova_api", "Nova's API database.").required().secret(),
-    Key::new("api_database.slave_connection", Text, "", "mysql+pymysql://nova:PASSWORD@db2/nova_api", "A copy to read from. Ebbtide does not use it.").secret().never(),
-    Key::new("api_database.connection_parameters", Text, "", "charset=utf8", "Parameters of SQLAlchemy's. Ebbtide does not use them.").secret().never(),
-    Key::new("api_database.max_pool_size", Whole, "5", "10", "Connections kept open. Ebbtide takes that of [database].").never(),
-    Key::new("api_database.max_overflow", Whole, "50", "10", "Connections beyond that when it is busy. Ebbtide has none.").never(),
-    Key::new("api_database.pool_timeout", Whole, "", "30", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("api_database.connection_recycle_time", Whole, "3600", "600", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("api_database.max_retries", Whole, "10", "-1", "Ebbtide waits for a database that is away, for ever.").never(),
-    Key::new("api_database.retry_interval", Whole, "10", "5", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("api_database.mysql_sql_mode", Text, "TRADITIONAL", "TRADITIONAL", "Ebbtide does not use it.").never(),
-    Key::new("api_database.mysql_wsrep_sync_wait", Whole, "", "1", "Ebbtide does not use it.").never(),
-    Key::new("database.connection", Text, "", "mysql+pymysql://nova:PASSWORD@db/nova_cell0", "The cell's database, where our service record goes. The other cells are found in the API database.").required().secret(),
-    Key::new("database.slave_connection", Text, "", "mysql+pymysql://nova:PASSWORD@db2/nova_cell0", "A copy to read from. Ebbtide does not use it.").secret().never(),
-    Key::new("database.connection_parameters", Text, "", "charset=utf8", "Parameters of SQLAlchemy's. Ebbtide does not use them.").secret().never(),
-    Key::new("database.max_pool_size", Whole, "5", "10", "Connections to each of Nova's databases at most."),
-    Key::new("database.max_overflow", Whole, "50", "10", "Connections beyond that when it is busy. Ebbtide has none.").never(),
-    Key::new("database.pool_timeout", Whole, "", "30", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("database.connection_recycle_time", Whole, "3600", "600", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("database.max_retries", Whole, "10", "-1", "Ebbtide waits for a database that is away, for ever.").never(),
-    Key::new("database.retry_interval", Whole, "10", "5", "Ebbtide does not use it.").unit("seconds").never(),
-    Key::new("database.mysql_sql_mode", Text, "TRADITIONAL", "TRADITIONAL", "Ebbtide does not use it.").never(),
-    Key::new("database.mysql_wsrep_sync_wait", Whole, "", "1", "Ebbtide does not use it.").never(),
-    Key::new("notifications.notification_format", Words(&["both", "versioned", "unversioned"]), "unversioned", "both", "Which notifications are sent."),
-    Key::new("notifications.versioned_notifications_topics", List, "versioned_notifications", "versioned_notifications", "Topics of the versioned ones."),
-    Key::new("oslo_messaging_notifications.driver", List, "", "messagingv2", "Drivers of notifications; not set, or noop alone: none is sent. May come several times."),
-    Key::new("oslo_messaging_notifications.topics", List, "notifications", "notifications", "Topics of the unversioned ones."),
-    Key::new("oslo_messaging_notifications.transport_url", Text, "", "rabbit://nova:PASSWORD@mq2:5672/", "The broker of notifications. Not set: that of the calls.").secret(),
-    Key::new("oslo_messaging_notifications.retry", Whole, "-1", "3", "How often a message is tried again; -1: for ever."),
-    Key::new("workarounds.disable_compute_service_check_for_ffu", Switch, "false", "true", "Computes that are too old are told of in the log, and no reason to end."),
-    Key::new("placement.auth_type", Text, "password", "password", "How Ebbtide proves to Keystone who it is: password, v3applicationcredential, admin_token, none. All options of keystoneauth may be in the section that auth_section names."),
-    Key::new("placement.auth_section", Text, "", "keystone_authtoken", "The section with the rest of these options."),
-    Key::new("placement.auth_url", Text, "", "http://keystone:5000/v3", "Keystone.").required(),
-    Key::new("placement.username", Text, "", "nova", "The user, by name; with user_domain_name."),
-    Key::new("placement.user_id", Text, "", "0f2c", "The user, by id."),
-    Key::new("placement.password", Text, "", "PASSWORD", "The password.").secret(),
-    Key::new("placement.user_domain_name", Text, "", "Default", "The user's domain, by name."),
-    Key::new("placement.user_domain_id", Text, "", "default", "The user's domain, by id."),
-    Key::new("placement.project_name", Text, "", "service", "The project, by name; with project_domain_name."),
-    Key::new("placement.project_id", Text, "", "0f2c", "The project, by id."),
-    Key::new("placement.project_domain_name", Text, "", "Default", "The project's domain, by name."),
-    Key::new("placement.project_domain_id", Text, "", "default", "The project's domain, by id."),
-    Key::new("placement.system_scope", Text, "", "all", "all: a token for the whole system instead of a project."),
-    Key::new("placement.region_name", Text, "", "RegionOne", "Whose Placement it is, of several in the catalog."),
-    Key::new("placement.valid_interfaces", List, "internal,public", "internal", "Which endpoints of the catalog are tried, in order."),
-    Key::new("placement.service_type", Text, "placement", "placement", "The type in the catalog."),
-    Key::new("placement.service_name", Text, "", "placement", "The name in the catalog, where several have the type."),
-    Key::new("placement.endpoint_override", Text, "", "http://placement:8778", "Placement's URL, instead of the catalog's."),
-    Key::new("placement.timeout", Number, "", "60", "How long an answer may take.").unit("seconds"),
-    Key::new("placement.connect_retries", Whole, "", "3", "How often a connection is tried again.").range(0.0, 1000.0),
-    Key::new("placement.connect_retry_delay", Number, "", "0.5", "Wait between these tries.").unit("seconds"),
-    Key::new("placement.cafile", Path, "", "/etc/ssl/cloud.pem", "Roots of the certificates of Keystone and Placement, in PEM."),
-    Key::new("placement.certfile", Path, "", "/etc/nova/client.pem", "Our certificate, in PEM."),
-    Key::new("placement.keyfile", Path, "", "/etc/nova/client.key", "Its private key."),
-    Key::new("placement.insecure", Switch, "false", "true", "Do not look at the certificates of Keystone and Placement: any server that answers gets the password."),
-    Key::new("oslo_messaging_rabbit.rabbit_quorum_queue", Switch, "false", "true", "Quorum queues. The same on all of Nova's hosts."),
-    Key::new("oslo_messaging_rabbit.rabbit_transient_quorum_queue", Switch, "false", "true", "The same for queues of answers."),
-    Key::new("oslo_messaging_rabbit.rabbit_quorum_delivery_limit", Whole, "0", "5", RPC).range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_quorum_max_memory_length", Whole, "0", "1000", RPC).range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_quorum_max_memory_bytes", Whole, "0", "1048576", RPC).range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_transient_queues_ttl", Whole, "1800", "600", "How long an unused queue of answers is kept.").unit("seconds").range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_qos_prefetch_count", Whole, "0", "64", RPC).range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_ha_queues", Switch, "false", "true", "Mirrored classic queues. The same on all of Nova's hosts."),
-    Key::new("oslo_messaging_rabbit.amqp_durable_queues", Switch, "false", "true", "Durable queues. The same on all of Nova's hosts."),
-    Key::new("oslo_messaging_rabbit.amqp_auto_delete", Switch, "false", "true", "Queues that go with their last user. The same on all of Nova's hosts."),
-    Key::new("oslo_messaging_rabbit.use_queue_manager", Switch, "false", "true", "Names of queues of answers that stay the same over restarts."),
-    Key::new("oslo_messaging_rabbit.hostname", Text, "", "scheduler-1", "With use_queue_manager: our part of these names."),
-    Key::new("oslo_messaging_rabbit.processname", Text, "", "nova-scheduler", "With use_queue_manager: our part of these names."),
-    Key::new("oslo_messaging_rabbit.heartbeat_timeout_threshold", Whole, "60", "30", "After how long a silent broker is given up; 0: never.").unit("seconds").range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.kombu_reconnect_delay", Number, "1.0", "2.0", "Wait before a lost connection is made anew.").unit("seconds").range(0.0, 4.5),
-    Key::new("oslo_messaging_rabbit.kombu_reconnect_splay", Number, "0.0", "5.0", "Random wait besides, so that not all come at once.").unit("seconds").range(0.0, 3600.0),
-    Key::new("oslo_messaging_rabbit.kombu_failover_strategy", Words(&["round-robin", "shuffle"]), "round-robin", "shuffle", "In which order the brokers of transport_url are tried."),
-    Key::new("oslo_messaging_rabbit.kombu_missing_consumer_retry_timeout", Whole, "60", "30", "How long an answer waits for its missing queue.").unit("seconds"),
-    Key::new("oslo_messaging_rabbit.rabbit_retry_interval", Whole, "1", "2", "Wait before the second try to connect.").unit("seconds").range(1.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_retry_backoff", Whole, "2", "1", "How much longer each further wait is.").unit("seconds").range(0.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_interval_max", Whole, "30", "10", "The longest of these waits.").unit("seconds").range(1.0, f64::INFINITY),
-    Key::new("oslo_messaging_rabbit.rabbit_login_method", Words(&["PLAIN", "AMQPLAIN", "EXTERNAL"]), "AMQPLAIN", "PLAIN", "How Ebbtide logs in."),
-    Key::new("oslo_messaging_rabbit.direct_mandatory_flag", Switch, "true", "false", "Whether the broker says when the queue of an answer is gone."),
-    Key::new("oslo_messaging_rabbit.rabbit_stream_fanout", Switch, "false", "false", "Streams for fanouts."),
-    Key::new("oslo_messaging_rabbit.ssl", Switch, "false", "true", "TLS to the broker."),
-    Key::new("oslo_messaging_rabbit.ssl_ca_file", Path, "", "/etc/ssl/mq.pem", "Roots of the broker's certificate."),
-    Key::new("oslo_messaging_rabbit.ssl_cert_file", Path, "", "/etc/nova/mq.pem", "Our certificate."),
-    Key::new("oslo_messaging_rabbit.ssl_key_file", Path, "", "/etc/nova/mq.key", "Its private key."),
-];
+fn key(option: &Opt) -> Key {
+    Key {
+        path: format!("{}.{}", option.group, option.name),
+        ty: ty(option),
+        unit: option.unit,
+        default: option.default.unwrap_or_default().to_owned(),
+        range: range(option),
+        required: option.required,
+        applies: match option.effect {
+            Effect::Start => Applies::Start,
+            Effect::Reload => Applies::Sighup,
+            Effect::None => Applies::Never,
+        },
+        example: option.sample.to_owned(),
+        secret: option.secret,
+        what: option.help.to_owned(),
+    }
+}
+
+fn ty(option: &Opt) -> Type {
+    match option.kind {
+        OptionType::One(Scalar::Text { .. }) if option.path => Type::Path,
+        OptionType::One(Scalar::Text { choices: [], .. }) => Type::Text,
+        OptionType::One(Scalar::Text { choices, .. }) => Type::Words(choices.to_vec()),
+        OptionType::One(Scalar::Bool) => Type::Switch,
+        OptionType::One(Scalar::Int { .. }) => Type::Whole,
+        OptionType::One(Scalar::Float { .. }) => Type::Number,
+        OptionType::List { .. } | OptionType::Many(_) => Type::List,
+        OptionType::Dict { .. } => Type::Table,
+    }
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "the ends of ranges are far below the numbers that lose precision"
+)]
+fn range(option: &Opt) -> Option<(f64, f64)> {
+    let (min, max) = match option.kind {
+        OptionType::One(Scalar::Int { min, max }) => {
+            (min.map(|min| min as f64), max.map(|max| max as f64))
+        }
+        OptionType::One(Scalar::Float { min, max }) => (min, max),
+        _ => (None, None),
+    };
+    let none = min.is_none() && max.is_none();
+    (!none).then(|| {
+        (
+            min.unwrap_or(f64::NEG_INFINITY),
+            max.unwrap_or(f64::INFINITY),
+        )
+    })
+}

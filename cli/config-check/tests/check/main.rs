@@ -8,4 +8,5 @@ mod document;
 #[rustfmt::skip] // Rows of tables are read as rows.
 mod findings;
 mod nova_registry;
+mod surroundings;
 mod toml_registry;

@@ -1,111 +1,46 @@
-//! What the registry says of TOML against what serde and the programs' own checks say.
+//! The declared keys of TOML against the programs' own checks: examples, ranges, what is required.
 
+use crate::surroundings;
 use ebbtide_agent as agent;
 use ebbtide_config_check::registry::{self, ConfigKind, Key, Type};
-use ebbtide_config_check::schema::{self, KeySchema, ValueShape};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
-
-const ADD: &str = "add it to cli/config-check/src/registry, then write docs/reference/configuration.md anew (ebbtide-manage config explain --output markdown)";
-
-/// What serde knows of a kind of file.
-fn read_by(kind: ConfigKind) -> Vec<KeySchema> {
-    match kind {
-        ConfigKind::Scheduler => schema::keys::<ebbtide_config::Config>(""),
-        ConfigKind::Agent => {
-            let word = |path: &str, shape| KeySchema {
-                path: path.to_owned(),
-                shape,
-            };
-            // These the agent reads by hand.
-            let mut keys = vec![
-                word("host", ValueShape::Text),
-                word("state_dir", ValueShape::Text),
-                word("driver.kind", ValueShape::Text),
-            ];
-            keys.extend(schema::keys::<agent::config::BusSettings>("bus"));
-            keys.extend(schema::keys::<agent::config::AgentSettings>("agent"));
-            keys.extend(schema::keys::<agent::protocol::AgentPolicy>("evacuation"));
-            keys.extend(schema::keys::<agent::fence::FenceSettings>("fence"));
-            keys.extend(schema::keys::<agent::config::LogSettings>("log"));
-            for driver in agent::driver::registry::DRIVERS {
-                let prefix = format!("driver.{}", driver.name);
-                keys.extend(match driver.name {
-                    "libvirt" => schema::keys::<agent::driver::libvirt::LibvirtSettings>(&prefix),
-                    "nova" => schema::keys::<agent::driver::nova::NovaSettings>(&prefix),
-                    "simulated" => {
-                        schema::keys::<agent::driver::simulated::SimulatedSettings>(&prefix)
-                    }
-                    other => panic!("the driver {other} is new here: {ADD}"),
-                });
-            }
-            keys
-        }
-        ConfigKind::Nova => unreachable!("no TOML"),
-    }
-}
 
 const TOML: [ConfigKind; 2] = [ConfigKind::Scheduler, ConfigKind::Agent];
 
 #[test]
-fn every_key_that_serde_knows_is_explained_and_no_other() {
-    for kind in TOML {
-        let read: BTreeSet<String> = read_by(kind).into_iter().map(|read| read.path).collect();
-        let known: BTreeSet<String> = registry::keys(kind)
-            .iter()
-            .map(|key| key.path.to_owned())
-            .collect();
-        assert_eq!(
-            known.len(),
-            registry::keys(kind).len(),
-            "{kind}: a key is there twice"
-        );
-        let missing: Vec<_> = read.difference(&known).collect();
-        assert!(
-            missing.is_empty(),
-            "{kind}: {missing:?} is not explained: {ADD}"
-        );
-        let gone: Vec<_> = known.difference(&read).collect();
-        assert!(
-            gone.is_empty(),
-            "{kind}: {gone:?} does not exist (any more)"
-        );
+fn every_key_is_there_once_with_a_text_and_an_example() {
+    for (kind, key) in registry::all() {
+        let once = registry::keys(kind).iter().filter(|k| k.path == key.path);
+        assert_eq!(once.count(), 1, "{kind}: {}", key.path);
+        assert!(!key.what.is_empty(), "{kind}: {} has no text", key.path);
+        let none = kind == ConfigKind::Agent && key.path == "driver.libvirt.notice.agent_file";
+        assert!(none || !key.example.is_empty(), "{kind}: {}", key.path);
     }
 }
 
 #[test]
-fn the_types_are_those_of_serde() {
-    for kind in TOML {
-        for read in read_by(kind) {
-            let keys = registry::keys(kind);
-            let key = keys.iter().find(|key| key.path == read.path).unwrap();
-            let fits = match (read.shape, key.ty) {
-                // Words that are checked as text, or of which one has to be refused, are held
-                // against the program by their examples.
-                (ValueShape::Text, Type::Text | Type::Path | Type::Words(_))
-                | (ValueShape::Switch, Type::Switch)
-                | (ValueShape::Whole, Type::Whole)
-                | (ValueShape::Number, Type::Number)
-                | (ValueShape::List, Type::List)
-                | (ValueShape::Table, Type::Table)
-                | (ValueShape::Any, Type::TextOrList) => true,
-                (ValueShape::Words(there), Type::Words(said)) => {
-                    let refused = key.path == "evacuation.live_migrate_fallback";
-                    let there: BTreeSet<_> = there
-                        .iter()
-                        .filter(|word| !refused || **word != "live-migrate")
-                        .collect();
-                    there == said.iter().collect()
-                }
-                _ => false,
-            };
-            assert!(
-                fits,
-                "{}: serde reads {:?}, the registry says {:?}",
-                key.path, read.shape, key.ty
-            );
-        }
-    }
+fn both_clouds_have_the_same_default_grace_period() {
+    let default = |kind, path: &str| {
+        let mut keys = registry::keys(kind).iter();
+        keys.find(|key| key.path == path).unwrap().default.clone()
+    };
+    assert_eq!(
+        default(ConfigKind::Scheduler, "region.default_grace_seconds"),
+        default(ConfigKind::Nova, "ebbtide.default_grace"),
+        "integration/nova-objects/src/nova_conf/ebbtide.rs has the one of OpenStack mode"
+    );
+}
+
+#[test]
+fn every_driver_has_its_table() {
+    let tables: BTreeSet<&str> = registry::keys(ConfigKind::Agent)
+        .iter()
+        .filter_map(|key| key.path.strip_prefix("driver.")?.split_once('.'))
+        .map(|(table, _)| table)
+        .collect();
+    let drivers = agent::driver::registry::DRIVERS.iter();
+    assert_eq!(tables, drivers.map(|driver| driver.name).collect());
 }
 
 /// A configuration in which nothing is said but what has to be, for keys of this path.
@@ -209,15 +144,15 @@ fn program(kind: ConfigKind, table: &Table) -> Result<String, String> {
 }
 
 fn whole(kind: ConfigKind, key: &Key) -> Table {
-    let mut table = base(kind, key.path);
-    merge(&mut table, key.with.parse().unwrap());
+    let mut table = base(kind, &key.path);
+    merge(&mut table, surroundings::of(&key.path).parse().unwrap());
     table
 }
 
 /// Keys whose example names a file that has to be there.
 fn needs_files(kind: ConfigKind, key: &Key) -> bool {
     matches!(
-        key.path,
+        key.path.as_str(),
         "bus.ca"
             | "bus.certificate"
             | "bus.key"
@@ -237,7 +172,7 @@ fn every_example_is_taken_by_the_program() {
     for kind in TOML {
         for key in registry::keys(kind) {
             let mut table = whole(kind, key);
-            set(&mut table, key.path, Some(value(key.example)));
+            set(&mut table, &key.path, Some(value(&key.example)));
             match program(kind, &table) {
                 Ok(_) => {}
                 Err(words) if needs_files(kind, key) => {
@@ -260,110 +195,51 @@ fn every_example_is_taken_by_the_program() {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_program() {
+fn a_key_is_required_exactly_if_the_program_refuses_to_do_without() {
+    // Whether these may be missing hangs on the role, on how the agent proves who it is, or on
+    // where a plugin comes from.
+    let it_depends = [
+        "plugins[].file",
+        "plugins[].address",
+        "plugins[].certificate_file",
+        "plugins[].key_file",
+        "auth.certificates[].projects",
+        "driver.nova.auth",
+        "driver.nova.compute",
+    ];
     for kind in TOML {
         for key in registry::keys(kind) {
+            if it_depends.contains(&key.path.as_str()) {
+                continue;
+            }
             let mut table = whole(kind, key);
-            set(&mut table, key.path, None);
-            if key.required {
-                assert!(
-                    program(kind, &table).is_err(),
-                    "{}: it is said to be required, and is not",
-                    key.path
-                );
-                continue;
-            }
-            // Whether these may be missing hangs on the role, on how the agent proves who it is, or
-            // on where a plugin comes from.
-            let it_depends = [
-                "plugins[].file",
-                "plugins[].address",
-                "plugins[].certificate_file",
-                "plugins[].key_file",
-                "auth.certificates[].projects",
-                "driver.nova.auth",
-                "driver.nova.compute",
-            ];
-            if it_depends.contains(&key.path) {
-                continue;
-            }
-            let without =
-                program(kind, &table).unwrap_or_else(|words| panic!("{}: {words}", key.path));
+            set(&mut table, &key.path, None);
+            let without = program(kind, &table);
+            assert_eq!(without.is_err(), key.required, "{}: {without:?}", key.path);
+        }
+    }
+}
+
+#[test]
+fn every_default_is_taken_and_in_its_range() {
+    for kind in TOML {
+        for key in registry::keys(kind) {
             if key.default.is_empty() {
                 continue;
             }
-            let mut with = table.clone();
-            set(&mut with, key.path, Some(value(key.default)));
-            let with = program(kind, &with).unwrap_or_else(|words| panic!("{}: {words}", key.path));
-            if key.path.starts_with("driver.")
-                || (kind == ConfigKind::Agent && key.path.starts_with("bus."))
-            {
-                // Held against the settings themselves, below.
-                continue;
+            let default = value(&key.default);
+            let number = default
+                .as_float()
+                .or_else(|| default.as_integer().map(|whole| whole as f64));
+            if let (Some((least, most)), Some(number)) = (key.range, number) {
+                assert!((least..=most).contains(&number), "{}", key.path);
             }
-            assert_eq!(
-                with, without,
-                "{}: the default is not {}",
-                key.path, key.default
-            );
+            let mut table = whole(kind, key);
+            set(&mut table, &key.path, Some(default));
+            if let Err(words) = program(kind, &table) {
+                panic!("{}: {words}", key.path);
+            }
         }
-    }
-}
-
-/// A table of keys that have defaults makes the same settings as none.
-fn same_settings<T: serde::de::DeserializeOwned + PartialEq>(
-    prefix: &str,
-    path: &str,
-    default: &str,
-) {
-    let Some(key) = path.strip_prefix(prefix) else {
-        return;
-    };
-    let mut table = Table::new();
-    set(&mut table, key, Some(value(default)));
-    let with: T = Value::Table(table)
-        .try_into()
-        .unwrap_or_else(|error| panic!("{path}: {error}"));
-    let without: T = Value::Table(Table::new()).try_into().unwrap();
-    assert!(with == without, "{path}: the default is not {default}");
-}
-
-#[test]
-fn the_defaults_of_the_agents_bus_and_drivers_are_those_of_their_settings() {
-    for key in registry::keys(ConfigKind::Agent)
-        .into_iter()
-        .filter(|key| !key.default.is_empty())
-    {
-        let (path, default) = (key.path, key.default);
-        same_settings::<agent::config::BusSettings>("bus.", path, default);
-        same_settings::<agent::driver::libvirt::LibvirtSettings>("driver.libvirt.", path, default);
-        same_settings::<agent::driver::nova::NovaSettings>("driver.nova.", path, default);
-        same_settings::<agent::driver::simulated::SimulatedSettings>(
-            "driver.simulated.",
-            path,
-            default,
-        );
-    }
-}
-
-#[test]
-fn what_has_no_default_in_the_registry_is_not_set_by_the_program() {
-    let shown = toml::to_string(&ebbtide_config::Config::default()).unwrap();
-    let table: Table = shown.parse().unwrap();
-    for key in registry::keys(ConfigKind::Scheduler) {
-        if key.path.contains("[]") || key.path.contains("tls") {
-            continue;
-        }
-        let mut there = Some(&Value::Table(table.clone())).cloned();
-        for part in key.path.split('.') {
-            there = there.and_then(|value| value.get(part).cloned());
-        }
-        assert_eq!(
-            there,
-            (!key.default.is_empty()).then(|| value(key.default)),
-            "{}",
-            key.path
-        );
     }
 }
 
@@ -388,7 +264,7 @@ fn the_ranges_end_where_the_program_says() {
             };
             let asked = |at: f64| {
                 let mut table = whole(kind, key);
-                set(&mut table, key.path, Some(number(at)));
+                set(&mut table, &key.path, Some(number(at)));
                 program(kind, &table)
             };
             let beyond = |end: f64, up: bool| {
@@ -399,7 +275,7 @@ fn the_ranges_end_where_the_program_says() {
                 };
                 if up { end + step } else { end - step }
             };
-            let path = key.path;
+            let path = &key.path;
             if let Err(words) = asked(least) {
                 panic!("{path} = {least} is refused: {words}");
             }
@@ -429,7 +305,7 @@ fn numbers_without_a_range_have_no_limits_but_those_of_their_type() {
             }
             for at in [0_i64, 65_535] {
                 let mut table = whole(kind, key);
-                set(&mut table, key.path, Some(Value::Integer(at)));
+                set(&mut table, &key.path, Some(Value::Integer(at)));
                 if let Err(words) = program(kind, &table) {
                     panic!("{} = {at} is refused, so it has a range: {words}", key.path);
                 }

@@ -3,8 +3,9 @@
 use super::template::Template;
 use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
+use ebbtide_model::settings::check_ranges;
 use ebbtide_model::{Inventory, ResourceClass, Trait, toml_text};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,52 +20,60 @@ const MAX_SECONDS: f64 = 3_600.0;
 /// and a shorter one.
 const MAX_RUN_DIR: usize = 108 - 1 - 1 - 36 - 9;
 
-/// How the hypervisor is reached and how its guests are made.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LibvirtSettings {
-    /// libvirt's name for the connection.
-    pub uri: String,
-    /// The program that speaks with libvirt.
-    pub virsh: PathBuf,
-    /// Where disks and what the agent notes about its servers are: one directory each. On storage
-    /// that all hosts share if servers are to be moved between hosts.
-    pub instances_dir: PathBuf,
-    /// Where the sockets of guests are, two for each. Of this host alone, never on shared storage.
-    pub run_dir: PathBuf,
-    /// How new servers are defined: a file with libvirt's domain XML and placeholders. Without it,
-    /// a built-in one.
-    pub template: Option<PathBuf>,
-    /// `kvm`, or `qemu` for hosts without hardware virtualisation.
-    pub domain_type: DomainType,
-    /// From what the disk of a new server is made; without it the disk is empty.
-    pub image: Option<PathBuf>,
-    /// The same for single flavors.
-    pub images: BTreeMap<String, PathBuf>,
-    /// `raw` copies the image; `qcow2` lays a new file over it (with `qemu-img`), which takes no
-    /// time and little room.
-    pub disk_format: DiskFormat,
-    /// Where it differs from what the hypervisor says.
-    pub inventory: BTreeMap<ResourceClass, Correction>,
-    /// What the host is.
-    pub traits: BTreeSet<Trait>,
-    /// How long a guest may take to shut down after its power button was pressed; then it is
-    /// destroyed. Seconds.
-    pub shutdown_seconds: f64,
-    /// How long a command that should be quick may take. Seconds.
-    pub command_seconds: f64,
-    /// How notices reach the guest.
-    pub notice: NoticeSettings,
-    /// How metadata reaches the guest.
-    pub metadata: MetadataSettings,
-    /// The storage that it shares with other hosts, where preemptible servers are kept.
-    pub storage: Option<StorageSettings>,
-    /// Hosts to which servers may be moved, in the order of trial.
-    pub peers: Vec<Peer>,
+ebbtide_model::settings! {
+    /// How the hypervisor is reached and how its guests are made.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct LibvirtSettings: Default {
+        /// libvirt's name for the connection.
+        pub uri: String = "qemu:///system".to_owned() => key("qemu:///session");
+        /// The program that speaks with libvirt.
+        pub virsh: PathBuf = PathBuf::from("virsh") => key("/usr/bin/virsh");
+        /// Where disks and what the agent notes about its servers are: one directory each. An
+        /// absolute path, on storage that all hosts share if servers are to be moved between hosts.
+        pub instances_dir: PathBuf = PathBuf::from("/var/lib/ebbtide/instances")
+            => key("/mnt/nfs-1/instances");
+        /// Where the sockets of guests are. An absolute, short path of this host alone, never on
+        /// shared storage.
+        pub run_dir: PathBuf = PathBuf::from("/run/ebbtide-agent") => key("/run/ebbtide");
+        /// How new servers are defined: a file with libvirt's domain XML and placeholders. Not set:
+        /// a built-in one.
+        pub template: Option<PathBuf> = None => key("/etc/ebbtide/domain.xml");
+        /// kvm, or qemu for hosts without hardware virtualisation.
+        pub domain_type: DomainType = DomainType::Kvm => key("qemu");
+        /// From what the disk of a new server is made; not set: the disk is empty.
+        pub image: Option<PathBuf> = None => key("/var/lib/ebbtide/images/debian.raw");
+        /// The same for single flavors.
+        pub images: BTreeMap<String, PathBuf> = BTreeMap::new()
+            => key(r#"{ "m1.small" = "/var/lib/ebbtide/images/small.raw" }"#);
+        /// raw copies the image; qcow2 lays a new file over it (with qemu-img), which takes no time
+        /// and little room.
+        pub disk_format: DiskFormat = DiskFormat::Raw => key("qcow2");
+        /// By resource class: where it differs from what the hypervisor says.
+        pub inventory: BTreeMap<ResourceClass, Correction> = BTreeMap::new()
+            => key("{ VCPU = { allocation_ratio = 4.0 } }");
+        /// What the host is, as Placement's traits.
+        pub traits: BTreeSet<Trait> = BTreeSet::new() => key(r#"["CUSTOM_SSD"]"#);
+        /// How long a guest may take to shut down after its power button was pressed; then it is
+        /// destroyed.
+        // Guests of Debian and Fedora need five to ten seconds. The limit is short, because a
+        // preemptor waits for the capacity.
+        pub shutdown_seconds: f64 = 20.0 => key("60.0").range(0.0..=MAX_SECONDS);
+        /// How long a command of virsh that should be quick may take.
+        // A busy libvirtd answers within a second.
+        pub command_seconds: f64 = 30.0 => key("60.0").range(0.0..=MAX_SECONDS);
+        /// How notices reach the guest.
+        pub notice: NoticeSettings = NoticeSettings::default();
+        /// How metadata reaches the guest.
+        pub metadata: MetadataSettings = MetadataSettings::default();
+        /// The storage that it shares with other hosts, where preemptible servers are kept.
+        pub storage: Option<StorageSettings> = None;
+        /// Hosts to which servers may be moved, in the order of trial.
+        pub peers: Vec<Peer> = Vec::new();
+    }
 }
 
 /// libvirt's `<domain type='…'>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DomainType {
     /// With hardware virtualisation.
@@ -72,6 +81,8 @@ pub enum DomainType {
     /// By software.
     Qemu,
 }
+
+ebbtide_model::words!(DomainType, DiskFormat);
 
 impl DomainType {
     /// As libvirt writes it.
@@ -85,7 +96,7 @@ impl DomainType {
 }
 
 /// How a disk is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskFormat {
     /// The bytes as they are, sparse.
@@ -105,98 +116,59 @@ impl DiskFormat {
     }
 }
 
-/// What an operator knows better than the hypervisor; what is not set is as the hypervisor says.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Correction {
-    /// All there is.
-    pub total: Option<u64>,
-    /// Kept back for the host itself.
-    pub reserved: Option<u64>,
-    /// How often what is left is sold.
-    pub allocation_ratio: Option<f64>,
-}
-
-/// The table `driver.libvirt.notice`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NoticeSettings {
-    /// Speak on the virtio channel `org.ebbtide.notice.0`.
-    pub channel: bool,
-    /// The file that the guest agent writes in the guest; empty if it is not to be asked.
-    pub agent_file: String,
-}
-
-/// The table `driver.libvirt.metadata`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MetadataSettings {
-    /// Serve it on the guest's own network interface as well as on the guest's socket in `run_dir`.
-    pub interface: bool,
-    /// Where on that interface.
-    pub port: u16,
-}
-
-/// Another host.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Peer {
-    /// libvirt's name for the connection, as seen from here.
-    pub uri: String,
-    /// Where the memory is sent; without it libvirt chooses.
-    pub migrate_uri: Option<String>,
-    /// The other host's `run_dir`, if it differs.
-    pub run_dir: Option<PathBuf>,
-    /// How much of its memory servers may take, in MiB; all of it if nothing is said.
-    pub memory_mb: Option<u64>,
-    /// More options of `virsh migrate`, for example `--copy-storage-all` where storage is not
-    /// shared.
-    #[serde(default)]
-    pub options: Vec<String>,
-}
-
-impl Default for LibvirtSettings {
-    fn default() -> Self {
-        Self {
-            uri: "qemu:///system".to_owned(),
-            virsh: PathBuf::from("virsh"),
-            instances_dir: PathBuf::from("/var/lib/ebbtide/instances"),
-            run_dir: PathBuf::from("/run/ebbtide-agent"),
-            template: None,
-            domain_type: DomainType::Kvm,
-            image: None,
-            images: BTreeMap::new(),
-            disk_format: DiskFormat::Raw,
-            inventory: BTreeMap::new(),
-            traits: BTreeSet::new(),
-            // Guests of Debian and Fedora need five to ten seconds. The limit is short, because a
-            // preemptor waits for the capacity.
-            shutdown_seconds: 20.0,
-            // A busy libvirtd answers within a second.
-            command_seconds: 30.0,
-            notice: NoticeSettings::default(),
-            metadata: MetadataSettings::default(),
-            storage: None,
-            peers: Vec::new(),
-        }
+ebbtide_model::settings! {
+    /// What an operator knows better than the hypervisor; what is not set is as the hypervisor
+    /// says.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Correction: Default {
+        /// All there is.
+        pub total: Option<u64> = None => key("64");
+        /// Kept back for the host itself.
+        pub reserved: Option<u64> = None => key("2");
+        /// How often what is left is sold.
+        pub allocation_ratio: Option<f64> = None => key("4.0");
     }
 }
 
-impl Default for NoticeSettings {
-    fn default() -> Self {
-        Self {
-            channel: true,
-            agent_file: "/run/ebbtide-notice".to_owned(),
-        }
+ebbtide_model::settings! {
+    /// The table `driver.libvirt.notice`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct NoticeSettings: Default {
+        /// Tell guests of their end on the virtio channel org.ebbtide.notice.0.
+        pub channel: bool = true => key("false");
+        /// The file that the guest agent writes in the guest; empty if it is not to be asked.
+        pub agent_file: String = "/run/ebbtide-notice".to_owned() => key("");
     }
 }
 
-impl Default for MetadataSettings {
-    fn default() -> Self {
-        Self {
-            interface: true,
-            port: 80,
-        }
+ebbtide_model::settings! {
+    /// The table `driver.libvirt.metadata`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct MetadataSettings: Default {
+        /// Serve metadata on the guest's own network interface as well as on the guest's socket in
+        /// `run_dir`.
+        pub interface: bool = true => key("false");
+        /// Where on that interface.
+        pub port: u16 = 80 => key("8080").unit("port");
+    }
+}
+
+ebbtide_model::settings! {
+    /// Another host.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Peer {
+        /// A host to which servers may be moved, in the order of trial: libvirt's name for the
+        /// connection, as seen from here.
+        pub uri: String => key("qemu+ssh://compute-2/system");
+        /// Where the memory is sent; not set: libvirt chooses.
+        pub migrate_uri: Option<String> = None => key("tcp://192.0.2.12");
+        /// The other host's `run_dir`, if it differs.
+        pub run_dir: Option<PathBuf> = None => key("/run/ebbtide");
+        /// How much of its memory servers may take; all of it if nothing is said.
+        pub memory_mb: Option<u64> = None => key("16384");
+        /// More options of virsh migrate.
+        #[serde(default)]
+        pub options: Vec<String> = Vec::new() => key(r#"["--copy-storage-all"]"#);
     }
 }
 
@@ -218,15 +190,8 @@ impl LibvirtSettings {
                 "it is empty; the usual one is qemu:///system".to_owned(),
             );
         }
-        for (key, seconds) in [
-            ("shutdown_seconds", settings.shutdown_seconds),
-            ("command_seconds", settings.command_seconds),
-        ] {
-            if !(0.0..=MAX_SECONDS).contains(&seconds) {
-                let problem = format!("{seconds} is out of range, allowed is 0 to {MAX_SECONDS}");
-                return refused(key, problem);
-            }
-        }
+        check_ranges(&settings)
+            .map_err(|range| AgentError::out_of_range("driver.libvirt", range))?;
         for (key, dir) in [
             ("instances_dir", &settings.instances_dir),
             ("run_dir", &settings.run_dir),

@@ -1,68 +1,70 @@
 //! The table `driver.nova` of the configuration.
 
 use crate::error::AgentError;
+use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
 use ebbtide_model::toml_text;
 use ebbtide_openstack::{AdapterOptions, AuthMethod, AuthOptions, OpenStackError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::{Table, Value};
 
-/// Where Nova's API is, who we are there, and how often it is asked. All times are in seconds.
-#[derive(Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NovaSettings {
-    /// The hosts for which this one process speaks, by the names of their nova-compute services, or
-    /// `["*"]` for all. Empty: only for `host`.
-    pub hosts: Vec<String>,
-    /// The credentials, by keystoneauth's names: `auth_url`, `username`, `user_domain_name`,
-    /// `password`, …
-    auth: Table,
-    /// How Nova's API is found: `region_name`, `valid_interfaces`, `endpoint_override`, `timeout`,
-    /// …
-    compute: Table,
-    /// Take credentials and region from this file where `auth` is empty.
-    pub nova_conf: Option<PathBuf>,
-    /// The section of it that has the credentials of an administrator.
-    pub nova_conf_section: String,
-    /// Time between two lists of servers, one list for all hosts. 0.05 to 3600.
-    pub refresh_seconds: f64,
-    /// Time between two whole lists; those in between say only what has changed. 1 to 86400.
-    pub full_list_seconds: f64,
-    /// Time between two looks at a server that has its notice, for an early release. 0.05 to 600.
-    pub watch_seconds: f64,
-    /// Time between two looks at a server that is being ended. 0.005 to 60.
-    pub poll_seconds: f64,
-    /// Time between two lists of the hosts and what they have. 1 to 86400.
-    pub hosts_seconds: f64,
-    /// What a notice gives as its reason.
-    pub notice_reason: String,
+/// Options of another program, by its names for them.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct ApiOptions(Table);
+
+impl Setting for ApiOptions {
+    fn shape() -> Shape {
+        Shape::Value(Type::Table)
+    }
 }
 
-impl Default for NovaSettings {
-    fn default() -> Self {
-        Self {
-            hosts: Vec::new(),
-            auth: Table::new(),
-            compute: Table::new(),
-            nova_conf: None,
-            // Every compute host has it, and its user is an administrator of Placement and usually
-            // of Nova.
-            nova_conf_section: "placement".to_owned(),
-            // Heartbeats say what runs; ten seconds is their usual interval.
-            refresh_seconds: 10.0,
-            // What a list of changes cannot say (a server that left while our clock and Nova's
-            // disagreed) is put right then.
-            full_list_seconds: 300.0,
-            // One small request for each victim.
-            watch_seconds: 2.0,
-            // A preemptor waits for it.
-            poll_seconds: 0.5,
-            // Hosts come and go rarely.
-            hosts_seconds: 60.0,
-            notice_reason: "the capacity is needed for a normal request".to_owned(),
-        }
+ebbtide_model::settings! {
+    /// Where Nova's API is, who we are there, and how often it is asked. All times are in seconds.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    pub struct NovaSettings: Default {
+        /// The hosts for which this one process speaks, by the names of their nova-compute
+        /// services, or ["*"] for all. Not set: only for host.
+        pub hosts: Vec<String> = Vec::new() => key(r#"["*"]"#);
+        /// The credentials, by keystoneauth's names.
+        auth: ApiOptions = ApiOptions::default()
+            => key(concat!(
+                r#"{ auth_type = "password", auth_url = "http://keystone:5000/v3", "#,
+                r#"username = "ebbtide", password = "PASSWORD", user_domain_name = "Default", "#,
+                r#"project_name = "service", project_domain_name = "Default" }"#,
+            ))
+            .secret();
+        /// How Nova's API is found: `region_name`, `valid_interfaces`, `endpoint_override`,
+        /// timeout, `connect_retries`, `connect_retry_delay`.
+        compute: ApiOptions = ApiOptions::default()
+            => key(r#"{ region_name = "RegionOne", endpoint_override = "http://nova:8774/v2.1" }"#);
+        /// Take credentials and region from this file where auth is empty.
+        pub nova_conf: Option<PathBuf> = None => key("/etc/nova/nova.conf");
+        /// The section of it that has the credentials of an administrator.
+        // Every compute host has it, and its user is an administrator of Placement and usually
+        // of Nova.
+        pub nova_conf_section: String = "placement".to_owned() => key("neutron");
+        /// Time between two lists of servers, one list for all hosts.
+        // Heartbeats say what runs; ten seconds is their usual interval.
+        pub refresh_seconds: f64 = 10.0 => key("5.0").range(0.05..=3_600.0);
+        /// Time between two whole lists; those in between say only what has changed.
+        // What a list of changes cannot say (a server that left while our clock and Nova's
+        // disagreed) is put right then.
+        pub full_list_seconds: f64 = 300.0 => key("600.0").range(1.0..=86_400.0);
+        /// Time between two looks at a server that has its notice, for an early release.
+        // One small request for each victim.
+        pub watch_seconds: f64 = 2.0 => key("1.0").range(0.05..=600.0);
+        /// Time between two looks at a server that is being ended.
+        // A preemptor waits for it.
+        pub poll_seconds: f64 = 0.5 => key("0.2").range(0.005..=60.0);
+        /// Time between two lists of the hosts and what they have.
+        // Hosts come and go rarely.
+        pub hosts_seconds: f64 = 60.0 => key("30.0").range(1.0..=86_400.0);
+        /// What a notice gives as its reason.
+        pub notice_reason: String = "the capacity is needed for a normal request".to_owned()
+            => key("make room");
     }
 }
 
@@ -100,18 +102,7 @@ impl NovaSettings {
     }
 
     fn check(&self) -> Result<(), AgentError> {
-        for (key, value, low, high) in [
-            ("refresh_seconds", self.refresh_seconds, 0.05, 3_600.0),
-            ("full_list_seconds", self.full_list_seconds, 1.0, 86_400.0),
-            ("watch_seconds", self.watch_seconds, 0.05, 600.0),
-            ("poll_seconds", self.poll_seconds, 0.005, 60.0),
-            ("hosts_seconds", self.hosts_seconds, 1.0, 86_400.0),
-        ] {
-            if !(low..=high).contains(&value) {
-                let problem = format!("{value} is out of range, allowed is {low} to {high}");
-                return Err(AgentError::config(format!("driver.nova.{key}"), problem));
-            }
-        }
+        check_ranges(self).map_err(|range| AgentError::out_of_range("driver.nova", range))?;
         for host in self.hosts.iter().filter(|host| *host != "*") {
             ebbtide_model::names::check_host_name(host)
                 .map_err(|error| AgentError::config("driver.nova.hosts", error.to_string()))?;
@@ -152,11 +143,11 @@ impl NovaSettings {
 
     pub(super) fn auth_options(&self) -> Result<AuthOptions, AgentError> {
         let options = match self.section()? {
-            Some(section) if self.auth.is_empty() => {
+            Some(section) if self.auth.0.is_empty() => {
                 let place = format!("[{}] of nova.conf", self.nova_conf_section);
                 AuthOptions::from_lookup(&place, |name| section.get(name).cloned())
             }
-            _ => AuthOptions::from_lookup("driver.nova.auth", |name| text(self.auth.get(name)?)),
+            _ => AuthOptions::from_lookup("driver.nova.auth", |name| text(self.auth.0.get(name)?)),
         };
         let mut options = options.map_err(refused)?;
         let direct = matches!(
@@ -173,7 +164,7 @@ impl NovaSettings {
                 problem,
             ));
         }
-        if self.nova_conf.is_some() && self.auth.is_empty() {
+        if self.nova_conf.is_some() && self.auth.0.is_empty() {
             // There it is Placement's.
             options.endpoint = None;
         }
@@ -193,7 +184,7 @@ impl NovaSettings {
             };
             options = options.read("nova.conf", lookup).map_err(refused)?;
         }
-        let lookup = |name: &str| text(self.compute.get(name)?);
+        let lookup = |name: &str| text(self.compute.0.get(name)?);
         options.read("driver.nova.compute", lookup).map_err(refused)
     }
 }

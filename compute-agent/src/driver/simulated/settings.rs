@@ -4,8 +4,9 @@ use super::faults::FaultyAction;
 use crate::driver::HostFacts;
 use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
+use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
 use ebbtide_model::{Inventory, ResourceClass, Trait, toml_text};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,39 +19,42 @@ const MAX_SECONDS: f64 = 3_600.0;
 /// `.metadata`.
 const MAX_METADATA_DIR: usize = 108 - 1 - 1 - 36 - 9;
 
-/// How large the simulated host is, and how long its hypervisor takes. All times are in seconds.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SimulatedSettings {
-    /// What the host has: a plain total, or a table with `total`, `reserved` and
-    /// `allocation_ratio`.
-    pub inventory: BTreeMap<ResourceClass, Amount>,
-    /// What the host is.
-    pub traits: BTreeSet<Trait>,
-    /// Where the hypervisor keeps its state, as on a disk of its own; in the agent's state
-    /// directory if it is not set.
-    pub dir: Option<PathBuf>,
-    /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most
-    /// 61 bytes long.
-    pub metadata_dir: Option<PathBuf>,
-    /// The storage that it shares with other hosts, where preemptible servers are kept.
-    pub storage: Option<StorageSettings>,
-    /// Time to start a server.
-    pub start_seconds: f64,
-    /// Time to reach a guest with its notice.
-    pub notice_seconds: f64,
-    /// Time to terminate a server.
-    pub terminate_seconds: f64,
-    /// Time to stop a server.
-    pub stop_seconds: f64,
-    /// Time to hibernate a server.
-    pub hibernate_seconds: f64,
-    /// Time to delete a server.
-    pub delete_seconds: f64,
+ebbtide_model::settings! {
+    /// How large the simulated host is, and how long its hypervisor takes. All times are in
+    /// seconds.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct SimulatedSettings: Default {
+        /// What the host has of each resource class: a plain total, or a table with total, reserved
+        /// and `allocation_ratio`.
+        pub inventory: BTreeMap<ResourceClass, Amount> = BTreeMap::new()
+            => key("{ VCPU = 8, MEMORY_MB = 16384, DISK_GB = 100 }").required();
+        /// What the host is, as Placement's traits.
+        pub traits: BTreeSet<Trait> = BTreeSet::new() => key(r#"["CUSTOM_SSD"]"#);
+        /// Where the hypervisor keeps its state; not set: in `state_dir`.
+        pub dir: Option<PathBuf> = None => key("/var/lib/ebbtide/simulated");
+        /// Where each running guest has a socket with its metadata; not set: nowhere. At most 61
+        /// bytes long.
+        pub metadata_dir: Option<PathBuf> = None => key("/run/ebbtide-agent");
+        /// The storage that it shares with other hosts, where preemptible servers are kept.
+        pub storage: Option<StorageSettings> = None;
+        /// Time to start a server.
+        // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
+        pub start_seconds: f64 = 0.3 => key("0.0").range(0.0..=MAX_SECONDS);
+        /// Time to reach a guest with its notice.
+        pub notice_seconds: f64 = 0.05 => key("0.0").range(0.0..=MAX_SECONDS);
+        /// Time to terminate a server.
+        pub terminate_seconds: f64 = 0.2 => key("0.0").range(0.0..=MAX_SECONDS);
+        /// Time to stop a server.
+        pub stop_seconds: f64 = 0.5 => key("0.0").range(0.0..=MAX_SECONDS);
+        /// Time to hibernate a server.
+        pub hibernate_seconds: f64 = 1.0 => key("0.0").range(0.0..=MAX_SECONDS);
+        /// Time to delete a server.
+        pub delete_seconds: f64 = 0.2 => key("0.0").range(0.0..=MAX_SECONDS);
+    }
 }
 
 /// What the host has of one class, in short or in full.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Amount {
     /// Only the total: nothing reserved, no overcommit.
@@ -59,22 +63,9 @@ pub enum Amount {
     Full(Inventory),
 }
 
-impl Default for SimulatedSettings {
-    fn default() -> Self {
-        Self {
-            inventory: BTreeMap::new(),
-            traits: BTreeSet::new(),
-            dir: None,
-            metadata_dir: None,
-            storage: None,
-            // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
-            start_seconds: 0.3,
-            notice_seconds: 0.05,
-            terminate_seconds: 0.2,
-            stop_seconds: 0.5,
-            hibernate_seconds: 1.0,
-            delete_seconds: 0.2,
-        }
+impl Setting for Amount {
+    fn shape() -> Shape {
+        Shape::Value(Type::Table)
     }
 }
 
@@ -135,25 +126,9 @@ impl SimulatedSettings {
         if let Some(storage) = &settings.storage {
             storage.check("simulated")?;
         }
-        for (key, seconds) in settings.seconds() {
-            if !(0.0..=MAX_SECONDS).contains(&seconds) {
-                let key = format!("driver.simulated.{key}");
-                let problem = format!("{seconds} is out of range, allowed is 0 to {MAX_SECONDS}");
-                return Err(AgentError::Config { key, problem });
-            }
-        }
+        check_ranges(&settings)
+            .map_err(|range| AgentError::out_of_range("driver.simulated", range))?;
         Ok(settings)
-    }
-
-    fn seconds(&self) -> [(&'static str, f64); 6] {
-        [
-            ("start_seconds", self.start_seconds),
-            ("notice_seconds", self.notice_seconds),
-            ("terminate_seconds", self.terminate_seconds),
-            ("stop_seconds", self.stop_seconds),
-            ("hibernate_seconds", self.hibernate_seconds),
-            ("delete_seconds", self.delete_seconds),
-        ]
     }
 
     pub(super) fn facts(&self) -> HostFacts {

@@ -1,49 +1,112 @@
 //! Section `[ebbtide]`: what the original does not have. Nova's own programs ignore it.
 
-use oslo_config::{Config, Opt, Result};
+use super::number;
+use oslo_config::{Config, Effect, Opt, Result};
 use std::fmt;
 
 const GROUP: &str = "ebbtide";
 
-// The table: one line for each option, a field for each below.
-const CONNECTION: Opt = Opt::text(GROUP, "connection").secret();
-const BUS_URL: Opt = Opt::text(GROUP, "bus_url").secret();
-const PREEMPTION: Opt = Opt::bool(GROUP, "preemption").default("true");
-const REPLY_WHEN: Opt = Opt::text(GROUP, "reply_when")
-    .choices(&["room_free", "at_once"])
-    .default("room_free");
-// Longer than the default grace period and a slow deletion together, well below long_rpc_timeout
-// (1800).
-const ROOM_TIMEOUT: Opt = Opt::int(GROUP, "room_timeout")
-    .between(1, 86_400)
-    .default("300");
-const COST_MODULE: Opt = Opt::text(GROUP, "cost_module");
-// The region's default as well.
-const DEFAULT_GRACE: Opt = Opt::int(GROUP, "default_grace")
-    .between(0, 86_400)
-    .default("30");
-const PLAN_ROUNDS: Opt = Opt::int(GROUP, "plan_rounds").between(1, 100).default("4");
-const MAX_IN_FLIGHT: Opt = Opt::int(GROUP, "max_in_flight")
-    .between(1, 10_000)
-    .default("64");
-const NOVA_RELEASE: Opt = Opt::int(GROUP, "nova_release").between(26, 99);
-const METRICS_LISTEN: Opt = Opt::text(GROUP, "metrics_listen");
-const PLUGINS: Opt = Opt::text(GROUP, "plugins");
-// Nova does not wait for a Placement that is away at all.
-const PLACEMENT_PATIENCE: Opt = Opt::int(GROUP, "placement_patience")
-    .between(1, 3600)
-    .default("30");
-const PLACEMENT_POLL: Opt = Opt::int(GROUP, "placement_poll")
-    .between(1, 3600)
-    .default("10");
-const NOTICE_TIMEOUT: Opt = Opt::int(GROUP, "notice_timeout")
-    .between(1, 3600)
-    .default("10");
-const ACT_TIMEOUT: Opt = Opt::int(GROUP, "act_timeout")
-    .between(1, 86_400)
-    .default("60");
-const BUS_PREFIX: Opt = Opt::text(GROUP, "bus_prefix");
-const NAME: Opt = Opt::text(GROUP, "name");
+options! {
+    CONNECTION: Opt::text(GROUP, "connection")
+        .secret()
+        .help(
+            "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide",
+            "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted.",
+        );
+    BUS_URL: Opt::text(GROUP, "bus_url")
+        .secret()
+        .help(
+            "rabbit://ebbtide:PASSWORD@mq1:5672/",
+            "The broker between schedulers and agents, rabbit:// or amqp://. Not set: that of \
+             [DEFAULT] transport_url.",
+        );
+    BUS_PREFIX: Opt::text(GROUP, "bus_prefix")
+        .default("ebbtide")
+        .help("ebbtide-east", "First part of the names of the queues to the agents.");
+    PREEMPTION: Opt::bool(GROUP, "preemption")
+        .default("true")
+        .help("false", "Whether normal requests may evict preemptible servers.");
+    REPLY_WHEN: Opt::text(GROUP, "reply_when")
+        .choices(&["room_free", "at_once"])
+        .default("room_free")
+        .help(
+            "at_once",
+            "When the conductor is answered for a request that preempts: room_free, when the \
+             victims are gone; at_once, when the swap is done: the new server starts beside the \
+             leaving ones.",
+        );
+    // Longer than the default grace period and a slow deletion together, well below
+    // long_rpc_timeout (1800).
+    ROOM_TIMEOUT: Opt::int(GROUP, "room_timeout")
+        .between(1, 86_400)
+        .default("300")
+        .unit("seconds")
+        .help("600", "How long the room may take to become free before it is called off.");
+    // The region's default as well.
+    DEFAULT_GRACE: Opt::int(GROUP, "default_grace")
+        .between(0, 86_400)
+        .default("30")
+        .unit("seconds")
+        .help("120", "Notice to end, for flavors that say nothing.");
+    NOTICE_TIMEOUT: Opt::int(GROUP, "notice_timeout")
+        .between(1, 3600)
+        .default("10")
+        .unit("seconds")
+        .help("5", "How long an agent may take to answer a notice before it is sent again.");
+    ACT_TIMEOUT: Opt::int(GROUP, "act_timeout")
+        .between(1, 86_400)
+        .default("60")
+        .unit("seconds")
+        .help("120", "How long the interruption itself may take after the grace period.");
+    COST_MODULE: Opt::text(GROUP, "cost_module")
+        .default("partial_hour")
+        .effect(Effect::Reload)
+        .help(
+            "revenue",
+            "What the loss of a victim costs (docs/plugins/cost-modules.md). The sufficient set \
+             of victims with the least sum goes.",
+        );
+    PLAN_ROUNDS: Opt::int(GROUP, "plan_rounds")
+        .between(1, 100)
+        .default("4")
+        .help("8", "How often a plan is made anew because the cloud has changed.");
+    MAX_IN_FLIGHT: Opt::int(GROUP, "max_in_flight")
+        .between(1, 10_000)
+        .default("64")
+        .help("128", "Requests at a time.");
+    // Nova does not wait for a Placement that is away at all.
+    PLACEMENT_PATIENCE: Opt::int(GROUP, "placement_patience")
+        .between(1, 3600)
+        .default("30")
+        .unit("seconds")
+        .help("60", "How long a Placement that is away is waited for; Nova does not wait.");
+    PLACEMENT_POLL: Opt::int(GROUP, "placement_poll")
+        .between(1, 3600)
+        .default("10")
+        .unit("seconds")
+        .help("30", "How often providers are looked through for changes.");
+    NOVA_RELEASE: Opt::int(GROUP, "nova_release")
+        .between(26, 99)
+        .help(
+            "29",
+            "Major version of the Nova whose place is taken (26 is Zed, 34 the newest known). \
+             Not set: told from the versions of the cloud's services.",
+        );
+    PLUGINS: Opt::path(GROUP, "plugins")
+        .effect(Effect::Reload)
+        .help(
+            "/etc/ebbtide/plugins.toml",
+            "A TOML file with [[plugins]]: weighers that add up behind Nova's own, and cost \
+             modules.",
+        );
+    METRICS_LISTEN: Opt::text(GROUP, "metrics_listen")
+        .help("127.0.0.1:7471", "Address and port of /metrics, /healthz, /readyz. Not set: none.");
+    NAME: Opt::text(GROUP, "name")
+        .help(
+            "scheduler-1",
+            "This scheduler's name in the ledger; unique. Not set: [DEFAULT] host.",
+        );
+}
 
 /// When the conductor gets its answer for a request that preempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +130,7 @@ pub struct EbbtideSection {
     pub reply_when: ReplyWhen,
     /// How long the room may take to become free before the request fails; 300.
     pub room_timeout: i64,
-    /// Cost module; `None`: the default one.
+    /// Cost module; `None`: left empty, the default one.
     pub cost_module: Option<String>,
     /// Grace period of flavors that name none; 30.
     pub default_grace: i64,
@@ -91,7 +154,7 @@ pub struct EbbtideSection {
     pub notice_timeout: i64,
     /// How long the interruption itself may take after the grace period; 60.
     pub act_timeout: i64,
-    /// First part of the names of the queues to the agents; `None`: the default one.
+    /// First part of the names of the queues to the agents; `None`: left empty, the default one.
     pub bus_prefix: Option<String>,
     /// This scheduler's name in the ledger; `None`: `[DEFAULT] host`.
     pub name: Option<String>,
@@ -117,11 +180,7 @@ impl EbbtideSection {
             let text: Result<Option<String>> = config.text(option);
             text.map(|text| text.filter(|text| !text.is_empty()))
         };
-        // A number that was left empty is as good as one that was left out.
-        let number = |option: &Opt| -> Result<i64> {
-            let default = option.default.and_then(|default| default.parse().ok());
-            Ok(config.int(option)?.or(default).unwrap_or(0))
-        };
+        let number = |option| number(config, option);
         Ok(Self {
             connection: text(&CONNECTION)?,
             bus_url: text(&BUS_URL)?,

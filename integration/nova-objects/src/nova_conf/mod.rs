@@ -1,19 +1,29 @@
 //! nova.conf: what the Nova service needs of it, read and checked, and Nova's options for deciding.
 //!
-//! To add an option of ours, add a line to the table in `ebbtide.rs` and a field beside it.
+//! To add an option of ours, add its declaration to the table in `ebbtide.rs` and a field beside it.
 //! Sections that others read by name (Keystone's and the brokers') are handed out as they are,
 //! variables replaced.
 
+/// Declares options as constants, and the list of them, `DECLARED`.
+macro_rules! options {
+    ($($name:ident: $option:expr;)+) => {
+        $(const $name: Opt = $option;)+
+
+        /// All of them.
+        pub(super) const DECLARED: &[Opt] = &[$($name),+];
+    };
+}
+
+mod by_name;
 mod deciding;
 mod ebbtide;
 mod machine;
 mod not_loaded;
 mod sections;
 
-use crate::nova_conf::sections::DECLARED;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::release::Release;
-use oslo_config::{Config, ConfigError};
+use oslo_config::{Config, ConfigError, Opt};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,6 +31,28 @@ pub use ebbtide::{EbbtideSection, ReplyWhen};
 pub use machine::Machine;
 pub use not_loaded::NotLoaded;
 pub use sections::{Database, General, NotificationFormat, Notifications, SchedulerSection};
+
+/// Every option that Ebbtide reads, section by section.
+#[must_use]
+pub fn options() -> Vec<Opt> {
+    let databases = [&API_DATABASE, &DATABASE].map(|options| options.as_slice());
+    [ebbtide::DECLARED, sections::DECLARED]
+        .into_iter()
+        .chain(databases)
+        .chain([by_name::OPTIONS, deciding::OPTIONS, deciding::DECLARED])
+        .flatten()
+        .copied()
+        .collect()
+}
+
+const API_DATABASE: [Opt; 11] = sections::database("api_database", true);
+const DATABASE: [Opt; 11] = sections::database("database", false);
+
+/// A number. One that was left empty is as good as one that was left out.
+fn number(config: &Config, option: &Opt) -> oslo_config::Result<i64> {
+    let default = option.default.and_then(|default| default.parse().ok());
+    Ok(config.int(option)?.or(default).unwrap_or_default())
+}
 
 /// A configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +155,7 @@ impl NovaConf {
     /// The first option that is wrong, by name, with its line and what is allowed; filters and
     /// weighers that do not exist.
     pub fn read(config: &mut Config, machine: &Machine) -> Result<Self, NovaConfError> {
-        config.declare(&DECLARED);
+        config.declare(&sections::VARIABLES);
         config.set_default("DEFAULT", "host", machine.hostname.as_str());
         config.set_default("DEFAULT", "my_ip", machine.ip.as_str());
         let deciding = deciding::read(config)?;
@@ -133,8 +165,8 @@ impl NovaConf {
             deciding,
             general: General::read(config)?,
             scheduler: SchedulerSection::read(config)?,
-            database: Database::read(config, "database")?,
-            api_database: Database::read(config, "api_database")?,
+            database: Database::read(config, &DATABASE)?,
+            api_database: Database::read(config, &API_DATABASE)?,
             notifications: Notifications::read(config)?,
             rabbit: Section(config.section("oslo_messaging_rabbit")?),
             placement: credentials(config, "placement")?,

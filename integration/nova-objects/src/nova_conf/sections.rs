@@ -1,10 +1,11 @@
 //! Sections of nova.conf with their types.
 
-use oslo_config::{Config, Opt, Result};
+use super::number;
+use oslo_config::{Config, Effect, Opt, Result};
 use std::fmt;
 
 /// Options that variables may name, with defaults that others build upon.
-pub(super) const DECLARED: [Opt; 12] = [
+pub(super) const VARIABLES: [Opt; 12] = [
     HOST,
     MY_IP,
     STATE_PATH,
@@ -19,24 +20,202 @@ pub(super) const DECLARED: [Opt; 12] = [
     CONTROL_EXCHANGE,
 ];
 
-const HOST: Opt = Opt::text("DEFAULT", "host");
-const MY_IP: Opt = Opt::text("DEFAULT", "my_ip");
-const STATE_PATH: Opt = Opt::text("DEFAULT", "state_path").default("$pybasedir");
+/// Those on which decisions depend.
+pub(super) const TIMES: [Opt; 2] = [SERVICE_DOWN_TIME, REPORT_INTERVAL];
+
 // Where Debian and others put Nova's Python. Only paths without a configured value depend on it.
 const PYBASEDIR: Opt = Opt::text("DEFAULT", "pybasedir").default("/usr/lib/python3/dist-packages");
-const REPORT_INTERVAL: Opt = Opt::int("DEFAULT", "report_interval").default("10");
-const SERVICE_DOWN_TIME: Opt = Opt::int("DEFAULT", "service_down_time").default("60");
-const RPC_RESPONSE_TIMEOUT: Opt = Opt::int("DEFAULT", "rpc_response_timeout").default("60");
-const LONG_RPC_TIMEOUT: Opt = Opt::int("DEFAULT", "long_rpc_timeout").default("1800");
-const LOG_FILE: Opt = Opt::text("DEFAULT", "log_file").deprecated(&[("DEFAULT", "logfile")]);
-const LOG_DIR: Opt = Opt::text("DEFAULT", "log_dir").deprecated(&[("DEFAULT", "logdir")]);
-const TRANSPORT_URL: Opt = Opt::text("DEFAULT", "transport_url")
-    .default("rabbit://")
-    .secret();
-// Nova sets this default for itself; oslo.messaging's own is `openstack`.
-const CONTROL_EXCHANGE: Opt = Opt::text("DEFAULT", "control_exchange").default("nova");
-const DEBUG: Opt = Opt::bool("DEFAULT", "debug").default("false");
-const RPC_PING_ENABLED: Opt = Opt::bool("DEFAULT", "rpc_ping_enabled").default("false");
+
+options! {
+    HOST: Opt::text("DEFAULT", "host")
+        .help(
+            "scheduler-1",
+            "Name under which we listen and report. Not set: the name of the machine.",
+        );
+    MY_IP: Opt::text("DEFAULT", "my_ip")
+        .help("192.0.2.7", "Our address. Not set: the one by which the machine reaches others.");
+    STATE_PATH: Opt::path("DEFAULT", "state_path")
+        .default("$pybasedir")
+        .help(
+            "/var/lib/nova",
+            "Directory for what has to last; other options name it as a variable.",
+        );
+    TRANSPORT_URL: Opt::text("DEFAULT", "transport_url")
+        .default("rabbit://")
+        .secret()
+        .help(
+            "rabbit://nova:PASSWORD@mq1:5672/",
+            "Nova's broker. Options of [oslo_messaging_rabbit] may stand in its query.",
+        );
+    // Nova sets this default for itself; oslo.messaging's own is `openstack`.
+    CONTROL_EXCHANGE: Opt::text("DEFAULT", "control_exchange")
+        .default("nova")
+        .help("nova", "The exchange of the calls.");
+    RPC_RESPONSE_TIMEOUT: Opt::int("DEFAULT", "rpc_response_timeout")
+        .default("60")
+        .unit("seconds")
+        .help(
+            "120",
+            "How long callers wait for an answer or a sign of life. The same on all of Nova's \
+             hosts.",
+        );
+    LONG_RPC_TIMEOUT: Opt::int("DEFAULT", "long_rpc_timeout")
+        .default("1800")
+        .unit("seconds")
+        .help(
+            "3600",
+            "How long they wait in all for long calls. Longer than [ebbtide] room_timeout.",
+        );
+    DEBUG: Opt::bool("DEFAULT", "debug")
+        .default("false")
+        .help("true", "Whether to log details.");
+    RPC_PING_ENABLED: Opt::bool("DEFAULT", "rpc_ping_enabled")
+        .default("false")
+        .help("true", "Whether oslo_rpc_server_ping is answered.");
+    LOG_FILE: Opt::path("DEFAULT", "log_file")
+        .deprecated(&[("DEFAULT", "logfile")])
+        .help(
+            "nova-scheduler.log",
+            "Where log lines go; below log_dir unless absolute. Not set: standard error.",
+        );
+    LOG_DIR: Opt::path("DEFAULT", "log_dir")
+        .deprecated(&[("DEFAULT", "logdir")])
+        .help("/var/log/nova", "Directory of logs.");
+    SERVICE_DOWN_TIME: Opt::int("DEFAULT", "service_down_time")
+        .default("60")
+        .unit("seconds")
+        .help(
+            "120",
+            "A compute that has been silent for longer gets nothing. Where it is not longer \
+             than report_interval, two and a half times that.",
+        );
+    REPORT_INTERVAL: Opt::int("DEFAULT", "report_interval")
+        .default("10")
+        .unit("seconds")
+        .help("5", "How often services report.");
+    INTERVAL: Opt::int("scheduler", "discover_hosts_in_cells_interval")
+        .at_least(-1)
+        .default("-1")
+        .unit("seconds")
+        .help(
+            "300",
+            "Every how many seconds new hosts are mapped to their cells; -1: never; 0: every \
+             minute.",
+        );
+    WORKERS: Opt::int("scheduler", "workers")
+        .at_least(0)
+        .effect(Effect::None)
+        .help(
+            "2",
+            "Nova's worker processes. Ebbtide is one process with threads: it has no effect.",
+        );
+    FORMAT: Opt::text("notifications", "notification_format")
+        .choices(&["both", "versioned", "unversioned"])
+        .default("unversioned")
+        .deprecated(&[("DEFAULT", "notification_format")])
+        .help("both", "Which notifications are sent.");
+    VERSIONED_TOPICS: Opt::list("notifications", "versioned_notifications_topics")
+        .default("versioned_notifications")
+        .help("versioned_notifications", "Topics of the versioned ones.");
+    DRIVER: Opt::many(NOTIFICATIONS, "driver")
+        .deprecated(&[("DEFAULT", "notification_driver")])
+        .help(
+            "messagingv2",
+            "Drivers of notifications; not set, or noop alone: none is sent. May come several \
+             times.",
+        );
+    TOPICS: Opt::list(NOTIFICATIONS, "topics")
+        .default("notifications")
+        .deprecated(&[("rpc_notifier2", "topics"), ("DEFAULT", "notification_topics")])
+        .help("notifications", "Topics of the unversioned ones.");
+    URL: Opt::text(NOTIFICATIONS, "transport_url")
+        .secret()
+        .deprecated(&[("DEFAULT", "notification_transport_url")])
+        .help(
+            "rabbit://nova:PASSWORD@mq2:5672/",
+            "The broker of notifications. Not set: that of the calls.",
+        );
+    RETRY: Opt::int(NOTIFICATIONS, "retry")
+        .default("-1")
+        .help("3", "How often a message is tried again; -1: for ever.");
+}
+
+const NOTIFICATIONS: &str = "oslo_messaging_notifications";
+
+/// The options of a database of Nova's, in the order in which [`Database::read`] takes them.
+pub(super) const fn database(group: &'static str, is_api: bool) -> [Opt; 11] {
+    let (sample, copy, help, pool, pool_effect) = if is_api {
+        (
+            "mysql+pymysql://nova:PASSWORD@db/nova_api",
+            "mysql+pymysql://nova:PASSWORD@db2/nova_api",
+            "Nova's API database.",
+            "Connections kept open. Ebbtide takes that of [database].",
+            Effect::None,
+        )
+    } else {
+        (
+            "mysql+pymysql://nova:PASSWORD@db/nova_cell0",
+            "mysql+pymysql://nova:PASSWORD@db2/nova_cell0",
+            "The cell's database, where our service record goes. The other cells are found in the \
+             API database.",
+            "Connections to each of Nova's databases at most.",
+            Effect::Start,
+        )
+    };
+    [
+        Opt::text(group, "connection")
+            .secret()
+            .required()
+            .help(sample, help),
+        Opt::text(group, "slave_connection")
+            .secret()
+            .effect(Effect::None)
+            .help(copy, "A copy to read from. Ebbtide does not use it."),
+        Opt::text(group, "connection_parameters")
+            .secret()
+            .effect(Effect::None)
+            .help(
+                "charset=utf8",
+                "Parameters of SQLAlchemy's. Ebbtide does not use them.",
+            ),
+        Opt::int(group, "max_pool_size")
+            .default("5")
+            .effect(pool_effect)
+            .help("10", pool),
+        Opt::int(group, "max_overflow")
+            .default("50")
+            .effect(Effect::None)
+            .help(
+                "10",
+                "Connections beyond that when it is busy. Ebbtide has none.",
+            ),
+        Opt::int(group, "pool_timeout")
+            .unit("seconds")
+            .effect(Effect::None)
+            .help("30", "Ebbtide does not use it."),
+        Opt::int(group, "connection_recycle_time")
+            .default("3600")
+            .unit("seconds")
+            .effect(Effect::None)
+            .help("600", "Ebbtide does not use it."),
+        Opt::int(group, "max_retries")
+            .default("10")
+            .effect(Effect::None)
+            .help("-1", "Ebbtide waits for a database that is away, for ever."),
+        Opt::int(group, "retry_interval")
+            .default("10")
+            .unit("seconds")
+            .effect(Effect::None)
+            .help("5", "Ebbtide does not use it."),
+        Opt::text(group, "mysql_sql_mode")
+            .default("TRADITIONAL")
+            .effect(Effect::None)
+            .help("TRADITIONAL", "Ebbtide does not use it."),
+        Opt::int(group, "mysql_wsrep_sync_wait")
+            .effect(Effect::None)
+            .help("1", "Ebbtide does not use it."),
+    ]
+}
 
 /// `[DEFAULT]`. Times are in seconds. The broker's URL never shows in debug output.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,18 +266,16 @@ impl General {
             |option| Ok::<_, oslo_config::ConfigError>(config.text(option)?.unwrap_or_default());
         // Left empty, an interval is null, and Nova's timers fall back on what they do without one:
         // the default is kinder.
-        let seconds = |option, default| {
-            Ok::<_, oslo_config::ConfigError>(config.int(option)?.unwrap_or(default))
-        };
+        let seconds = |option| number(config, option);
         Ok(Self {
             host: text(&HOST)?,
             my_ip: text(&MY_IP)?,
             transport_url: text(&TRANSPORT_URL)?,
             control_exchange: text(&CONTROL_EXCHANGE)?,
-            report_interval: seconds(&REPORT_INTERVAL, 10)?,
-            service_down_time: seconds(&SERVICE_DOWN_TIME, 60)?,
-            rpc_response_timeout: seconds(&RPC_RESPONSE_TIMEOUT, 60)?,
-            long_rpc_timeout: seconds(&LONG_RPC_TIMEOUT, 1800)?,
+            report_interval: seconds(&REPORT_INTERVAL)?,
+            service_down_time: seconds(&SERVICE_DOWN_TIME)?,
+            rpc_response_timeout: seconds(&RPC_RESPONSE_TIMEOUT)?,
+            long_rpc_timeout: seconds(&LONG_RPC_TIMEOUT)?,
             debug: config.bool(&DEBUG)?.unwrap_or(false),
             rpc_ping_enabled: config.bool(&RPC_PING_ENABLED)?.unwrap_or(false),
             log_file: config.text(&LOG_FILE)?,
@@ -119,10 +296,6 @@ pub struct SchedulerSection {
 
 impl SchedulerSection {
     pub(super) fn read(config: &Config) -> Result<Self> {
-        const INTERVAL: Opt = Opt::int("scheduler", "discover_hosts_in_cells_interval")
-            .at_least(-1)
-            .default("-1");
-        const WORKERS: Opt = Opt::int("scheduler", "workers").at_least(0);
         Ok(Self {
             // 0 is Nova's word for its default spacing of periodic tasks, a minute.
             discover_hosts_in_cells_interval: config.int(&INTERVAL)?.and_then(|interval| {
@@ -175,22 +348,36 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    pub(super) fn read(config: &Config, group: &'static str) -> Result<Self> {
-        let text = |name| config.text(&Opt::text(group, name).secret());
-        let int = |name, default| config.int(&Opt::int(group, name).default(default));
-        let maybe = |name| config.int(&Opt::int(group, name));
+    /// Reads it by its options (see [`database`]).
+    pub(super) fn read(config: &Config, options: &[Opt; 11]) -> Result<Self> {
+        let [
+            connection,
+            slave_connection,
+            connection_parameters,
+            max_pool_size,
+            max_overflow,
+            pool_timeout,
+            connection_recycle_time,
+            max_retries,
+            retry_interval,
+            mysql_sql_mode,
+            mysql_wsrep_sync_wait,
+        ] = options;
+        let url = |option| -> Result<Option<String>> {
+            Ok(config.text(option)?.filter(|url| !url.is_empty()))
+        };
         Ok(Self {
-            connection: text("connection")?.filter(|url| !url.is_empty()),
-            slave_connection: text("slave_connection")?.filter(|url| !url.is_empty()),
-            connection_parameters: text("connection_parameters")?.unwrap_or_default(),
-            max_pool_size: int("max_pool_size", "5")?,
-            max_overflow: int("max_overflow", "50")?,
-            pool_timeout: maybe("pool_timeout")?,
-            connection_recycle_time: int("connection_recycle_time", "3600")?.unwrap_or(3600),
-            max_retries: int("max_retries", "10")?.unwrap_or(10),
-            retry_interval: int("retry_interval", "10")?.unwrap_or(10),
-            mysql_sql_mode: text("mysql_sql_mode")?.unwrap_or_else(|| "TRADITIONAL".to_owned()),
-            mysql_wsrep_sync_wait: maybe("mysql_wsrep_sync_wait")?,
+            connection: url(connection)?,
+            slave_connection: url(slave_connection)?,
+            connection_parameters: config.text(connection_parameters)?.unwrap_or_default(),
+            max_pool_size: config.int(max_pool_size)?,
+            max_overflow: config.int(max_overflow)?,
+            pool_timeout: config.int(pool_timeout)?,
+            connection_recycle_time: number(config, connection_recycle_time)?,
+            max_retries: number(config, max_retries)?,
+            retry_interval: number(config, retry_interval)?,
+            mysql_sql_mode: config.text(mysql_sql_mode)?.unwrap_or_default(),
+            mysql_wsrep_sync_wait: config.int(mysql_wsrep_sync_wait)?,
         })
     }
 }
@@ -237,25 +424,6 @@ impl fmt::Debug for Notifications {
 
 impl Notifications {
     pub(super) fn read(config: &Config) -> Result<Self> {
-        const FORMAT: Opt = Opt::text("notifications", "notification_format")
-            .choices(&["both", "versioned", "unversioned"])
-            .default("unversioned")
-            .deprecated(&[("DEFAULT", "notification_format")]);
-        const VERSIONED_TOPICS: Opt = Opt::list("notifications", "versioned_notifications_topics")
-            .default("versioned_notifications");
-        const GROUP: &str = "oslo_messaging_notifications";
-        const DRIVER: Opt =
-            Opt::many(GROUP, "driver").deprecated(&[("DEFAULT", "notification_driver")]);
-        const TOPICS: Opt = Opt::list(GROUP, "topics")
-            .default("notifications")
-            .deprecated(&[
-                ("rpc_notifier2", "topics"),
-                ("DEFAULT", "notification_topics"),
-            ]);
-        const URL: Opt = Opt::text(GROUP, "transport_url")
-            .secret()
-            .deprecated(&[("DEFAULT", "notification_transport_url")]);
-        const RETRY: Opt = Opt::int(GROUP, "retry").default("-1");
         Ok(Self {
             format: match config.text(&FORMAT)?.as_deref() {
                 Some("both") => NotificationFormat::Both,
@@ -266,7 +434,7 @@ impl Notifications {
             topics: config.list(&TOPICS)?,
             versioned_topics: config.list(&VERSIONED_TOPICS)?,
             transport_url: config.text(&URL)?.filter(|url| !url.is_empty()),
-            retry: config.int(&RETRY)?.unwrap_or(-1),
+            retry: number(config, &RETRY)?,
         })
     }
 

@@ -17,6 +17,8 @@ pub enum Role {
     Tenant,
 }
 
+ebbtide_model::words!(Role);
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

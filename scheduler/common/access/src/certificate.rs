@@ -14,17 +14,18 @@ use crate::caller::{Caller, Role};
 use crate::error::AccessError;
 use serde::{Deserialize, Serialize};
 
-/// One line of `[[auth.certificates]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CertificateRow {
-    /// `dns:NAME` or `uri:NAME`, whole and exactly.
-    pub name: String,
-    /// What the holder is.
-    pub role: Role,
-    /// A tenant's projects.
-    #[serde(default)]
-    pub projects: Vec<String>,
+ebbtide_model::settings! {
+    /// One line of `[[auth.certificates]]`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct CertificateRow {
+        /// Whose certificate: dns:NAME or uri:NAME, whole and exactly.
+        pub name: String => key("dns:ci.example.org");
+        /// What its holder may do.
+        pub role: Role => key("tenant");
+        /// A tenant's projects; for the role tenant only.
+        #[serde(default)]
+        pub projects: Vec<String> = Vec::new() => key(r#"["ci"]"#);
+    }
 }
 
 impl CertificateRow {

@@ -2,70 +2,79 @@
 
 use crate::PluginError;
 use ebbtide_engine::PluginFailure;
+use ebbtide_model::settings::check_ranges;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One entry of `[[plugins]]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginConfig {
-    /// Its name: in `engine.weighers` or `engine.cost_module`, in explanations, and before
-    /// `_weight_multiplier` in the metadata of aggregates. Small letters, digits and `_`.
-    pub name: String,
-    /// The component. A plugin has either a file or an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    /// Where the service is that has it: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// With an address: what the service calls it. Default: its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plugin: Option<String>,
-    /// With an address: how long one call may take, in milliseconds. Default: 100.
-    #[serde(default = "deadline_ms")]
-    pub deadline_ms: u32,
-    /// With an address: how many calls there may be at a time; one more fails at once. Default: 8.
-    #[serde(default = "in_flight")]
-    pub in_flight: u32,
-    /// With `https`: PEM file of the trusted authorities. Default: those of the system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ca_file: Option<PathBuf>,
-    /// With `https`: PEM file of the scheduler's client certificate, with `key_file`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate_file: Option<PathBuf>,
-    /// With `https`: PEM file of its key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_file: Option<PathBuf>,
-    /// Whether it is used. Default: true.
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    /// Shadow mode: the plugin is called, but decides nothing. Default: false.
-    #[serde(default, skip_serializing_if = "is_not")]
-    pub shadow: bool,
-    /// The multiplier of a weigher, unless `engine.weighers` or an aggregate sets another one.
-    /// Default: the weigher's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub multiplier: Option<f64>,
-    /// What is done when it fails; by default as `engine.plugin_failure`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<PluginFailure>,
-    /// Memory of one call in MiB. Default: 64.
-    #[serde(default = "memory_mb")]
-    pub memory_mb: u32,
-    /// Work of one call in million units, whatever the number of hosts; a unit is about one
-    /// instruction. Default: 20.
-    #[serde(default = "work_million")]
-    pub work_million: u32,
-    /// Units of work for each host or candidate besides. Default: 20,000.
-    #[serde(default = "work_per_row")]
-    pub work_per_row: u32,
-    /// What it gets beyond its input: `clock`, `randomness`. By default nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grants: Vec<String>,
-    /// What its author lets the operator set.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, String>,
+ebbtide_model::settings! {
+    /// One entry of `[[plugins]]`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct PluginConfig {
+        /// The plugin's name: in `engine.weighers` or `engine.cost_module`, in explanations, and
+        /// before `_weight_multiplier` in the metadata of aggregates. Small letters, digits and
+        /// `_`; unique.
+        pub name: String => key("spread_racks");
+        /// The WebAssembly component. The scheduler does not start if it cannot be read. A plugin
+        /// has either a file or an address.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub file: Option<PathBuf> = None => key("/etc/ebbtide/plugins/spread_racks.wasm");
+        /// Where the service is that has it, instead of a file: `http://HOST:PORT`,
+        /// `https://HOST:PORT` or unix:/PATH. If it does not answer when the scheduler starts, the
+        /// plugin is missing until it does; with `on_failure` = refuse the scheduler does not
+        /// start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub address: Option<String> = None => key("unix:/run/ebbtide/forecast.sock");
+        /// With an address: what the service calls it; by default its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub plugin: Option<String> = None => key("forecast_v2");
+        /// With an address: how long one call may take. Decisions wait for it.
+        #[serde(default = "deadline_ms")]
+        pub deadline_ms: u32 = deadline_ms() => key("50").range(1..=60_000);
+        /// With an address: how many calls there may be at a time; one more fails at once.
+        #[serde(default = "in_flight")]
+        pub in_flight: u32 = in_flight() => key("2").range(1..=1024).unit("calls");
+        /// With https: whom to trust, in PEM; by default those whom the system trusts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ca_file: Option<PathBuf> = None => key("/etc/ebbtide/ca.pem");
+        /// With https: the certificate that says who the scheduler is, in PEM, with `key_file`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub certificate_file: Option<PathBuf> = None => key("/etc/ebbtide/client.pem");
+        /// With https: the key of that certificate, in PEM.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub key_file: Option<PathBuf> = None => key("/etc/ebbtide/client.key");
+        /// Whether it is used. It is read and checked all the same.
+        #[serde(default = "yes")]
+        pub enabled: bool = yes() => key("false");
+        /// In shadow: it is asked about every request and decides nothing; ebbtide plugin
+        /// shadow-report shows what it would have changed.
+        #[serde(default, skip_serializing_if = "is_not")]
+        pub shadow: bool = false => key("true");
+        /// How much a weigher counts, unless `engine.weighers` or an aggregate says something else;
+        /// by default what it says itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub multiplier: Option<f64> = None => key("2.0");
+        /// What is done when it fails; by default as `engine.plugin_failure`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub on_failure: Option<PluginFailure> = None => key("refuse");
+        /// Memory that one call may take.
+        #[serde(default = "memory_mb")]
+        pub memory_mb: u32 = memory_mb() => key("128").range(1..=4096);
+        /// Work of one call, whatever the number of hosts; a unit is about one instruction.
+        #[serde(default = "work_million")]
+        pub work_million: u32 = work_million()
+            => key("100").range(1..=100_000).unit("million units");
+        /// Work for each host or candidate besides.
+        #[serde(default = "work_per_row")]
+        pub work_per_row: u32 = work_per_row() => key("50000").unit("units");
+        /// What it gets beyond its input: clock, randomness. By default nothing; with either its
+        /// answers may differ from call to call.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub grants: Vec<String> = Vec::new() => key(r#"["clock"]"#);
+        /// What its author lets the operator set; all text.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub settings: BTreeMap<String, String> = BTreeMap::new() => key(r#"{ key = "rack" }"#);
+    }
 }
 
 fn yes() -> bool {
@@ -150,7 +159,7 @@ impl PluginConfig {
     pub fn check(&self) -> Result<(), PluginError> {
         let wrong = |key: &'static str, problem: String| PluginError::Config {
             name: self.name.clone(),
-            key,
+            key: key.into(),
             problem,
         };
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
@@ -194,22 +203,11 @@ impl PluginConfig {
             let problem = "certificate_file and key_file go together".to_owned();
             return Err(wrong("certificate_file", problem));
         }
-        if !(1..=60_000).contains(&self.deadline_ms) {
-            let problem = format!("{} is not 1 to 60000", self.deadline_ms);
-            return Err(wrong("deadline_ms", problem));
-        }
-        if !(1..=1024).contains(&self.in_flight) {
-            let problem = format!("{} is not 1 to 1024", self.in_flight);
-            return Err(wrong("in_flight", problem));
-        }
-        if !(1..=4096).contains(&self.memory_mb) {
-            let problem = format!("{} is not 1 to 4096", self.memory_mb);
-            return Err(wrong("memory_mb", problem));
-        }
-        if !(1..=100_000).contains(&self.work_million) {
-            let problem = format!("{} is not 1 to 100000", self.work_million);
-            return Err(wrong("work_million", problem));
-        }
+        check_ranges(self).map_err(|range| PluginError::Config {
+            name: self.name.clone(),
+            problem: format!("{} is not {}", range.value, range.allowed()),
+            key: range.key.into(),
+        })?;
         let unknown = self
             .grants
             .iter()

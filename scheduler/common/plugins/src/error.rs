@@ -1,5 +1,6 @@
 //! Why a set of plugins cannot be used.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -13,7 +14,7 @@ pub enum PluginError {
         /// The plugin.
         name: String,
         /// Which key.
-        key: &'static str,
+        key: Cow<'static, str>,
         /// What is wrong with it.
         problem: String,
     },
@@ -99,7 +100,7 @@ impl PluginError {
     pub fn same_name(name: &str) -> Self {
         Self::Config {
             name: name.to_owned(),
-            key: "name",
+            key: "name".into(),
             problem: "another plugin has it already".to_owned(),
         }
     }

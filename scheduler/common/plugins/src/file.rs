@@ -26,7 +26,7 @@ pub fn read_file(path: &Path) -> Result<Vec<PluginConfig>, PluginError> {
     let file: PluginFile =
         toml::from_str(&text).map_err(|error: toml::de::Error| PluginError::Config {
             name: name(),
-            key: "[[plugins]]",
+            key: "[[plugins]]".into(),
             problem: toml_text::problem(&text, error.span(), error.message()),
         })?;
     Ok(file.plugins)

@@ -3,6 +3,7 @@
 use crate::EngineError;
 use ebbtide_cost_modules::CostModuleOptions;
 use ebbtide_model::LifeTables;
+use ebbtide_model::settings::check_ranges;
 use ebbtide_weighers::WeigherOptions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub enum RankingPolicy {
     /// becoming free; if there is none either, the first that can evict enough. No weighing.
     FirstFit,
 }
+
+ebbtide_model::words!(RankingPolicy, PluginFailure);
 
 impl RankingPolicy {
     /// The word for it.
@@ -49,19 +52,24 @@ pub enum PluginFailure {
     Refuse,
 }
 
-/// A weigher in use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WeigherConfig {
-    /// Its name, for example `ram`. A weigher that is named twice counts twice, as in Nova.
-    pub name: String,
-    /// How much it counts; by default what the weigher itself says. The metadata of a host's
-    /// aggregates can override it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub multiplier: Option<f64>,
-    /// What is done when it fails; by default as [`EngineConfig::plugin_failure`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<PluginFailure>,
+ebbtide_model::settings! {
+    /// A weigher in use.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct WeigherConfig {
+        /// A weigher in use, built in (docs/plugins/weighers.md) or a plugin's. Weights are added
+        /// up in the order of the list; a weigher that is named twice counts twice. A list of your
+        /// own replaces the default one: `soft_affinity`, `soft_anti_affinity`, cpu, disk,
+        /// `io_ops`, `num_instances`, ram, `preemption_needed`, `eviction_cost`.
+        pub name: String => key("ram");
+        /// How much it counts; by default what the weigher itself says. Its numbers are normalised
+        /// to 0…1 first. A negative multiplier turns it round. The metadata of a host's aggregates
+        /// (NAME_weight_multiplier) can override it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub multiplier: Option<f64> = None => key("2.0");
+        /// What is done when it fails; by default as `plugin_failure`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub on_failure: Option<PluginFailure> = None => key("refuse");
+    }
 }
 
 impl WeigherConfig {
@@ -76,89 +84,77 @@ impl WeigherConfig {
     }
 }
 
-/// Everything that can be configured. All keys are optional.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct EngineConfig {
-    /// How hosts are ordered. Default: `tiered`.
-    pub policy: RankingPolicy,
-    /// The weighers, in the order in which their weights are added up. Default: Nova's that speak
-    /// about what Ebbtide knows (see [`default_weighers`]).
-    pub weighers: Vec<WeigherConfig>,
-    /// The cost module. Default: `partial_hour`.
-    pub cost_module: String,
-    /// Length of a billing period in seconds, for the cost modules and weighers that have one.
-    /// Default: 3600.
-    pub period_seconds: u32,
-    /// Age in seconds from which on instances are all equally old, for the cost module
-    /// `oldest_first`. Default: a year.
-    pub horizon_seconds: u32,
-    /// What each further victim of the same project costs more than the one before it, in seconds,
-    /// for the cost module `fairness`. Default: 600.
-    pub fairness_seconds: u32,
-    /// The file with the lifetime distribution of preemptible instances, as
-    /// `ebbtide-lab model fit --output json` writes it, for the cost module `remaining_lifetime`.
-    /// The code that reads the configuration also reads this file and stores its content in
-    /// `lifetimes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lifetime_model: Option<PathBuf>,
-    /// The file with the interruption distribution of preemptible instances, for the weigher
-    /// `interruption_risk`. Its content goes into `interruptions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interruption_model: Option<PathBuf>,
-    /// Assumed run time in seconds of a preemptible instance whose flavor states none, for the
-    /// weigher `interruption_risk`. Default: 3600.
-    pub risk_horizon_seconds: u32,
-    /// The content of the file `lifetime_model`.
-    #[serde(skip)]
-    pub lifetimes: Option<LifeTables>,
-    /// What `interruption_model` says.
-    #[serde(skip)]
-    pub interruptions: Option<LifeTables>,
-    /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among
-    /// hosts that are equal but for their weights, with `first-fit` not at all. Default: 1, at
-    /// least 1.
-    pub host_subset_size: u32,
-    /// Shuffle the hosts that share the best weight (Nova's option). Default: false.
-    pub shuffle_best_same_weighed_hosts: bool,
-    /// What is done with plugins that fail. Default: `ignore`.
-    pub plugin_failure: PluginFailure,
-    /// What is done when the cost module fails; by default as `plugin_failure`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_module_failure: Option<PluginFailure>,
-    /// Nodes of the victim search that one request may spend in all before the search stops with a
-    /// proven gap; a node takes 1 to 10 µs. Default: 200,000, a second or two at most. A host of
-    /// usual size, with a handful of flavors, needs none; dozens of instances of which no two are
-    /// alike may need all.
-    pub max_solver_nodes: u64,
-    /// How many of the best hosts an explanation lists. Default: 10.
-    pub explain_hosts: u32,
-    /// How many of the hosts that each filter dropped an explanation names. Default: 5.
-    pub explain_dropped: u32,
-}
-
-impl Default for EngineConfig {
-    fn default() -> Self {
-        Self {
-            policy: RankingPolicy::default(),
-            weighers: default_weighers(),
-            cost_module: ebbtide_cost_modules::DEFAULT.to_owned(),
-            period_seconds: WeigherOptions::default().period_seconds,
-            horizon_seconds: CostModuleOptions::default().horizon_seconds,
-            fairness_seconds: CostModuleOptions::default().fairness_seconds,
-            lifetime_model: None,
-            interruption_model: None,
-            risk_horizon_seconds: WeigherOptions::default().risk_horizon_seconds,
-            lifetimes: None,
-            interruptions: None,
-            host_subset_size: 1,
-            shuffle_best_same_weighed_hosts: false,
-            plugin_failure: PluginFailure::default(),
-            cost_module_failure: None,
-            max_solver_nodes: 200_000,
-            explain_hosts: 10,
-            explain_dropped: 5,
-        }
+ebbtide_model::settings! {
+    /// Everything that can be configured. All keys are optional.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct EngineConfig: Default {
+        /// How hosts that passed the filters are ordered. tiered: hosts with room first, then those
+        /// whose room is becoming free, then by the exact cost of an eviction; weighers decide
+        /// among equals. nova: Nova's weights alone; what an eviction costs counts only through
+        /// weighers. first-fit: in the order of registration, no weighing.
+        pub policy: RankingPolicy = RankingPolicy::default() => key("nova");
+        /// The weighers, in the order in which their weights are added up. Default: Nova's that
+        /// speak about what Ebbtide knows (see [`default_weighers`]).
+        pub weighers: Vec<WeigherConfig> = default_weighers() => section().sighup();
+        /// What the loss of a victim costs: `partial_hour`, `num_instances`, `oldest_first`,
+        /// `newest_first`, `priority_class`, revenue, `lowest_bid`, fairness, `remaining_lifetime`
+        /// (docs/plugins/cost-modules.md), or a plugin's name. The sufficient set of victims with
+        /// the least sum goes.
+        pub cost_module: String = ebbtide_cost_modules::DEFAULT.to_owned()
+            => key("revenue").sighup();
+        /// Length of a billing period, for `partial_hour`, revenue, fairness and the weigher
+        /// `partial_hour_sum`.
+        pub period_seconds: u32 = WeigherOptions::default().period_seconds
+            => key("60").range(1..=ebbtide_weighers::MAX_PERIOD_SECONDS);
+        /// Age from which on instances are all equally old, for `oldest_first`. Longer than your
+        /// instances live.
+        pub horizon_seconds: u32 = CostModuleOptions::default().horizon_seconds
+            => key("2592000").range(1..=ebbtide_cost_modules::MAX_HORIZON_SECONDS);
+        /// What each further victim of the same project costs more than the one before it, for
+        /// fairness.
+        pub fairness_seconds: u32 = CostModuleOptions::default().fairness_seconds
+            => key("1200").range(1..=ebbtide_cost_modules::MAX_FAIRNESS_SECONDS);
+        /// How long preemptible instances run without interruption, for the cost module
+        /// `remaining_lifetime`, which needs it: a file as ebbtide-lab model fit --end stopped
+        /// --output json writes it, for all and by flavor, zone or both. Read with the
+        /// configuration.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub lifetime_model: Option<PathBuf> = None => key("/etc/ebbtide/work.json").sighup();
+        /// How soon preemptible instances are interrupted, for the weigher `interruption_risk`,
+        /// which needs it: a file as ebbtide-lab model fit --method mle --output json writes it,
+        /// for all and by flavor, zone or both. Read with the configuration.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub interruption_model: Option<PathBuf> = None
+            => key("/etc/ebbtide/interruptions.json").sighup();
+        /// How long a preemptible instance is thought to run whose flavor does not say it
+        /// (ebbtide:expected_seconds), for `interruption_risk`.
+        pub risk_horizon_seconds: u32 = WeigherOptions::default().risk_horizon_seconds
+            => key("14400").range(1..=ebbtide_weighers::MAX_HORIZON_SECONDS).sighup();
+        /// The content of the file `lifetime_model`.
+        #[serde(skip)]
+        pub lifetimes: Option<LifeTables> = None;
+        /// What `interruption_model` says.
+        #[serde(skip)]
+        pub interruptions: Option<LifeTables> = None;
+        /// Choose at random among so many of the best hosts (Nova's option). With tiered only among
+        /// hosts that are equal but for their weights, with first-fit not at all.
+        pub host_subset_size: u32 = 1 => key("3").range(1..);
+        /// Shuffle the hosts that share the best weight (Nova's option).
+        pub shuffle_best_same_weighed_hosts: bool = false => key("true");
+        /// What is done when a weigher or cost module fails. ignore: go on without it for this
+        /// request (every victim costs 1) and say so in the explanation. refuse: refuse the
+        /// request.
+        pub plugin_failure: PluginFailure = PluginFailure::default() => key("refuse").sighup();
+        /// What is done when the cost module fails; by default as `plugin_failure`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cost_module_failure: Option<PluginFailure> = None => key("refuse").sighup();
+        /// Nodes of the victim search that one request may spend in all before it stops with a
+        /// proven gap; a node takes 1 to 10 µs.
+        pub max_solver_nodes: u64 = 200_000 => key("1000000").range(1..).unit("nodes");
+        /// How many of the best hosts an explanation lists.
+        pub explain_hosts: u32 = 10 => key("50").range(0..=MAX_EXPLAINED);
+        /// How many of the hosts that each filter dropped an explanation names.
+        pub explain_dropped: u32 = 5 => key("20").range(0..=MAX_EXPLAINED);
     }
 }
 
@@ -217,21 +213,12 @@ impl EngineConfig {
             };
             return wrong(key, problem.to_string());
         }
-        if self.host_subset_size == 0 {
-            return wrong("host_subset_size", "0: use 1 or more".to_owned());
-        }
-        if self.max_solver_nodes == 0 {
-            return wrong("max_solver_nodes", "0: use 1 or more".to_owned());
-        }
-        for (key, value) in [
-            ("explain_hosts", self.explain_hosts),
-            ("explain_dropped", self.explain_dropped),
-        ] {
-            if value > MAX_EXPLAINED {
-                return wrong(key, format!("{value}: use 0 to {MAX_EXPLAINED}"));
-            }
-        }
-        Ok(())
+        check_ranges(self).or_else(|range| {
+            wrong(
+                &range.key,
+                format!("{}: use {}", range.value, range.allowed()),
+            )
+        })
     }
 
     /// The options of the built-in weighers.

@@ -49,6 +49,6 @@ mod progress;
 mod reason;
 
 pub use overdue::{LateNotice, Overdue, Wait, late_notice, overdue};
-pub use policy::{EvacuationPolicy, PolicyError};
+pub use policy::EvacuationPolicy;
 pub use progress::{AfterFailure, EvacuationEvent, Progress};
 pub use reason::{EndReason, agent_text};

@@ -1,5 +1,6 @@
 //! Prices from supply and demand.
 
+use ebbtide_model::settings::{OutOfRange, check_ranges};
 use ebbtide_model::{Money, Seconds};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -7,55 +8,34 @@ use thiserror::Error;
 /// One, in millionths, the unit of shares.
 const ONE: u64 = 1_000_000;
 
-/// How prices are set. Percentages are of the flavor's price for an hour
-/// (`ebbtide:price_per_hour`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MarketConfig {
-    /// False: preemptible instances always cost what their flavor says.
-    pub enabled: bool,
-    /// Interval between price changes. Prices change at whole multiples of it since 1970.
-    pub interval_seconds: Seconds,
-    /// The price without any demand, in percent.
-    pub floor_percent: u32,
-    /// The price when all supply is taken, in percent.
-    pub ceiling_percent: u32,
-    /// Exponent of the price curve: the share of supply that is taken, to this power, is the
-    /// price's position between floor and ceiling. Higher values raise the price later.
-    pub steepness: u32,
-    /// How far the price moves towards its target at each interval, in percent of the difference.
-    /// 100: at once.
-    pub step_percent: u32,
-}
-
-impl Default for MarketConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            interval_seconds: Seconds(300),
-            floor_percent: 10,
-            // An owner who does not pay more than this for a normal instance does not pay more for
-            // a preemptible one.
-            ceiling_percent: 100,
-            steepness: 4,
-            step_percent: 25,
-        }
+ebbtide_model::settings! {
+    /// How prices are set. Percentages are of the flavor's price for an hour
+    /// (`ebbtide:price_per_hour`).
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct MarketConfig: Default {
+        /// Whether the price of an hour of a preemptible flavor follows supply and demand; false:
+        /// it is what the flavor says (ebbtide:price_per_hour).
+        pub enabled: bool = false => key("true");
+        /// How often prices are made. They change at whole multiples of it since 1970.
+        pub interval_seconds: Seconds = Seconds(300) => key("60").range(1..=86_400);
+        /// The price without demand, of what the flavor says. Not above `ceiling_percent`.
+        pub floor_percent: u32 = 10 => key("20").range(0..=1000);
+        /// The price while everything is taken, of what the flavor says. Not below `floor_percent`.
+        // An owner who does not pay more than this for a normal instance does not pay more for
+        // a preemptible one.
+        pub ceiling_percent: u32 = 100 => key("80").range(1..=1000);
+        /// How late the price rises: the share that is taken, to the power of this, is the way from
+        /// floor to ceiling.
+        pub steepness: u32 = 4 => key("2").range(1..=32);
+        /// How far the price goes towards where it belongs at each interval, of the way.
+        pub step_percent: u32 = 25 => key("100").range(1..=100);
     }
 }
 
 /// A configuration value out of range.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("market.{key} = {value}: use {low} to {high}")]
-pub struct MarketError {
-    /// The key below `market`.
-    pub key: &'static str,
-    /// Its value.
-    pub value: u32,
-    /// The lowest allowed value.
-    pub low: u32,
-    /// The highest allowed value.
-    pub high: u32,
-}
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error(transparent)]
+pub struct MarketError(#[from] OutOfRange);
 
 impl MarketConfig {
     /// Checks the ranges.
@@ -63,22 +43,15 @@ impl MarketConfig {
     /// # Errors
     /// The first key that is out of range.
     pub fn check(&self) -> Result<(), MarketError> {
-        let ranges = [
-            ("interval_seconds", self.interval_seconds.0, 1, 24 * 3600),
-            ("ceiling_percent", self.ceiling_percent, 1, 1000),
-            ("floor_percent", self.floor_percent, 0, self.ceiling_percent),
-            ("steepness", self.steepness, 1, 32),
-            ("step_percent", self.step_percent, 1, 100),
-        ];
-        for (key, value, low, high) in ranges {
-            if !(low..=high).contains(&value) {
-                return Err(MarketError {
-                    key,
-                    value,
-                    low,
-                    high,
-                });
-            }
+        let wrong = |range: OutOfRange| MarketError(range.within("market"));
+        check_ranges(self).map_err(wrong)?;
+        if self.floor_percent > self.ceiling_percent {
+            return Err(wrong(OutOfRange {
+                key: "floor_percent".to_owned(),
+                value: f64::from(self.floor_percent),
+                least: 0.0,
+                most: f64::from(self.ceiling_percent),
+            }));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::Shadow;
 use crate::quotas::Quotas;
 use crate::secure::{self, AgentIdentity, Auth, CallerLimits, Tls};
 use ebbtide_engine::EngineConfig;
-use ebbtide_model::{Seconds, names, toml_text};
+use ebbtide_model::{Seconds, names, settings, toml_text};
 use ebbtide_plugins::PluginConfig;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
@@ -21,130 +21,101 @@ use toml::{Table, Value};
 /// `database.url`.
 pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE__";
 
-/// Everything that can be configured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The API.
-    pub grpc: Grpc,
-    /// Metrics and health over HTTP.
-    pub http: Http,
-    /// Where the state is kept.
-    pub database: Database,
-    /// How agents are reached.
-    pub bus: Bus,
-    /// Authentication of callers.
-    pub auth: Auth,
-    /// How much of the scheduler one caller can have.
-    pub limits: CallerLimits,
-    /// How much each tenant's project may have.
-    pub quotas: Quotas,
-    /// What is written about the service's own work.
-    pub log: Log,
-    /// How servers, victims and agents are treated.
-    pub region: RegionConfig,
-    /// How decisions are made.
-    pub engine: EngineConfig,
-    /// Another way to decide that is only looked at.
-    #[serde(skip_serializing_if = "Shadow::is_empty")]
-    pub shadow: Shadow,
-    /// Weighers and cost modules beside those that are built in.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub plugins: Vec<PluginConfig>,
-}
-
-/// See [`Config::grpc`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grpc {
-    /// Where to listen; port 0 takes a free one and says which.
-    pub listen: SocketAddr,
-    /// Listen on addresses other than loopback without TLS, for a deployment with a TLS proxy in
-    /// front.
-    pub insecure: bool,
-    /// Certificates; without them connections are in plain text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
-}
-
-impl Default for Grpc {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7470)),
-            insecure: false,
-            tls: None,
-        }
+ebbtide_model::settings! {
+    /// Everything that can be configured.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Config: Default {
+        /// The API.
+        pub grpc: Grpc = Grpc::default();
+        /// Metrics and health over HTTP.
+        pub http: Http = Http::default();
+        /// Where the state is kept.
+        pub database: Database = Database::default();
+        /// How agents are reached.
+        pub bus: Bus = Bus::default();
+        /// Authentication of callers.
+        pub auth: Auth = Auth::default();
+        /// How much of the scheduler one caller can have.
+        pub limits: CallerLimits = CallerLimits::default();
+        /// How much each tenant's project may have.
+        pub quotas: Quotas = Quotas::default();
+        /// What is written about the service's own work.
+        pub log: Log = Log::default();
+        /// How servers, victims and agents are treated.
+        pub region: RegionConfig = RegionConfig::default();
+        /// How decisions are made.
+        pub engine: EngineConfig = EngineConfig::default();
+        /// Another way to decide that is only looked at.
+        #[serde(skip_serializing_if = "Shadow::is_empty")]
+        pub shadow: Shadow = Shadow::default() => section().sighup();
+        /// Weighers and cost modules beside those that are built in.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub plugins: Vec<PluginConfig> = Vec::new() => section().sighup();
     }
 }
 
-/// See [`Config::http`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Http {
-    /// Where to listen; port 0 takes a free one and says which.
-    pub listen: SocketAddr,
-    /// Listen on other addresses than loopback without TLS.
-    pub insecure: bool,
-    /// Certificates; without them connections are in plain text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7471)),
-            insecure: false,
-            tls: None,
-        }
+ebbtide_model::settings! {
+    /// See [`Config::grpc`].
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Grpc: Default {
+        /// Where the API listens, ADDRESS:PORT. Port 0 takes a free one. Anything but a loopback
+        /// address needs `[grpc.tls]` and `[auth]`, or an explicit decision against them.
+        pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7470)) => key("0.0.0.0:7470");
+        /// Listen on other addresses than loopback without TLS; for those who have a proxy in front
+        /// that does it. Without that proxy tokens can be read on the way.
+        pub insecure: bool = false => key("true");
+        /// Certificates; without them connections are in plain text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tls: Option<Tls> = None;
     }
 }
 
-/// See [`Config::database`].
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Database {
-    /// `sqlite:///path/to/file`, `mysql://user:password@host/name` (MariaDB) or
-    /// `postgres://user:password@host/name`.
-    pub url: String,
-    /// Connections at most.
-    pub max_connections: u32,
-    /// Decisions, servers and evacuations that ended longer ago than this are deleted. Days.
-    pub keep_days: u32,
-    /// Instead of `keep_days`, for regions in which very much ends. Minutes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keep_minutes: Option<u32>,
-    /// A directory: before they are deleted, records are written there, one JSON object a line, in
-    /// files by kind and day. Default: nothing is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub archive: Option<PathBuf>,
-    /// How long a scheduler that does not answer keeps its duty: reading reports, sending, watching
-    /// the time. Seconds, 2 to 60.
-    pub lease_seconds: u32,
-    /// How long the database may take for anything before it counts as away. Seconds, 1 to 3600.
-    pub timeout_seconds: u32,
-    /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit
-    /// but the disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sqlite_max_pages: Option<u32>,
+ebbtide_model::settings! {
+    /// See [`Config::http`].
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Http: Default {
+        /// Where /metrics, /healthz and /readyz are, ADDRESS:PORT. Port 0 takes a free one.
+        pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7471)) => key("0.0.0.0:7471");
+        /// Listen on other addresses than loopback without TLS.
+        pub insecure: bool = false => key("true");
+        /// Certificates; without them connections are in plain text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tls: Option<Tls> = None;
+    }
 }
 
-impl Default for Database {
-    fn default() -> Self {
-        Self {
-            url: "sqlite://ebbtide.db".to_owned(),
-            max_connections: 8,
-            keep_days: 90,
-            keep_minutes: None,
-            archive: None,
-            // Short for a scheduler that waits to take over, long for a machine that is busy for a
-            // moment.
-            lease_seconds: 6,
-            // Waiting for a busy database is better than giving up, because after a timeout the
-            // state of the operation is unknown.
-            timeout_seconds: 60,
-            sqlite_max_pages: None,
-        }
+ebbtide_model::settings! {
+    /// See [`Config::database`].
+    #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Database: Default {
+        /// Where the state is kept: `sqlite:///path/to/file`, `mysql://user:password@host/name`
+        /// (MariaDB) or `postgres://user:password@host/name`.
+        pub url: String = "sqlite://ebbtide.db".to_owned()
+            => key("mysql://ebbtide:PASSWORD@db/ebbtide").secret();
+        /// Connections to the database at most.
+        pub max_connections: u32 = 8 => key("16").range(1..=1000);
+        /// Decisions, servers and evacuations that ended longer ago are deleted. Has to be longer
+        /// than `region.longest_budget_window_seconds`.
+        pub keep_days: u32 = 90 => key("365").range(1..=36_500);
+        /// Instead of `keep_days`, for regions in which very much ends.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub keep_minutes: Option<u32> = None => key("1440").range(1..);
+        /// A directory: before they are deleted, records are written there, one JSON object a line,
+        /// in files by kind and day. Not set: nothing is kept.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub archive: Option<PathBuf> = None => key("/var/lib/ebbtide/archive");
+        /// How long a scheduler that has fallen silent keeps its duty from others.
+        // Short for a scheduler that waits to take over, long for a machine that is busy for a
+        // moment.
+        pub lease_seconds: u32 = 6 => key("10").range(2..=60);
+        /// How long the database may take for anything before it counts as away.
+        // Waiting for a busy database is better than giving up, because after a timeout the
+        // state of the operation is unknown.
+        pub timeout_seconds: u32 = 60 => key("30").range(1..=3600);
+        /// SQLite only: the file never grows beyond so many pages of 4096 bytes. Not set: no limit
+        /// but the disk.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub sqlite_max_pages: Option<u32> = None => key("1000000").unit("pages of 4096 bytes");
     }
 }
 
@@ -167,54 +138,43 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// See [`Config::bus`].
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bus {
-    /// `amqp://user:password@host:port/vhost` or `amqps://…`; several are tried in turn.
-    pub urls: Vec<String>,
-    /// First part of every queue's name: several regions can share a broker.
-    pub prefix: String,
-    /// `classic` (durable) or `quorum`.
-    pub queue_type: String,
-    /// `user-id`: the scheduler accepts from an agent only reports that its broker login is allowed
-    /// to send (see `agent_user`). `none`: the scheduler accepts reports from every client of the
-    /// broker.
-    pub agent_identity: AgentIdentity,
-    /// With `user-id`: which login speaks for a host; `{host}` is the host's name.
-    pub agent_user: String,
-    /// With `user-id`: further logins and their hosts, for an agent that looks after several; `"*"`
-    /// for all.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub agent_users: BTreeMap<String, Vec<String>>,
-    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
-    /// system.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca: Option<PathBuf>,
-    /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<PathBuf>,
-    /// Its private key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<PathBuf>,
-    /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
-    pub insecure: bool,
-}
-
-impl Default for Bus {
-    fn default() -> Self {
-        Self {
-            urls: vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()],
-            prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
-            queue_type: "classic".to_owned(),
-            agent_identity: AgentIdentity::None,
-            agent_user: "agent-{host}".to_owned(),
-            agent_users: BTreeMap::new(),
-            ca: None,
-            certificate: None,
-            key: None,
-            insecure: false,
-        }
+ebbtide_model::settings! {
+    /// See [`Config::bus`].
+    #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Bus: Default {
+        /// The brokers, `amqp://user:password@host:port/vhost` or `amqps://…`; several are tried in
+        /// turn.
+        pub urls: Vec<String> = vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()]
+            => key(r#"["amqps://ebbtide:PASSWORD@mq1:5671/%2f"]"#).secret();
+        /// First part of every queue's name: several regions can share a broker. The same in the
+        /// agents' files.
+        pub prefix: String = ebbtide_bus::DEFAULT_PREFIX.to_owned() => key("ebbtide-east");
+        /// classic (durable, on one node) or quorum (replicated over a cluster). A queue that
+        /// exists cannot change its kind. The same in the agents' files.
+        pub queue_type: String = "classic".to_owned() => key("quorum").words(&["classic", "quorum"]);
+        /// user-id: an agent is believed only what its login to the broker may say (see
+        /// `agent_user`). none: every client of the broker is believed.
+        pub agent_identity: AgentIdentity = AgentIdentity::None => key("user-id");
+        /// With `agent_identity = "user-id"`: which login speaks for a host; `{host}` is the host's
+        /// name and has to be in it.
+        pub agent_user: String = "agent-{host}".to_owned() => key("compute-{host}");
+        /// With `agent_identity = "user-id"`: further logins and their hosts, for an agent that
+        /// looks after several; "*" for all.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub agent_users: BTreeMap<String, Vec<String>> = BTreeMap::new()
+            => key(r#"{ "agent-central" = ["*"] }"#);
+        /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the
+        /// system. Read again for every connection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ca: Option<PathBuf> = None => key("/etc/ebbtide/tls/broker-ca.pem");
+        /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub certificate: Option<PathBuf> = None => key("/etc/ebbtide/tls/scheduler.pem");
+        /// Its private key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub key: Option<PathBuf> = None => key("/etc/ebbtide/tls/scheduler.key");
+        /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
+        pub insecure: bool = false => key("true");
     }
 }
 
@@ -239,22 +199,14 @@ impl std::fmt::Debug for Bus {
     }
 }
 
-/// See [`Config::log`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Log {
-    /// `text` for people, `json` for machines.
-    pub format: LogFormat,
-    /// What is logged, as `tracing` filters are written: `info`, `ebbtide=debug,warn`.
-    pub filter: String,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            format: LogFormat::Text,
-            filter: "info".to_owned(),
-        }
+ebbtide_model::settings! {
+    /// See [`Config::log`].
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Log: Default {
+        /// text for people, json (one object a line) for machines.
+        pub format: LogFormat = LogFormat::Text => key("json");
+        /// What is logged, as tracing filters are written.
+        pub filter: String = "info".to_owned() => key("ebbtide=debug,warn");
     }
 }
 
@@ -267,6 +219,8 @@ pub enum LogFormat {
     /// One JSON object a line.
     Json,
 }
+
+ebbtide_model::words!(LogFormat);
 
 impl Config {
     /// Reads file and environment, and lets `flags` (`("database.url", value)`) have the last word.
@@ -382,6 +336,7 @@ impl Config {
             return wrong("bus.urls is empty: name at least one broker".to_owned());
         }
         self.check_plugins()?;
+        settings::check_ranges(self).map_err(|range| ConfigError::Wrong(range.to_string()))?;
         ebbtide_bus::QueuePrefix::new(&self.bus.prefix)?;
         for url in &self.bus.urls {
             let url = url.parse::<ebbtide_bus::BrokerUrl>()?;
@@ -399,7 +354,6 @@ impl Config {
             row.check()
                 .map_err(|problem| ConfigError::Wrong(format!("auth.certificates: {problem}")))?;
         }
-        self.limits.check().map_err(ConfigError::Wrong)?;
         self.quotas.check().map_err(ConfigError::Wrong)?;
         for (section, listen, tls, insecure) in [
             ("grpc", self.grpc.listen, &self.grpc.tls, self.grpc.insecure),
@@ -414,34 +368,6 @@ impl Config {
                 "bus.queue_type = {:?}: use classic or quorum",
                 self.bus.queue_type
             ));
-        }
-        if !(1..=1000).contains(&self.database.max_connections) {
-            return wrong(format!(
-                "database.max_connections = {}: use 1 to 1000",
-                self.database.max_connections
-            ));
-        }
-        for (key, value, low, high) in [
-            ("database.lease_seconds", self.database.lease_seconds, 2, 60),
-            (
-                "database.timeout_seconds",
-                self.database.timeout_seconds,
-                1,
-                3600,
-            ),
-        ] {
-            if !(low..=high).contains(&value) {
-                return wrong(format!("{key} = {value}: use {low} to {high}"));
-            }
-        }
-        if !(1..=36_500).contains(&self.database.keep_days) {
-            return wrong(format!(
-                "database.keep_days = {}: use 1 to 36500",
-                self.database.keep_days
-            ));
-        }
-        if self.database.keep_minutes == Some(0) {
-            return wrong("database.keep_minutes = 0: use 1 or more".to_owned());
         }
         let (keep, longest) = (
             self.database.retention(),

@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The highest quota: a region of this size has not been tried.
+const MOST: u32 = 1_000_000;
+
 /// The limits of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
@@ -12,48 +15,38 @@ pub struct Quota {
     pub groups: u32,
 }
 
-/// `[quotas]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Quotas {
-    /// Servers of a project at the same time, those in error included.
-    pub servers: u32,
-    /// Server groups of a project.
-    pub groups: u32,
-    /// Projects with quotas of their own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub projects: Vec<ProjectQuota>,
+ebbtide_model::settings! {
+    /// `[quotas]`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Quotas: Default {
+        /// Servers of a project at the same time, those in error included. Quotas hold for requests
+        /// of tenants.
+        // Two of the largest requests.
+        pub servers: u32 = 2_000 => key("500").range(0..=MOST);
+        /// Server groups of a project.
+        pub groups: u32 = 200 => key("50").range(0..=MOST);
+        /// Projects with quotas of their own.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub projects: Vec<ProjectQuota> = Vec::new();
+    }
 }
 
-/// One of [`Quotas::projects`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProjectQuota {
-    /// The project.
-    pub name: String,
-    /// Instead of [`Quotas::servers`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub servers: Option<u32>,
-    /// Instead of [`Quotas::groups`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub groups: Option<u32>,
-}
-
-impl Default for Quotas {
-    fn default() -> Self {
-        Self {
-            // Two of the largest requests.
-            servers: 2_000,
-            groups: 200,
-            projects: Vec::new(),
-        }
+ebbtide_model::settings! {
+    /// One of [`Quotas::projects`].
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ProjectQuota {
+        /// A project with quotas of its own.
+        pub name: String => key("science");
+        /// Instead of `quotas.servers`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub servers: Option<u32> = None => key("10000").range(0..=MOST);
+        /// Instead of `quotas.groups`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub groups: Option<u32> = None => key("500").range(0..=MOST);
     }
 }
 
 impl Quotas {
-    /// The highest quota: a region of this size has not been tried.
-    const MOST: u32 = 1_000_000;
-
     /// What a project may have.
     #[must_use]
     pub fn of(&self, project: &str) -> Quota {
@@ -64,25 +57,15 @@ impl Quotas {
         }
     }
 
-    /// Checks the ranges and that no project is there twice.
+    /// Checks that no project is there twice.
     ///
     /// # Errors
-    /// The key, what it is, and what it may be.
+    /// The key, and what is wrong with it.
     pub fn check(&self) -> Result<(), String> {
-        let within = |key: &str, value: Option<u32>| match value {
-            Some(value) if value > Self::MOST => {
-                Err(format!("quotas.{key} = {value}: use 0 to {}", Self::MOST))
-            }
-            _ => Ok(()),
-        };
-        within("servers", Some(self.servers))?;
-        within("groups", Some(self.groups))?;
         for (position, row) in self.projects.iter().enumerate() {
             if self.projects[..position].iter().any(|r| r.name == row.name) {
                 return Err(format!("quotas.projects: {:?} is there twice", row.name));
             }
-            within("projects[].servers", row.servers)?;
-            within("projects[].groups", row.groups)?;
         }
         Ok(())
     }
@@ -108,6 +91,7 @@ mod tests {
         let quotas: Quotas = toml::from_str(&twice).unwrap();
         assert!(quotas.check().unwrap_err().contains("twice"));
         let quotas: Quotas = toml::from_str("servers = 1000001").unwrap();
-        assert!(quotas.check().unwrap_err().contains("quotas.servers"));
+        let range = ebbtide_model::settings::check_ranges(&quotas);
+        assert_eq!(range.unwrap_err().key, "servers");
     }
 }

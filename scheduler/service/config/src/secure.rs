@@ -8,23 +8,27 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `[grpc.tls]` and `[http.tls]`: PEM files, read again within a second of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tls {
-    /// The server's certificate and what is between it and a root, leaf first.
-    pub certificate: PathBuf,
-    /// Its private key (PKCS#8, PKCS#1 or SEC1).
-    pub key: PathBuf,
-    /// Root certificates of clients. If set, the server requests a certificate from each client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client_ca: Option<PathBuf>,
-    /// Revoked certificates of clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client_crl: Option<PathBuf>,
-    /// With `client_ca`: whether a client may come without a certificate (and bring a token).
-    #[serde(default)]
-    pub client_certificates: ClientCertificates,
+ebbtide_model::settings! {
+    /// `[grpc.tls]` and `[http.tls]`: PEM files, read again within a second of a change.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Tls {
+        /// The server's certificate and what is between it and a root, leaf first, in PEM. Read
+        /// again within a second of a change.
+        pub certificate: PathBuf => key("/etc/ebbtide/tls/server.pem");
+        /// Its private key (PKCS#8, PKCS#1 or SEC1, in PEM). Read again within a second of a
+        /// change.
+        pub key: PathBuf => key("/etc/ebbtide/tls/server.key");
+        /// Roots of the certificates of clients. With it clients are asked for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub client_ca: Option<PathBuf> = None => key("/etc/ebbtide/tls/clients.pem");
+        /// Revoked certificates of clients; with `client_ca`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub client_crl: Option<PathBuf> = None => key("/etc/ebbtide/tls/revoked.pem");
+        /// With `client_ca`: whether a client may come without a certificate and bring a token.
+        #[serde(default)]
+        pub client_certificates: ClientCertificates = ClientCertificates::default()
+            => key("optional");
+    }
 }
 
 /// See [`Tls::client_certificates`].
@@ -38,25 +42,31 @@ pub enum ClientCertificates {
     Optional,
 }
 
-/// `[auth]`: authentication of callers. If nothing is set, every client that can connect is an
-/// operator.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Auth {
-    /// The file of hashes that `ebbtide-manage token` writes; read again within a second of a
-    /// change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<PathBuf>,
-    /// Which certificates have which role.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub certificates: Vec<CertificateRow>,
-    /// Whether a certificate may name its role itself (URI `ebbtide:role/operator`,
-    /// `ebbtide:role/reader`, `ebbtide:project/NAME`).
-    pub roles_in_certificates: bool,
-    /// Whether to listen on addresses other than loopback without authentication.
-    pub allow_unauthenticated: bool,
-    /// Whether `/metrics` needs no authentication even though other calls do.
-    pub open_metrics: bool,
+ebbtide_model::words!(ClientCertificates, AgentIdentity);
+
+ebbtide_model::settings! {
+    /// `[auth]`: authentication of callers. If nothing is set, every client that can connect is an
+    /// operator.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Auth: Default {
+        /// The file of hashes that `ebbtide-manage token` writes; read again within a second of a
+        /// change. With nothing set in `[auth]`, everybody who can connect is an operator.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tokens: Option<PathBuf> = None => key("/etc/ebbtide/tokens");
+        /// Which certificates have which role.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub certificates: Vec<CertificateRow> = Vec::new();
+        /// Whether a certificate may name its role itself (URI ebbtide:role/operator,
+        /// ebbtide:role/reader, ebbtide:project/NAME). Right where the authority signs for Ebbtide
+        /// only.
+        pub roles_in_certificates: bool = false => key("true");
+        /// Listen on other addresses than loopback without authentication: every client that can
+        /// connect is an operator.
+        pub allow_unauthenticated: bool = false => key("true");
+        /// Whether /metrics is for everybody who can connect, even though others are asked who they
+        /// are.
+        pub open_metrics: bool = false => key("true");
+    }
 }
 
 impl Auth {
@@ -84,154 +94,63 @@ pub enum AgentIdentity {
     UserId,
 }
 
-/// `[limits]`: how much of the scheduler one caller can have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CallerLimits {
-    /// Largest request that is read. Bytes.
-    pub request_bytes: usize,
-    /// Largest report of an agent that is looked at. Bytes; RabbitMQ's own `max_message_size`
-    /// should be the same.
-    pub bus_message_bytes: usize,
-    /// Connections at the same time, of gRPC and of HTTP each.
-    pub connections: usize,
-    /// Of those, from one address.
-    pub connections_per_address: usize,
-    /// Of those from one address, without an authenticated call so far.
-    pub unauthenticated_per_address: usize,
-    /// From the start of a connection to its first byte. Seconds.
-    pub first_bytes_seconds: f64,
-    /// From the start of a connection to the end of HTTP/2's preface or of the first headers.
-    /// Seconds.
-    pub headers_seconds: f64,
-    /// How long a connection may have no call in progress before its first authenticated one.
-    /// Seconds.
-    pub unauthenticated_idle_seconds: f64,
-    /// How long a connection may have no call in progress after that. Seconds.
-    pub idle_seconds: f64,
-    /// Calls at the same time on one connection.
-    pub streams_per_connection: u32,
-    /// How long TLS may take to be agreed on. Seconds.
-    pub handshake_seconds: f64,
-    /// How long a request may take, unless waiting is what it asks for. Seconds.
-    pub request_seconds: f64,
-    /// Requests a second of each operator's or reader's token or certificate.
-    pub requests_per_second: f64,
-    /// Of those, at once after a rest.
-    pub burst: f64,
-    /// Requests a second of each tenant, all its tokens together.
-    pub tenant_requests_per_second: f64,
-    /// Of those, at once after a rest.
-    pub tenant_burst: f64,
-    /// Event streams at the same time of each operator's or reader's token or certificate.
-    pub watchers: u32,
-    /// Event streams at the same time of each tenant.
-    pub tenant_watchers: u32,
-}
-
-impl Default for CallerLimits {
-    fn default() -> Self {
-        let (most, deadlines) = (ConnectionLimits::default(), Deadlines::default());
-        Self {
-            // A request for a thousand instances with their ids and a list of hosts is a tenth of
-            // it.
-            request_bytes: 1024 * 1024,
-            bus_message_bytes: ebbtide_model::message::MAX_BYTES,
-            connections: most.all,
-            connections_per_address: most.of_one_address,
-            unauthenticated_per_address: most.unauthenticated,
-            first_bytes_seconds: deadlines.first_bytes.as_secs_f64(),
-            headers_seconds: deadlines.opening.as_secs_f64(),
-            unauthenticated_idle_seconds: deadlines.unauthenticated_idle.as_secs_f64(),
-            idle_seconds: deadlines.idle.as_secs_f64(),
-            streams_per_connection: 256,
-            handshake_seconds: 10.0,
-            request_seconds: 60.0,
-            // A replay of a trace by one operator's token makes thousands.
-            requests_per_second: 10_000.0,
-            burst: 20_000.0,
-            tenant_requests_per_second: 50.0,
-            tenant_burst: 200.0,
-            watchers: 100,
-            tenant_watchers: 10,
-        }
+ebbtide_model::settings! {
+    /// `[limits]`: how much of the scheduler one caller can have.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct CallerLimits: Default {
+        /// Largest request that is read.
+        // A request for a thousand instances with their ids and a list of hosts is a tenth of
+        // it.
+        pub request_bytes: usize = 1024 * 1024 => key("4194304").range(4096..=16_777_216);
+        /// Largest report of an agent that is looked at; RabbitMQ's own `max_message_size` should
+        /// be the same.
+        pub bus_message_bytes: usize = ebbtide_model::message::MAX_BYTES
+            => key("1048576").range(65_536..=4_194_304);
+        /// Connections at the same time, of gRPC and of HTTP each.
+        pub connections: usize = ConnectionLimits::default().all => key("4096").range(1..=100_000);
+        /// Of those, from one address. A proxy in front has one address.
+        pub connections_per_address: usize = ConnectionLimits::default().of_one_address => key("64").range(1..=100_000);
+        /// Of those from one address, without an authenticated call so far. Above it the oldest
+        /// that is older than a second is closed.
+        pub unauthenticated_per_address: usize = ConnectionLimits::default().unauthenticated
+            => key("16").range(1..=100_000);
+        /// From the start of a connection to its first byte.
+        pub first_bytes_seconds: f64 = Deadlines::default().first_bytes.as_secs_f64()
+            => key("2.0").range(0.1..=600.0);
+        /// From the start of a connection to the end of HTTP/2's preface or of the first request's
+        /// headers.
+        pub headers_seconds: f64 = Deadlines::default().opening.as_secs_f64() => key("5.0").range(0.1..=600.0);
+        /// How long a connection may have no call in progress before its first authenticated call.
+        pub unauthenticated_idle_seconds: f64 = Deadlines::default().unauthenticated_idle.as_secs_f64()
+            => key("10.0").range(0.1..=86_400.0);
+        /// How long a connection may have no call in progress after that. A watch is a call in
+        /// progress.
+        pub idle_seconds: f64 = Deadlines::default().idle.as_secs_f64() => key("3600.0").range(1.0..=86_400.0);
+        /// Calls at the same time on one connection.
+        pub streams_per_connection: u32 = 256 => key("100").range(1..=10_000);
+        /// How long TLS may take to be agreed on.
+        pub handshake_seconds: f64 = 10.0 => key("5.0").range(0.1..=600.0);
+        /// How long a request may take, unless waiting is what it asks for.
+        pub request_seconds: f64 = 60.0 => key("30.0").range(0.1..=3600.0);
+        /// Requests of each operator's or reader's token or certificate.
+        // A replay of a trace by one operator's token makes thousands.
+        pub requests_per_second: f64 = 10_000.0 => key("500.0").range(0.01..=1e6).unit("a second");
+        /// Of those, at once after a rest.
+        pub burst: f64 = 20_000.0 => key("1000.0").range(1.0..=1e6);
+        /// Requests of each tenant, all its tokens together. A request for several servers counts
+        /// as many times.
+        pub tenant_requests_per_second: f64 = 50.0
+            => key("10.0").range(0.01..=1e6).unit("a second");
+        /// Of those, at once after a rest.
+        pub tenant_burst: f64 = 200.0 => key("50.0").range(1.0..=1e6);
+        /// Event streams at the same time of each operator's or reader's token or certificate.
+        pub watchers: u32 = 100 => key("20").range(1..=10_000);
+        /// Event streams at the same time of each tenant.
+        pub tenant_watchers: u32 = 10 => key("0").range(0..=10_000);
     }
 }
 
 impl CallerLimits {
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// The key, what it is, and what it may be.
-    pub fn check(&self) -> Result<(), String> {
-        let mega = 1024.0 * 1024.0;
-        for (key, value, low, high) in [
-            (
-                "request_bytes",
-                self.request_bytes as f64,
-                4096.0,
-                16.0 * mega,
-            ),
-            (
-                "bus_message_bytes",
-                self.bus_message_bytes as f64,
-                65_536.0,
-                ebbtide_model::message::MAX_BYTES as f64,
-            ),
-            ("connections", self.connections as f64, 1.0, 100_000.0),
-            (
-                "connections_per_address",
-                self.connections_per_address as f64,
-                1.0,
-                100_000.0,
-            ),
-            (
-                "unauthenticated_per_address",
-                self.unauthenticated_per_address as f64,
-                1.0,
-                100_000.0,
-            ),
-            ("first_bytes_seconds", self.first_bytes_seconds, 0.1, 600.0),
-            ("headers_seconds", self.headers_seconds, 0.1, 600.0),
-            (
-                "unauthenticated_idle_seconds",
-                self.unauthenticated_idle_seconds,
-                0.1,
-                86_400.0,
-            ),
-            ("idle_seconds", self.idle_seconds, 1.0, 86_400.0),
-            (
-                "streams_per_connection",
-                f64::from(self.streams_per_connection),
-                1.0,
-                10_000.0,
-            ),
-            ("handshake_seconds", self.handshake_seconds, 0.1, 600.0),
-            ("request_seconds", self.request_seconds, 0.1, 3_600.0),
-            ("requests_per_second", self.requests_per_second, 0.01, 1e6),
-            ("burst", self.burst, 1.0, 1e6),
-            (
-                "tenant_requests_per_second",
-                self.tenant_requests_per_second,
-                0.01,
-                1e6,
-            ),
-            ("tenant_burst", self.tenant_burst, 1.0, 1e6),
-            ("watchers", f64::from(self.watchers), 1.0, 10_000.0),
-            (
-                "tenant_watchers",
-                f64::from(self.tenant_watchers),
-                0.0,
-                10_000.0,
-            ),
-        ] {
-            if !(low..=high).contains(&value) {
-                return Err(format!("limits.{key} = {value}: use {low} to {high}"));
-            }
-        }
-        Ok(())
-    }
-
     /// What an account may do: a tenant's, or an operator's or reader's.
     #[must_use]
     pub fn allowance(&self, tenant: bool) -> Allowance {
@@ -327,25 +246,6 @@ pub(crate) fn check_door(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_defaults_are_in_their_ranges() {
-        assert_eq!(CallerLimits::default().check(), Ok(()));
-    }
-
-    #[test]
-    fn a_limit_out_of_range_is_named() {
-        let spoiled = CallerLimits {
-            tenant_burst: 0.0,
-            ..CallerLimits::default()
-        };
-        assert!(spoiled.check().unwrap_err().contains("limits.tenant_burst"));
-        let spoiled = CallerLimits {
-            request_seconds: f64::NAN,
-            ..CallerLimits::default()
-        };
-        assert!(spoiled.check().is_err());
-    }
 
     #[test]
     fn strangers_are_kept_out_unless_the_operator_decided_otherwise() {

@@ -3,21 +3,25 @@
 use ebbtide_engine::{EngineConfig, RankingPolicy, WeigherConfig};
 use serde::{Deserialize, Serialize};
 
-/// What would be decided otherwise. With any key set, or with any plugin in shadow, every decision
-/// is made a second time, without effect, and `ebbtide plugin shadow-report` shows where it would
-/// have been another.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Shadow {
-    /// Instead of `engine.policy`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<RankingPolicy>,
-    /// Instead of `engine.weighers`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weighers: Option<Vec<WeigherConfig>>,
-    /// Instead of `engine.cost_module`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_module: Option<String>,
+ebbtide_model::settings! {
+    /// What would be decided otherwise. With any key set, or with any plugin in shadow, every
+    /// decision is made a second time, without effect, and `ebbtide plugin shadow-report` shows
+    /// where it would have been another.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Shadow: Default {
+        /// Another way to decide that is only looked at: with any key of `[shadow]` set, every
+        /// decision is made a second time without effect, and ebbtide plugin shadow-report shows
+        /// where it would have been another. This one: instead of `engine.policy`; a list
+        /// `shadow.weighers` takes the place of `engine.weighers`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub policy: Option<RankingPolicy> = None => key("nova");
+        /// Instead of `engine.weighers`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub weighers: Option<Vec<WeigherConfig>> = None;
+        /// In shadow: instead of `engine.cost_module`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cost_module: Option<String> = None => key("revenue");
+    }
 }
 
 impl Shadow {

@@ -233,7 +233,7 @@ impl Plugins {
             if change.multiplier.is_some_and(|number| !number.is_finite()) {
                 return Err(PluginError::Config {
                     name: name.to_owned(),
-                    key: "multiplier",
+                    key: "multiplier".into(),
                     problem: "it is not a finite number".to_owned(),
                 });
             }

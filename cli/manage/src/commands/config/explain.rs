@@ -5,7 +5,7 @@ use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::json::Json;
 use ebbtide_shell::output::{Details, Format, Listing, TableCell, text};
-use keys::{ConfigKind, Key, registry};
+use keys::{ConfigKind, Key, KeyInFile, registry};
 
 pub(super) fn run(context: &mut Context, args: &ExplainArgs) -> Result<(), CliError> {
     let only = args.kind.map(ConfigKind::from);
@@ -50,7 +50,7 @@ fn json(kind: ConfigKind, key: &Key) -> Json {
             Json::from(text)
         }
     };
-    let words = match key.ty {
+    let words = match &key.ty {
         keys::Type::Words(words) => {
             Json::List(words.iter().map(|word| Json::from(*word)).collect())
         }
@@ -72,7 +72,7 @@ fn json(kind: ConfigKind, key: &Key) -> Json {
         )
         .with("words", words)
         .with("unit", maybe(key.unit))
-        .with("default", maybe(key.default))
+        .with("default", maybe(&key.default))
         .with("required", key.required)
         .with("minimum", least)
         .with("maximum", most)
@@ -82,8 +82,8 @@ fn json(kind: ConfigKind, key: &Key) -> Json {
             key.variable(kind).map_or(Json::Null, Json::from),
         )
         .with("secret", key.secret)
-        .with("example", key.example)
-        .with("what", key.what)
+        .with("example", key.example.as_str())
+        .with("what", key.what.as_str())
 }
 
 fn one(context: &mut Context, kind: ConfigKind, key: &Key) -> Result<(), CliError> {
@@ -116,10 +116,10 @@ fn table(context: &mut Context, found: &[(ConfigKind, &'static Key)]) -> Result<
             TableCell::new(if key.required {
                 "required"
             } else {
-                key.default
+                key.default.as_str()
             }),
             TableCell::new(key.applies.as_str()),
-            TableCell::new(first_sentence(key.what)).value(key.what),
+            TableCell::new(first_sentence(&key.what)).value(key.what.as_str()),
         ]
     };
     context.output.listing(Listing {
