@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,145 +85,128 @@ impl Metrics {
         let mut registry = Registry::with_prefix("ebbtide");
         // 1 µs to 4 s, by factors of four.
         let seconds = || Histogram::new(exponential_buckets(1e-6, 4.0, 12));
-        let mut metrics = Self {
-            registry: Arc::new(Registry::default()),
-            decisions: Family::default(),
-            decision_seconds: seconds(),
-            evacuations: Family::default(),
-            victims: Counter::default(),
-            commits: Family::default(),
-            commit_seconds: seconds(),
-            changes: Counter::default(),
-            ignored: Counter::default(),
-            dead_letters: Counter::default(),
-            unusable: Family::default(),
+        let to = &mut registry;
+        let metrics = Self {
+            decisions: shown(to, "decisions", "Decisions by outcome", Family::default()),
+            decision_seconds: shown_seconds(
+                to,
+                "decision",
+                "Time that the region took for a request, without the commit",
+                seconds(),
+            ),
+            evacuations: shown(
+                to,
+                "evacuations",
+                "Evacuations by the state they came to",
+                Family::default(),
+            ),
+            victims: shown(to, "victims", "Victims chosen", Counter::default()),
+            commits: shown(to, "commits", "Transactions by outcome", Family::default()),
+            commit_seconds: shown_seconds(to, "commit", "Time that a transaction took", seconds()),
+            changes: shown(to, "changes", "Records written", Counter::default()),
+            ignored: shown(
+                to,
+                "inputs_ignored",
+                "Reports and steps that were not followed",
+                Counter::default(),
+            ),
+            dead_letters: shown(
+                to,
+                "dead_letters",
+                "Messages that could not be read",
+                Counter::default(),
+            ),
+            unusable: shown(
+                to,
+                "unusable_reports",
+                "Reports that could not be used by the broker's user who sent them: kept as dead \
+                 letters, or discarded because that user sends too many",
+                Family::default(),
+            ),
             senders: Arc::default(),
-            published: Counter::default(),
-            speculations: Family::default(),
-            on_duty: Gauge::default(),
-            publish_failures: Counter::default(),
-            hosts: Family::default(),
-            contested: Gauge::default(),
-            servers: Family::default(),
-            free: Family::default(),
-            under_way: Gauge::default(),
-            outbox: Gauge::default(),
-            bus_connected: Gauge::default(),
-            refusals: Family::default(),
-            plugin_calls: Family::default(),
-            plugins: Family::default(),
+            published: shown(
+                to,
+                "messages_published",
+                "Messages confirmed by the broker",
+                Counter::default(),
+            ),
+            speculations: shown(
+                to,
+                "early_decisions",
+                "Decisions made before this scheduler's turn to write: kept, or made again \
+                 because of a conflict with another scheduler",
+                Family::default(),
+            ),
+            on_duty: shown(
+                to,
+                "on_duty",
+                "1 while this scheduler reads reports, sends messages and watches the time",
+                Gauge::default(),
+            ),
+            publish_failures: shown(
+                to,
+                "publish_failures",
+                "Attempts to publish that failed; each message is tried until it is confirmed",
+                Counter::default(),
+            ),
+            hosts: shown(to, "hosts", "Hosts by health", Family::default()),
+            contested: shown(
+                to,
+                "hosts_contested",
+                "Hosts for which two agents speak: nothing is placed there and nothing given away",
+                Gauge::default(),
+            ),
+            servers: shown(
+                to,
+                "servers",
+                "Servers that are not gone, by status",
+                Family::default(),
+            ),
+            free: shown(
+                to,
+                "free",
+                "Free amount by resource class and state (full: h_f, normal: h_n)",
+                Family::default(),
+            ),
+            under_way: shown(
+                to,
+                "evacuations_under_way",
+                "Evacuations that have not ended",
+                Gauge::default(),
+            ),
+            outbox: shown(
+                to,
+                "outbox_messages",
+                "Messages that the broker has not confirmed yet",
+                Gauge::default(),
+            ),
+            bus_connected: shown(
+                to,
+                "bus_connected",
+                "1 while messages flow",
+                Gauge::default(),
+            ),
+            refusals: shown(
+                to,
+                "refusals",
+                "Requests, connections and reports that were refused, by reason",
+                Family::default(),
+            ),
+            plugin_calls: shown(
+                to,
+                "plugin_calls",
+                "Calls of plugins since they were loaded: good, failed, skipped (left alone \
+                 after too many failures), good and failed in shadow",
+                Family::default(),
+            ),
+            plugins: shown(
+                to,
+                "plugins",
+                "Plugins by state: used, disabled, shadow, resting, missing",
+                Family::default(),
+            ),
+            registry: Arc::new(registry),
         };
-        registry.register(
-            "decisions",
-            "Decisions by outcome",
-            metrics.decisions.clone(),
-        );
-        registry.register_with_unit(
-            "decision",
-            "Time that the region took for a request, without the commit",
-            Unit::Seconds,
-            metrics.decision_seconds.clone(),
-        );
-        registry.register(
-            "evacuations",
-            "Evacuations by the state they came to",
-            metrics.evacuations.clone(),
-        );
-        registry.register("victims", "Victims chosen", metrics.victims.clone());
-        registry.register(
-            "commits",
-            "Transactions by outcome",
-            metrics.commits.clone(),
-        );
-        registry.register_with_unit(
-            "commit",
-            "Time that a transaction took",
-            Unit::Seconds,
-            metrics.commit_seconds.clone(),
-        );
-        registry.register("changes", "Records written", metrics.changes.clone());
-        registry.register(
-            "inputs_ignored",
-            "Reports and steps that were not followed",
-            metrics.ignored.clone(),
-        );
-        registry.register(
-            "dead_letters",
-            "Messages that could not be read",
-            metrics.dead_letters.clone(),
-        );
-        registry.register(
-            "unusable_reports",
-            "Reports that could not be used by the broker's user who sent them: kept as dead letters, or discarded because that user sends too many",
-            metrics.unusable.clone(),
-        );
-        registry.register(
-            "messages_published",
-            "Messages confirmed by the broker",
-            metrics.published.clone(),
-        );
-        registry.register(
-            "early_decisions",
-            "Decisions made before this scheduler's turn to write: kept, or made again because of a conflict with another scheduler",
-            metrics.speculations.clone(),
-        );
-        registry.register(
-            "on_duty",
-            "1 while this scheduler reads reports, sends messages and watches the time",
-            metrics.on_duty.clone(),
-        );
-        registry.register(
-            "publish_failures",
-            "Attempts to publish that failed; each message is tried until it is confirmed",
-            metrics.publish_failures.clone(),
-        );
-        registry.register(
-            "refusals",
-            "Requests, connections and reports that were refused, by reason",
-            metrics.refusals.clone(),
-        );
-        registry.register("hosts", "Hosts by health", metrics.hosts.clone());
-        registry.register(
-            "hosts_contested",
-            "Hosts for which two agents speak: nothing is placed there and nothing given away",
-            metrics.contested.clone(),
-        );
-        registry.register(
-            "servers",
-            "Servers that are not gone, by status",
-            metrics.servers.clone(),
-        );
-        registry.register(
-            "free",
-            "Free amount by resource class and state (full: h_f, normal: h_n)",
-            metrics.free.clone(),
-        );
-        registry.register(
-            "evacuations_under_way",
-            "Evacuations that have not ended",
-            metrics.under_way.clone(),
-        );
-        registry.register(
-            "outbox_messages",
-            "Messages that the broker has not confirmed yet",
-            metrics.outbox.clone(),
-        );
-        registry.register(
-            "bus_connected",
-            "1 while messages flow",
-            metrics.bus_connected.clone(),
-        );
-        registry.register(
-            "plugin_calls",
-            "Calls of plugins since they were loaded: good, failed, skipped (left alone after too many failures), good and failed in shadow",
-            metrics.plugin_calls.clone(),
-        );
-        registry.register(
-            "plugins",
-            "Plugins by state: used, disabled, shadow, resting, missing",
-            metrics.plugins.clone(),
-        );
-        metrics.registry = Arc::new(registry);
         metrics.begin_at_zero();
         metrics
     }
@@ -408,8 +391,48 @@ impl Metrics {
     }
 }
 
+/// A metric that the page shows under this name, behind `ebbtide_`.
+fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The same of a time, in seconds; its name ends in `_seconds`.
+fn shown_seconds<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    metric: M,
+) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
 fn label(kind: &str) -> Label {
     Label {
         kind: kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The names under which [`shown`] and [`shown_seconds`] show metrics.
+    #[test]
+    fn every_metric_has_its_row_in_the_operator_guide() {
+        let page = include_str!("../../../docs/operate/operator-guide.md");
+        let source: Vec<&str> = include_str!("metrics.rs").split_whitespace().collect();
+        let source = source.join(" ");
+        let declared = source.split("to, \"").skip(1);
+        let names: Vec<&str> = declared.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            let ends =
+                ["", "_total", "_seconds"].map(|unit| [format!("{unit}`"), format!("{unit}{{")]);
+            let mut ends = ends.iter().flatten();
+            assert!(
+                ends.any(|end| page.contains(&format!("`ebbtide_{name}{end}"))),
+                "write a row for ebbtide_{name} into docs/operate/operator-guide.md ("Metrics")"
+            );
+        }
     }
 }

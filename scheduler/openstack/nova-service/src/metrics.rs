@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,74 +39,69 @@ impl Default for Metrics {
     fn default() -> Self {
         // 0.1 ms to 7 minutes, by factors of four.
         let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(1e-4, 4.0, 12));
-        let mut metrics = Self {
-            registry: Arc::default(),
-            requests: Family::default(),
-            seconds: Family::new_with_constructor(seconds),
-            claims: Family::default(),
-            questions: Counter::default(),
-            preemptions: Family::default(),
-            victims: Family::default(),
-            under_way: Gauge::default(),
-            unusable_reports: Counter::default(),
-            second_agents: Counter::default(),
-            hosts: Gauge::default(),
-            instances: Family::default(),
-            refusals: Family::default(),
-        };
         let mut registry = Registry::with_prefix("ebbtide");
-        registry.register("requests", "Requests by outcome", metrics.requests.clone());
-        registry.register_with_unit(
-            "request",
-            "Time of a request: whole, and its parts (rows: what has changed in the databases; decided: hosts and claims; room: \
-             until victims are gone)",
-            Unit::Seconds,
-            metrics.seconds.clone(),
-        );
-        registry.register("claims", "Claims by outcome", metrics.claims.clone());
-        registry.register(
-            "placement_questions",
-            "Requests for which Placement was asked for candidates",
-            metrics.questions.clone(),
-        );
-        registry.register(
-            "preemptions",
-            "Preemptions by how they ended",
-            metrics.preemptions.clone(),
-        );
-        registry.register(
-            "victims",
-            "Victims of ended preemptions by what became of them",
-            metrics.victims.clone(),
-        );
-        registry.register(
-            "preemptions_under_way",
-            "Preemptions that this scheduler drives",
-            metrics.under_way.clone(),
-        );
-        registry.register(
-            "unusable_reports",
-            "Reports of agents that could not be used; the log names who sends many",
-            metrics.unusable_reports.clone(),
-        );
-        registry.register(
-            "second_agent_heartbeats",
-            "Heartbeats that showed two agents speaking for one host",
-            metrics.second_agents.clone(),
-        );
-        registry.register("hosts", "Hosts that are known", metrics.hosts.clone());
-        registry.register(
-            "instances",
-            "Instances that are known",
-            metrics.instances.clone(),
-        );
-        registry.register(
-            "refusals",
-            "Connections to these pages that were closed or refused",
-            metrics.refusals.clone(),
-        );
-        metrics.registry = Arc::new(registry);
-        metrics
+        let to = &mut registry;
+        Self {
+            requests: shown(to, "requests", "Requests by outcome", Family::default()),
+            seconds: shown_seconds(
+                to,
+                "request",
+                "Time of a request: whole, and its parts (rows: what has changed in the \
+                 databases; decided: hosts and claims; room: until victims are gone)",
+                Family::new_with_constructor(seconds),
+            ),
+            claims: shown(to, "claims", "Claims by outcome", Family::default()),
+            questions: shown(
+                to,
+                "placement_questions",
+                "Requests for which Placement was asked for candidates",
+                Counter::default(),
+            ),
+            preemptions: shown(
+                to,
+                "preemptions",
+                "Preemptions by how they ended",
+                Family::default(),
+            ),
+            victims: shown(
+                to,
+                "victims",
+                "Victims of ended preemptions by what became of them",
+                Family::default(),
+            ),
+            under_way: shown(
+                to,
+                "preemptions_under_way",
+                "Preemptions that this scheduler drives",
+                Gauge::default(),
+            ),
+            unusable_reports: shown(
+                to,
+                "unusable_reports",
+                "Reports of agents that could not be used; the log names who sends many",
+                Counter::default(),
+            ),
+            second_agents: shown(
+                to,
+                "second_agent_heartbeats",
+                "Heartbeats that showed two agents speaking for one host",
+                Counter::default(),
+            ),
+            hosts: shown(to, "hosts", "Hosts that are known", Gauge::default()),
+            instances: shown(
+                to,
+                "instances",
+                "Instances that are known",
+                Family::default(),
+            ),
+            refusals: shown(
+                to,
+                "refusals",
+                "Connections to these pages that were closed or refused",
+                Family::default(),
+            ),
+            registry: Arc::new(registry),
+        }
     }
 }
 
@@ -175,6 +170,23 @@ impl Metrics {
     }
 }
 
+/// A metric that the page shows under this name, behind `ebbtide_`.
+fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The same of a time, in seconds; its name ends in `_seconds`.
+fn shown_seconds<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    metric: M,
+) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +213,26 @@ mod tests {
             "ebbtide_instances{kind=\"normal\"} 3",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
+        }
+    }
+
+    /// The names under which [`shown`] and [`shown_seconds`] show metrics.
+    #[test]
+    fn every_metric_has_its_row_in_the_pages_of_openstack_mode() {
+        let page = include_str!("../../../../docs/openstack/openstack.md");
+        let source: Vec<&str> = include_str!("metrics.rs").split_whitespace().collect();
+        let source = source.join(" ");
+        let declared = source.split("to, \"").skip(1);
+        let names: Vec<&str> = declared.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            let ends =
+                ["", "_total", "_seconds"].map(|unit| [format!("{unit}`"), format!("{unit}{{")]);
+            let mut ends = ends.iter().flatten();
+            assert!(
+                ends.any(|end| page.contains(&format!("`ebbtide_{name}{end}"))),
+                "write a row for ebbtide_{name} into docs/openstack/openstack.md ("Monitor")"
+            );
         }
     }
 }
