@@ -1,10 +1,9 @@
-//! What may be typed: the tree of commands. The options of a command stand in its own file.
+//! What may be typed besides the [commands](crate::commands).
 
-use crate::commands::{bench, conform, model, plan, plugin, replay, simulate};
+pub use crate::commands::{Command, GROUPS};
 use clap::{Parser, Subcommand};
-use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::globals::Globals;
-use ebbtide_shell::program::{Groups, after_help, help_template};
+use ebbtide_shell::program::{after_help, help_template};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,14 +11,6 @@ Examples:
   ebbtide-lab plan bag bag.toml
   ebbtide-lab simulate evacuation --seeds 100
   ebbtide-lab bench preempt";
-
-/// The commands by what they are for, in the order of the help. A test holds it against the tree.
-pub const GROUPS: Groups = &[
-    ("Planning", &["model", "plan"]),
-    ("Trying", &["simulate", "replay", "plugin"]),
-    ("Measuring and proving", &["bench", "conform"]),
-    ("This program", &["completion"]),
-];
 
 fn template() -> String {
     help_template(
@@ -44,33 +35,4 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Drive the region (or, offline, the engine alone) with a VM request trace
-    Replay(Box<replay::ReplayArgs>),
-    /// Prove that the engine decides as the papers say
-    #[command(subcommand)]
-    Conform(conform::ConformCommand),
-    /// Measure how fast the engine is, and check what it answers; needs no region
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
-    /// Whole regions in virtual worlds where everything goes wrong; jobs in recorded spot markets;
-    /// needs no region
-    #[command(subcommand)]
-    Simulate(simulate::SimulateCommand),
-    /// Models of how long preemptible instances live: fit, check; needs no region
-    #[command(subcommand)]
-    Model(model::ModelCommand),
-    /// Plan work on preemptible instances: checkpoints, reuse, bids, bags of tasks; needs no region
-    #[command(subcommand)]
-    Plan(plan::PlanCommand),
-    /// Weighers and cost modules as plugins: write, check, measure, try
-    #[command(subcommand)]
-    Plugin(plugin::PluginCommand),
-    /// Print a completion script for a shell
-    #[command(after_help = completion::examples("ebbtide-lab"))]
-    Completion(CompletionArgs),
 }

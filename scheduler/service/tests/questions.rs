@@ -1,8 +1,10 @@
 //! Read-only calls take no write turn: a scheduler answers them while another one writes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
+// All of this file is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use ebbtide_access::{Caller, RULES, Role};
+use ebbtide_access::rules::RULES;
+use ebbtide_access::{Caller, Role};
 use ebbtide_bus::InProcessBroker;
 use ebbtide_harness::SharedServers;
 use ebbtide_model::Seconds;
@@ -65,47 +67,61 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
     let mut admin = AdminClient::new(channel.clone());
     let mut plugins = PluginsClient::new(channel.clone());
     macro_rules! call {
-        ($client:ident.$call:ident($request:ident { $($field:ident: $value:expr),* })) => {
-            $client.$call(v1::$request { $($field: $value,)* ..Default::default() }).await.map(|_| ())
+        ($call:expr) => {
+            $call.await.map(|_| ())
         };
     }
     let (server, small) = ("s".to_owned(), "small".to_owned());
     match method {
-        "Servers/GetServer" => call!(servers.get_server(GetServerRequest { id: server })),
-        "Servers/ListServers" => call!(servers.list_servers(ListServersRequest {})),
+        "Servers/GetServer" => call!(servers.get_server(v1::GetServerRequest { id: server })),
+        "Servers/ListServers" => call!(servers.list_servers(v1::ListServersRequest::default())),
         "Servers/ListServerGroups" => {
-            call!(servers.list_server_groups(ListServerGroupsRequest {}))
+            call!(servers.list_server_groups(v1::ListServerGroupsRequest::default()))
         }
         "Servers/GetEvacuation" => {
             let id = uuid::Uuid::nil().to_string();
-            call!(servers.get_evacuation(GetEvacuationRequest { id }))
+            call!(servers.get_evacuation(v1::GetEvacuationRequest { id }))
         }
-        "Servers/ListEvacuations" => call!(servers.list_evacuations(ListEvacuationsRequest {})),
-        "Market/ListLives" => call!(market.list_lives(ListLivesRequest {})),
-        "Market/ListPrices" => call!(market.list_prices(ListPricesRequest {})),
+        "Servers/ListEvacuations" => {
+            call!(servers.list_evacuations(v1::ListEvacuationsRequest::default()))
+        }
+        "Market/ListLives" => call!(market.list_lives(v1::ListLivesRequest::default())),
+        "Market/ListPrices" => call!(market.list_prices(v1::ListPricesRequest::default())),
         "Market/ListPriceHistory" => {
-            call!(market.list_price_history(ListPriceHistoryRequest {}))
+            call!(market.list_price_history(v1::ListPriceHistoryRequest::default()))
         }
-        "Market/GetAdvice" => call!(market.get_advice(GetAdviceRequest { flavor: small })),
-        "Scheduler/WhatIf" => call!(scheduler.what_if(WhatIfRequest {
+        "Market/GetAdvice" => call!(market.get_advice(v1::GetAdviceRequest {
+            flavor: small,
+            ..Default::default()
+        })),
+        "Scheduler/WhatIf" => call!(scheduler.what_if(v1::WhatIfRequest {
             request: placement()
         })),
-        "Scheduler/Explain" => call!(scheduler.explain(ExplainRequest { id: server })),
-        "Scheduler/ListDecisions" => call!(scheduler.list_decisions(ListDecisionsRequest {})),
-        "Scheduler/Watch" => call!(scheduler.watch(WatchRequest {})),
-        "Scheduler/RegionSummary" => call!(scheduler.region_summary(RegionSummaryRequest {})),
-        "Admin/ListHosts" => call!(admin.list_hosts(ListHostsRequest {})),
-        "Admin/GetHost" => call!(admin.get_host(GetHostRequest {
+        "Scheduler/Explain" => call!(scheduler.explain(v1::ExplainRequest {
+            id: server,
+            ..Default::default()
+        })),
+        "Scheduler/ListDecisions" => {
+            call!(scheduler.list_decisions(v1::ListDecisionsRequest::default()))
+        }
+        "Scheduler/Watch" => call!(scheduler.watch(v1::WatchRequest::default())),
+        "Scheduler/RegionSummary" => {
+            call!(scheduler.region_summary(v1::RegionSummaryRequest::default()))
+        }
+        "Admin/ListHosts" => call!(admin.list_hosts(v1::ListHostsRequest::default())),
+        "Admin/GetHost" => call!(admin.get_host(v1::GetHostRequest {
             name: "none".to_owned()
         })),
-        "Admin/ListFlavors" => call!(admin.list_flavors(ListFlavorsRequest {})),
-        "Admin/GetFlavor" => call!(admin.get_flavor(GetFlavorRequest { id: small })),
-        "Admin/ListAggregates" => call!(admin.list_aggregates(ListAggregatesRequest {})),
-        "Admin/ListBudgets" => call!(admin.list_budgets(ListBudgetsRequest {})),
-        "Admin/ListPlugins" => call!(admin.list_plugins(ListPluginsRequest {})),
-        "Admin/Audit" => call!(admin.audit(AuditRequest {})),
-        "Plugins/ShadowReport" => call!(plugins.shadow_report(ShadowReportRequest {})),
-        "Plugins/RecordRegion" => call!(plugins.record_region(RecordRegionRequest {})),
+        "Admin/ListFlavors" => call!(admin.list_flavors(v1::ListFlavorsRequest::default())),
+        "Admin/GetFlavor" => call!(admin.get_flavor(v1::GetFlavorRequest { id: small })),
+        "Admin/ListAggregates" => {
+            call!(admin.list_aggregates(v1::ListAggregatesRequest::default()))
+        }
+        "Admin/ListBudgets" => call!(admin.list_budgets(v1::ListBudgetsRequest::default())),
+        "Admin/ListPlugins" => call!(admin.list_plugins(v1::ListPluginsRequest::default())),
+        "Admin/Audit" => call!(admin.audit(v1::AuditRequest::default())),
+        "Plugins/ShadowReport" => call!(plugins.shadow_report(v1::ShadowReportRequest::default())),
+        "Plugins/RecordRegion" => call!(plugins.record_region(v1::RecordRegionRequest::default())),
         other => panic!("{other} is read-only: this test has to call it"),
     }
 }
@@ -121,7 +137,8 @@ async fn every_read_only_call_is_answered_while_another_scheduler_has_the_write_
     let lease = other.acquire_lease("other", clock::now(), Seconds(3600));
     lease.await.unwrap();
     let text = format!(
-        "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = {:?}\n",
+        "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+         [database]\nurl = {:?}\n",
         database.url()
     );
     let config: Config = toml::from_str(&text).unwrap();

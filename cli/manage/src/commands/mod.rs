@@ -1,4 +1,5 @@
-//! The commands, one file a noun.
+//! The commands, one file a noun: their tree, their groups in the help, their start. The options of
+//! a command stand in its own file.
 
 pub mod audit;
 pub mod config;
@@ -6,10 +7,41 @@ pub mod init;
 pub mod token;
 pub mod upgrade;
 
-use crate::args::{Cli, Command};
+use crate::args::Cli;
+use clap::Subcommand;
 use ebbtide_shell::Context;
-use ebbtide_shell::completion;
+use ebbtide_shell::completion::{self, CompletionArgs};
 use ebbtide_shell::errors::CliError;
+use ebbtide_shell::program::Groups;
+
+/// The commands by what they are for, in the order of the help. A test holds it against the tree.
+pub const GROUPS: Groups = &[
+    ("Setting up", &["init", "token", "config"]),
+    ("Looking after it", &["audit", "upgrade"]),
+    ("This program", &["completion"]),
+];
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Configuration of scheduler and agent, and nova.conf: every key explained, files judged
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Make what a small region needs to be safe: certificates, a token, logins to the broker,
+    /// configuration
+    Init(Box<init::InitArgs>),
+    /// Tokens: who may talk to a region; needs the token file only
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Hold Placement, Nova's databases and the ledger against each other
+    Audit(audit::AuditArgs),
+    /// What to look at before nova-scheduler is replaced, and before an upgrade
+    #[command(subcommand)]
+    Upgrade(upgrade::UpgradeCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = completion::examples("ebbtide-manage"))]
+    Completion(CompletionArgs),
+}
 
 /// Runs a command.
 ///
