@@ -431,7 +431,7 @@ mod tests {
             let mut ends = ends.iter().flatten();
             assert!(
                 ends.any(|end| page.contains(&format!("`ebbtide_{name}{end}"))),
-                "write a row for ebbtide_{name} into docs/operate/operator-guide.md ("Metrics")"
+                "write a row for ebbtide_{name} into docs/operate/operator-guide.md, section Metrics"
             );
         }
     }

@@ -231,7 +231,7 @@ mod tests {
             let mut ends = ends.iter().flatten();
             assert!(
                 ends.any(|end| page.contains(&format!("`ebbtide_{name}{end}"))),
-                "write a row for ebbtide_{name} into docs/openstack/openstack.md ("Monitor")"
+                "write a row for ebbtide_{name} into docs/openstack/openstack.md, section Monitor"
             );
         }
     }
