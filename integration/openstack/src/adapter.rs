@@ -2,7 +2,9 @@
 //! failed connection again.
 
 use crate::error::{OpenStackError, RequestEffect};
+use crate::keystone;
 use crate::options::AdapterOptions;
+use crate::secret::Secret;
 use crate::session::{ServiceCall, ServiceResponse, Session};
 use crate::version::Microversion;
 use ebbtide_runtime::ids;
@@ -32,6 +34,10 @@ pub(crate) struct AdapterRequest<'a> {
     pub(crate) path: String,
     pub(crate) microversion: Option<Microversion>,
     pub(crate) body: Option<&'a Value>,
+    /// Header `X-Subject-Token`: the token that the request is about.
+    pub(crate) subject: Option<&'a Secret>,
+    /// Further headers, names in lower case.
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 impl<'a> AdapterRequest<'a> {
@@ -41,6 +47,8 @@ impl<'a> AdapterRequest<'a> {
             path: path.into(),
             microversion: None,
             body: None,
+            subject: None,
+            headers: Vec::new(),
         }
     }
 
@@ -55,6 +63,16 @@ impl<'a> AdapterRequest<'a> {
 
     pub(crate) fn with(mut self, body: &'a Value) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    pub(crate) fn about(mut self, subject: &'a Secret) -> Self {
+        self.subject = Some(subject);
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
         self
     }
 }
@@ -98,6 +116,8 @@ impl Adapter {
         let mut call = ServiceCall::new(self.service(), ask.method.clone(), ask.path.clone());
         call.timeout = self.options.timeout.unwrap_or(DEFAULT_TIMEOUT);
         call.body = ask.body;
+        call.subject = ask.subject;
+        call.headers.clone_from(&ask.headers);
         if let Some(version) = ask.microversion {
             call.headers.push((
                 "openstack-api-version",
@@ -140,11 +160,7 @@ impl Adapter {
     ) -> Result<(ServiceResponse, ServiceCall<'s>), OpenStackError> {
         let mut call = ServiceCall::new(self.service(), ask.method.clone(), ask.path.clone());
         call.timeout = self.options.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let url = format!(
-            "{}{}",
-            self.session.endpoint(&self.options).await?,
-            call.path
-        );
+        let url = format!("{}{}", self.root().await?, call.path);
         let answer = self.patiently(&url, &call, None).await?;
         if answer.is_success() {
             Ok((answer, call))
@@ -153,17 +169,23 @@ impl Adapter {
         }
     }
 
+    /// What paths are appended to. Keystone's endpoint may name a version (`/v3`), which the paths
+    /// of [`crate::Identity`] name themselves.
+    async fn root(&self) -> Result<String, OpenStackError> {
+        let endpoint = self.session.endpoint(&self.options).await?;
+        Ok(match self.service() {
+            "identity" => keystone::root(&endpoint).to_owned(),
+            _ => endpoint,
+        })
+    }
+
     /// With a token; a second time with a new one if the service does not know the first one (any
     /// more).
     async fn authorized(&self, call: &ServiceCall<'_>) -> Result<ServiceResponse, OpenStackError> {
         let mut renewed = false;
         loop {
             let token = self.session.token().await?;
-            let url = format!(
-                "{}{}",
-                self.session.endpoint(&self.options).await?,
-                call.path
-            );
+            let url = format!("{}{}", self.root().await?, call.path);
             let answer = self.patiently(&url, call, token.as_deref()).await?;
             match token {
                 Some(token) if answer.status == 401 && !renewed => {

@@ -2,7 +2,7 @@
 
 mod catalog;
 
-pub(crate) use catalog::Catalog;
+pub use catalog::{Catalog, CatalogEndpoint};
 
 use crate::options::{ApplicationCredential, AuthMethod, IdOrName, TokenScope};
 use crate::secret::Secret;
@@ -120,11 +120,17 @@ struct Owner {
 pub(crate) fn tokens_url(auth_url: &str) -> String {
     let base = auth_url.trim().trim_end_matches('/');
     let base = base.strip_suffix("/auth/tokens").unwrap_or(base);
-    if base.ends_with("/v3") {
-        format!("{base}/auth/tokens")
-    } else {
-        format!("{base}/v3/auth/tokens")
-    }
+    format!("{}/v3/auth/tokens", root(base))
+}
+
+/// Keystone's URL without the version that an endpoint may end with. Old catalogs still name
+/// version 2.0, which no Keystone serves any more.
+pub(crate) fn root(endpoint: &str) -> &str {
+    let base = endpoint.trim_end_matches('/');
+    let unversioned = ["/v3", "/v2.0"]
+        .iter()
+        .find_map(|version| base.strip_suffix(version));
+    unversioned.unwrap_or(base)
 }
 
 /// The body of `POST /v3/auth/tokens`, the same as keystoneauth's. `None` if the method needs no

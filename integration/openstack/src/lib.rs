@@ -32,6 +32,7 @@
 mod adapter;
 pub mod compute;
 mod error;
+mod identity;
 mod keystone;
 mod options;
 pub mod placement;
@@ -45,6 +46,8 @@ pub use adapter::Adapter;
 pub use compute::Compute;
 pub use ebbtide_runtime::ids::new_request_id;
 pub use error::{ConflictCode, OpenStackError, RequestEffect};
+pub use identity::Identity;
+pub use keystone::{Catalog, CatalogEndpoint};
 pub use options::{
     AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, IdOrName, SessionOptions,
     TlsOptions, TokenScope,

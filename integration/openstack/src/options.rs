@@ -150,6 +150,17 @@ impl AdapterOptions {
         Self::new("placement")
     }
 
+    /// keystonemiddleware's defaults for Keystone's API: the internal interface alone, three tries
+    /// after the first.
+    #[must_use]
+    pub fn identity() -> Self {
+        Self {
+            valid_interfaces: vec!["internal".to_owned()],
+            connect_retries: 3,
+            ..Self::new("identity")
+        }
+    }
+
     /// For Nova's own API.
     #[must_use]
     pub fn compute() -> Self {

@@ -6,7 +6,7 @@ mod exchange;
 pub(crate) use exchange::{ServiceCall, ServiceResponse};
 
 use crate::error::{OpenStackError, RequestEffect};
-use crate::keystone::{self, Token};
+use crate::keystone::{self, CatalogEndpoint, Token};
 use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions, TlsOptions};
 use crate::tls;
 use crate::transport::Transport;
@@ -122,6 +122,25 @@ impl Session {
         Ok(self.token().await?.and_then(|token| token.user_id.clone()))
     }
 
+    /// A service's endpoint as the catalog of our own token has it, with its ids.
+    ///
+    /// # Errors
+    /// [`OpenStackError::NoEndpoint`], and those of getting a token.
+    pub async fn catalog_endpoint(
+        &self,
+        wanted: &AdapterOptions,
+    ) -> Result<CatalogEndpoint, OpenStackError> {
+        let token = self.token().await?;
+        if let Some(found) = token.as_ref().and_then(|t| t.catalog.endpoint(wanted)) {
+            return Ok(found);
+        }
+        if let Some(token) = token {
+            // The endpoint may have been registered since; the next one to ask gets a new catalog.
+            self.forget(&token);
+        }
+        Err(no_endpoint(wanted))
+    }
+
     /// Where a service is, without a slash at the end.
     ///
     /// # Errors
@@ -134,22 +153,7 @@ impl Session {
         {
             return Ok(url.trim().trim_end_matches('/').to_owned());
         }
-        let token = self.token().await?;
-        if let Some(url) = token.as_ref().and_then(|token| token.catalog.find(wanted)) {
-            return Ok(url);
-        }
-        if let Some(token) = token {
-            // The endpoint may have been registered since; the next one to ask gets a new catalog.
-            self.forget(&token);
-        }
-        Err(OpenStackError::NoEndpoint {
-            service: wanted.service_type.clone(),
-            interfaces: wanted.valid_interfaces.join(", "),
-            region: wanted
-                .region_name
-                .clone()
-                .unwrap_or_else(|| "any".to_owned()),
-        })
+        Ok(self.catalog_endpoint(wanted).await?.url)
     }
 
     fn held(&self) -> Option<Arc<Token>> {
@@ -265,6 +269,17 @@ impl Session {
 
     pub(crate) fn max_answer_bytes(&self) -> usize {
         self.inner.options.max_answer_bytes
+    }
+}
+
+fn no_endpoint(wanted: &AdapterOptions) -> OpenStackError {
+    OpenStackError::NoEndpoint {
+        service: wanted.service_type.clone(),
+        interfaces: wanted.valid_interfaces.join(", "),
+        region: wanted
+            .region_name
+            .clone()
+            .unwrap_or_else(|| "any".to_owned()),
     }
 }
 

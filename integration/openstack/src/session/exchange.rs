@@ -23,6 +23,9 @@ pub(crate) struct ServiceCall<'a> {
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Option<&'a Value>,
+    /// The token that the call is about. What the service says is then in no error: Keystone
+    /// quotes tokens that it does not know.
+    pub(crate) subject: Option<&'a Secret>,
     pub(crate) timeout: Duration,
 }
 
@@ -36,6 +39,7 @@ impl<'a> ServiceCall<'a> {
             path: path.into(),
             headers,
             body,
+            subject: None,
             timeout,
         }
     }
@@ -107,7 +111,10 @@ impl ServiceResponse {
         &self,
         call: &ServiceCall<'_>,
     ) -> Result<T, OpenStackError> {
-        serde_json::from_slice(&self.body).map_err(|error| self.bad(call, error.to_string()))
+        serde_json::from_slice(&self.body).map_err(|error| match call.subject {
+            None => self.bad(call, error.to_string()),
+            Some(_) => self.bad(call, format!("line {}: no token", error.line())),
+        })
     }
 
     pub(crate) fn bad(&self, call: &ServiceCall<'_>, problem: impl Into<String>) -> OpenStackError {
@@ -145,7 +152,13 @@ impl ServiceResponse {
     /// The error of a status that is no success.
     pub(crate) fn into_error(self, call: &ServiceCall<'_>) -> OpenStackError {
         let (service, what) = (call.service.to_owned(), call.what());
-        let (code, text) = self.explanation();
+        let (code, text) = match call.subject {
+            None => self.explanation(),
+            Some(_) => (
+                None,
+                "(its words are left out, they may quote a token)".to_owned(),
+            ),
+        };
         match self.status {
             401 => OpenStackError::Unauthorized {
                 service,
@@ -224,12 +237,17 @@ impl Session {
                 request = request.header(HeaderName::from_static(name), value);
             }
         }
-        if let Some(token) = token {
+        let secrets = [
+            ("X-Auth-Token", token.map(|token| &token.id)),
+            ("X-Subject-Token", call.subject),
+        ];
+        for (name, secret) in secrets {
+            let Some(secret) = secret else { continue };
             let problem = "the token holds bytes that no header can";
-            let mut value = HeaderValue::from_str(token.id.reveal())
-                .map_err(|_| OpenStackError::config(call.service, "token", problem))?;
+            let mut value = HeaderValue::from_str(secret.reveal())
+                .map_err(|_| OpenStackError::config(call.service, name, problem))?;
             value.set_sensitive(true);
-            request = request.header("X-Auth-Token", value);
+            request = request.header(name, value);
         }
         if let Some(body) = call.body {
             request = request.json(body);

@@ -5,6 +5,7 @@
 mod compute;
 mod connection;
 mod hostile;
+mod identity;
 mod keystone;
 mod recorded;
 mod server;
