@@ -1,4 +1,4 @@
-//! Private RabbitMQ, MariaDB and PostgreSQL servers, private hypervisors with real guests, and
+//! Private RabbitMQ, MariaDB, PostgreSQL and Keystone servers, private hypervisors with real guests, and
 //! child processes in general, for tests and the devstack.
 //!
 //! ```no_run
@@ -55,6 +55,7 @@ pub use hypervisor::{Hypervisor, TestGuest};
 pub use network::{Direction, Network};
 pub use ports::free_port;
 pub use process::{Process, ProcessCommand, Signal};
+pub use server::keystone::{Keystone, KeystoneServer};
 pub use server::mariadb::{Maria, MariaDb};
 pub use server::postgres::{Postgres, Postgresql};
 pub use server::rabbitmq::{Rabbit, RabbitMq};

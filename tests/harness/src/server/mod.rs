@@ -1,10 +1,11 @@
-//! What the three servers have in common: their directory, their ports, their life.
+//! What the servers have in common: their directory, their ports, their life.
 //!
 //! What holds:
 //! - A started server answers; a server that cannot be started leaves nothing behind and says why,
 //!   with the end of its log.
 //! - The URL of a server never changes, whatever is done to it.
 
+pub(crate) mod keystone;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
 pub(crate) mod rabbitmq;
@@ -31,8 +32,8 @@ const START_DEADLINE: Duration = Duration::from_secs(180);
 /// A stop takes at most about a second.
 const STOP_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the servers say when their port is taken: RabbitMQ (two ways), MariaDB and PostgreSQL (the
-/// C library's text).
+/// What the servers say when their port is taken: RabbitMQ (two ways), MariaDB, PostgreSQL and
+/// Keystone (the C library's text).
 const PORT_TAKEN: [&str; 3] = [
     "eaddrinuse",
     "could not bind to distribution port",
@@ -155,8 +156,8 @@ impl ServerPlace {
     }
 }
 
-/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`] and [`crate::Postgresql`]
-/// only.
+/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`], [`crate::Postgresql`] and
+/// [`crate::KeystoneServer`] only.
 pub trait ServerKind: sealed::Sealed + Send + Sync + 'static {
     /// Its name for people.
     const NAME: &'static str;
@@ -198,12 +199,14 @@ pub trait ServerKind: sealed::Sealed + Send + Sync + 'static {
 mod sealed {
     /// Keeps [`super::ServerKind`] ours.
     pub trait Sealed {}
+    impl Sealed for super::keystone::KeystoneServer {}
     impl Sealed for super::rabbitmq::Rabbit {}
     impl Sealed for super::mariadb::Maria {}
     impl Sealed for super::postgres::Postgresql {}
 }
 
-/// A private server: [`crate::RabbitMq`], [`crate::MariaDb`] or [`crate::Postgres`].
+/// A private server: [`crate::RabbitMq`], [`crate::MariaDb`], [`crate::Postgres`] or
+/// [`crate::Keystone`].
 ///
 /// Dropping it kills it and removes its directory, unless that was given.
 #[derive(Debug)]

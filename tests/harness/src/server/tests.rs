@@ -1,5 +1,6 @@
 //! The servers themselves, as root and as an ordinary user.
 
+use super::keystone::Keystone;
 use super::mariadb::{Maria, MariaDb};
 use super::postgres::{Postgres, Postgresql};
 use super::rabbitmq::{Rabbit, RabbitMq};
@@ -427,4 +428,18 @@ async fn an_ordinary_user_can_start_all_three() {
         assert_eq!(processes_of(&directory), Vec::<String>::new());
     }
     assert!(!segment_exists(&segment));
+}
+
+#[tokio::test]
+async fn keystone_keeps_its_keys_and_users_through_a_kill_and_leaves_nothing_behind() {
+    let mut server = Keystone::start().await.unwrap();
+    let directory = server.directory().to_owned();
+    assert_eq!(server.url(), format!("http://127.0.0.1:{}", server.port()));
+    server.kill();
+    assert_eq!(servers_of(&directory), Vec::<String>::new());
+    // The start ends with a login: the database of the first life.
+    server.restart().await.unwrap();
+    drop(server);
+    assert!(!directory.exists());
+    assert_eq!(processes_of(&directory), Vec::<String>::new());
 }
