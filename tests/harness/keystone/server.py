@@ -7,6 +7,8 @@ Debian's python3-keystone.
 """
 
 import base64
+import glob
+import importlib
 import os
 import socketserver
 import sys
@@ -17,6 +19,8 @@ debug = false
 use_stderr = true
 [database]
 connection = sqlite:///{folder}/keystone.db
+# Committed data survive the death of the process, not that of the machine.
+sqlite_synchronous = false
 [identity]
 # The work of a login; 12 rounds by default, which are 0.3 s.
 password_hash_rounds = 4
@@ -52,14 +56,30 @@ def make_keys(folder):
                 out.write(base64.urlsafe_b64encode(os.urandom(32)))
 
 
-def make_database(url):
-    """Tables, and what `keystone-manage bootstrap` creates: user, project and role admin, the
-    roles of secure RBAC, the catalog with Keystone itself."""
-    from keystone.cmd import bootstrap
+def make_tables(folder):
+    """All tables, without migrations. Before the application is loaded, which reads some of them,
+    and without its configuration, which can be read once."""
+    import keystone
+    import sqlalchemy
     from keystone.common import sql
 
-    with sql.session_for_write() as session:
-        sql.ModelBase.metadata.create_all(session.get_bind())
+    base = os.path.dirname(keystone.__file__)
+    for model in glob.glob(base + "/**/*backends/sql*.py", recursive=True):
+        name = os.path.relpath(model, os.path.dirname(base))[: -len(".py")]
+        importlib.import_module(name.replace(os.sep, "."))
+    engine = sqlalchemy.create_engine("sqlite:///%s/keystone.db" % folder)
+    sql.ModelBase.metadata.create_all(engine)
+    # Keystone leaves readers open; in this mode they do not lock out the writer. The file keeps it.
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    engine.dispose()
+
+
+def make_data(url):
+    """What `keystone-manage bootstrap` creates: user, project and role admin, the roles of secure
+    RBAC, the catalog with Keystone itself."""
+    from keystone.cmd import bootstrap
+
     # The application has loaded them already, and a second time is refused.
     bootstrap.backends.load_backends = lambda: None
     first = bootstrap.Bootstrapper()
@@ -71,8 +91,9 @@ def make_database(url):
     first.bootstrap()
 
 
-class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
-    daemon_threads = True
+class Server(wsgiref.simple_server.WSGIServer):
+    """One request after the other: connections to SQLite belong to a thread."""
+
     # A restart on the same port must not wait for connections of the former life.
     allow_reuse_address = True
 
@@ -84,24 +105,31 @@ class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
 
 
 class Quiet(wsgiref.simple_server.WSGIRequestHandler):
+    # Seconds. A client that says nothing must not keep the others waiting for ever.
+    timeout = 5
+
     def address_string(self):
         return self.client_address[0]
 
 
 def main():
     folder, port = sys.argv[1], int(sys.argv[2])
+    # Keystone would take them for its own.
+    del sys.argv[1:]
     url = "http://127.0.0.1:%d" % port
     fresh = not os.path.exists(os.path.join(folder, "keystone.db"))
     # Before the work: a taken port is noticed at once.
     server = Server(("127.0.0.1", port), Quiet)
     make_keys(folder)
+    config = files(folder)
+    if fresh:
+        make_tables(folder)
     from keystone.server import wsgi
 
-    sys.argv = sys.argv[:1]
-    os.environ["OS_KEYSTONE_CONFIG_FILES"] = ";".join(files(folder))
+    os.environ["OS_KEYSTONE_CONFIG_FILES"] = ";".join(config)
     application = wsgi.initialize_public_application()
     if fresh:
-        make_database(url)
+        make_data(url)
     server.set_app(application)
     print("Keystone is ready", flush=True)
     server.serve_forever()
