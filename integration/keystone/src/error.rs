@@ -45,17 +45,22 @@ pub enum KeystoneError {
     #[error("EB-KEYSTONE-002: the request has no token; send one in X-Auth-Token")]
     NoToken,
     /// Text that cannot be a token; Keystone is not asked.
-    #[error("EB-KEYSTONE-003: what the request sends as a token is none: {0}; get one of Keystone")]
+    #[error(
+        "EB-KEYSTONE-003: what the request sends as a token is none: {0}; \
+         get one of Keystone"
+    )]
     Malformed(&'static str),
     /// Keystone does not know the token: it is expired, revoked, of another cloud or invented.
     #[error(
-        "EB-KEYSTONE-004: Keystone does not accept the token (expired, revoked or of another cloud); \
+        "EB-KEYSTONE-004: Keystone does not accept the token (expired, revoked or of another \
+         cloud); \
          get a new one"
     )]
     Invalid,
     /// The token has expired by our clock.
     #[error(
-        "EB-KEYSTONE-005: the token expired at {0}; get a new one, and compare the clocks if it is new"
+        "EB-KEYSTONE-005: the token expired at {0}; get a new one, \
+         and compare the clocks if it is new"
     )]
     Expired(String),
     /// The token is good for no project, domain or system.
@@ -81,7 +86,8 @@ pub enum KeystoneError {
     ServiceToken(String),
     /// The token is bound to something that cannot be verified here.
     #[error(
-        "EB-KEYSTONE-009: the token is bound to {0}, which cannot be verified; use one that is not bound"
+        "EB-KEYSTONE-009: the token is bound to {0}, which cannot be verified; \
+         use one that is not bound"
     )]
     Bound(String),
     /// Keystone is away or slow.
@@ -89,7 +95,8 @@ pub enum KeystoneError {
     Unavailable(String),
     /// Keystone does not accept our own credentials, or does not let our user ask.
     #[error(
-        "EB-KEYSTONE-011: Keystone refuses the scheduler itself: {0}; check the user of the section and its role `service`"
+        "EB-KEYSTONE-011: Keystone refuses the scheduler itself: {0}; \
+         check the user of the section and its role `service`"
     )]
     OwnCredentials(String),
     /// An answer that cannot be understood.
@@ -97,7 +104,8 @@ pub enum KeystoneError {
     BadAnswer(String),
     /// The token has none of the roles that the API knows.
     #[error(
-        "EB-KEYSTONE-013: user {user} has no role for this API; admin, member or reader is needed"
+        "EB-KEYSTONE-013: user {user} has no role for this API; \
+         admin, member or reader is needed"
     )]
     NoRole {
         /// The user's id.
@@ -111,7 +119,8 @@ pub enum KeystoneError {
     },
     /// Keystone has no limit of this name for the service.
     #[error(
-        "EB-KEYSTONE-015: Keystone has no registered limit {resource} of service type {service_type} in region {region}; \
+        "EB-KEYSTONE-015: Keystone has no registered limit {resource} of service type \
+         {service_type} in region {region}; \
          create it: openstack registered limit create"
     )]
     LimitUnknown {
@@ -130,7 +139,8 @@ pub enum KeystoneError {
     ServiceUnknown(String),
     /// Keystone enforces limits in a way that is not known here.
     #[error(
-        "EB-KEYSTONE-018: Keystone's enforcement model {0:?} is not supported; use flat or strict_two_level"
+        "EB-KEYSTONE-018: Keystone's enforcement model {0:?} is not supported; \
+         use flat or strict_two_level"
     )]
     ModelUnknown(String),
 }

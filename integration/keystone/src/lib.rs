@@ -2,11 +2,12 @@
 //! project has.
 //!
 //! [`TokenValidator`] does what keystonemiddleware's `auth_token` does in front of Nova, with the
-//! same section `[keystone_authtoken]` of the same file ([`AuthTokenOptions`]). [`LimitReader`] reads
-//! unified limits as oslo.limit does. Requests go through [`ebbtide_openstack::Identity`].
+//! same section `[keystone_authtoken]` of the same file ([`AuthTokenOptions`]). [`LimitReader`]
+//! reads unified limits as oslo.limit does. Requests go through [`ebbtide_openstack::Identity`].
 //!
 //! ```no_run
-//! # async fn example(config: &oslo_config::Config) -> Result<(), ebbtide_keystone::KeystoneError> {
+//! # use ebbtide_keystone::KeystoneError;
+//! # async fn example(config: &oslo_config::Config) -> Result<(), KeystoneError> {
 //! use ebbtide_keystone::{ApiRequest, ApiRole, AuthTokenOptions, TokenValidator};
 //! let validator = TokenValidator::new(AuthTokenOptions::read(config)?)?;
 //! let request = ApiRequest::new("GET", "/v1/servers").with_token(Some("gAAAAABr…"));

@@ -6,11 +6,11 @@ use std::fmt::Debug;
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// How many tokens are remembered by default. One takes about 2 KB, its services of the catalog
-/// included.
+/// How many tokens are remembered by default. Of its catalog, a
+/// token keeps two services at most.
 const CAPACITY: u64 = 10_000;
-/// Refusals. Short, because a Keystone that gets its keys late may not know a token yet that another
-/// one has just given.
+/// Refusals. Short, because a Keystone that gets its keys late may not know a token yet that
+/// another one has just given.
 const REFUSED: Duration = Duration::from_secs(10);
 /// After Keystone could not be asked, for how long it is not asked again.
 const AWAY: Duration = Duration::from_secs(1);

@@ -20,8 +20,8 @@ pub enum KeystoneServer {}
 /// administrator are `admin`, in the domain `default`; the administrator also has the role `admin`
 /// on the system. The catalog has Keystone in the region `RegionOne`.
 ///
-/// A file `extra.conf` (see [`crate::ServerSettings::file`]) is read as a second configuration file,
-/// for example with `[token]` and `expiration = 2`.
+/// A file `extra.conf` (see [`crate::ServerSettings::file`]) is read as a second configuration
+/// file, for example with `[token]` and `expiration = 2`.
 pub type Keystone = PrivateServer<KeystoneServer>;
 
 /// The program, run with the system's Python: Debian's packages are not in others.

@@ -156,8 +156,8 @@ impl ServerPlace {
     }
 }
 
-/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`], [`crate::Postgresql`] and
-/// [`crate::KeystoneServer`] only.
+/// One kind of server. Implemented by [`crate::Rabbit`], [`crate::Maria`], [`crate::Postgresql`]
+/// and [`crate::KeystoneServer`] only.
 pub trait ServerKind: sealed::Sealed + Send + Sync + 'static {
     /// Its name for people.
     const NAME: &'static str;
