@@ -7,6 +7,7 @@ use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
+use ebbtide_rest::RestError;
 use ebbtide_runtime::task;
 use ebbtide_store::StoreError;
 use thiserror::Error;
@@ -120,6 +121,9 @@ pub enum ServiceError {
         /// The plugin error's message.
         message: String,
     },
+    /// REST cannot be served.
+    #[error(transparent)]
+    Rest(RestError),
     /// Another scheduler has taken over the database.
     #[error(
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
@@ -157,6 +161,7 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::Access(error) => error.code(),
+            Self::Rest(error) => error.code(),
             Self::Advice(error) => error.code(),
         }
     }

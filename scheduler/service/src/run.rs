@@ -42,7 +42,7 @@ pub struct Carrier {
 
 /// A running service.
 pub struct Running {
-    /// Address of the gRPC API.
+    /// Address of the API: gRPC and REST.
     pub grpc: SocketAddr,
     /// Address of metrics and health.
     pub http: SocketAddr,
@@ -154,10 +154,11 @@ pub async fn start(
         Some(files) => TlsServer::load(files, section, protocols).map(Some),
         None => Ok(None),
     };
-    let grpc_tls = tls("grpc", config.grpc.tls.as_ref(), &[b"h2"])?;
+    let grpc_tls = tls("grpc", config.grpc.tls.as_ref(), &[b"h2", b"http/1.1"])?;
     let http_tls = tls("http", config.http.tls.as_ref(), &[b"http/1.1"])?;
     let metrics = Metrics::new();
     let gate = Gate::open(&config, metrics.clone())?;
+    let rest = grpc::rest_layer(&gate, config.grpc.tls.is_some())?;
     let at = Listening {
         grpc: grpc_port.address,
         http: http_port.address,
@@ -270,7 +271,7 @@ pub async fn start(
         database: store_name.to_owned(),
     };
     let connections = grpc_port.open(Protocol::Http2, grpc_tls, limits, metrics, &tasks);
-    grpc::serve(connections, api, gate, &tasks);
+    grpc::serve(connections, api, gate, rest, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
     Ok(Running {
         grpc,

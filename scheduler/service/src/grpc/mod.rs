@@ -1,4 +1,4 @@
-//! The gRPC API.
+//! The gRPC API, and REST in front of it.
 
 mod admin;
 mod advice;
@@ -15,6 +15,7 @@ mod status;
 use crate::Tasks;
 use crate::advice::AdviceService;
 use crate::duty::Duty;
+use crate::error::ServiceError;
 use crate::gate::{Gate, GateLayer};
 use crate::plugins::Plugins;
 use crate::region_actor::RegionActor;
@@ -28,6 +29,7 @@ use ebbtide_proto::v1::plugins_server::PluginsServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
 use ebbtide_region::RegionConfig;
+use ebbtide_rest::{RestConfig, RestLayer};
 use ebbtide_store::Store;
 use guard::Guard;
 use std::time::Duration;
@@ -64,8 +66,28 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Time that a client has to answer a keepalive ping before the connection is closed.
 const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 
-/// Starts serving.
-pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Tasks) {
+/// The layer that answers REST by calls of the services behind it.
+///
+/// # Errors
+/// [`ServiceError::Rest`] if its table of routes does not fit the contracts.
+pub(crate) fn rest_layer(gate: &Gate, https: bool) -> Result<RestLayer, ServiceError> {
+    let rest = RestConfig {
+        https,
+        body_bytes: gate.limits().request_bytes,
+        // A plugin component is larger than any other message, and base64 adds a third.
+        large_body_bytes: MAX_MESSAGE_BYTES / 3 * 4,
+    };
+    RestLayer::new(rest).map_err(ServiceError::Rest)
+}
+
+/// Starts serving. gRPC and REST share the port: HTTP/1.1 is for REST, HTTP/2 for both.
+pub(crate) fn serve(
+    connections: Connections,
+    api: Api,
+    gate: Gate,
+    rest: RestLayer,
+    tasks: &Tasks,
+) {
     let stop = tasks.stop().clone();
     let handlers = ApiHandlers {
         api,
@@ -98,6 +120,8 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
             .max_concurrent_streams(gate.limits().streams_per_connection)
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE_ANSWER))
+            .accept_http1(true)
+            .layer(rest)
             .layer(GateLayer(gate))
             .add_service(health_service)
             .add_optional_service(reflection)

@@ -65,7 +65,9 @@ fn canonical(error: &ServiceError) -> Code {
             }
         },
         ServiceError::Plugin { .. } => Code::FailedPrecondition,
-        ServiceError::Config(_) | ServiceError::Listen { .. } => Code::Internal,
+        ServiceError::Config(_) | ServiceError::Listen { .. } | ServiceError::Rest(_) => {
+            Code::Internal
+        }
     }
 }
 
