@@ -16,11 +16,12 @@ python=/usr/bin/python3
 key=$(sha256sum <"$pins" | cut -c1-12)-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 out=$(realpath -m -- "${CARGO_TARGET_DIR:-target}")/openapi
 if [ ! -d "$out/$key" ]; then
-    "$python" -m pip --version >/dev/null 2>&1 || die "Python has no pip (Debian: python3-pip), which fetches the validator"
     mkdir -p "$out"
     new=$(mktemp -d "$out/new.XXXXXX")
     trap 'rm -rf -- "$new"' EXIT
-    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --requirement "$pins" --target "$new/site" >"$new/log" 2>&1 || {
+    # A virtual environment has pip where the system's Python has none.
+    "$python" -m venv "$new/venv" || die "Python cannot make virtual environments (Debian: python3-venv)"
+    "$new/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --requirement "$pins" --target "$new/site" >"$new/log" 2>&1 || {
         tail -n 3 "$new/log" >&2
         die "the validator is not in $out, and pip cannot fetch it: is the network there?"
     }

@@ -66,6 +66,8 @@ _packages_present() {
             [ -d /usr/include/wasm32-wasi ] || return 1
             compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a' >/dev/null ;;
         plugins-python) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        # Requests to the REST API.
+        curl) _packages_have curl ;;
         # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks,
         # and the plugins that slurm.conf names.
         slurm)
@@ -96,6 +98,7 @@ _packages_names() {
         faketime) echo libfaketime ;;
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
         plugins-python) echo python3-venv ;;
+        curl) echo curl ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
