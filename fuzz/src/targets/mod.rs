@@ -22,6 +22,7 @@ mod prices;
 mod records;
 mod region_call;
 mod region_record;
+mod rest_body;
 mod run_record;
 mod scheduler_config;
 mod slurm;
@@ -164,6 +165,11 @@ pub const TARGETS: &[FuzzTarget] = &[
         mutations: 300,
         ..target("region_record", "a recorded region", region_record::run)
     },
+    target(
+        "rest_body",
+        "JSON bodies of REST, as messages of the contracts",
+        rest_body::run,
+    ),
     target(
         "run_record",
         "what metadata servers answer to a run, and the record of one",
