@@ -25,6 +25,7 @@ mod http;
 mod inbox;
 mod metrics;
 pub mod nova;
+mod oslo_log;
 mod outbox;
 mod plugins;
 pub mod region_actor;

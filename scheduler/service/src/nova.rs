@@ -1,13 +1,17 @@
 //! The mode that replaces nova-scheduler: `--config-file /etc/nova/nova.conf`.
 
 use crate::args::Args;
-use ebbtide_nova_service::nova_conf::NovaConf;
+use crate::oslo_log::{OsloFormat, RequestFields};
+use ebbtide_nova_service::nova_conf::{LogFormat, NovaConf};
 use ebbtide_nova_service::{NovaService, NovaServiceError, PROGRAM};
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Reads nova.conf as nova-scheduler does.
 ///
@@ -48,33 +52,36 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     let wrong = |error: String| NovaServiceError::Config(error);
     let filter: tracing_subscriber::EnvFilter =
         filter.parse().map_err(|e| wrong(format!("--log: {e}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter);
-    let done = match log_file(args, conf) {
+    let format = match conf.ebbtide.log_format {
+        _ if args.log_json => LogFormat::Json,
+        format => format,
+    };
+    // Before any other thread is there: only then is the time zone known.
+    let oslo = OsloFormat::new();
+    let (writer, ansi) = match log_file(args, conf) {
         Some(path) => {
             let file = OpenOptions::new()
                 .create(true)
                 .append(true)
                 .open(&path)
                 .map_err(|e| wrong(format!("log file {}: {e}", path.display())))?;
-            let log = log
-                .with_writer(std::sync::Mutex::new(file))
-                .with_ansi(false);
-            if args.log_json {
-                log.json().try_init()
-            } else {
-                log.try_init()
-            }
+            (BoxMakeWriter::new(std::sync::Mutex::new(file)), false)
         }
         None => {
-            let log = log
-                .with_writer(std::io::stderr)
-                .with_ansi(std::io::stderr().is_terminal());
-            if args.log_json {
-                log.json().try_init()
-            } else {
-                log.try_init()
-            }
+            let terminal = std::io::stderr().is_terminal();
+            (BoxMakeWriter::new(std::io::stderr), terminal)
         }
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    let log = tracing_subscriber::registry()
+        .with(filter)
+        .with(RequestFields);
+    let done = match format {
+        LogFormat::Text => log.with(lines.with_ansi(ansi)).try_init(),
+        LogFormat::Json => log.with(lines.with_ansi(ansi).json()).try_init(),
+        LogFormat::Oslo => log
+            .with(lines.with_ansi(false).event_format(oslo))
+            .try_init(),
     };
     done.map_err(|e| wrong(format!("log: {e}")))
 }

@@ -101,6 +101,14 @@ options! {
         );
     METRICS_LISTEN: Opt::text(GROUP, "metrics_listen")
         .help("127.0.0.1:7471", "Address and port of /metrics, /healthz, /readyz. Not set: none.");
+    LOG_FORMAT: Opt::text(GROUP, "log_format")
+        .choices(&["text", "json", "oslo"])
+        .default("text")
+        .help(
+            "oslo",
+            "The form of log lines: text, json, or oslo: as oslo.log writes those of OpenStack's \
+             services, with request id, user and project.",
+        );
     NAME: Opt::text(GROUP, "name")
         .help(
             "scheduler-1",
@@ -115,6 +123,29 @@ pub enum ReplyWhen {
     RoomFree,
     /// As soon as the claim is committed: the new server starts while the victims are still there.
     AtOnce,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object a line.
+    Json,
+    /// As oslo.log writes them.
+    Oslo,
+}
+
+impl LogFormat {
+    /// The word of the option.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Oslo => "oslo",
+        }
+    }
 }
 
 /// `[ebbtide]`. Times are in seconds. URLs never show in debug output.
@@ -156,6 +187,8 @@ pub struct EbbtideSection {
     pub act_timeout: i64,
     /// First part of the names of the queues to the agents; `None`: left empty, the default one.
     pub bus_prefix: Option<String>,
+    /// The form of log lines; text.
+    pub log_format: LogFormat,
     /// This scheduler's name in the ledger; `None`: `[DEFAULT] host`.
     pub name: Option<String>,
 }
@@ -204,6 +237,11 @@ impl EbbtideSection {
             notice_timeout: number(&NOTICE_TIMEOUT)?,
             act_timeout: number(&ACT_TIMEOUT)?,
             bus_prefix: text(&BUS_PREFIX)?,
+            log_format: match config.text(&LOG_FORMAT)?.as_deref() {
+                Some("json") => LogFormat::Json,
+                Some("oslo") => LogFormat::Oslo,
+                _ => LogFormat::Text,
+            },
             name: text(&NAME)?,
         })
     }

@@ -27,7 +27,7 @@ use oslo_config::{Config, ConfigError, Opt};
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use ebbtide::{EbbtideSection, ReplyWhen};
+pub use ebbtide::{EbbtideSection, LogFormat, ReplyWhen};
 pub use machine::Machine;
 pub use not_loaded::NotLoaded;
 pub use sections::{Database, General, NotificationFormat, Notifications, SchedulerSection};

@@ -135,6 +135,7 @@ fn ours(text: &mut String, conf: &NovaConf) {
     ] {
         option(text, name, number);
     }
+    option(text, "log_format", ours.log_format.as_str());
     if let Some(release) = ours.nova_release {
         option(text, "nova_release", release);
     }
