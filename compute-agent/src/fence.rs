@@ -28,10 +28,11 @@ ebbtide_model::settings! {
     #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FenceSettings: Default {
         /// The operator's program that ends a victim which the hypervisor does not end, with its
-        /// full path, and its arguments. It is spoken to as Pacemaker speaks to fence agents. Not
+        /// full path, and its arguments. The agent calls it as Pacemaker calls fence agents. Not
         /// set: there is no fence.
         pub command: Vec<String> = Vec::new() => key(r#"["/usr/sbin/fence_virsh"]"#);
-        /// What else the program is told on standard input, name = "value". May hold passwords.
+        /// Further parameters for the program on its standard input, name = "value". May hold
+        /// passwords.
         pub options: BTreeMap<String, String> = BTreeMap::new()
             => key(r#"{ ip = "192.0.2.10", login = "root", identity_file = "/etc/ebbtide/fence.key" }"#)
                 .secret();

@@ -198,7 +198,7 @@ pub(crate) fn findings(config: &Config, given: &[FileValue]) -> Vec<Finding> {
             continue;
         }
         if group == "ebbtide" {
-            found.push(unknown(&key, at, &plain, "ebbtide", &keys, &declared));
+            found.push(unknown(&key, at, &plain, "ebbtide", keys, &declared));
             continue;
         }
         // Sections with credentials are handed out whole, wherever they are.
@@ -231,7 +231,7 @@ pub(crate) fn findings(config: &Config, given: &[FileValue]) -> Vec<Finding> {
         {
             others.push((group, at));
         } else if groups.contains(group) {
-            found.push(unknown(&key, at, &plain, group, &keys, &declared));
+            found.push(unknown(&key, at, &plain, group, keys, &declared));
         } else {
             strange.entry(group).or_insert((0, at)).0 += 1;
         }

@@ -11,23 +11,23 @@ ebbtide_model::settings! {
     /// Numbers of tries and time limits.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct AgentPolicy: Default {
-        /// How often the guest is told of its end, or that it may stay, before that is given up.
+        /// Maximum number of tries to give or withdraw a guest's notice.
         // Three tries with waits of 1 s and 2 s: enough for a busy hypervisor, and the
         // preemptor does not wait long.
         pub notice_tries: u32 = 3 => key("5").range(1..=100);
-        /// How often an interruption is tried.
+        /// Maximum number of tries of an interruption.
         pub act_tries: u32 = 3 => key("5").range(1..=100);
-        /// How often it is looked whether the room is free: a hypervisor may need a moment to give
-        /// memory back.
+        /// Maximum number of checks whether the capacity is free: a hypervisor may need a moment to
+        /// release memory.
         // Ten looks over about two minutes: releasing the pages of a large guest takes time.
         pub verify_tries: u32 = 10 => key("20").range(1..=1000);
-        /// How often a start is tried.
+        /// Maximum number of tries of a start.
         pub start_tries: u32 = 3 => key("5").range(1..=100);
         /// Wait before the second try; doubles with each further one.
         pub backoff_first_ms: u32 = 1_000 => key("500").range(1..=60_000);
         /// The wait never exceeds this. Not below `backoff_first_ms`.
         pub backoff_cap_ms: u32 = 30_000 => key("60000").range(1..=MAX_BACKOFF_MS);
-        /// When a victim can neither be stopped nor hibernated: true ends it all the same (its
+        /// If a victim can neither be stopped nor hibernated: true terminates it all the same (its
         /// memory, and with it the tenant's work, is lost), false lets it live and reports the
         /// failure.
         // The tenant chose hibernation; losing the memory instead is the operator's decision.
@@ -37,21 +37,22 @@ ebbtide_model::settings! {
         /// this, because it knows whether there is one.
         #[serde(skip)]
         pub fence_tries: u32 = 0 => internal().range(0..=100);
-        /// How a victim ends that was to be moved to another host but cannot.
+        /// How a victim ends that should move to another host but cannot.
         // The only behaviour that frees all of the capacity and always works.
         pub live_migrate_fallback: InterruptionBehaviour = InterruptionBehaviour::Terminate
             => key("stop").words(&["terminate", "stop", "hibernate"]);
         /// An interruption that begins later than this after the end of the grace period is late:
-        /// the scheduler may have given up.
+        /// the scheduler may have withdrawn it.
         // Longer than a busy host needs to resume, and well within the minute for which
         // schedulers wait for the report of the end.
         pub late_ms: u32 = 2_000 => key("5000").range(100..=60_000);
-        /// Before a late interruption the scheduler is told once more, and has so long to object.
+        /// Before a late interruption the agent reports to the scheduler once more and waits this
+        /// long for an objection.
         // A spare waits in the agent's queue; reading it takes milliseconds, connecting to a
         // broker a second or two.
         pub objection_ms: u32 = 5_000 => key("2000").range(0..=60_000);
-        /// How many finished evacuations and removed servers are remembered, so that a message
-        /// about one of them that comes late or again is answered and not followed.
+        /// How many finished evacuations and removed servers the agent remembers. A late or
+        /// repeated message about one of them gets an answer and has no other effect.
         // A few hundred bytes each. The broker repeats messages within minutes; a busy host
         // ends a few servers a minute.
         pub remember: u32 = 4_096 => key("16384").range(16..=1_000_000);

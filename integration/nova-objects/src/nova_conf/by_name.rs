@@ -13,11 +13,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         .default("false")
         .help(
             "true",
-            "Computes that are too old are told of in the log, and no reason to end.",
+            "Computes that are too old cause a warning in the log; the scheduler starts.",
         ),
     Opt::text(PLACEMENT, "auth_type").default("password").help(
         "password",
-        "How Ebbtide proves to Keystone who it is: password, v3applicationcredential, \
+        "How Ebbtide authenticates with Keystone: password, v3applicationcredential, \
              admin_token, none. All options of keystoneauth may be in the section that \
              auth_section names.",
     ),
@@ -143,7 +143,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         .unit("seconds")
         .help(
             "30",
-            "After how long a silent broker is given up; 0: never.",
+            "Time after which a silent broker counts as lost; 0: never.",
         ),
     Opt::float(RABBIT, "kombu_reconnect_delay")
         .between_floats(0.0, 4.5)

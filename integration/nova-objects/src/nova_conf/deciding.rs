@@ -10,8 +10,8 @@ use ebbtide_nova::release::Release;
 use oslo_config::{Config, ConfigError, Opt};
 use std::collections::BTreeMap;
 
-/// The options that decisions depend on, with the defaults of [`Options`]. The types and ranges that
-/// Nova declares are checked with [`check`]. All others of Nova's may say what they like.
+/// The options that decisions depend on, with the defaults of [`Options`]. The types and ranges
+/// that Nova declares are checked with [`check`]. Nova's other options are not read.
 pub(super) const OPTIONS: &[Opt] = &[
     Opt::text("DEFAULT", "servicegroup_driver")
         .choices(&["db", "mc"])
@@ -72,7 +72,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt::int("filter_scheduler", "host_subset_size")
         .at_least(1)
         .default("1")
-        .help("3", "Choose at random among so many of the best hosts."),
+        .help("3", "Choose at random among this many of the best hosts."),
     Opt::bool("filter_scheduler", "shuffle_best_same_weighed_hosts")
         .default("false")
         .help("true", "Shuffle the hosts that share the best weight."),
@@ -162,7 +162,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt::float("filter_scheduler", "pci_weight_multiplier")
         .at_least_float(0.0)
         .default("1.0")
-        .help("2.0", "Keeps hosts with free PCI devices for those who ask for one."),
+        .help("2.0", "Keeps hosts with free PCI devices for servers that request one."),
     Opt::float("filter_scheduler", "soft_affinity_weight_multiplier")
         .at_least_float(0.0)
         .default("1.0")
@@ -201,7 +201,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         .default("3")
         .help(
             "5",
-            "On how many hosts a server is tried; so many less one alternatives are answered.",
+            "On how many hosts a server is tried. An answer has one alternative less than that.",
         ),
     Opt::int("scheduler", "max_placement_results")
         .at_least(1)

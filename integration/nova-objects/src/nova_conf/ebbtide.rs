@@ -41,7 +41,10 @@ options! {
         .between(1, 86_400)
         .default("300")
         .unit("seconds")
-        .help("600", "How long the room may take to become free before it is called off.");
+        .help(
+            "600",
+            "How long the capacity may take to become free before the preemption is withdrawn.",
+        );
     // The region's default as well.
     DEFAULT_GRACE: Opt::int(GROUP, "default_grace")
         .between(0, 86_400)

@@ -1,7 +1,7 @@
 //! nova.conf: what the Nova service needs of it, read and checked, and Nova's options for deciding.
 //!
-//! To add an option of ours, add its declaration to the table in `ebbtide.rs` and a field beside it.
-//! Sections that others read by name (Keystone's and the brokers') are handed out as they are,
+//! To add an option of ours, add its declaration to the table in `ebbtide.rs` and a field beside
+//! it. Sections that others read by name (Keystone's and the brokers') are handed out as they are,
 //! variables replaced.
 
 /// Declares options as constants, and the list of them, `DECLARED`.

@@ -37,7 +37,7 @@ ebbtide_model::settings! {
         /// With https: whom to trust, in PEM; by default those whom the system trusts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ca_file: Option<PathBuf> = None => key("/etc/ebbtide/ca.pem");
-        /// With https: the certificate that says who the scheduler is, in PEM, with `key_file`.
+        /// With https: the scheduler's certificate, in PEM, with `key_file`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub certificate_file: Option<PathBuf> = None => key("/etc/ebbtide/client.pem");
         /// With https: the key of that certificate, in PEM.

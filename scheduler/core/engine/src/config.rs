@@ -136,8 +136,8 @@ ebbtide_model::settings! {
         /// What `interruption_model` says.
         #[serde(skip)]
         pub interruptions: Option<LifeTables> = None;
-        /// Choose at random among so many of the best hosts (Nova's option). With tiered only among
-        /// hosts that are equal but for their weights, with first-fit not at all.
+        /// Choose at random among this many of the best hosts (Nova's option). With tiered only
+        /// among hosts that are equal but for their weights, with first-fit not at all.
         pub host_subset_size: u32 = 1 => key("3").range(1..);
         /// Shuffle the hosts that share the best weight (Nova's option).
         pub shuffle_best_same_weighed_hosts: bool = false => key("true");

@@ -26,8 +26,8 @@
 //! Placement's swap gives it to the newcomer before the first notice. Therefore:
 //!
 //! - **A victim that does not leave** ([`AfterFailure`]). Region: its evacuation fails at once, the
-//!   preemptor goes elsewhere, and a spare follows. OpenStack mode while the caller waits: its agent
-//!   is asked to let it live, because the allocations go back and Placement must count the victim
+//!   preemptor goes elsewhere, and a spare follows. OpenStack mode while the caller waits: its
+//!   agent is asked to let it live, because the allocations go back and Placement must count the victim
 //!   exactly once. After the answer to the caller: the evacuation fails and is repeated, because
 //!   the newcomer has been placed.
 //! - **A notice that came too late** ([`late_notice`]). Region: the next attempt is sent. OpenStack
@@ -37,8 +37,8 @@
 //!   in capacity that belongs to the newcomer.
 //! - **`begin_before` of a repeated notice.** Region: computed anew for each attempt. OpenStack
 //!   mode: that of the first attempt, from the record.
-//! - **The publication of a spare** ([`Wait::unsent`]). Region: not tracked; the agent's answer or a
-//!   heartbeat ends the wait. OpenStack mode: tracked; the limit begins when the broker has it.
+//! - **The publication of a spare** ([`Wait::unsent`]). Region: not tracked; the agent's answer or
+//!   a heartbeat ends the wait. OpenStack mode: tracked; the limit begins when the broker has it.
 //!
 //! The swap and its return belong to a preemption and not to one victim: `ebbtide-preemption` has
 //! them.

@@ -28,7 +28,7 @@ const UNAVAILABLE: f64 = 1e300;
 
 /// Buffers of the enumeration and its best set.
 #[derive(Debug, Default)]
-pub(crate) struct Quick {
+pub(crate) struct Enumeration {
     /// Cheapest price and largest sum for each row among the classes from a position on.
     price: Vec<f64>,
     reach: Vec<i64>,
@@ -42,7 +42,7 @@ pub(crate) struct Quick {
     pub(crate) nodes: u64,
 }
 
-impl Quick {
+impl Enumeration {
     /// Searches for the best set lighter than `below`. Says whether the search was exhausted, that
     /// is, whether `found` and `best` are the last word.
     pub(crate) fn run(
@@ -108,21 +108,21 @@ impl Quick {
         let mut run = Run {
             classes,
             uuids,
-            quick: self,
+            enumeration: self,
             limit: 0.0,
             max_nodes: u64::from(max_nodes),
         };
-        run.limit = to_f64(run.quick.best_weight) * SLACK;
+        run.limit = to_f64(run.enumeration.best_weight) * SLACK;
         run.uniform_sets(&deficit);
         run.descend::<ROWS>(0, deficit, 0);
-        run.quick.nodes <= u64::from(max_nodes)
+        run.enumeration.nodes <= u64::from(max_nodes)
     }
 }
 
 struct Run<'a> {
     classes: &'a Classes,
     uuids: &'a [u128],
-    quick: &'a mut Quick,
+    enumeration: &'a mut Enumeration,
     /// Cut what is above.
     limit: f64,
     max_nodes: u64,
@@ -141,29 +141,30 @@ impl Run<'_> {
                 .zip(deficit)
                 .all(|(&amount, &deficit)| amount.saturating_mul(members.len() as i64) >= deficit);
             let budgets = self.classes.budgets_of(class);
-            let fits = |&budget: &u32| self.quick.room[budget as usize] as usize >= members.len();
+            let fits =
+                |&budget: &u32| self.enumeration.room[budget as usize] as usize >= members.len();
             if covers && budgets.iter().all(fits) {
                 let weight = members.iter().map(|item| item.weight).sum();
-                self.quick.counts[class] = members.len() as u32;
+                self.enumeration.counts[class] = members.len() as u32;
                 self.accept(weight);
-                self.quick.counts[class] = 0;
+                self.enumeration.counts[class] = 0;
             }
         }
     }
 
     /// Tries all counts of the class at `position` and of those behind it.
     fn descend<const ROWS: usize>(&mut self, position: usize, missing: [i64; ROWS], weight: u128) {
-        self.quick.nodes += 1;
-        if self.quick.nodes > self.max_nodes {
+        self.enumeration.nodes += 1;
+        if self.enumeration.nodes > self.max_nodes {
             return;
         }
         let base = position * ROWS;
         let mut bound = 0.0f64;
         for row in 0..ROWS {
-            if missing[row] > self.quick.reach[base + row] {
+            if missing[row] > self.enumeration.reach[base + row] {
                 return;
             }
-            bound = bound.max(missing[row] as f64 * self.quick.price[base + row]);
+            bound = bound.max(missing[row] as f64 * self.enumeration.price[base + row]);
         }
         if to_f64(weight) + bound > self.limit {
             return;
@@ -174,9 +175,9 @@ impl Run<'_> {
         let (mut missing, mut weight, mut taken) = (missing, weight, 0);
         loop {
             if !last {
-                self.quick.counts[position] = taken as u32;
+                self.enumeration.counts[position] = taken as u32;
                 self.descend::<ROWS>(position + 1, missing, weight);
-                if self.quick.nodes > self.max_nodes {
+                if self.enumeration.nodes > self.max_nodes {
                     return;
                 }
             }
@@ -184,7 +185,7 @@ impl Run<'_> {
                 break;
             };
             weight += next.weight;
-            if weight > self.quick.best_weight || !self.enter(position) {
+            if weight > self.enumeration.best_weight || !self.enter(position) {
                 break;
             }
             taken += 1;
@@ -195,7 +196,7 @@ impl Run<'_> {
                 left |= missing[row];
             }
             if left == 0 {
-                self.quick.counts[position] = taken as u32;
+                self.enumeration.counts[position] = taken as u32;
                 self.accept(weight);
                 break;
             }
@@ -203,9 +204,9 @@ impl Run<'_> {
                 break;
             }
         }
-        self.quick.counts[position] = 0;
+        self.enumeration.counts[position] = 0;
         for &budget in self.classes.budgets_of(position) {
-            self.quick.room[budget as usize] += taken as u32;
+            self.enumeration.room[budget as usize] += taken as u32;
         }
     }
 
@@ -214,30 +215,30 @@ impl Run<'_> {
         let budgets = self.classes.budgets_of(class);
         if budgets
             .iter()
-            .any(|&budget| self.quick.room[budget as usize] == 0)
+            .any(|&budget| self.enumeration.room[budget as usize] == 0)
         {
             return false;
         }
         for &budget in budgets {
-            self.quick.room[budget as usize] -= 1;
+            self.enumeration.room[budget as usize] -= 1;
         }
         true
     }
 
     /// `counts` is a sufficient set: keeps it if it ranks first.
     fn accept(&mut self, weight: u128) {
-        let quick = &mut *self.quick;
-        let better = weight < quick.best_weight
-            || (weight == quick.best_weight && quick.found && {
-                let [mine, best] = &mut quick.uuids;
-                sorted_uuids(self.classes, self.uuids, &quick.counts, mine);
-                sorted_uuids(self.classes, self.uuids, &quick.best, best);
+        let enumeration = &mut *self.enumeration;
+        let better = weight < enumeration.best_weight
+            || (weight == enumeration.best_weight && enumeration.found && {
+                let [mine, best] = &mut enumeration.uuids;
+                sorted_uuids(self.classes, self.uuids, &enumeration.counts, mine);
+                sorted_uuids(self.classes, self.uuids, &enumeration.best, best);
                 mine < best
             });
         if better {
-            quick.best.copy_from_slice(&quick.counts);
-            quick.best_weight = weight;
-            quick.found = true;
+            enumeration.best.copy_from_slice(&enumeration.counts);
+            enumeration.best_weight = weight;
+            enumeration.found = true;
             self.limit = to_f64(weight) * SLACK;
         }
     }

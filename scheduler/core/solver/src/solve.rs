@@ -7,7 +7,7 @@
 use crate::classes::{COST_SHIFT, Classes, Presolve, unpack};
 use crate::cost::Cost;
 use crate::dominance::Dominance;
-use crate::enumeration::Quick;
+use crate::enumeration::Enumeration;
 use crate::error::SolverError;
 use crate::outcome::{CoverResult, Infeasible, SearchLimits, Solution, Stats};
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ use crate::ties::Ties;
 #[derive(Debug, Default)]
 pub struct Scratch {
     classes: Classes,
-    quick: Quick,
+    enumeration: Enumeration,
     dominance: Dominance,
     search: Search,
     ties: Ties,
@@ -119,27 +119,27 @@ impl Scratch {
             .map(|cost| cost.min(Cost::TOTAL_LIMIT).micros());
         let below = cutoff.map_or(u128::MAX, |micros| u128::from(micros + 1) << COST_SHIFT);
         let done = self
-            .quick
+            .enumeration
             .run(&self.classes, problem.uuids, below, limits.quick_nodes);
-        self.stats.quick_nodes += self.quick.nodes;
+        self.stats.quick_nodes += self.enumeration.nodes;
         if done {
-            self.counts.clone_from(&self.quick.best);
+            self.counts.clone_from(&self.enumeration.best);
             return Attempt {
-                found: self.quick.found,
+                found: self.enumeration.found,
                 optimal: true,
                 lower_bound: Cost::ZERO,
             };
         }
         self.dominance.cut(&mut self.classes, problem.uuids);
         // A set with members that were just cut is of no use: a better one exists.
-        let known = self.quick.found
+        let known = self.enumeration.found
             && self
-                .quick
+                .enumeration
                 .best
                 .iter()
                 .zip(&self.classes.len)
                 .all(|(count, len)| count <= len);
-        let incumbent = known.then_some(&self.quick.best[..]);
+        let incumbent = known.then_some(&self.enumeration.best[..]);
         self.search.load(&self.classes, cutoff, incumbent);
         let max_nodes = self.search.nodes + limits.max_nodes.max(1);
         let end = self.search.run(SearchGoal::Lightest, max_nodes);

@@ -8,7 +8,7 @@ pub(crate) const ONE: u64 = 1 << 10;
 /// What each further victim of a group costs more, and the sums of that.
 #[derive(Debug, Default)]
 pub(crate) struct StepCurve {
-    given: Vec<u64>,
+    declared: Vec<u64>,
     /// `step[n]` is what victim number `n + 1` costs more; `sum[n]` what `n` victims do.
     step: Vec<u64>,
     sum: Vec<u64>,
@@ -26,8 +26,8 @@ pub(crate) struct SupportLine {
 impl StepCurve {
     /// Takes over the steps, each held at `cap`, for up to `most` victims.
     pub(crate) fn load(&mut self, steps: &[Cost], cap: u64, most: u32) {
-        self.given.clear();
-        self.given
+        self.declared.clear();
+        self.declared
             .extend(steps.iter().map(|step| step.micros().min(cap)));
         self.step.clear();
         self.sum.clear();
@@ -39,9 +39,9 @@ impl StepCurve {
         while self.step.len() < most as usize + 2 {
             let n = self.step.len();
             let step = self
-                .given
+                .declared
                 .get(n)
-                .or_else(|| self.given.last())
+                .or_else(|| self.declared.last())
                 .copied()
                 .unwrap_or(0);
             let sum = match (self.sum.last(), self.step.last()) {
@@ -55,7 +55,7 @@ impl StepCurve {
 
     /// True if no victim is ever charged a surcharge.
     pub(crate) fn are_zero(&self) -> bool {
-        self.given.iter().all(|&step| step == 0)
+        self.declared.iter().all(|&step| step == 0)
     }
 
     /// What victim number `before + 1` costs more.

@@ -61,8 +61,8 @@ ebbtide_model::settings! {
         /// Where the API listens, ADDRESS:PORT. Port 0 takes a free one. Anything but a loopback
         /// address needs `[grpc.tls]` and `[auth]`, or an explicit decision against them.
         pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7470)) => key("0.0.0.0:7470");
-        /// Listen on other addresses than loopback without TLS; for those who have a proxy in front
-        /// that does it. Without that proxy tokens can be read on the way.
+        /// Listen on other addresses than loopback without TLS, behind a proxy that does it.
+        /// Without that proxy tokens can be read on the way.
         pub insecure: bool = false => key("true");
         /// Certificates; without them connections are in plain text.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,8 +112,8 @@ ebbtide_model::settings! {
         // Waiting for a busy database is better than giving up, because after a timeout the
         // state of the operation is unknown.
         pub timeout_seconds: u32 = 60 => key("30").range(1..=3600);
-        /// SQLite only: the file never grows beyond so many pages of 4096 bytes. Not set: no limit
-        /// but the disk.
+        /// SQLite only: the largest size of the file, in pages of 4096 bytes. Not set: no limit but
+        /// the disk.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub sqlite_max_pages: Option<u32> = None => key("1000000").unit("pages of 4096 bytes");
     }

@@ -50,7 +50,7 @@ ebbtide_model::settings! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Auth: Default {
         /// The file of hashes that `ebbtide-manage token` writes; read again within a second of a
-        /// change. With nothing set in `[auth]`, everybody who can connect is an operator.
+        /// change. With nothing set in `[auth]`, every client that can connect is an operator.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub tokens: Option<PathBuf> = None => key("/etc/ebbtide/tokens");
         /// Which certificates have which role.
@@ -63,8 +63,7 @@ ebbtide_model::settings! {
         /// Listen on other addresses than loopback without authentication: every client that can
         /// connect is an operator.
         pub allow_unauthenticated: bool = false => key("true");
-        /// Whether /metrics is for everybody who can connect, even though others are asked who they
-        /// are.
+        /// Whether /metrics needs no token and no certificate.
         pub open_metrics: bool = false => key("true");
     }
 }

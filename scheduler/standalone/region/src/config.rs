@@ -59,7 +59,7 @@ ebbtide_model::settings! {
     /// When servers that were stopped or hibernated for a preemptor are resumed automatically.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ComebackConfig: Default {
-        /// Whether servers that were stopped or hibernated for others come back by themselves;
+        /// Whether servers that were stopped or hibernated for a preemptor come back by themselves;
         /// false: they stay as they are until their owners delete them.
         pub enabled: bool = true => key("false");
         /// How long a server stays away at least after it had to leave, and after an attempt that
@@ -67,7 +67,7 @@ ebbtide_model::settings! {
         // A grace period: a preemptor whose request is withdrawn may give the capacity back at
         // once.
         pub first_seconds: Seconds = Seconds(30) => key("60").range(1..=7 * DAY);
-        /// It never stays away for longer than this if there is room. Not below `first_seconds`.
+        /// Longest time that a server stays away if there is room. Not below `first_seconds`.
         pub max_seconds: Seconds = Seconds(3600) => key("7200").range(1..=7 * DAY);
         /// A server that has run this long starts again with `first_seconds`; resumes of a project
         /// within this time count for its turn.
@@ -77,10 +77,10 @@ ebbtide_model::settings! {
         // One processor of 20 and 5 GiB of 100: enough for a small request, and nothing on
         // hosts with few processors.
         pub reserve_percent: u32 = 5 => key("10").range(0..=90);
-        /// Every other such period of its wait, the first in the queue of a host keeps what is free
-        /// for itself; in the others smaller ones may go before it.
+        /// In every second period of this length the first server in a host's queue reserves the
+        /// free capacity; in the others smaller servers may go before it.
         pub hold_seconds: Seconds = Seconds(600) => key("300").range(1..=DAY);
-        /// So many may be on their way back on a host at the same time.
+        /// How many servers return to one host at the same time.
         // Their memory is read from one disk.
         pub at_once: u32 = 4 => key("2").range(1..=1000);
     }
