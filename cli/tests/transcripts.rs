@@ -120,6 +120,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "a session with a region and a compiler",
     ),
     ("docs/tenants/run.md", "", "a session with a region"),
+    (
+        "docs/reference/rest.md",
+        "",
+        "a session with a region; scheduler/service/tests/rest calls the same",
+    ),
     ("docs/operate/security.md", "openssl", SYSTEM),
     (
         "docs/operate/security.md",
