@@ -7,7 +7,7 @@ use ebbtide_integration_tests::{Region, RegionOptions};
 
 /// Counts seconds of its own; a checkpoint is the number.
 const COUNT: &str = "n=0; [ -z \"$EBBTIDE_RESTORE_DIR\" ] || n=$(cat \"$EBBTIDE_RESTORE_DIR/n\"); \
-    while [ $n -lt 40 ]; do echo $n > n; sleep 0.1; n=$((n + 1)); done; echo counted $n";
+    while [ $n -lt 40 ]; do echo $n > n.new; mv n.new n; sleep 0.1; n=$((n + 1)); done; echo counted $n";
 
 /// A host whose guests can read their metadata, and a preemptible server on it with its socket.
 async fn region(sockets: &tempfile::TempDir) -> Region {
