@@ -119,7 +119,7 @@ def audit():
 
 
 def upgrade_check():
-    """What an operator runs before the switch: exit status, and the result of each check by name."""
+    """What an operator runs before the switch: exit status, and each result by name."""
     done = subprocess.run([os.environ['STACK_EBBTIDE'], 'upgrade', 'check', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf',
                            '--output', 'json'], text=True, capture_output=True, check=False)
     try:

@@ -1,5 +1,5 @@
-//! Private RabbitMQ, MariaDB, PostgreSQL and Keystone servers, private hypervisors with real guests,
-//! and child processes in general, for tests and the devstack.
+//! Private RabbitMQ, MariaDB, PostgreSQL and Keystone servers, private hypervisors with real
+//! guests, and child processes in general, for tests and the devstack.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide_harness::Error> {

@@ -27,9 +27,9 @@
 //!
 //! - **A victim that does not leave** ([`AfterFailure`]). Region: its evacuation fails at once, the
 //!   preemptor goes elsewhere, and a spare follows. OpenStack mode while the caller waits: its
-//!   agent is asked to let it live, because the allocations go back and Placement must count the victim
-//!   exactly once. After the answer to the caller: the evacuation fails and is repeated, because
-//!   the newcomer has been placed.
+//!   agent is asked to let it live, because the allocations go back and Placement must count the
+//!   victim exactly once. After the answer to the caller: the evacuation fails and is repeated,
+//!   because the newcomer has been placed.
 //! - **A notice that came too late** ([`late_notice`]). Region: the next attempt is sent. OpenStack
 //!   mode: a failure; the preemption is withdrawn and planned anew.
 //! - **The rest after a failure.** Region ([`EvacuationPolicy::default`]): other victims are chosen

@@ -30,7 +30,8 @@
 //!
 //! 1. [`lower_bound`] lets a caller skip a host in one pass over its columns.
 //! 2. `classes` puts interchangeable candidates together; only prefixes of a class matter.
-//! 3. `enumeration` enumerates counts. It settles hosts with a handful of flavors in about a microsecond.
+//! 3. `enumeration` tries all counts. It settles hosts with a handful of flavors in about a
+//!    microsecond.
 //! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`,
 //!    `node`, `tail`) is a branch and bound with linear relaxations and exact integer bounds, for
 //!    everything else; `ties` then orders equals.
