@@ -4,7 +4,7 @@
 //! every decision: lists are cut at the number of hosts that the engine's configuration sets, and
 //! the counts beside them cover all hosts.
 
-use crate::{DecisionId, PlacementRequest, Resources, ServerId, Timestamp};
+use crate::{DecisionId, PlacementRequest, RequestTrace, Resources, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// One decision: request, answer, reasons.
@@ -20,6 +20,9 @@ pub struct Decision {
     pub outcome: DecisionOutcome,
     /// Why.
     pub explanation: Explanation,
+    /// Where the request came from and how it was served.
+    #[serde(default, skip_serializing_if = "RequestTrace::is_empty")]
+    pub trace: RequestTrace,
 }
 
 /// The answer.
@@ -210,6 +213,7 @@ impl Decision {
         if let DecisionOutcome::Placed(placements) = &mut seen.outcome {
             placements.iter_mut().for_each(|p| redact(&mut p.victims));
         }
+        seen.trace.redact();
         seen.explanation.warnings.clear();
         seen.explanation.surcharge = 0.0;
         for instance in &mut seen.explanation.instances {
@@ -235,7 +239,7 @@ pub const FOR_OPERATORS: &str = "the operator can see why";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flavor, FlavorId};
+    use crate::{Flavor, FlavorId, RefusedClaim};
     use uuid::Uuid;
 
     fn victim(number: u128, project_id: &str) -> Victim {
@@ -315,6 +319,15 @@ mod tests {
                 warnings: vec!["the cost module gave NaN for candidate number 4242".to_owned()],
                 ..Explanation::default()
             },
+            trace: RequestTrace {
+                request_id: "req-1".to_owned(),
+                refused_claims: vec![RefusedClaim {
+                    server_id: ServerId(Uuid::from_u128(9)),
+                    host: "host-b".to_owned(),
+                    reason: "VCPU: 1234 of 4096 in use".to_owned(),
+                }],
+                ..RequestTrace::default()
+            },
         }
     }
 
@@ -353,6 +366,7 @@ mod tests {
             "55.5",
             "4711",
             "4242",
+            "1234",
             &id,
         ] {
             assert!(
@@ -361,5 +375,16 @@ mod tests {
             );
             assert!(!seen.contains(secret), "{secret} in {seen}");
         }
+    }
+
+    #[test]
+    fn a_record_without_a_trace_is_read_and_written_as_before() {
+        let mut plain = decision();
+        plain.trace = RequestTrace::default();
+        let text = serde_json::to_string(&plain).unwrap();
+        assert!(!text.contains("trace"), "{text}");
+        assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), plain);
+        let text = serde_json::to_string(&decision()).unwrap();
+        assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision());
     }
 }

@@ -20,17 +20,21 @@ pub enum LifeEnd {
     OutOfBid,
     /// Its owner deleted it, before any other end was requested.
     Deleted,
+    /// Its owner stopped, suspended or shelved it; it can be started again. Only an OpenStack has
+    /// this end.
+    Stopped,
     /// It stopped running without a request: its guest shut itself down, or its host failed.
     Lost,
 }
 
 impl LifeEnd {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Preempted,
         Self::MaxLifetime,
         Self::OutOfBid,
         Self::Deleted,
+        Self::Stopped,
         Self::Lost,
     ];
 
@@ -42,6 +46,7 @@ impl LifeEnd {
             Self::MaxLifetime => "max-lifetime",
             Self::OutOfBid => "out-of-bid",
             Self::Deleted => "deleted",
+            Self::Stopped => "stopped",
             Self::Lost => "lost",
         }
     }
@@ -73,7 +78,7 @@ impl FromStr for LifeEnd {
             .ok_or_else(|| ModelError::Unknown {
                 what: "end of a life",
                 value: names::shorten(word),
-                allowed: "preempted, max-lifetime, out-of-bid, deleted, lost",
+                allowed: "preempted, max-lifetime, out-of-bid, deleted, stopped, lost",
             })
     }
 }
@@ -84,7 +89,8 @@ pub struct PastLife {
     /// The server.
     pub server_id: ServerId,
     /// The number of the life: how often the scheduler had told an agent to start the server
-    /// ([`Server::starts`](crate::Server::starts)).
+    /// ([`Server::starts`](crate::Server::starts)). On an OpenStack, where Nova starts servers: the
+    /// second since 1970 in which the life began.
     pub starts: u32,
     /// The server's name.
     pub name: String,

@@ -1,11 +1,6 @@
 //! What holds for every built-in weigher, and for the multipliers together.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod support;
+use crate::support;
 
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{

@@ -1,11 +1,6 @@
 //! What `interruption_risk` gives: by what model, to whom, and in which order.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod support;
+use crate::support;
 
 use ebbtide_model::{LifeTable, LifeTables};
 use ebbtide_weigher_api::{Column, Weigher};

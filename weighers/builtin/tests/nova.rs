@@ -2,12 +2,7 @@
 //! its host states hold, what each weigher gave (after clamping) and what became of it after
 //! normalising.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod support;
+use crate::support;
 
 use ebbtide_model::GroupPolicy;
 use ebbtide_weigher_api::{Column, arithmetic};

@@ -2,12 +2,7 @@
 //! restated as data) and the four tables of the paper (López García et al. 2019, tables 3 to 6), as
 //! far as they concern weighers.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod support;
+use crate::support;
 
 use ebbtide_weigher_api::Column;
 use support::{Hosts, order};

@@ -1,0 +1,4 @@
+//! The cost modules that come with the scheduler.
+
+mod modules;
+mod remaining_lifetime;
