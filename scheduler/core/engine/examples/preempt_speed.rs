@@ -1,8 +1,9 @@
 //! How long a decision takes in a large cloud: p50 and p99 over requests of several sizes, one
 //! thread.
 //!
-//! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES [REQUESTS]]]`;
-//! with `joint` in front, requests of several servers, and those of the cost module `fairness`.
+//! `cargo run --release -p ebbtide-engine --example preempt_speed --` with `[HOSTS [PREEMPTIBLES
+//! [REQUESTS]]]`; with `joint` in front, requests of several servers, and those of the cost module
+//! `fairness`.
 //! Saturated hosts hold preemptible instances of four flavors and little else; for the ordinary
 //! request there is room on most. Each request for one server is decided a few times and the
 //! shortest counts, so that other load on the machine shows less; `ebbtide-lab bench` measures as

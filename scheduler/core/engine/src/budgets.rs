@@ -3,7 +3,7 @@
 //! The engine has neither clock nor database. The caller counts the disruptions of the window, and
 //! the engine only enforces what remains.
 
-use ebbtide_model::GroupId;
+use ebbtide_model::{BudgetScope, GroupId};
 use std::collections::BTreeMap;
 
 /// How many more victims may be chosen. A project or server group without an entry has no limit.
@@ -18,6 +18,14 @@ impl Budgets {
     #[must_use]
     pub fn unlimited() -> Self {
         Self::default()
+    }
+
+    /// At most `remaining` more victims of this scope. Said twice, the smaller number holds.
+    pub fn limit(&mut self, scope: &BudgetScope, remaining: u32) {
+        match scope {
+            BudgetScope::Project(project) => self.limit_project(project, remaining),
+            BudgetScope::Group(group) => self.limit_group(*group, remaining),
+        }
     }
 
     /// At most `remaining` more victims of this project. Said twice, the smaller number holds.

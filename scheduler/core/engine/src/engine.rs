@@ -9,7 +9,7 @@ use crate::{
 };
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{
-    Decision, DecisionId, DecisionOutcome, Explanation, PlacementRequest, Timestamp,
+    Decision, DecisionId, DecisionOutcome, Explanation, PlacementRequest, RequestTrace, Timestamp,
 };
 use ebbtide_weigher_api::Weigher;
 use std::collections::BTreeSet;
@@ -238,6 +238,7 @@ impl Engine {
             request: request.clone(),
             outcome,
             explanation,
+            trace: RequestTrace::default(),
         })
     }
 

@@ -18,7 +18,10 @@
 //! - [`Progress::after`] is the only list of transitions.
 //! - [`EvacuationPolicy`] has the settings, their ranges and the arithmetic of limits.
 //! - [`overdue`] says what follows a limit that has passed.
-//! - [`EndReason`] has the texts and codes of what ended an evacuation.
+//! - [`EndReason`] has the texts and codes of what ended an evacuation, [`cause_text`] those of why
+//!   it began.
+//! - [`Lifetimes`] says which servers get their notice because of their age.
+//! - [`Disruption`] says which evacuations a disruption budget counts.
 //!
 //! # Where the two clouds differ
 //!
@@ -43,12 +46,16 @@
 //! The swap and its return belong to a preemption and not to one victim: `ebbtide-preemption` has
 //! them.
 
+mod budgets;
+mod lifetime;
 mod overdue;
 mod policy;
 mod progress;
 mod reason;
 
+pub use budgets::{Disruption, DisruptionStage, disrupted, remaining, scopes};
+pub use lifetime::{Lifetimes, notice_at};
 pub use overdue::{LateNotice, Overdue, Wait, late_notice, overdue};
 pub use policy::EvacuationPolicy;
 pub use progress::{AfterFailure, EvacuationEvent, Progress};
-pub use reason::{EndReason, agent_text};
+pub use reason::{EndReason, agent_text, cause_text};

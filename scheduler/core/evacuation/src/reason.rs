@@ -1,6 +1,6 @@
 //! Why an evacuation ended, in words with stable codes.
 
-use ebbtide_model::{EvacuationId, Seconds};
+use ebbtide_model::{EvacuationCause, EvacuationId, Seconds};
 use std::fmt;
 
 /// Longest text of an agent that is kept, in characters: enough for a driver's message, but not for
@@ -15,6 +15,18 @@ pub fn agent_text(text: &str) -> String {
     }
     let head: String = text.chars().take(AGENT_TEXT).collect();
     format!("{head}…")
+}
+
+/// Why a server was evacuated, in words for its owner.
+#[must_use]
+pub fn cause_text(cause: EvacuationCause) -> &'static str {
+    match cause {
+        EvacuationCause::Preemption => "preempted: a normal request needed its room",
+        EvacuationCause::MaxLifetime => "ended: it had lived as long as its flavor allows",
+        EvacuationCause::OutOfBid => {
+            "ended: an hour costs more now than the most that its owner pays"
+        }
+    }
 }
 
 /// Why an evacuation ended as it did. Its text is stored and shown; the text of a failure begins

@@ -97,7 +97,7 @@ fn hour(
     let charge = match life.ended {
         _ if end <= until => Charge::Full,
         None => return None,
-        Some((_, LifeEnd::Deleted)) => Charge::EndedByOwner,
+        Some((_, LifeEnd::Deleted | LifeEnd::Stopped)) => Charge::EndedByOwner,
         Some(_) if life.preemptible => Charge::EndedByProvider,
         Some(_) => Charge::EndedByOwner,
     };
@@ -192,6 +192,11 @@ mod tests {
         assert_eq!(of(5400, LifeEnd::Preempted), [full(), free.clone()]);
         assert_eq!(of(5400, LifeEnd::MaxLifetime), [full(), free.clone()]);
         assert_eq!(of(5400, LifeEnd::Lost), [full(), free]);
+        assert_eq!(
+            of(5400, LifeEnd::Stopped),
+            of(5400, LifeEnd::Deleted),
+            "the owner pays for the hour that it ended, either way"
+        );
         assert_eq!(
             of(5400, LifeEnd::Deleted),
             [full(), ("0.10".to_owned(), EndedByOwner)]

@@ -32,6 +32,9 @@ pub enum PreemptionAction {
     Answer,
     /// Tell the caller that no capacity became free.
     AnswerNoRoom,
+    /// Take from the victim with this index what it held beyond what it keeps: no swap has done it,
+    /// and Nova leaves it to a stopped server.
+    Release(usize),
     /// Write the usage record of the victim with this index.
     Record(usize),
     /// Give allocations back: victims that live hold again what they had; newcomers and victims
@@ -130,9 +133,13 @@ impl Preemption {
                 }
             )
         };
-        let mut actions: Vec<PreemptionAction> = (0..self.victims.len())
-            .filter(|place| unrecorded(&self.victims[*place].state))
-            .map(PreemptionAction::Record)
+        let ended = self.victims.iter().enumerate();
+        let ended = ended.filter(|(_, victim)| unrecorded(&victim.state));
+        let mut actions: Vec<PreemptionAction> = ended
+            .map(|(place, victim)| match self.owes_room(victim) {
+                true => PreemptionAction::Release(place),
+                false => PreemptionAction::Record(place),
+            })
             .collect();
         if self.state == PreemptionState::Withdrawn && !self.answered {
             actions.push(PreemptionAction::AnswerNoRoom);

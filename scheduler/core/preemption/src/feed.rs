@@ -45,6 +45,11 @@ pub enum PreemptionInput<'a> {
     },
     /// An agent has said something.
     Report(&'a Body),
+    /// A victim holds only what it keeps, or holds anything else rightly.
+    Released {
+        /// The victim's index in the record.
+        victim: usize,
+    },
     /// A usage record is written.
     Recorded {
         /// The victim's index in the record.
@@ -116,7 +121,9 @@ impl Preemption {
                 self.withdraw(why, why.text(), now, policy);
             }
             // Also after the answer: the victims would leave for a newcomer that does not exist.
-            PreemptionInput::NewcomersGone if !self.room_is_free() => {
+            PreemptionInput::NewcomersGone
+                if !self.newcomers.is_empty() && !self.room_is_free() =>
+            {
                 let why = WithdrawalReason::NewcomersGone;
                 self.withdraw(why, why.text(), now, policy);
             }
@@ -139,6 +146,11 @@ impl Preemption {
                 }
             }
             PreemptionInput::Report(body) => self.report(body, now, policy),
+            PreemptionInput::Released { victim } => {
+                if let Some(victim) = self.victims.get_mut(victim) {
+                    victim.released = true;
+                }
+            }
             PreemptionInput::Recorded { victim } => {
                 if let Some(victim) = self.victims.get_mut(victim)
                     && let VictimState::Evacuated { recorded, .. } = &mut victim.state

@@ -14,6 +14,9 @@
 //! Refused
 //! ```
 //!
+//! A server that leaves for another cause than a preemption has a record without newcomers
+//! ([`Preemption::without_newcomers`]). It begins as `Evacuating`: there is no swap and no caller.
+//!
 //! The record decides about the newcomers, the swap, the caller and the return of allocations. What
 //! happens to one victim is the protocol of `ebbtide-evacuation`, which is the same on both clouds.
 //!

@@ -1,9 +1,14 @@
 //! The record of a preemption, as the ledger keeps it.
 
 use crate::VictimState;
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use ebbtide_evacuation::{Disruption, DisruptionStage, cause_text};
+use ebbtide_model::message::{Body, EvacuationEnd};
+use ebbtide_model::{
+    EvacuationCause, EvacuationId, GroupId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// The state of a preemption.
@@ -152,6 +157,10 @@ pub struct Victim {
     /// Since when it runs, for the bill.
     #[serde(default)]
     pub launched_at: Option<Timestamp>,
+    /// What it held beyond `keeps` was taken from it after its end; see
+    /// [`PreemptionAction::Release`](crate::PreemptionAction).
+    #[serde(default)]
+    pub released: bool,
     /// Where it is.
     pub state: VictimState,
 }
@@ -160,9 +169,25 @@ impl Victim {
     /// Begins a new evacuation of this victim, with a new identifier: the agent remembers how the
     /// last one ended.
     pub(super) fn begin_anew(&mut self) {
-        self.evacuation = EvacuationId(Uuid::new_v5(&self.evacuation.0, b"once more"));
+        self.evacuation = next_evacuation(self.evacuation);
         self.state = VictimState::Claimed;
     }
+
+    /// Whether this is the victim's evacuation, or an earlier one that was begun anew.
+    fn had_evacuation(&self, evacuation: EvacuationId) -> bool {
+        let next = |id: &EvacuationId| Some(next_evacuation(*id));
+        let mut later = std::iter::successors(Some(evacuation), next).take(MOST_REPEATS);
+        later.any(|id| id == self.evacuation)
+    }
+}
+
+/// How many repeated evacuations of one victim are told from those of other records: with the
+/// shortest rest, those of half a day.
+const MOST_REPEATS: usize = 500;
+
+/// The evacuation that follows a failed one.
+fn next_evacuation(failed: EvacuationId) -> EvacuationId {
+    EvacuationId(Uuid::new_v5(&failed.0, b"once more"))
 }
 
 /// A preemption.
@@ -170,9 +195,13 @@ impl Victim {
 pub struct Preemption {
     /// Its name in the ledger.
     pub id: Uuid,
-    /// Nova's request (`req-…`).
+    /// Why the victims have to leave.
+    #[serde(default)]
+    pub cause: EvacuationCause,
+    /// Nova's request (`req-…`); without newcomers, cause and victim.
     pub request_id: String,
-    /// The message's `_unique_id`: a redelivered request is recognised by it.
+    /// The message's `_unique_id`: a redelivered request is recognised by it. Without newcomers,
+    /// cause, victim, host and beginning of its life: one life ends once.
     pub unique_id: String,
     /// When it was written down.
     pub planned_at: Timestamp,
@@ -191,7 +220,8 @@ pub struct Preemption {
     pub in_doubt: bool,
     /// When the caller was last known to wait.
     pub caller_seen: Option<Timestamp>,
-    /// The instances that get the capacity.
+    /// The instances that get the capacity. None if the victims leave for another cause than a
+    /// preemption.
     pub newcomers: Vec<Newcomer>,
     /// The instances that have to leave.
     pub victims: Vec<Victim>,
@@ -215,6 +245,68 @@ pub struct Preemption {
 }
 
 impl Preemption {
+    /// The end of a server whose capacity no newcomer needs. It has no swap and no caller, so it
+    /// begins where a preemption is after its answer: the victim must leave, however long that
+    /// takes. `lives_since`: the beginning of the life that ends.
+    #[must_use]
+    pub fn without_newcomers(
+        id: Uuid,
+        cause: EvacuationCause,
+        victim: Victim,
+        lives_since: Timestamp,
+        now: Timestamp,
+    ) -> Self {
+        let request_id = format!("{} {}", cause.as_str(), victim.server);
+        let since = lives_since.as_millis();
+        Self {
+            id,
+            cause,
+            unique_id: format!("{request_id} {} {since}", victim.host),
+            request_id,
+            planned_at: now,
+            state: PreemptionState::Evacuating,
+            answerer: None,
+            reply_when: ReplyWhen::default(),
+            answered: true,
+            in_doubt: false,
+            caller_seen: None,
+            newcomers: Vec::new(),
+            victims: vec![victim],
+            result: Value::Null,
+            reason: Some(cause_text(cause).to_owned()),
+            withdrawal: None,
+            returned: false,
+            give_back_at: None,
+            give_back_refusals: 0,
+        }
+    }
+
+    /// Whether the scheduler still has to take from a victim what it held. A swap has done that
+    /// before the first notice. Without one, Nova does when the server is deleted or leaves its
+    /// host, and only a stopped server goes on holding everything.
+    pub(crate) fn owes_room(&self, victim: &Victim) -> bool {
+        let stopped = matches!(
+            victim.state,
+            VictimState::Evacuated {
+                how: EvacuationEnd::Stopped,
+                ..
+            }
+        );
+        self.newcomers.is_empty() && stopped && !victim.released
+    }
+
+    /// Whether an agent follows a notice of an earlier record about one of the victims. That record
+    /// is over, and its notice may leave the server less time than this one's.
+    #[must_use]
+    pub fn is_about_earlier_record(&self, report: &Body) -> bool {
+        let Body::Draining(report) = report else {
+            return false;
+        };
+        let mut victims = self.victims.iter();
+        let victim = victims.find(|victim| victim.server == report.server_id);
+        victim.is_some_and(|victim| !victim.had_evacuation(report.evacuation_id))
+    }
+
     /// True once all victims are gone.
     #[must_use]
     pub fn room_is_free(&self) -> bool {
@@ -226,6 +318,31 @@ impl Preemption {
     /// True once no agent owes an answer.
     pub(crate) fn is_settled(&self) -> bool {
         self.victims.iter().all(|victim| !victim.state.is_open())
+    }
+
+    /// The record as disruption budgets see it. An open record means to evict every victim that it
+    /// has not spared; a failure is repeated, unless the record is being withdrawn. The record does
+    /// not know the server groups of its victims.
+    pub fn disruptions(
+        &self,
+        group_of: impl Fn(ServerId) -> Option<GroupId>,
+    ) -> impl Iterator<Item = Disruption<'_>> {
+        let over = self.state.is_final();
+        let withdrawing = self.state == PreemptionState::Withdrawing;
+        self.victims.iter().map(move |victim| Disruption {
+            victim: victim.server,
+            project_id: Cow::Borrowed(&victim.had.project_id),
+            group_id: group_of(victim.server),
+            cause: self.cause,
+            claimed_at: self.planned_at,
+            stage: match &victim.state {
+                VictimState::Evacuated { .. } => DisruptionStage::Evacuated,
+                VictimState::Spared => DisruptionStage::Over,
+                VictimState::Failed { .. } if withdrawing => DisruptionStage::Over,
+                _ if over => DisruptionStage::Over,
+                _ => DisruptionStage::UnderWay,
+            },
+        })
     }
 
     /// Victims that live as far as is known. They get back what they had, if they still exist.

@@ -1,6 +1,7 @@
 //! A small world around the record: Placement, agents, a caller, and a scheduler that may die
 //! between doing and writing.
 
+mod alone;
 mod deleted;
 mod forged;
 mod stored;
@@ -10,7 +11,9 @@ use super::{
     PreemptionState, ReplyWhen, Victim, VictimState, WithdrawalReason,
 };
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared};
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use ebbtide_model::{
+    EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
@@ -37,10 +40,12 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         grace: Seconds(30),
         flavor: "spot".to_owned(),
         launched_at: None,
+        released: false,
         state: VictimState::Claimed,
     };
     Preemption {
         id: Uuid::from_u128(1),
+        cause: EvacuationCause::Preemption,
         request_id: "req-1".to_owned(),
         unique_id: "u".to_owned(),
         planned_at: Timestamp::from_millis(1_000_000),
@@ -265,6 +270,7 @@ fn perform(
             world.said = Some(*action == PreemptionAction::Answer);
             doc.feed(&PreemptionInput::Answered, now, policy);
         }
+        PreemptionAction::Release(_) => panic!("the swap has taken what they held"),
         PreemptionAction::Record(victim) => {
             *world.usage.entry(*victim).or_default() += 1;
             doc.feed(&PreemptionInput::Recorded { victim: *victim }, now, policy);

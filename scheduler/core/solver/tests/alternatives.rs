@@ -1,12 +1,7 @@
 //! Needs that can be met in several ways, and any number of resource classes: NUMA cells, PCI
 //! pools.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod common;
+use crate::common;
 
 use common::{Answer, Candidate, Columns, Host, seeded};
 use ebbtide_solver::{

@@ -1,6 +1,6 @@
 //! Every answer against the enumeration of all subsets, in the full order with all its ties.
 
-mod common;
+use crate::common;
 
 use common::{Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY};
 use ebbtide_solver::{Scratch, SearchLimits};

@@ -1,7 +1,7 @@
 //! Hosts on which a careless search explodes. Work is counted in nodes, which do not depend on the
 //! machine; the ceilings are about three times what was measured.
 
-mod common;
+use crate::common;
 
 use common::{Answer, Candidate, Host, distinct_vectors, mixed_flavors, seeded};
 use ebbtide_solver::{Scratch, SearchLimits, Stats};

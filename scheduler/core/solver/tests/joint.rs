@@ -1,12 +1,7 @@
 //! Several instances on several hosts, against the enumeration of all victim sets of all hosts
 //! together.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod common;
+use crate::common;
 
 use common::Candidate;
 use common::cloud::{Asked, Cloud, Place, saturated};

@@ -1,6 +1,6 @@
 //! Several instances on several hosts within budgets, against integer programming.
 
-mod common;
+use crate::common;
 
 use common::cloud::{Cloud, saturated};
 use common::seeded;

@@ -4,7 +4,7 @@
 //! The programme knows costs only, so this compares costs; the order of equals is the brute force's
 //! part.
 
-mod common;
+use crate::common;
 
 use common::{
     Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY, distinct_vectors, mixed_flavors, seeded,

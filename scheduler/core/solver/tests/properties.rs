@@ -1,6 +1,6 @@
 //! What must hold of every answer, as sentences, on hosts too large for brute force.
 
-mod common;
+use crate::common;
 
 use common::{
     Answer, Candidate, HAND_OVER, Host, SEARCH_ONLY, distinct_vectors, mixed_flavors, seeded,

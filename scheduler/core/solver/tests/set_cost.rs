@@ -1,12 +1,7 @@
 //! Set costs against the enumeration of all subsets: the surcharge by group, and any monotone
 //! function.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test program: what is missing shall fail loudly"
-)]
-
-mod common;
+use crate::common;
 
 use common::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{

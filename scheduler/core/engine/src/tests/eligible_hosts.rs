@@ -2,7 +2,7 @@
 
 use super::kit::{Refine, cloud, engine, normal, now, refused, server, spot, summary, wants};
 use crate::{Budgets, EligibleHosts, EligibleRequest, Engine, EngineConfig, HostTable};
-use ebbtide_model::{Decision, DecisionId, PlacementRequest, Resources};
+use ebbtide_model::{Decision, DecisionId, PlacementRequest, RequestTrace, Resources};
 use uuid::Uuid;
 
 fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
@@ -36,6 +36,7 @@ fn decide(table: &HostTable, request: &PlacementRequest, eligible: &EligibleHost
         request: request.clone(),
         outcome: fast.outcome,
         explanation: fast.explanation,
+        trace: RequestTrace::default(),
     }
 }
 
