@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The role of a caller in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// May do everything.
     Operator,
@@ -15,6 +15,16 @@ pub enum Role {
     Reader,
     /// Sees and changes what belongs to its own projects.
     Tenant,
+    /// Sees what belongs to its own projects, changes nothing.
+    TenantReader,
+}
+
+impl Role {
+    /// True if its holder sees its own projects only.
+    #[must_use]
+    pub fn is_tenant(self) -> bool {
+        matches!(self, Self::Tenant | Self::TenantReader)
+    }
 }
 
 ebbtide_model::words!(Role);
@@ -25,6 +35,7 @@ impl fmt::Display for Role {
             Self::Operator => "operator",
             Self::Reader => "reader",
             Self::Tenant => "tenant",
+            Self::TenantReader => "tenant-reader",
         })
     }
 }
@@ -57,7 +68,7 @@ impl Caller {
     /// True if it sees its own projects only.
     #[must_use]
     pub fn is_tenant(&self) -> bool {
-        self.role == Role::Tenant
+        self.role.is_tenant()
     }
 
     /// True if what belongs to this project may be seen.

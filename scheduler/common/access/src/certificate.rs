@@ -22,7 +22,7 @@ ebbtide_model::settings! {
         pub name: String => key("dns:ci.example.org");
         /// What its holder may do.
         pub role: Role => key("tenant");
-        /// A tenant's projects; for the role tenant only.
+        /// A tenant's projects; for the roles tenant and tenant-reader only.
         #[serde(default)]
         pub projects: Vec<String> = Vec::new() => key(r#"["ci"]"#);
     }
@@ -44,10 +44,10 @@ impl CertificateRow {
 
 /// Tenants have projects, others do not.
 pub(crate) fn check_projects(role: Role, projects: &[String]) -> Result<(), String> {
-    if role == Role::Tenant && projects.is_empty() {
+    if role.is_tenant() && projects.is_empty() {
         return Err("a tenant needs at least one project".to_owned());
     }
-    if role != Role::Tenant && !projects.is_empty() {
+    if !role.is_tenant() && !projects.is_empty() {
         return Err(format!("projects are for tenants, not for the role {role}"));
     }
     let empty = |project: &String| project.trim().is_empty() || project.len() > 255;

@@ -23,5 +23,5 @@ pub use bucket::{Allowance, Buckets};
 pub use caller::{Caller, Role};
 pub use error::AccessError;
 pub use file::{TokenFile, TokenRow};
-pub use rules::{AccessRequirement, AccessRule, rule_of};
+pub use rules::{AccessRequirement, AccessRule, policy_checks, rule_of};
 pub use token::Token;

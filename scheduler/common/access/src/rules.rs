@@ -108,7 +108,52 @@ pub fn rule_of(method: &str) -> Option<&'static AccessRule> {
     RULES.iter().find(|rule| rule.method == method)
 }
 
+/// What calls need, by names in a policy file.
+const NEEDS: [(&str, &str); 3] = [
+    (
+        "preemption:see",
+        "rule:preemption:see_all or rule:preemption:project_member or rule:preemption:project_reader",
+    ),
+    (
+        "preemption:see_all",
+        "rule:preemption:admin or rule:preemption:global_reader",
+    ),
+    (
+        "preemption:change",
+        "rule:preemption:admin or rule:preemption:project_member",
+    ),
+];
+
+/// What calls need, and the calls, by their names in a policy file; each with the check that such
+/// a file replaces. The rules of the roles are Keystone's (`ebbtide_keystone::ROLE_RULES`).
+pub fn policy_checks() -> impl Iterator<Item = (String, &'static str)> {
+    let needs = NEEDS
+        .iter()
+        .map(|(name, check)| ((*name).to_owned(), *check));
+    let calls = RULES.iter();
+    needs.chain(calls.filter_map(|rule| Some((rule.policy_name(), rule.policy_check()?))))
+}
+
 impl AccessRule {
+    /// The name of the rule in a policy file: `preemption:` and the call.
+    #[must_use]
+    pub fn policy_name(&self) -> String {
+        let call = self.method.rsplit('/').next().unwrap_or(self.method);
+        format!("preemption:{call}")
+    }
+
+    /// The check that a policy file replaces, in its language; `None` for what needs nothing.
+    #[must_use]
+    pub fn policy_check(&self) -> Option<&'static str> {
+        match self.need {
+            AccessRequirement::Nothing => None,
+            AccessRequirement::AnyRole => Some("rule:preemption:see"),
+            AccessRequirement::SeeAll => Some("rule:preemption:see_all"),
+            AccessRequirement::Change => Some("rule:preemption:change"),
+            AccessRequirement::Operate => Some("rule:preemption:admin"),
+        }
+    }
+
     /// Whether the role allows the call. Whose things it touches is looked at where the request has
     /// been read.
     ///
@@ -120,10 +165,10 @@ impl AccessRule {
             | (AccessRequirement::Nothing | AccessRequirement::AnyRole, _)
             | (AccessRequirement::SeeAll, Role::Reader)
             | (AccessRequirement::Change, Role::Tenant) => return Ok(()),
-            (AccessRequirement::SeeAll, Role::Tenant) => {
+            (AccessRequirement::SeeAll, Role::Tenant | Role::TenantReader) => {
                 "it shows the whole region, for readers and operators"
             }
-            (AccessRequirement::Change, Role::Reader) => {
+            (AccessRequirement::Change, Role::Reader | Role::TenantReader) => {
                 "it changes something, and readers change nothing"
             }
             (AccessRequirement::Operate, _) => "it is for operators",
@@ -209,7 +254,18 @@ mod tests {
                 let error = rule.permit(&caller(Role::Tenant)).unwrap_err();
                 assert_eq!(error.code(), "EB-ACCESS-004");
             }
+            // Like a tenant in what it sees, like a reader in what it changes.
+            let both = [Role::Tenant, Role::Reader].map(|role| rule.permit(&caller(role)).is_ok());
+            let may = rule.permit(&caller(Role::TenantReader)).is_ok();
+            assert_eq!(may, both == [true, true], "{}", rule.method);
         }
+    }
+
+    #[test]
+    fn every_call_has_a_policy_name_of_its_own() {
+        let names: BTreeSet<_> = policy_checks().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), policy_checks().count(), "{names:?}");
+        assert!(names.contains("preemption:ListServers"), "{names:?}");
     }
 
     #[test]

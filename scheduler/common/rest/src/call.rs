@@ -5,7 +5,7 @@ use crate::body::{self, Outline};
 use crate::codec::DynamicCodec;
 use crate::contract::BoundRoute;
 use crate::error::RestError;
-use crate::layer::Rest;
+use crate::layer::{Rest, RestRequest};
 use crate::problem::Problem;
 use crate::request_id::{self, RequestIds};
 use crate::table::Answer;
@@ -26,6 +26,8 @@ use tracing::Instrument as _;
 
 /// The header of OpenStack's clients with their token.
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+/// The header of a service that asks on behalf of a user, with the service's own token.
+const SERVICE_TOKEN: HeaderName = HeaderName::from_static("x-service-token");
 /// The header of a reader of events that has read some before.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -57,11 +59,12 @@ where
         method = %request.method(),
         path = request.uri().path(),
     );
+    let challenge = &rest.config.challenge;
     async {
         let mut answer = match routed(&rest, inner, request, &ids).await {
             Ok(answer) => answer,
-            Err(Failure::Rest(error)) => Problem::of_error(&error, &ids).answer(),
-            Err(Failure::Call(status)) => Problem::of_status(&status, &ids).answer(),
+            Err(Failure::Rest(error)) => Problem::of_error(&error, &ids).answer(challenge),
+            Err(Failure::Call(status)) => Problem::of_status(&status, &ids).answer(challenge),
         };
         if let Ok(id) = HeaderValue::from_str(&ids.own) {
             answer.headers_mut().insert(request_id::HEADER, id);
@@ -169,12 +172,20 @@ where
     if let Some(token) = authorization(&parts.headers) {
         metadata.insert(header::AUTHORIZATION, token);
     }
+    if let Some(token) = parts.headers.get(SERVICE_TOKEN) {
+        metadata.insert(SERVICE_TOKEN, token.clone());
+    }
     ids.add_to(&mut metadata);
+    let mut extensions = parts.extensions.clone();
+    extensions.insert(RestRequest {
+        method: parts.method.clone(),
+        path: parts.uri.path().to_owned(),
+    });
     let message = futures::stream::once(message).filter_map(std::future::ready);
     let request = tonic::Request::from_parts(
         MetadataMap::from_headers(metadata),
         // The peer of the connection is in there.
-        parts.extensions.clone(),
+        extensions,
         message,
     );
     let mut grpc = Grpc::new(inner).max_decoding_message_size(MAX_MESSAGE_BYTES);

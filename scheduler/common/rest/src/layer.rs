@@ -19,6 +19,8 @@ use tower::{Layer, Service};
 pub struct RestConfig {
     /// The service is reached by TLS: links in version documents begin with `https`.
     pub https: bool,
+    /// The header `www-authenticate` of answers with 401.
+    pub challenge: String,
     /// Most bytes of a JSON body.
     pub body_bytes: usize,
     /// Most bytes of a JSON body that may be as large as a plugin.
@@ -29,6 +31,15 @@ pub struct RestConfig {
 #[derive(Debug, Clone)]
 pub struct RestLayer {
     rest: Arc<Rest>,
+}
+
+/// The request behind a call, as an extension of the call: for rules that are about paths.
+#[derive(Debug, Clone)]
+pub struct RestRequest {
+    /// Its method.
+    pub method: axum::http::Method,
+    /// Its path, as it was routed.
+    pub path: String,
 }
 
 /// What all requests share.

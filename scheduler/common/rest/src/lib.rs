@@ -25,7 +25,7 @@ mod stream;
 mod table;
 
 pub use error::RestError;
-pub use layer::{RestConfig, RestLayer, RestService};
+pub use layer::{RestConfig, RestLayer, RestRequest, RestService};
 pub use table::{Answer, LEFT_OUT, Page, ROUTES, RequestBody, Route};
 
 /// Reads a JSON body as this message of `ebbtide.v1` and writes it as JSON again. For fuzzing.

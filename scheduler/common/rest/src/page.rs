@@ -15,8 +15,8 @@ pub(crate) fn next(
     let asked = query.iter().find(|(name, _)| name == "limit");
     let asked = asked.and_then(|(_, text)| text.parse().ok()).unwrap_or(0);
     let full = match asked {
-        0 => Page::ROWS,
-        asked => asked.min(Page::ROWS),
+        0 => page.default_limit,
+        asked => asked.min(Page::MOST),
     };
     if rows.len() < usize::try_from(full).unwrap_or(usize::MAX) {
         return None;

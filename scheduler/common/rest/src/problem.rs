@@ -99,8 +99,8 @@ impl Problem {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The answer to the request.
-    pub(crate) fn answer(&self) -> Response<Body> {
+    /// The answer to the request; `challenge` says how to authenticate.
+    pub(crate) fn answer(&self, challenge: &str) -> Response<Body> {
         let mut answer = Response::new(Body::new(axum::body::Body::from(self.text())));
         let status = StatusCode::from_u16(self.status);
         *answer.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -114,8 +114,9 @@ impl Problem {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = HeaderValue::from_static("Bearer realm=\"ebbtide\"");
+        if self.status == StatusCode::UNAUTHORIZED
+            && let Ok(scheme) = HeaderValue::from_str(challenge)
+        {
             headers.insert(header::WWW_AUTHENTICATE, scheme);
         }
         answer
@@ -170,7 +171,7 @@ mod tests {
         let status = Status::with_error_details(Code::ResourceExhausted, "too often", details);
         let problem = Problem::of_status(&status, &ids());
         assert_eq!(problem.kind, "urn:ebbtide:error:EB-ACCESS-005");
-        let answer = problem.answer();
+        let answer = problem.answer("Bearer");
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
         assert_eq!(answer.headers()[header::CONTENT_TYPE], MEDIA_TYPE);

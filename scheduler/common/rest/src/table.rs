@@ -51,11 +51,13 @@ pub struct Page {
     pub rows: &'static str,
     /// The field of a row that is the marker of the next page.
     pub marker: &'static str,
+    /// Rows of a page without `limit`, as the contract says.
+    pub default_limit: u32,
 }
 
 impl Page {
-    /// Rows of a page without `limit`, and the most rows of any page, as the contracts say.
-    pub const ROWS: u32 = 1000;
+    /// Most rows of any page, as the contracts say.
+    pub const MOST: u32 = 1000;
 }
 
 impl Route {
@@ -83,7 +85,18 @@ impl Route {
     }
 
     const fn page(mut self, rows: &'static str, marker: &'static str) -> Self {
-        self.page = Some(Page { rows, marker });
+        self.page = Some(Page {
+            rows,
+            marker,
+            default_limit: Page::MOST,
+        });
+        self
+    }
+
+    const fn default_limit(mut self, rows: u32) -> Self {
+        if let Some(page) = &mut self.page {
+            page.default_limit = rows;
+        }
         self
     }
 
@@ -141,8 +154,9 @@ pub const ROUTES: &[Route] = &[
     get("/v1/evacuations/{id}", "Servers/GetEvacuation").etag(),
     post("/v1/claims", "Scheduler/SelectDestinations").answer(ACCEPTED),
     post("/v1/what-if", "Scheduler/WhatIf"),
-    // The contract has a limit and no marker.
-    get("/v1/decisions", "Scheduler/ListDecisions"),
+    get("/v1/decisions", "Scheduler/ListDecisions")
+        .page("decisions", "id")
+        .default_limit(20),
     get("/v1/decisions/{id}", "Scheduler/Explain"),
     get("/v1/events", "Scheduler/Watch").answer(Answer::Events("sequence")),
     get("/v1/region", "Scheduler/RegionSummary"),

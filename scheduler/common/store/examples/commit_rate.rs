@@ -173,6 +173,7 @@ fn placement(n: u64, preempting: bool) -> Vec<Change> {
             optimal: true,
             ..Explanation::default()
         },
+        trace: RequestTrace::default(),
     };
     let mut changes = vec![
         Change::PutServer(Box::new(server(n, 1, ServerStatus::Building))),

@@ -5,12 +5,13 @@
 //! any order within a table.
 
 use crate::StoreError;
-use crate::row::{Encoder, Row, scope};
-use crate::schema::{
-    AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES,
-    OUTBOX, PRICES, SERVERS, TABLES, Table,
+use crate::row::{Encoder, Row};
+use crate::tables::{
+    AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS,
+    IDLE_HOURS, LIVES, OUTBOX, PRICES, SERVERS, TABLES, Table, scope,
 };
 use ebbtide_model::record::Change;
+use ebbtide_model::{Decision, IdleHour, PastLife};
 use std::collections::HashMap;
 
 /// What happens to one row in the end.
@@ -95,11 +96,7 @@ impl Batch {
                     set(&EVACUATIONS, evacuation.id.to_string(), Fate::Put(row));
                 }
                 Change::PutDecision(decision) => {
-                    let row = encoder.decision(decision)?;
-                    set(&DECISIONS, decision.id.to_string(), Fate::Put(row));
-                    for (key, row) in Encoder::decision_servers(decision) {
-                        set(&DECISION_SERVERS, key, Fate::Put(row));
-                    }
+                    put_decision(&mut tables, decision, encoder)?;
                 }
                 Change::PutPrice(point) => {
                     set(&PRICES, point.key(), Fate::Put(encoder.price(point)?));
@@ -114,6 +111,51 @@ impl Batch {
                 Change::Dequeue(id) => set(&OUTBOX, id.to_string(), Fate::Delete),
             }
         }
+        Ok(Self::of_tables(tables))
+    }
+
+    /// Encodes decisions. Those that cannot be written are left out; the errors say why.
+    pub(crate) fn of_decisions(
+        decisions: &[Decision],
+        encoder: &Encoder,
+    ) -> (Self, Vec<StoreError>) {
+        let mut tables: Vec<Changes> = TABLES.iter().map(|_| Changes::default()).collect();
+        let mut refused = Vec::new();
+        for decision in decisions {
+            if let Err(error) = put_decision(&mut tables, decision, encoder) {
+                refused.push(error);
+            }
+        }
+        (Self::of_tables(tables), refused)
+    }
+
+    /// Encodes what lay idle.
+    ///
+    /// # Errors
+    /// `TooLarge` or `Unstorable` for the first hour that cannot be written.
+    pub(crate) fn of_idle_hours(hours: &[IdleHour], encoder: &Encoder) -> Result<Self, StoreError> {
+        let mut tables: Vec<Changes> = TABLES.iter().map(|_| Changes::default()).collect();
+        for hour in hours {
+            let row = encoder.idle_hour(hour)?;
+            tables[IDLE_HOURS.index].set(hour.key(), Fate::Put(row));
+        }
+        Ok(Self::of_tables(tables))
+    }
+
+    /// Encodes past lives. Those that cannot be written are left out; the errors say why.
+    pub(crate) fn of_lives(lives: &[&PastLife], encoder: &Encoder) -> (Self, Vec<StoreError>) {
+        let mut tables: Vec<Changes> = TABLES.iter().map(|_| Changes::default()).collect();
+        let mut refused = Vec::new();
+        for life in lives {
+            match encoder.life(life) {
+                Ok(row) => tables[LIVES.index].set(life.key(), Fate::Put(row)),
+                Err(error) => refused.push(error),
+            }
+        }
+        (Self::of_tables(tables), refused)
+    }
+
+    fn of_tables(tables: Vec<Changes>) -> Self {
         let tables = TABLES
             .iter()
             .zip(tables)
@@ -133,14 +175,27 @@ impl Batch {
                 batch
             })
             .collect();
-        Ok(Self { tables })
+        Self { tables }
     }
+}
+
+fn put_decision(
+    tables: &mut [Changes],
+    decision: &Decision,
+    encoder: &Encoder,
+) -> Result<(), StoreError> {
+    let row = encoder.decision(decision)?;
+    tables[DECISIONS.index].set(decision.id.to_string(), Fate::Put(row));
+    for (key, row) in Encoder::decision_servers(decision) {
+        tables[DECISION_SERVERS.index].set(key, Fate::Put(row));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::MAX_RECORD_BYTES;
+    use crate::tables::MAX_RECORD_BYTES;
     use ebbtide_model::record::OutboxMessage;
     use ebbtide_model::{MessageId, Timestamp};
     use uuid::Uuid;

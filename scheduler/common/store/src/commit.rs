@@ -43,6 +43,31 @@ impl Store {
         .await
     }
 
+    /// Writes a batch in one transaction, without a lease.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(crate) async fn put_batch(
+        &self,
+        operation: &'static str,
+        batch: Batch,
+    ) -> Result<(), StoreError> {
+        let statements: Arc<[Statement]> = self.statements(batch).into();
+        if statements.is_empty() {
+            return Ok(());
+        }
+        self.write(operation, move |transaction| -> TransactionFuture<'_, ()> {
+            let statements = Arc::clone(&statements);
+            Box::pin(async move {
+                for statement in statements.iter() {
+                    transaction.execute_raw(statement.clone()).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
     /// Refuses a lease that is not the present one, as a commit would that has something to write.
     pub(crate) async fn confirm_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let lease = lease.clone();

@@ -228,7 +228,7 @@ impl Connections {
             url,
             writer,
             reader,
-            max_record_bytes: crate::schema::MAX_RECORD_BYTES,
+            max_record_bytes: crate::tables::MAX_RECORD_BYTES,
             silent,
         };
         if matches!(config.url.target(), DatabaseTarget::MySql(_)) {

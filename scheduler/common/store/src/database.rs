@@ -91,12 +91,42 @@ impl Database {
         operation: &'static str,
         work: impl for<'t> Fn(&'t DatabaseTransaction) -> TransactionFuture<'t, T, E> + Send + Sync,
     ) -> Result<T, E> {
+        self.repeated(operation, || self.write_once(&work)).await
+    }
+
+    /// Runs one statement that writes and returns how many rows it changed. It is a transaction by
+    /// itself, so that it costs one round trip and not three. Repeated as [`Self::write`] is.
+    pub(crate) async fn write_statement(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<u64, StoreError> {
+        let statement = statement(self.sea(), sql, values.iter().cloned());
+        let once = || {
+            let statement = statement.clone();
+            async move {
+                let done = self.connections.writer().execute_raw(statement).await?;
+                Ok::<_, TransactionFailure>(done.rows_affected())
+            }
+        };
+        self.repeated(operation, once).await
+    }
+
+    async fn repeated<T: Send, E: From<StoreError> + Send, F>(
+        &self,
+        operation: &'static str,
+        once: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, TransactionFailure<E>>> + Send,
+    {
         let tries = async {
             let mut pause = CONFLICT_PAUSE;
             let mut tries = 1;
             let mut reconnected = false;
             loop {
-                let error = match self.write_once(&work).await {
+                let error = match once().await {
                     Ok(done) => return Ok(done),
                     Err(TransactionFailure::Refused(error)) => return Err(error),
                     Err(TransactionFailure::Database(error)) => error,

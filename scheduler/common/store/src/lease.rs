@@ -6,13 +6,13 @@
 //! differ, the lease may change hands once without need. A scheduler also takes over the lease of a
 //! dead holder after it has watched for a whole lease duration that the holder did not renew it.
 
-use crate::schema::Table;
 use crate::store::{Store, TransactionFailure, TransactionFuture, statement};
+use crate::tables::Table;
 use crate::{StoreError, row};
 use ebbtide_model::{Seconds, Timestamp};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend};
 
-/// Not written by commits, and therefore not in [`TABLES`](crate::schema::TABLES).
+/// Not written by commits, and therefore not in [`TABLES`](crate::tables::TABLES).
 static LEASE: Table = Table {
     index: usize::MAX,
     name: "lease",

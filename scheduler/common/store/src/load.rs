@@ -1,10 +1,10 @@
 //! Reading everything that a restarted region needs.
 
 use crate::StoreError;
-use crate::schema::{
+use crate::store::{Store, statement};
+use crate::tables::{
     AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, PRICES, SERVERS, Table,
 };
-use crate::store::{Store, statement};
 use ebbtide_model::record::{OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{Evacuation, EvacuationId, MessageId, ServerId, Timestamp};
 use sea_orm::{

@@ -1,8 +1,8 @@
 //! The commit log: what each commit has changed, for schedulers that follow.
 
 use crate::StoreError;
-use crate::schema::MAX_RECORD_BYTES;
 use crate::store::statement;
+use crate::tables::MAX_RECORD_BYTES;
 use ebbtide_model::record::Change;
 use ebbtide_model::{DecisionId, Timestamp};
 use sea_orm::{DbBackend, QueryResult, Statement};

@@ -3,12 +3,12 @@
 
 use crate::StoreError;
 use crate::row;
-use crate::schema::Table;
 use crate::store::{Store, TransactionFuture, statement};
+use crate::tables::Table;
 use sea_orm::{ConnectionTrait, Value};
 use std::sync::Arc;
 
-/// Not written by commits, and therefore not in [`TABLES`](crate::schema::TABLES).
+/// Not written by commits, and therefore not in [`TABLES`](crate::tables::TABLES).
 static PLUGINS: Table = Table {
     index: usize::MAX,
     name: "plugins",

@@ -46,6 +46,8 @@ pub enum PurgeKind {
     Lives,
     /// Prices that another one had taken the place of by then: the last one counts until the next.
     Prices,
+    /// Hours of idle capacity.
+    IdleHours,
 }
 
 impl PurgeKind {
@@ -56,6 +58,7 @@ impl PurgeKind {
         Self::Decisions,
         Self::Lives,
         Self::Prices,
+        Self::IdleHours,
     ];
 
     fn table(self) -> &'static str {
@@ -65,6 +68,7 @@ impl PurgeKind {
             Self::Decisions => "decisions",
             Self::Lives => "lives",
             Self::Prices => "prices",
+            Self::IdleHours => "idle_hours",
         }
     }
 
@@ -72,7 +76,7 @@ impl PurgeKind {
         match self {
             Self::Servers => "gone_at",
             Self::Evacuations => "final_at",
-            Self::Decisions | Self::Prices => "created_at",
+            Self::Decisions | Self::Prices | Self::IdleHours => "created_at",
             Self::Lives => "ended_at",
         }
     }
@@ -80,7 +84,7 @@ impl PurgeKind {
     /// What else must hold of a row that is over.
     fn also(self, before: Timestamp) -> String {
         match self {
-            Self::Servers | Self::Evacuations | Self::Lives => String::new(),
+            Self::Servers | Self::Evacuations | Self::Lives | Self::IdleHours => String::new(),
             Self::Prices => format!(
                 "AND EXISTS (SELECT 1 FROM prices AS later WHERE later.flavor_id = prices.flavor_id \
                  AND later.created_at > prices.created_at AND later.created_at < {})",

@@ -5,12 +5,13 @@
 
 use crate::StoreError;
 use crate::load::record;
-use crate::row::NO_VALID_HOST;
-use crate::schema::{DECISIONS, EVACUATIONS, LIVES, PRICES, SERVERS, Table};
 use crate::store::Store;
+use crate::tables::{
+    DECISIONS, EVACUATIONS, IDLE_HOURS, LIVES, NO_VALID_HOST, PRICES, SERVERS, Table,
+};
 use ebbtide_model::{
-    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, PastLife, PricePoint, Server,
-    ServerId, ServerStatus, Timestamp,
+    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, IdleHour, PastLife,
+    PricePoint, Server, ServerId, ServerStatus, Timestamp,
 };
 use sea_orm::Value;
 use serde::de::DeserializeOwned;
@@ -62,6 +63,14 @@ pub struct EvacuationFilter {
 pub struct DecisionFilter {
     /// For requests of this project.
     pub project_id: Option<String>,
+    /// For the request with this id of OpenStack's services (`req-…`).
+    pub request_id: Option<String>,
+    /// About this server.
+    pub server_id: Option<ServerId>,
+    /// Only those from this time on.
+    pub from: Option<Timestamp>,
+    /// Only those before this time.
+    pub before: Option<Timestamp>,
     /// Only those that found no room.
     pub refused_only: bool,
     /// At most so many, up to [`MAX_PAGE`]; 0 for [`MAX_PAGE`].
@@ -211,6 +220,13 @@ impl Store {
     pub async fn decisions(&self, filter: &DecisionFilter) -> Result<Vec<Decision>, StoreError> {
         let mut conditions = Conditions::default();
         conditions.and_if("project_id = ?", filter.project_id.as_deref());
+        conditions.and_if("request_id = ?", filter.request_id.as_deref());
+        conditions.and_if(
+            "id IN (SELECT decision_id FROM decision_servers WHERE server_id = ?)",
+            filter.server_id.map(|id| id.to_string()),
+        );
+        conditions.and_if("created_at >= ?", filter.from.map(Timestamp::as_millis));
+        conditions.and_if("created_at < ?", filter.before.map(Timestamp::as_millis));
         if filter.refused_only {
             conditions.and("outcome = ?", [NO_VALID_HOST.into()]);
         }
@@ -251,6 +267,24 @@ impl Store {
         conditions.and_if("created_at < ?", filter.before.map(Timestamp::as_millis));
         let marker = filter.marker.clone();
         self.page(&PRICES, "price", conditions, marker, filter.limit)
+            .await
+    }
+
+    /// What lay idle in the hours from `from` to `before`, one page: the latest first, and only
+    /// hours after the one with this [key](IdleHour::key).
+    ///
+    /// # Errors
+    /// As [`Store::server`]; `NoSuchMarker`.
+    pub(crate) async fn idle_hours(
+        &self,
+        from: Timestamp,
+        before: Timestamp,
+        marker: Option<String>,
+    ) -> Result<Vec<IdleHour>, StoreError> {
+        let mut conditions = Conditions::default();
+        conditions.and_if("created_at >= ?", Some(from.as_millis()));
+        conditions.and_if("created_at < ?", Some(before.as_millis()));
+        self.page(&IDLE_HOURS, "idle hour", conditions, marker, MAX_PAGE)
             .await
     }
 

@@ -4,7 +4,7 @@
 //! caches of prepared statements, so that rows are cut into groups of 64, 32, 16, 8, 4, 2 and 1:
 //! never more than seven texts a table.
 
-use crate::schema::{TABLES, Table};
+use crate::tables::{TABLES, Table};
 use sea_orm::DbBackend;
 use sea_orm::sea_query::{
     Expr, ExprTrait, MysqlQueryBuilder, OnConflict, PostgresQueryBuilder, Query,
@@ -108,7 +108,7 @@ pub(crate) fn groups(sizes: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{DECISION_SERVERS, HOSTS};
+    use crate::tables::{DECISION_SERVERS, HOSTS};
 
     #[test]
     fn rows_are_cut_into_few_powers_of_two() {

@@ -46,6 +46,7 @@ impl Fake {
     /// Sends a request through the layer.
     pub(crate) async fn send(&self, request: Request<Body>) -> Response<Body> {
         let layer = RestLayer::new(RestConfig {
+            challenge: "Bearer realm=\"ebbtide\"".to_owned(),
             https: false,
             body_bytes: BODY_BYTES,
             large_body_bytes: 2 * BODY_BYTES,

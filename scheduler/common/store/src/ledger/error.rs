@@ -1,6 +1,7 @@
 //! What can go wrong between the ledger and its database.
 
 use crate::StoreError;
+use ebbtide_model::BudgetScope;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -34,6 +35,15 @@ pub enum LedgerError {
         /// Id.
         id: Uuid,
     },
+    /// What a budget had left was counted before another preemption or a change of the budget:
+    /// count again.
+    #[error(
+        "the disruption budget of {scope} has changed since it was counted; count again and plan within what is left"
+    )]
+    BudgetMoved {
+        /// The budget's scope.
+        scope: BudgetScope,
+    },
     /// A scheduler with the same name registered after this one: two run under one name, or the
     /// other one replaced this one.
     #[error(
@@ -57,6 +67,7 @@ impl LedgerError {
             Self::Exists { .. } => "EB-LEDGER-002",
             Self::Superseded { .. } => "EB-LEDGER-003",
             Self::RequestTaken { .. } => "EB-LEDGER-004",
+            Self::BudgetMoved { .. } => "EB-LEDGER-005",
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(First), Box::new(Requests)]
+        vec![Box::new(First), Box::new(Requests), Box::new(Budgets)]
     }
 
     fn migration_table_name() -> DynIden {
@@ -34,6 +34,8 @@ impl MigrationName for First {
 const ID: u32 = 36;
 /// Names of schedulers, projects and flavors.
 const NAME: u32 = 255;
+/// The scope of a budget.
+const SCOPE: u32 = crate::tables::MAX_SCOPE_CHARS as u32;
 /// A state.
 const STATE: u32 = super::MAX_STATE_CHARS as u32;
 
@@ -96,6 +98,23 @@ impl MigrationTrait for Requests {
     #[allow(elided_lifetimes_in_paths)]
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         create(manager, request_tables, &REQUEST_INDEXES).await
+    }
+}
+
+/// Disruption budgets.
+struct Budgets;
+
+impl MigrationName for Budgets {
+    fn name(&self) -> &'static str {
+        "m20261127_000001_budgets"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Budgets {
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        create(manager, budget_tables, &[]).await
     }
 }
 
@@ -176,16 +195,33 @@ fn request_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
     )]
 }
 
-fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
-    let text = |name: &'static str, length: u32| text(backend, name, length);
-    let number = |name: &'static str| ColumnDef::new(name).big_integer().not_null().take();
-    let maybe = |name: &'static str| ColumnDef::new(name).big_integer().null().take();
-    let mut document = ColumnDef::new("document");
+fn budget_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    vec![table(
+        "nova_budgets",
+        &["scope"],
+        vec![
+            text(backend, "scope", SCOPE),
+            document(backend, "record"),
+            ColumnDef::new("turn").big_integer().not_null().take(),
+        ],
+    )]
+}
+
+/// A JSON text.
+fn document(backend: DbBackend, name: &'static str) -> ColumnDef {
+    let mut document = ColumnDef::new(name);
     match backend {
         DbBackend::MySql => document.custom("longtext"),
         _ => document.text(),
     };
     document.not_null();
+    document
+}
+
+fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    let text = |name: &'static str, length: u32| text(backend, name, length);
+    let number = |name: &'static str| ColumnDef::new(name).big_integer().not_null().take();
+    let maybe = |name: &'static str| ColumnDef::new(name).big_integer().null().take();
     vec![
         table(
             "nova_preemptions",
@@ -203,7 +239,7 @@ fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
                 number("created_at"),
                 number("updated_at"),
                 maybe("finished_at"),
-                document,
+                document(backend, "document"),
             ],
         ),
         table(

@@ -16,6 +16,7 @@
 //!   may then say `Lost` although it was ours: read the row.
 //! - Versions only grow, by one for each write.
 
+mod budgets;
 mod error;
 mod migration;
 mod owner;
@@ -23,15 +24,18 @@ mod read;
 mod row;
 mod usage;
 
+pub use budgets::{BudgetTurn, LedgerBudget};
 pub use error::LedgerError;
 pub use owner::{Owner, OwnerObservation};
-pub use row::{LedgerHead, LedgerRow, NewRow, RowEnd, UpdateResult};
+pub use read::FinishedMark;
+pub use row::{LedgerHead, LedgerHeads, LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
 use crate::connect::Connections;
 use crate::database::Database;
 use crate::migration::{SchemaState, migrate, schema_state};
 use crate::{StoreConfig, StoreError};
+use ebbtide_model::BudgetScope;
 use sea_orm::{DbBackend, DbErr, QueryResult, SqlErr, TryGetable, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +65,19 @@ enum Stop {
     Store(StoreError),
     /// A unique key was in the way.
     Duplicate,
+    /// A budget has changed, or another preemption has counted against it.
+    BudgetMoved(BudgetScope),
+}
+
+impl From<Stop> for LedgerError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Store(error) => error.into(),
+            Stop::BudgetMoved(scope) => Self::BudgetMoved { scope },
+            // Callers that write unique keys look up which one it was.
+            Stop::Duplicate => corrupt("nova_preemptions", "", "a key is there twice"),
+        }
+    }
 }
 
 impl From<StoreError> for Stop {

@@ -58,7 +58,7 @@ impl Ledger {
                         epoch: 0,
                     });
                 }
-                Err(Stop::Store(error)) => return Err(error.into()),
+                Err(stop) => return Err(stop.into()),
             }
         }
     }

@@ -1,7 +1,8 @@
 //! How rows are read.
 
 use super::{
-    CHUNK, Ledger, LedgerError, LedgerHead, LedgerRow, Owner, column, corrupt, id, places, text,
+    CHUNK, Ledger, LedgerError, LedgerHead, LedgerHeads, LedgerRow, Owner, column, corrupt, id,
+    places, text,
 };
 use sea_orm::{QueryResult, Value};
 use std::collections::HashMap;
@@ -10,6 +11,13 @@ use uuid::Uuid;
 const ROWS: &str = "nova_preemptions";
 const COLUMNS: &str = "p.id, p.request_id, p.state, p.owner, p.owner_epoch, p.version, p.created_at, p.updated_at, \
                        p.finished_at, p.document";
+
+/// Where a page of finished rows ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinishedMark {
+    at: i64,
+    id: Uuid,
+}
 
 impl Ledger {
     /// One row.
@@ -63,6 +71,45 @@ impl Ledger {
         self.rows(&sql, vec![millis.into()]).await
     }
 
+    /// A page of the rows that were finished in the last so many milliseconds, the last finished
+    /// first: at most `limit`, and only those after `after`, the mark of the page before. The mark
+    /// of this page is `None` if it is the last one.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn finished_rows(
+        &self,
+        millis: i64,
+        after: Option<FinishedMark>,
+        limit: u32,
+    ) -> Result<(Vec<LedgerRow>, Option<FinishedMark>), LedgerError> {
+        let mut sql = format!(
+            "SELECT id, finished_at FROM nova_preemptions WHERE finished_at > {} - ?",
+            self.now()
+        );
+        let mut values: Vec<Value> = vec![millis.into()];
+        if let Some(FinishedMark { at, id }) = after {
+            sql.push_str(" AND (finished_at < ? OR (finished_at = ? AND id < ?))");
+            values.extend([at.into(), at.into(), text(id)]);
+        }
+        sql.push_str(&format!(
+            " ORDER BY finished_at DESC, id DESC LIMIT {limit}"
+        ));
+        let marks = self.query("the preemptions", &sql, values).await?;
+        let marks = marks.iter().map(|row| {
+            let key: String = column(row, ROWS, 0)?;
+            Ok(FinishedMark {
+                id: id(&key, ROWS)?,
+                at: column(row, ROWS, 1)?,
+            })
+        });
+        let marks: Vec<FinishedMark> = marks.collect::<Result<_, LedgerError>>()?;
+        let full = u32::try_from(marks.len()).is_ok_and(|count| count >= limit);
+        let ids: Vec<Uuid> = marks.iter().map(|mark| mark.id).collect();
+        let next = marks.last().copied().filter(|_| full);
+        Ok((self.rows_named(&ids).await?, next))
+    }
+
     /// Rows in which an instance is a newcomer, newest first, finished ones included.
     ///
     /// # Errors
@@ -105,28 +152,36 @@ impl Ledger {
         Ok(self.rows(&sql, vec![text(victim)]).await?.pop())
     }
 
-    /// Of all open rows who owns them and how often they were written: what is looked at again and
-    /// again.
+    /// Of all open rows who owns them and how often they were written, and whether there are
+    /// budgets, with one query: what is looked at again and again.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn heads(&self) -> Result<Vec<LedgerHead>, LedgerError> {
+    pub async fn heads(&self) -> Result<LedgerHeads, LedgerError> {
         const TABLE: &str = "nova_preemptions";
-        let sql = "SELECT id, owner, owner_epoch, version FROM nova_preemptions WHERE finished_at IS NULL ORDER BY id";
+        // The row without an id says whether there are budgets.
+        let sql = "SELECT id, owner, owner_epoch, version FROM nova_preemptions WHERE finished_at IS NULL \
+                   UNION ALL SELECT '', '', 0, CASE WHEN EXISTS (SELECT 1 FROM nova_budgets) THEN 1 ELSE 0 END \
+                   ORDER BY 1";
         let rows = self.query("the preemptions", sql, Vec::new()).await?;
-        rows.iter()
-            .map(|row| {
-                let row_id: String = column(row, TABLE, 0)?;
-                Ok(LedgerHead {
-                    id: id(&row_id, TABLE)?,
-                    owner: Owner {
-                        name: column(row, TABLE, 1)?,
-                        epoch: column(row, TABLE, 2)?,
-                    },
-                    version: column(row, TABLE, 3)?,
-                })
-            })
-            .collect()
+        let mut heads = LedgerHeads::default();
+        for row in &rows {
+            let row_id: String = column(row, TABLE, 0)?;
+            let version = column(row, TABLE, 3)?;
+            if row_id.is_empty() {
+                heads.has_budgets = version > 0;
+                continue;
+            }
+            heads.open.push(LedgerHead {
+                id: id(&row_id, TABLE)?,
+                owner: Owner {
+                    name: column(row, TABLE, 1)?,
+                    epoch: column(row, TABLE, 2)?,
+                },
+                version,
+            });
+        }
+        Ok(heads)
     }
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<LedgerRow>, LedgerError> {

@@ -1,8 +1,9 @@
 //! The rows: one preemption each, and how they are written.
 
+use super::budgets::{in_order, take_turns};
 use super::{
-    CHUNK, Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Owner, Stop, column, id,
-    is_duplicate, pairs, places, sorted, text,
+    BudgetTurn, CHUNK, Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Owner, Stop, column,
+    id, is_duplicate, pairs, places, sorted, text,
 };
 use crate::StoreError;
 use crate::database::{TransactionFailure, TransactionFuture, statement};
@@ -43,6 +44,15 @@ pub struct LedgerHead {
     pub owner: Owner,
     /// One more with each write.
     pub version: i64,
+}
+
+/// What is looked at again and again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LedgerHeads {
+    /// The open preemptions, by id.
+    pub open: Vec<LedgerHead>,
+    /// There are disruption budgets: read them before a preemption is planned.
+    pub has_budgets: bool,
 }
 
 /// A preemption as it stands.
@@ -122,6 +132,19 @@ impl Ledger {
     /// # Errors
     /// `VictimTaken`, `RequestTaken`, `Exists`; those of the database.
     pub async fn insert(&self, row: &NewRow) -> Result<(), LedgerError> {
+        self.insert_within(row, &[]).await
+    }
+
+    /// The same for a row that budgets limit, if none of them has changed since its turn was read,
+    /// and no other row was written within it.
+    ///
+    /// # Errors
+    /// `BudgetMoved`; those of [`Self::insert`].
+    pub async fn insert_within(
+        &self,
+        row: &NewRow,
+        budgets: &[BudgetTurn],
+    ) -> Result<(), LedgerError> {
         check("state", &row.state, MAX_STATE_CHARS)?;
         check("request id", &row.request_id, MAX_NAME_CHARS)?;
         check("owner", &row.owner.name, MAX_NAME_CHARS)?;
@@ -131,16 +154,17 @@ impl Ledger {
         let document = self.document(row.id, &row.document)?;
         let victims = sorted(&row.victims);
         let newcomers = sorted(&row.newcomers);
+        let budgets = in_order(budgets);
         let writer = ids::random();
         let mut tries = 1;
         loop {
             match self
-                .insert_once(row, &document, &newcomers, &victims, writer)
+                .insert_once(row, &document, &newcomers, &victims, &budgets, writer)
                 .await
             {
                 Ok(()) => return Ok(()),
-                Err(Stop::Store(error)) => return Err(error.into()),
                 Err(Stop::Duplicate) => {}
+                Err(stop) => return Err(stop.into()),
             }
             // Which key it was is looked up afterwards: PostgreSQL answers nothing more in a
             // transaction that failed.
@@ -166,6 +190,7 @@ impl Ledger {
         document: &str,
         newcomers: &[Uuid],
         victims: &[Uuid],
+        budgets: &[BudgetTurn],
         writer: Uuid,
     ) -> Result<(), Stop> {
         let sql = format!(
@@ -189,6 +214,7 @@ impl Ledger {
                 // Owned, because the transaction may outlive a borrow as far as the compiler can
                 // see.
                 let (victims, newcomers, id) = (victims.to_vec(), newcomers.to_vec(), row.id);
+                let budgets = budgets.to_vec();
                 let answers = row.request_key.as_deref().map(|key| {
                     statement(
                         transaction.get_database_backend(),
@@ -202,7 +228,10 @@ impl Ledger {
                         unique(transaction, answers).await?;
                     }
                     link(transaction, VICTIMS, &victims, id).await?;
-                    link(transaction, INSTANCES, &newcomers, id).await
+                    link(transaction, INSTANCES, &newcomers, id).await?;
+                    // Last: a row that is written again after its answer was lost is found by its
+                    // key before its own turns are in the way.
+                    take_turns(transaction, &budgets).await
                 })
             })
             .await
@@ -374,8 +403,8 @@ impl Ledger {
             match self.step_once(id, step, &sql, &values, victims).await {
                 Ok(true) => return Ok(UpdateResult::Updated(expected_version + 1)),
                 Ok(false) => return self.perhaps_ours(id, expected_version + 1, writer).await,
-                Err(Stop::Store(error)) => return Err(error.into()),
                 Err(Stop::Duplicate) => self.refuse_taken(victims, id, writer, tries).await?,
+                Err(stop) => return Err(stop.into()),
             }
             tries += 1;
         }
@@ -389,6 +418,11 @@ impl Ledger {
         values: &[Value],
         victims: &[Uuid],
     ) -> Result<bool, Stop> {
+        if matches!(step, Step::Move(..) | Step::Adopt(..)) {
+            let database = self.database();
+            let changed = database.write_statement("an update", sql, values).await?;
+            return Ok(changed > 0);
+        }
         self.database()
             .write(
                 "an update",
@@ -501,24 +535,8 @@ impl Ledger {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<u64, LedgerError> {
-        let values = values.as_slice();
-        let done = self
-            .database()
-            .write(
-                operation,
-                move |transaction| -> TransactionFuture<'_, u64, StoreError> {
-                    let statement = statement(
-                        transaction.get_database_backend(),
-                        sql,
-                        values.iter().cloned(),
-                    );
-                    Box::pin(async move {
-                        Ok(transaction.execute_raw(statement).await?.rows_affected())
-                    })
-                },
-            )
-            .await?;
-        Ok(done)
+        let database = self.database();
+        Ok(database.write_statement(operation, sql, &values).await?)
     }
 
     fn document(&self, id: Uuid, document: &Json) -> Result<String, LedgerError> {

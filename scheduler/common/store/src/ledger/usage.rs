@@ -87,7 +87,7 @@ impl Ledger {
         match done {
             Ok(()) => Ok(true),
             Err(Stop::Duplicate) => Ok(false),
-            Err(Stop::Store(error)) => Err(error.into()),
+            Err(stop) => Err(stop.into()),
         }
     }
 

@@ -9,6 +9,8 @@ mod m20261122_000002_commit_log;
 mod m20261123_000003_plugins;
 mod m20261123_000004_lives;
 mod m20261123_000005_prices;
+mod m20261127_000006_decision_requests;
+mod m20261127_000007_idle_hours;
 
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
@@ -31,6 +33,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000003_plugins::Migration),
             Box::new(m20261123_000004_lives::Migration),
             Box::new(m20261123_000005_prices::Migration),
+            Box::new(m20261127_000006_decision_requests::Migration),
+            Box::new(m20261127_000007_idle_hours::Migration),
         ]
     }
 }

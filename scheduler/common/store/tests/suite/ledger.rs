@@ -108,6 +108,37 @@ async fn rows_of_late_are_those_that_are_open_and_those_that_ended_just_now(db: 
     );
 }
 
+async fn pages_of_finished_rows_put_together_are_all_of_them_without_the_open_ones(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    for id in 1..=8 {
+        ledger.insert(&row(id, &owner, &[id])).await.unwrap();
+    }
+    let document = json!({"ended": true});
+    for id in [5, 1, 2, 7, 4, 3, 8] {
+        let ended = ledger.finish(uuid(id), 1, "done", &document, RowEnd::Answers);
+        assert_eq!(ended.await.unwrap(), UpdateResult::Updated(2));
+    }
+    for limit in 1..=9 {
+        let (mut found, mut mark) = (BTreeSet::new(), None);
+        loop {
+            let (rows, next) = ledger.finished_rows(3_600_000, mark, limit).await.unwrap();
+            assert!(rows.len() <= limit as usize && rows.iter().all(|row| row.finished));
+            for row in rows {
+                assert!(found.insert(row.id), "{} is on two pages", row.id);
+            }
+            mark = next;
+            if mark.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, [1, 2, 3, 4, 5, 7, 8].map(uuid).into(), "{limit}");
+    }
+    // Nothing ends in the future.
+    let none = ledger.finished_rows(-3_600_000, None, 9).await.unwrap();
+    assert_eq!(none, (Vec::new(), None));
+}
+
 async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     let ledger = open(&db).await;
     let owner = ledger.register("a").await.unwrap();
@@ -150,7 +181,7 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     );
     let adopted = one(&ledger, 1).await;
     assert_eq!((&adopted.owner, &adopted.document), (&other, &theirs));
-    let heads = ledger.heads().await.unwrap();
+    let heads = ledger.heads().await.unwrap().open;
     assert_eq!(
         heads,
         [LedgerHead {
@@ -545,6 +576,7 @@ on_every_database!(
     how_the_tables_stand_is_seen_without_changing_them,
     a_row_comes_back_as_it_went_in,
     rows_of_late_are_those_that_are_open_and_those_that_ended_just_now,
+    pages_of_finished_rows_put_together_are_all_of_them_without_the_open_ones,
     an_update_at_an_old_version_changes_nothing,
     no_server_is_a_victim_of_two_open_rows,
     a_request_is_answered_from_one_row_only,

@@ -193,6 +193,29 @@ pub(crate) fn decision(n: u64, servers: &[ServerId], hosts: usize) -> Decision {
             surcharge: 0.0,
             warnings: Vec::new(),
         },
+        trace: RequestTrace {
+            request_id: format!("req-{}", n / 2),
+            user_id: "user-1".to_owned(),
+            scheduler: "scheduler-1".to_owned(),
+            runs: 2,
+            comparison: (n % 2 == 1).then(|| {
+                Box::new(Comparison {
+                    verdict: ComparisonVerdict::Different,
+                    hosts: vec!["host-8".to_owned(), String::new()],
+                    reason: "its weight is 1 less".to_owned(),
+                    requests_beside: 3,
+                })
+            }),
+            refused_claims: vec![RefusedClaim {
+                server_id: server_id(n),
+                host: "host-9".to_owned(),
+                reason: "Placement – 拒否".to_owned(),
+            }],
+            times: vec![PartTime {
+                part: "whole".to_owned(),
+                micros: u64::MAX,
+            }],
+        },
     }
 }
 

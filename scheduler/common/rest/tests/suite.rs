@@ -1,0 +1,4 @@
+//! REST/JSON: transcoding and the OpenAPI document.
+
+mod openapi;
+mod transcoding;
