@@ -218,6 +218,16 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
         Ok(BodyLimit::AtMost(MAX_BODY_BYTES as u64))
     }
 
+    /// Whether any client reads from a queue. A carrier that cannot tell says yes.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Refused`], [`BusError::Unavailable`].
+    async fn is_read(&self, queue: &QueueName) -> Result<bool, BusError> {
+        let _ = queue;
+        Ok(true)
+    }
+
     /// How the connection to the broker is, now and at every change. For health checks and metrics.
     fn status(&self) -> watch::Receiver<BusStatus>;
 

@@ -143,6 +143,9 @@ pub enum KeystoneError {
          use flat or strict_two_level"
     )]
     ModelUnknown(String),
+    /// A policy file that cannot be used.
+    #[error("EB-KEYSTONE-019: {0}")]
+    Policy(String),
 }
 
 impl KeystoneError {
@@ -168,6 +171,7 @@ impl KeystoneError {
             Self::ProjectUnknown(_) => "EB-KEYSTONE-016",
             Self::ServiceUnknown(_) => "EB-KEYSTONE-017",
             Self::ModelUnknown(_) => "EB-KEYSTONE-018",
+            Self::Policy(_) => "EB-KEYSTONE-019",
         }
     }
 
@@ -193,7 +197,8 @@ impl KeystoneError {
             | Self::OwnCredentials(_)
             | Self::BadAnswer(_)
             | Self::ServiceUnknown(_)
-            | Self::ModelUnknown(_) => Meaning::Unavailable,
+            | Self::ModelUnknown(_)
+            | Self::Policy(_) => Meaning::Unavailable,
         }
     }
 

@@ -8,11 +8,13 @@
 //! ```no_run
 //! # use ebbtide_keystone::KeystoneError;
 //! # async fn example(config: &oslo_config::Config) -> Result<(), KeystoneError> {
-//! use ebbtide_keystone::{ApiRequest, ApiRole, AuthTokenOptions, TokenValidator};
+//! use ebbtide_keystone::{
+//!     AccessPolicy, ApiRequest, ApiRole, AuthTokenOptions, TokenValidator,
+//! };
 //! let validator = TokenValidator::new(AuthTokenOptions::read(config)?)?;
 //! let request = ApiRequest::new("GET", "/v1/servers").with_token(Some("gAAAAABr…"));
 //! let caller = validator.authenticate(&request).await?;
-//! if caller.token.api_role()? == ApiRole::Admin { /* all projects */ }
+//! if AccessPolicy::default().api_role(&caller.token)? == ApiRole::Admin { /* all projects */ }
 //! # Ok(()) }
 //! ```
 //!
@@ -29,9 +31,9 @@
 //!   are kept for [`CachePolicy::refused`], so that a flood of bad tokens is no flood on Keystone.
 //! - **Keystone away**: cached tokens go on until the end of their cache time. Others are answered
 //!   with [`KeystoneError::Unavailable`] after at most [`CachePolicy::limit`].
-//! - **Pure but for the shells.** [`token`], [`access_rules`], [`admission`], [`roles`], [`policy`]
-//!   and [`limits::effective`] have no I/O and read no clock; `validator`, `cache` and
-//!   [`limits::LimitReader`] are the shells.
+//! - **Pure but for the shells.** [`token`], [`access_rules`], [`access_policy`], [`admission`],
+//!   [`roles`], [`policy`] and [`limits::effective`] have no I/O and read no clock; `validator`,
+//!   `cache` and [`limits::LimitReader`] are the shells.
 //!
 //! # Differences from keystonemiddleware
 //!
@@ -49,19 +51,18 @@
 //!
 //! # Roles
 //!
-//! [`ValidatedToken::api_role`] maps a token to one of the roles of secure RBAC. The scheduler's
+//! [`AccessPolicy::api_role`] maps a token to one of the roles of secure RBAC. The scheduler's
 //! own roles (`ebbtide_access::Role`, a crate above this one) correspond so:
 //!
 //! | [`ApiRole`] | `ebbtide_access::Role` | projects of the caller |
 //! |---|---|---|
 //! | `Admin` | `Operator` | – |
+//! | `GlobalReader` | `Reader` | – |
 //! | `ProjectMember` | `Tenant` | the token's |
-//! | `ProjectReader` | `Tenant`, reading calls only | the token's |
+//! | `ProjectReader` | `TenantReader` | the token's |
 //! | `Service` | none: only calls that are made for services | – |
-//!
-//! `Role::Reader`, which sees all projects, has no counterpart: secure RBAC dropped the reader of
-//! the system for services such as Nova.
 
+pub mod access_policy;
 pub mod access_rules;
 pub mod admission;
 mod cache;
@@ -73,6 +74,7 @@ pub mod roles;
 pub mod token;
 mod validator;
 
+pub use access_policy::{AccessPolicy, ROLE_RULES};
 pub use admission::{ApiRequest, TokenRules};
 pub use error::{KeystoneError, Meaning};
 pub use limits::{LimitOptions, LimitReader, ProjectLimits};

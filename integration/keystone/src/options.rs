@@ -10,23 +10,75 @@ use std::time::Duration;
 /// The section of nova.conf.
 pub const SECTION: &str = "keystone_authtoken";
 
-const WWW_AUTHENTICATE_URI: Opt =
-    Opt::text(SECTION, "www_authenticate_uri").deprecated(&[(SECTION, "auth_uri")]);
-const TOKEN_CACHE_TIME: Opt = Opt::int(SECTION, "token_cache_time").default("300");
-const SERVICE_TOKEN_ROLES: Opt = Opt::list(SECTION, "service_token_roles").default("service");
-const SERVICE_TOKEN_ROLES_REQUIRED: Opt =
-    Opt::bool(SECTION, "service_token_roles_required").default("false");
-const SERVICE_TYPE: Opt = Opt::text(SECTION, "service_type");
-const INCLUDE_SERVICE_CATALOG: Opt = Opt::bool(SECTION, "include_service_catalog").default("true");
-const DELAY_AUTH_DECISION: Opt = Opt::bool(SECTION, "delay_auth_decision").default("false");
-const ENFORCE_TOKEN_BIND: Opt = Opt::text(SECTION, "enforce_token_bind").default("permissive");
-const AUTH_VERSION: Opt = Opt::text(SECTION, "auth_version");
-const AUTH_SECTION: Opt = Opt::text(SECTION, "auth_section");
-const INTERFACE: Opt = Opt::text(SECTION, "interface").default("internal");
-const HTTP_CONNECT_TIMEOUT: Opt = Opt::int(SECTION, "http_connect_timeout").at_least(0);
+const WWW_AUTHENTICATE_URI: Opt = Opt::text(SECTION, "www_authenticate_uri")
+    .deprecated(&[(SECTION, "auth_uri")])
+    .help(
+        "https://keystone.example.org/v3",
+        "Where callers without a good token are sent. Not set: auth_url.",
+    );
+const TOKEN_CACHE_TIME: Opt = Opt::int(SECTION, "token_cache_time")
+    .default("300")
+    .unit("seconds")
+    .help(
+        "60",
+        "How long a token is used without asking Keystone again; a revoked one is refused after \
+         that.",
+    );
+const SERVICE_TOKEN_ROLES: Opt = Opt::list(SECTION, "service_token_roles")
+    .default("service")
+    .help(
+        "service",
+        "One of these roles makes a token that of a service.",
+    );
+const SERVICE_TOKEN_ROLES_REQUIRED: Opt = Opt::bool(SECTION, "service_token_roles_required")
+    .default("false")
+    .help(
+        "true",
+        "Whether a service's token without such a role is refused.",
+    );
+const SERVICE_TYPE: Opt = Opt::text(SECTION, "service_type").help(
+    "preemption",
+    "What access rules of application credentials call this service. Not set: credentials with \
+     access rules are refused.",
+);
+const INCLUDE_SERVICE_CATALOG: Opt = Opt::bool(SECTION, "include_service_catalog")
+    .default("true")
+    .help(
+        "false",
+        "Whether the catalog of a token is asked for. Credentials with access rules need it.",
+    );
+const DELAY_AUTH_DECISION: Opt = Opt::bool(SECTION, "delay_auth_decision")
+    .default("false")
+    .help(
+        "false",
+        "true is refused: requests without a valid token are never served.",
+    );
+const ENFORCE_TOKEN_BIND: Opt = Opt::text(SECTION, "enforce_token_bind")
+    .default("permissive")
+    .help(
+        "strict",
+        "disabled, permissive or strict: which tokens that are bound to something else are \
+         refused.",
+    );
+const AUTH_VERSION: Opt =
+    Opt::text(SECTION, "auth_version").help("v3", "Version of Keystone's API; only v3 is taken.");
+const AUTH_SECTION: Opt = Opt::text(SECTION, "auth_section").help(
+    "placement",
+    "The section with the credentials: auth_type, auth_url, username and keystoneauth's others. Not \
+     set: this one.",
+);
+const INTERFACE: Opt = Opt::text(SECTION, "interface").default("internal").help(
+    "admin",
+    "Which of Keystone's endpoints in the catalog is asked.",
+);
+const HTTP_CONNECT_TIMEOUT: Opt = Opt::int(SECTION, "http_connect_timeout")
+    .at_least(0)
+    .unit("seconds")
+    .help("5", "How long an answer of Keystone may take. Not set: 60.");
 const HTTP_REQUEST_MAX_RETRIES: Opt = Opt::int(SECTION, "http_request_max_retries")
     .default("3")
-    .between(0, 1_000);
+    .between(0, 1_000)
+    .help("1", "How often a connection to Keystone is tried again.");
 
 /// Every option of the section that is read here, with its type and default. keystoneauth's own
 /// options are read by name.

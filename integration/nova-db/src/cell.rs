@@ -426,6 +426,29 @@ impl CellDb {
             .collect()
     }
 
+    /// When an owner last started an instance that had been stopped, in microseconds since 1970.
+    /// Nova does not write that into `launched_at`.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn last_start(&self, uuid: &str) -> Result<Option<i64>, NovaDbError> {
+        let sql = format!(
+            "SELECT {} FROM instance_actions a WHERE a.instance_uuid = ? AND a.action = 'start' AND a.deleted = 0",
+            self.pool.dialect().moment("MAX(a.start_time)")
+        );
+        let rows = self
+            .pool
+            .rows("read instance actions", &sql, vec![uuid.into()])
+            .await?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let text: Option<String> = row
+            .try_get_by_index(0)
+            .map_err(|error| self.pool.unreadable("instance_actions", &error))?;
+        Ok(text.and_then(|text| ebbtide_nova::python::datetime::read(&text)))
+    }
+
     /// Id and server of each migration that has not ended: its id is a consumer in Placement as
     /// long as it holds what the server left.
     ///

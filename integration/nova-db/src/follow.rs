@@ -18,6 +18,11 @@ pub struct FollowOptions {
     /// only services that were disabled, enabled, forced down, made or deleted. Seconds, default 5:
     /// small against `service_down_time`.
     pub heartbeat_seconds: u32,
+    /// Age of a heartbeat from which on the follower reads that service at every poll. So a host
+    /// that was taken for down is up with its first heartbeat, as it is for nova-scheduler, which
+    /// reads the services for each request. Seconds, default 30: half of Nova's
+    /// `service_down_time`.
+    pub silent_seconds: u32,
     /// Whether instances are followed, too. Default true.
     pub instances: bool,
     /// What is read of instances.
@@ -29,6 +34,7 @@ impl Default for FollowOptions {
         Self {
             slack_seconds: 3,
             heartbeat_seconds: 5,
+            silent_seconds: 30,
             instances: true,
             detail: InstanceDetail::default(),
         }
@@ -69,6 +75,8 @@ pub struct Follower {
     /// Services that are disabled or forced down: when they come back, nothing in their row says
     /// that they were.
     special: BTreeSet<i64>,
+    /// The last heartbeat of each service, microseconds since 1970.
+    beats: HashMap<i64, i64>,
     /// Digests of services that were handed out since heartbeats were read.
     handed: HashMap<i64, u64>,
     /// When heartbeats were read, by our clock.
@@ -78,8 +86,8 @@ pub struct Follower {
     leaving: BTreeMap<String, Option<Mark>>,
 }
 
-/// More services than these out of order, and heartbeats are read at every poll: the list would be
-/// longer than the answer.
+/// More services than these out of order or silent, and heartbeats are read at every poll: the list
+/// would be longer than the answer.
 const MOST_SPECIAL: usize = 500;
 /// Most instances on their way out that are watched; further ones are found when the cell is read
 /// anew.
@@ -97,6 +105,7 @@ impl Follower {
             services: tracker(),
             instances: tracker(),
             special: BTreeSet::new(),
+            beats: HashMap::new(),
             handed: HashMap::new(),
             beats_at: None,
             leaving: BTreeMap::new(),
@@ -142,6 +151,7 @@ impl Follower {
         }
         self.computes.restart(computes.0, now);
         self.special = special(&services.1);
+        self.beats = services.1.iter().filter_map(beat).collect();
         self.services.restart(services.0, now);
         self.handed.clear();
         self.beats_at = Some(now);
@@ -160,11 +170,13 @@ impl Follower {
     /// # Errors
     /// Those of the database.
     pub async fn poll(&mut self, now: i64) -> Result<Changes, NovaDbError> {
-        let beats = self.special.len() > MOST_SPECIAL
+        let mut ids = self.special.clone();
+        ids.extend(self.silent(now));
+        let ids: Vec<i64> = ids.into_iter().collect();
+        let beats = ids.len() > MOST_SPECIAL
             || self.beats_at.is_none_or(|at| {
                 !(0..i64::from(self.options.heartbeat_seconds) * 1_000_000).contains(&(now - at))
             });
-        let ids: Vec<i64> = self.special.iter().copied().collect();
         let which = if beats {
             Services::Beats
         } else {
@@ -210,6 +222,13 @@ impl Follower {
         })
     }
 
+    /// Services whose last heartbeat is so old that they may be taken for down.
+    fn silent(&self, now: i64) -> impl Iterator<Item = i64> {
+        let latest = now - i64::from(self.options.silent_seconds) * 1_000_000;
+        let silent = self.beats.iter().filter(move |(_, at)| **at < latest);
+        silent.map(|(id, _)| *id)
+    }
+
     fn take_services(
         &mut self,
         rows: Vec<(Mark, NovaService)>,
@@ -225,6 +244,10 @@ impl Follower {
                 } else {
                     self.special.remove(&service.id);
                 }
+                match beat(&service) {
+                    Some((id, at)) => self.beats.insert(id, at),
+                    None => self.beats.remove(&service.id),
+                };
                 self.handed.insert(mark.id, mark.digest);
                 news.push(service);
             }
@@ -238,6 +261,12 @@ impl Follower {
         }
         news
     }
+}
+
+/// The last heartbeat of a service that is not deleted, by its id.
+fn beat(service: &NovaService) -> Option<(i64, i64)> {
+    let at = service.service.last_seen_up.or(service.service.created_at);
+    (!service.deleted).then_some((service.id, at.unwrap_or(0)))
 }
 
 fn is_special(service: &NovaService) -> bool {

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What reading aggregates is called in errors.
 const READ: &str = "read the aggregates";
+/// Most server groups in one statement.
+const GROUPS_AT_ONCE: usize = 200;
 
 /// Which cell a host is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,10 +23,14 @@ pub struct HostMapping {
 }
 
 /// A server group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
     /// UUID.
     pub uuid: String,
+    /// Name.
+    pub name: String,
+    /// Who owns it.
+    pub project_id: String,
     /// For example `anti-affinity`.
     pub policy: Option<String>,
     /// Rules of the policy, as JSON text.
@@ -201,38 +207,91 @@ impl NovaDb {
             )
         };
         let group = format!(
-            "SELECT {}, g.uuid, g.name FROM instance_groups g WHERE g.uuid = ?",
+            "SELECT {}, g.name, g.project_id FROM instance_groups g WHERE g.uuid = ?",
             dialect.int("g.id")
         );
         let policies = of_group("instance_group_policy", "m.policy, m.rules");
         let members = of_group("instance_group_member", "m.instance_uuid, m.instance_uuid");
         let (found, policies, members) = tokio::try_join!(
             self.triples((READ, "instance_groups"), &group, vec![uuid.into()]),
-            self.pairs_of_group(&policies, uuid),
-            self.pairs_of_group(&members, uuid)
+            self.pairs_of_groups(&policies, vec![uuid.into()]),
+            self.pairs_of_groups(&members, vec![uuid.into()])
         )?;
-        if found.is_empty() {
+        let Some((_, name, project_id)) = found.into_iter().next() else {
             return Ok(None);
-        }
+        };
         // Of several policies Nova takes the first.
         let (policy, rules) = policies.into_iter().next().unwrap_or_default();
         Ok(Some(Group {
             uuid: uuid.to_owned(),
+            name,
+            project_id,
             policy,
             rules,
             members: members.into_iter().filter_map(|(uuid, _)| uuid).collect(),
         }))
     }
 
-    async fn pairs_of_group(
+    /// All server groups without their members, by id.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn groups(&self) -> Result<Vec<Group>, NovaDbError> {
+        let api = self.api();
+        // Of several policies Nova takes the first.
+        let sql = "SELECT g.uuid, g.name, g.project_id, m.policy, m.rules FROM instance_groups g \
+             LEFT JOIN instance_group_policy m ON m.group_id = g.id ORDER BY g.id, m.id";
+        let rows = api.rows("read server groups", sql, Vec::new()).await?;
+        let mut groups: Vec<Group> = Vec::new();
+        for row in &rows {
+            let mut columns = RowReader::new(row);
+            let mut read = || {
+                Ok(Group {
+                    uuid: columns.text()?.unwrap_or_default(),
+                    name: columns.text()?.unwrap_or_default(),
+                    project_id: columns.text()?.unwrap_or_default(),
+                    policy: columns.text()?,
+                    rules: columns.text()?,
+                    members: Vec::new(),
+                })
+            };
+            let group = read().map_err(|e: DbErr| api.unreadable("instance_groups", &e))?;
+            if groups.last().is_none_or(|last| last.uuid != group.uuid) {
+                groups.push(group);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// The members of several server groups, deleted ones included: each with its group.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn members_of_groups(
+        &self,
+        groups: &[String],
+    ) -> Result<Vec<(String, String)>, NovaDbError> {
+        let mut members = Vec::new();
+        for groups in groups.chunks(GROUPS_AT_ONCE) {
+            let sql = format!(
+                "SELECT m.instance_uuid, g.uuid FROM instance_group_member m \
+                 JOIN instance_groups g ON g.id = m.group_id WHERE g.uuid IN ({})",
+                vec!["?"; groups.len()].join(", ")
+            );
+            let values = groups.iter().map(|uuid| uuid.as_str().into()).collect();
+            let found = self.pairs_of_groups(&sql, values).await?;
+            members.extend(found.into_iter().filter_map(|(m, g)| m.zip(g)));
+        }
+        Ok(members)
+    }
+
+    async fn pairs_of_groups(
         &self,
         sql: &str,
-        uuid: &str,
+        values: Vec<Value>,
     ) -> Result<Vec<(Option<String>, Option<String>)>, NovaDbError> {
         let api = self.api();
-        let rows = api
-            .rows("read server groups", sql, vec![uuid.into()])
-            .await?;
+        let rows = api.rows("read server groups", sql, values).await?;
         rows.iter()
             .map(|row| {
                 let mut columns = RowReader::new(row);

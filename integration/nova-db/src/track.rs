@@ -6,6 +6,11 @@
 //! content is dropped. A writer whose clock runs ahead must not pull the look past the others:
 //! times later than our own clock count as now.
 //!
+//! In a quiet cloud the latest row may be that of a moment at which every compute wrote; each look
+//! would read them all again. So a look goes back from our own clock by [`OWN_SLACK`] at most. A
+//! scheduler whose clock is further ahead takes every compute for down, as Nova's does
+//! (`service_down_time`).
+//!
 //! Invariants (for clocks and transactions that differ by less than the slack):
 //! - A row that was committed after one look is in the next one.
 //! - No row is handed out twice with the same content.
@@ -33,6 +38,8 @@ pub struct Tracker {
 }
 
 const SECOND: i64 = 1_000_000;
+/// How far our own clock may be ahead of the writers', microseconds: Nova's `service_down_time`.
+const OWN_SLACK: i64 = 60 * SECOND;
 
 impl Tracker {
     /// With a slack in seconds.
@@ -65,6 +72,7 @@ impl Tracker {
             self.latest = self.latest.max(mark.at.min(now));
             self.seen.insert(mark.id, mark);
         }
+        self.latest = self.latest.max(now - OWN_SLACK);
         let since = self.since();
         self.seen.retain(|_, mark| mark.at >= since);
     }
@@ -109,8 +117,18 @@ mod tests {
             at: 100 * SECOND + 7,
             ..mark(1, 100, 1)
         };
-        tracker.saw([seen], 1000 * SECOND);
+        tracker.saw([seen], 101 * SECOND);
         assert_eq!(tracker.since(), 97 * SECOND);
+    }
+
+    #[test]
+    fn rows_of_a_quiet_cloud_are_read_for_a_minute_and_then_forgotten() {
+        let mut tracker = Tracker::new(3);
+        let all = [1, 2, 3].map(|id| mark(id, 100, 1));
+        tracker.saw(all, 160 * SECOND);
+        assert_eq!((tracker.since(), tracker.remembered()), (97 * SECOND, 3));
+        tracker.saw(all, 164 * SECOND);
+        assert_eq!((tracker.since(), tracker.remembered()), (101 * SECOND, 0));
     }
 
     #[test]
@@ -118,7 +136,7 @@ mod tests {
         let mut tracker = Tracker::new(3);
         let row = mark(1, 100, 7);
         assert!(tracker.is_news(&row));
-        tracker.saw([row], 1000 * SECOND);
+        tracker.saw([row], 101 * SECOND);
         assert!(!tracker.is_news(&row));
         let changed_in_the_same_second = mark(1, 100, 8);
         assert!(tracker.is_news(&changed_in_the_same_second));

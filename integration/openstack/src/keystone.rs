@@ -147,12 +147,13 @@ pub(crate) fn request_body(method: &AuthMethod) -> Option<Value> {
             user["password"] = Value::from(password.reveal());
             let mut auth =
                 json!({"identity": {"methods": ["password"], "password": {"user": user}}});
-            match scope {
-                TokenScope::Unscoped => {}
-                TokenScope::Project(project) => auth["scope"] = json!({"project": named(project)}),
-                TokenScope::Domain(of) => auth["scope"] = json!({"domain": domain(of)}),
-                TokenScope::System => auth["scope"] = json!({"system": {"all": true}}),
-            }
+            put_scope(&mut auth, scope);
+            Some(json!({"auth": auth}))
+        }
+        AuthMethod::Token { token, scope } => {
+            let token = json!({"id": token.reveal()});
+            let mut auth = json!({"identity": {"methods": ["token"], "token": token}});
+            put_scope(&mut auth, scope);
             Some(json!({"auth": auth}))
         }
         AuthMethod::ApplicationCredential { credential, secret } => {
@@ -168,6 +169,16 @@ pub(crate) fn request_body(method: &AuthMethod) -> Option<Value> {
             Some(json!({"auth": {"identity": identity}}))
         }
     }
+}
+
+fn put_scope(auth: &mut Value, scope: &TokenScope) {
+    let scope = match scope {
+        TokenScope::Unscoped => return,
+        TokenScope::Project(project) => json!({"project": named(project)}),
+        TokenScope::Domain(of) => json!({"domain": domain(of)}),
+        TokenScope::System => json!({"system": {"all": true}}),
+    };
+    auth["scope"] = scope;
 }
 
 fn named(named: &IdOrName) -> Value {

@@ -54,6 +54,13 @@ pub enum AuthMethod {
         /// Its secret.
         secret: Secret,
     },
+    /// `token`, `v3token`: a token of Keystone for another one, with a scope of its own.
+    Token {
+        /// The token.
+        token: Secret,
+        /// What for.
+        scope: TokenScope,
+    },
     /// `admin_token`: a fixed token and no Keystone; for test stacks.
     AdminToken {
         /// The token.

@@ -122,6 +122,22 @@ impl Session {
         Ok(self.token().await?.and_then(|token| token.user_id.clone()))
     }
 
+    /// The token, for calls that are not made over this session; `None` if none is to be sent.
+    ///
+    /// # Errors
+    /// As [`authenticate`](Self::authenticate).
+    pub async fn auth_token(&self) -> Result<Option<crate::Secret>, OpenStackError> {
+        Ok(self.token().await?.map(|token| token.id.clone()))
+    }
+
+    /// Drops a token that a service did not accept; the next one is new. A token that has been
+    /// replaced already is left alone.
+    pub fn drop_token(&self, refused: &crate::Secret) {
+        if let Some(held) = self.held().filter(|held| held.id == *refused) {
+            self.forget(&held);
+        }
+    }
+
     /// A service's endpoint as the catalog of our own token has it, with its ids.
     ///
     /// # Errors
@@ -287,6 +303,7 @@ fn method_name(method: &AuthMethod) -> &'static str {
     match method {
         AuthMethod::Password { .. } => "password",
         AuthMethod::ApplicationCredential { .. } => "v3applicationcredential",
+        AuthMethod::Token { .. } => "token",
         AuthMethod::AdminToken { .. } => "admin_token",
         AuthMethod::None => "none",
     }

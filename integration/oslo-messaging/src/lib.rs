@@ -37,7 +37,7 @@ pub use error::MessagingError;
 pub use notifier::{Notification, Notifier, NotifierFormat, NotifierOptions, Priority};
 pub use options::{FailoverStrategy, LoginMethod, RabbitOptions};
 pub use remote_error::RemoteError;
-pub use server::{AckMode, RpcServer, ServerOptions, StopReport};
+pub use server::{AckMode, RpcServer, ServerOptions, ServerRole, StopReport};
 pub use target::Target;
 pub use transport::{Transport, TransportStatus};
 pub use url::{TransportHost, TransportUrl};

@@ -8,6 +8,12 @@ use lapin::types::{AMQPValue, FieldTable};
 
 use crate::RabbitOptions;
 
+/// How long a copy waits for its observer, and a queue of copies for one, in milliseconds. The
+/// caller of a copied request has given up by then (`rpc_response_timeout`).
+const COPY_MILLIS: u64 = 60_000;
+/// Most copies that wait for their observer; the oldest is thrown away for the next.
+const MOST_COPIES: u64 = 1000;
+
 /// The kind of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ExchangeKind {
@@ -89,6 +95,29 @@ impl Queue {
             arguments: arguments(options, options.transient_quorum_queue, true),
             binding: Some((
                 ExchangeDeclaration::fanout(topic, options),
+                topic.to_owned(),
+            )),
+        }
+    }
+
+    /// A queue of one observer, which gets a copy of each message to a topic. Messages hold tokens,
+    /// and their reader may die: the broker throws away what is old or too much, and then the
+    /// queue.
+    pub(crate) fn copy(topic: &str, exchange: &str, options: &RabbitOptions) -> Self {
+        let quorum = options.transient_quorum_queue;
+        let mut arguments = arguments(options, quorum, false);
+        arguments.extend([
+            ("x-expires", Argument::Number(COPY_MILLIS)),
+            ("x-message-ttl", Argument::Number(COPY_MILLIS)),
+            ("x-max-length", Argument::Number(MOST_COPIES)),
+        ]);
+        Self {
+            name: format!("{topic}_copy_{}", unique(options)),
+            durable: quorum,
+            auto_delete: false,
+            arguments,
+            binding: Some((
+                ExchangeDeclaration::topic(exchange, options),
                 topic.to_owned(),
             )),
         }

@@ -238,6 +238,11 @@ impl Bus for AmqpBus {
         found.ok_or(BusError::Closed)
     }
 
+    async fn is_read(&self, queue: &QueueName) -> Result<bool, BusError> {
+        let used = self.queue_use(queue.as_str()).await?;
+        Ok(used.is_some_and(|used| used.consumers > 0))
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.shared.board.subscribe()
     }

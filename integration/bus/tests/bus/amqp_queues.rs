@@ -122,6 +122,7 @@ async fn what_is_in_a_queue_is_seen_without_making_it() {
         consumers: 0,
     };
     assert_eq!(used().await, Some(waiting));
+    assert!(!bus.is_read(&queue).await.unwrap());
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     next(&mut subscription).await.ack().await;
     let read = QueueUse {
@@ -129,6 +130,7 @@ async fn what_is_in_a_queue_is_seen_without_making_it() {
         consumers: 1,
     };
     assert_eq!(used().await, Some(read));
+    assert!(bus.is_read(&queue).await.unwrap());
     bus.close().await;
     let closed = bus.queue_use(queue.as_str()).await.unwrap_err();
     assert_eq!(closed.code(), BusError::Closed.code());

@@ -2,7 +2,7 @@
 //!
 //! `EBBTIDE_RECORD=1 cargo nextest run -p ebbtide-keystone a_real_keystone` records them anew.
 
-use ebbtide_keystone::{ApiRole, Scope, ValidatedToken};
+use ebbtide_keystone::{AccessPolicy, ApiRole, Scope, ValidatedToken};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,10 +58,19 @@ fn token(name: &str) -> ValidatedToken {
 
 #[test]
 fn recorded_tokens_are_read_with_scope_and_role() {
-    assert_eq!(token("member").api_role(), Ok(ApiRole::ProjectMember));
-    assert_eq!(token("admin").api_role(), Ok(ApiRole::Admin));
+    assert_eq!(
+        AccessPolicy::default().api_role(&token("member")),
+        Ok(ApiRole::ProjectMember)
+    );
+    assert_eq!(
+        AccessPolicy::default().api_role(&token("admin")),
+        Ok(ApiRole::Admin)
+    );
     assert_eq!(token("system").scope, Scope::System);
-    assert_eq!(token("system").api_role(), Ok(ApiRole::Admin));
+    assert_eq!(
+        AccessPolicy::default().api_role(&token("system")),
+        Ok(ApiRole::Admin)
+    );
     assert_eq!(token("unscoped").scope, Scope::Unscoped);
     assert!(token("member").catalog.unwrap().has("preemption"));
 }

@@ -3,7 +3,7 @@
 use crate::answers;
 use crate::cloud::{Cloud, id};
 use crate::fake::{options, read};
-use ebbtide_keystone::{ApiRequest, ApiRole, KeystoneError, Scope, TokenValidator};
+use ebbtide_keystone::{AccessPolicy, ApiRequest, ApiRole, KeystoneError, Scope, TokenValidator};
 use ebbtide_openstack::AdapterOptions;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ async fn refusal(validator: &TokenValidator, token: &str) -> (&'static str, u16)
 }
 
 async fn role(validator: &TokenValidator, token: &str) -> Result<ApiRole, KeystoneError> {
-    read(validator, token).await?.token.api_role()
+    AccessPolicy::default().api_role(&read(validator, token).await?.token)
 }
 
 /// A credential of ada's with these access rules, and a token that it gives.
@@ -56,7 +56,10 @@ async fn a_real_keystones_tokens_are_taken_for_what_they_are() {
     assert_eq!(known.project().unwrap().id, cloud.project);
     assert_eq!(known.audit_ids.len(), 1);
     assert!(known.is_admin_project);
-    assert_eq!(known.api_role(), Ok(ApiRole::ProjectMember));
+    assert_eq!(
+        AccessPolicy::default().api_role(&known),
+        Ok(ApiRole::ProjectMember)
+    );
     let endpoint = known.endpoint(&AdapterOptions::new("preemption")).unwrap();
     assert_eq!(endpoint.url, "http://internal.example");
     assert_eq!(endpoint.service_id, Some(cloud.service.clone()));
@@ -69,7 +72,7 @@ async fn a_real_keystones_tokens_are_taken_for_what_they_are() {
         .await;
     let known = read(&validator, &system).await.unwrap().token;
     assert_eq!(
-        (&known.scope, known.api_role()),
+        (&known.scope, AccessPolicy::default().api_role(&known)),
         (&Scope::System, Ok(ApiRole::Admin))
     );
     let reader_of_system = cloud.log_in("nova", json!({"system": {"all": true}})).await;

@@ -250,7 +250,7 @@ pub(crate) struct Flavors {
 const MOST_FLAVORS: usize = 4096;
 
 impl Flavors {
-    fn get(&self, text: &str) -> Option<Arc<InstanceFlavor>> {
+    pub(crate) fn get(&self, text: &str) -> Option<Arc<InstanceFlavor>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flavor) = known.get(text) {
             return flavor.clone();

@@ -132,6 +132,32 @@ async fn services_that_an_operator_touches_are_seen_at_once_and_heartbeats_now_a
     assert_eq!(seen(&follower.poll(now(7)).await.unwrap()).1, [-1]);
 }
 
+async fn the_first_heartbeat_of_a_silent_service_is_seen_at_once(cloud: CloudDatabases) {
+    for id in 1..=2 {
+        cloud.add_host(id, START).await;
+    }
+    // Created long ago: a new service is handed out in any case.
+    let silent = "created_at = '2025-01-01 00:00:00', updated_at = '2026-01-01 09:50:00', \
+                  last_seen_up = '2026-01-01 09:50:00'";
+    let beat = "updated_at = '2026-01-01 10:00:01', last_seen_up = '2026-01-01 10:00:01'";
+    for (id, values) in [(1, silent), (2, silent), (2, beat)] {
+        let sql = format!("UPDATE services SET {values} WHERE id = {id}");
+        cloud.cell.sql(&sql).await;
+    }
+    let mut follower = followed(&cloud, FollowOptions::default()).await;
+    // A second is far less than the interval of heartbeats, and nova-scheduler would know.
+    let sql = format!("UPDATE services SET {beat} WHERE id = 1");
+    cloud.cell.sql(&sql).await;
+    let changes = follower.poll(now(1)).await.unwrap();
+    assert_eq!(seen(&changes).1, [1]);
+    assert_eq!(changes.services[0].service.last_seen_up, Some(now(1)));
+    // From then on it is read as the others are.
+    let later = "updated_at = '2026-01-01 10:00:02', last_seen_up = '2026-01-01 10:00:02'";
+    let sql = format!("UPDATE services SET {later} WHERE id = 1");
+    cloud.cell.sql(&sql).await;
+    assert!(seen(&follower.poll(now(2)).await.unwrap()).1.is_empty());
+}
+
 async fn instances_are_followed_until_they_are_gone(cloud: CloudDatabases) {
     cloud.add_host(1, START).await;
     cloud.add_instance(1, "compute1", START).await;
@@ -174,5 +200,6 @@ async fn instances_are_followed_until_they_are_gone(cloud: CloudDatabases) {
 on_every_database!(
     nothing_is_handed_out_twice_and_nothing_is_missed,
     services_that_an_operator_touches_are_seen_at_once_and_heartbeats_now_and_then,
+    the_first_heartbeat_of_a_silent_service_is_seen_at_once,
     instances_are_followed_until_they_are_gone,
 );

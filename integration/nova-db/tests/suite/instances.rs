@@ -162,7 +162,33 @@ async fn all_live_instances_come_in_batches_and_nothing_else(cloud: CloudDatabas
     );
 }
 
+async fn the_last_start_of_an_instance_is_found_among_its_actions(cloud: CloudDatabases) {
+    let cell = cloud.open_cell().await;
+    let uuid = cloud
+        .add_instance(1, "compute1", "2026-01-01 10:00:00")
+        .await;
+    assert_eq!(cell.last_start(&uuid).await.unwrap(), None);
+    let text = format!("'{uuid}'");
+    for (action, at) in [
+        ("'create'", "'2026-01-01 10:00:00'"),
+        ("'start'", "'2026-01-02 10:00:00'"),
+        ("'start'", "'2026-01-03 10:00:00'"),
+        ("'stop'", "'2026-01-04 10:00:00'"),
+    ] {
+        let row = [
+            ("instance_uuid", text.as_str()),
+            ("action", action),
+            ("start_time", at),
+            ("deleted", "0"),
+        ];
+        cloud.cell.insert("instance_actions", &row).await;
+    }
+    let last = cell.last_start(&uuid).await.unwrap();
+    assert_eq!(last, Some(at("2026-01-03 10:00:00")));
+}
+
 on_every_database!(
     an_instance_comes_with_flavor_metadata_image_and_group,
     all_live_instances_come_in_batches_and_nothing_else,
+    the_last_start_of_an_instance_is_found_among_its_actions,
 );

@@ -11,7 +11,8 @@ options! {
         .secret()
         .help(
             "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide",
-            "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted.",
+            "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted, and no \
+             decision is recorded.",
         );
     BUS_URL: Opt::text(GROUP, "bus_url")
         .secret()
@@ -26,6 +27,13 @@ options! {
     PREEMPTION: Opt::bool(GROUP, "preemption")
         .default("true")
         .help("false", "Whether normal requests may evict preemptible servers.");
+    QUOTA: Opt::bool(GROUP, "quota")
+        .default("false")
+        .help(
+            "true",
+            "Whether preemptible servers have a quota: Keystone's unified limits of the service \
+             preemption. [keystone_authtoken] is needed.",
+        );
     REPLY_WHEN: Opt::text(GROUP, "reply_when")
         .choices(&["room_free", "at_once"])
         .default("room_free")
@@ -51,6 +59,16 @@ options! {
         .default("30")
         .unit("seconds")
         .help("120", "Notice to end, for flavors that say nothing.");
+    // The range of the key ebbtide:protected_seconds.
+    DEFAULT_PROTECTED: Opt::int(GROUP, "default_protected")
+        .between(0, 604_800)
+        .default("0")
+        .unit("seconds")
+        .help(
+            "600",
+            "How long after its launch a preemptible server cannot be chosen as a victim, for \
+             flavors that say nothing.",
+        );
     NOTICE_TIMEOUT: Opt::int(GROUP, "notice_timeout")
         .between(1, 3600)
         .default("10")
@@ -104,6 +122,46 @@ options! {
         );
     METRICS_LISTEN: Opt::text(GROUP, "metrics_listen")
         .help("127.0.0.1:7471", "Address and port of /metrics, /healthz, /readyz. Not set: none.");
+    DECISIONS: Opt::bool(GROUP, "decisions")
+        .default("true")
+        .help(
+            "false",
+            "Whether every decision is recorded in the database of connection, with its reasons.",
+        );
+    DECISIONS_KEEP: Opt::int(GROUP, "decisions_keep")
+        .between(0, 36_500)
+        .default("30")
+        .unit("days")
+        .help("90", "How long a recorded decision is kept; 0: for ever.");
+    // Some minutes of a busy cloud; a waiting record holds states of hosts in memory.
+    DECISIONS_QUEUE: Opt::int(GROUP, "decisions_queue")
+        .between(1, 1_000_000)
+        .default("1000")
+        .help(
+            "10000",
+            "Most decisions that wait to be recorded. If the database does not keep up, further \
+             ones are lost; requests never wait.",
+        );
+    API_LISTEN: Opt::text(GROUP, "api_listen")
+        .help(
+            "0.0.0.0:7472",
+            "Address and port of the API, gRPC and REST, for tokens of Keystone: \
+             [keystone_authtoken] is needed. Not set: none.",
+        );
+    API_CERTIFICATE: Opt::path(GROUP, "api_certificate")
+        .help(
+            "/etc/ebbtide/tls/server.pem",
+            "The API's certificate chain in PEM, leaf first, read again when it changes. Not \
+             set: no TLS; put a proxy with TLS in front.",
+        );
+    API_PRIVATE_KEY: Opt::path(GROUP, "api_private_key")
+        .help("/etc/ebbtide/tls/server.key", "The private key of api_certificate in PEM.");
+    API_POLICY_FILE: Opt::path(GROUP, "api_policy_file")
+        .help(
+            "/etc/ebbtide/policy.yaml",
+            "Rules that replace the API's own, in the language of oslo.policy, read again when the \
+             file changes; `ebbtide-manage policy` writes all rules. Not set: none.",
+        );
     LOG_FORMAT: Opt::text(GROUP, "log_format")
         .choices(&["text", "json", "oslo"])
         .default("text")
@@ -160,6 +218,8 @@ pub struct EbbtideSection {
     pub bus_url: Option<String>,
     /// Whether normal requests may evict preemptible servers; true.
     pub preemption: bool,
+    /// Preemptible servers have a quota.
+    pub quota: bool,
     /// When the answer goes out; when the room is free.
     pub reply_when: ReplyWhen,
     /// How long the room may take to become free before the request fails; 300.
@@ -168,12 +228,28 @@ pub struct EbbtideSection {
     pub cost_module: Option<String>,
     /// Grace period of flavors that name none; 30.
     pub default_grace: i64,
+    /// Time after launch without risk, for flavors that name none; 0.
+    pub default_protected: i64,
     /// How often a plan that met a conflict is made anew before the request is refused; 4.
     pub plan_rounds: i64,
     /// How many requests are worked on at once; 64.
     pub max_in_flight: i64,
     /// Address and port for metrics; `None`: none are served.
     pub metrics_listen: Option<String>,
+    /// Whether decisions are recorded; true.
+    pub decisions: bool,
+    /// How many days recorded decisions are kept; 0: for ever; 30.
+    pub decisions_keep: i64,
+    /// Most decisions that wait to be recorded; 1000.
+    pub decisions_queue: i64,
+    /// Address and port of the API; `None`: none is served.
+    pub api_listen: Option<String>,
+    /// The API's certificate chain; `None`: no TLS.
+    pub api_certificate: Option<String>,
+    /// Its private key.
+    pub api_private_key: Option<String>,
+    /// File of rules that replace those of the API.
+    pub api_policy_file: Option<String>,
     /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there
     /// are none.
     pub plugins: Option<String>,
@@ -221,6 +297,7 @@ impl EbbtideSection {
             connection: text(&CONNECTION)?,
             bus_url: text(&BUS_URL)?,
             preemption: config.bool(&PREEMPTION)?.unwrap_or(true),
+            quota: config.bool(&QUOTA)?.unwrap_or(false),
             reply_when: match config.text(&REPLY_WHEN)?.as_deref() {
                 Some("at_once") => ReplyWhen::AtOnce,
                 _ => ReplyWhen::RoomFree,
@@ -228,12 +305,20 @@ impl EbbtideSection {
             room_timeout: number(&ROOM_TIMEOUT)?,
             cost_module: text(&COST_MODULE)?,
             default_grace: number(&DEFAULT_GRACE)?,
+            default_protected: number(&DEFAULT_PROTECTED)?,
             plan_rounds: number(&PLAN_ROUNDS)?,
             max_in_flight: number(&MAX_IN_FLIGHT)?,
             nova_release: config
                 .int(&NOVA_RELEASE)?
                 .and_then(|release| u32::try_from(release).ok()),
             metrics_listen: text(&METRICS_LISTEN)?,
+            decisions: config.bool(&DECISIONS)?.unwrap_or(true),
+            decisions_keep: number(&DECISIONS_KEEP)?,
+            decisions_queue: number(&DECISIONS_QUEUE)?,
+            api_listen: text(&API_LISTEN)?,
+            api_certificate: text(&API_CERTIFICATE)?,
+            api_private_key: text(&API_PRIVATE_KEY)?,
+            api_policy_file: text(&API_POLICY_FILE)?,
             plugins: text(&PLUGINS)?,
             placement_patience: number(&PLACEMENT_PATIENCE)?,
             placement_poll: number(&PLACEMENT_POLL)?,

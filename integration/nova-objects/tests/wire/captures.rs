@@ -1,6 +1,6 @@
 //! Conversations of a real Nova 26, captured between conductor, computes, API and scheduler.
 
-use crate::kit::{at, json, lines, normal, ordered, remove_everywhere, set_everywhere};
+use super::kit::{at, json, lines, normal, ordered, remove_everywhere, set_everywhere};
 use ebbtide_nova_objects::notification::{
     END, START, legacy_payload, legacy_payload_after_versioned, versioned_payload,
 };

@@ -1,6 +1,6 @@
 //! Requests as Nova 34's own objects write them, against the model that the oracle's corpus gives.
 
-use crate::kit::{at, json, lines, normal, ordered, set_everywhere};
+use super::kit::{at, json, lines, normal, ordered, set_everywhere};
 use ebbtide_conformance::case::Case;
 use ebbtide_nova::model::{Options, RequestSpec};
 use ebbtide_nova::placement::{self, World};

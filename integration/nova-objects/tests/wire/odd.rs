@@ -1,7 +1,7 @@
 //! Messages that are not what they should be: each is refused with its place, and none makes us
 //! panic.
 
-use crate::kit::{at, json, lines, ordered};
+use super::kit::{at, json, lines, ordered};
 use ebbtide_nova::model::{AllocationCandidate, NetworkMetadata};
 use ebbtide_nova_objects::notification::{legacy_payload_after_versioned, versioned_payload};
 use ebbtide_nova_objects::{

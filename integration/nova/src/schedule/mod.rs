@@ -8,6 +8,7 @@
 
 mod alternates;
 mod random;
+mod record;
 mod steps;
 
 use crate::fault::NovaException;
@@ -17,6 +18,10 @@ use crate::states::States;
 
 pub use alternates::{Selection, availability_zone, availability_zones};
 pub use random::SelectionRng;
+pub use record::{
+    FilterRecord, HostWeight, HostWeights, InstanceRecord, RECORDED_DROPPED, RECORDED_HOSTS,
+    RECORDED_INSTANCES, SortRecord, WeigherScale, WeighingRecord,
+};
 pub use steps::{Field, ScheduleRun, ScheduleStep, Sorted, sorted};
 
 /// Where allocations are claimed: Placement.

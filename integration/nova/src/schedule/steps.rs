@@ -3,14 +3,18 @@
 
 use super::alternates;
 use super::random::SelectionRng;
+use super::record::{
+    InstanceRecord, RECORDED_DROPPED, RECORDED_HOSTS, RECORDED_INSTANCES, SortRecord,
+    WeighingRecord,
+};
 use super::{Chosen, ScheduleCall, Selection};
 use crate::fault::NovaException;
 use crate::filtering::{self, FilterFault};
 use crate::filters::Context;
 use crate::hosts;
 use crate::model::{AllocationCandidate, HostState, InstanceFacts, RequestSpec};
-use crate::states::States;
-use crate::weighing;
+use crate::states::{HostStates, States};
+use crate::weighing::{self, WeigherResult};
 use std::sync::Arc;
 
 /// Hosts in order, best first, and what is worth knowing about the order.
@@ -24,6 +28,10 @@ pub struct Sorted {
     pub unordered: bool,
     /// What each filter did, where that was written down: name, hosts before, hosts after.
     pub trace: Vec<(&'static str, usize, usize)>,
+    /// Some of the hosts that each filter dropped, parallel to `trace`.
+    pub dropped: Vec<Vec<usize>>,
+    /// How the totals came about.
+    pub weighing: WeighingRecord,
     /// How many more hosts pass, each of which comes behind the last of `hosts`; see
     /// [`Field::behind`].
     pub behind: usize,
@@ -34,6 +42,11 @@ pub trait Field: States {
     /// The hosts in question when the request begins, in order.
     fn all(&self) -> Vec<usize> {
         (0..self.len()).collect()
+    }
+
+    /// The states, if what is decided on them is to be explained later.
+    fn snapshot(&self) -> Option<HostStates> {
+        None
     }
 
     /// What would be claimed on a host: the first of its candidates that are left.
@@ -90,8 +103,36 @@ pub fn sorted<S: States + ?Sized>(
             .iter()
             .map(|step| (step.filter, step.start, step.end))
             .collect(),
+        dropped: trace
+            .iter()
+            .map(|step| {
+                step.removed
+                    .iter()
+                    .take(RECORDED_DROPPED)
+                    .copied()
+                    .collect()
+            })
+            .collect(),
+        weighing: recorded(&weighed.parts, &weighed.order),
         behind: 0,
     })
+}
+
+/// What each weigher gave the first hosts.
+fn recorded(parts: &[WeigherResult], order: &[usize]) -> WeighingRecord {
+    if parts.is_empty() {
+        return WeighingRecord::Nothing;
+    }
+    let first = &order[..order.len().min(RECORDED_HOSTS)];
+    let of = |all: &[f64]| first.iter().map(|place| all[*place]).collect();
+    let part = |part: &WeigherResult| WeigherResult {
+        class: part.class,
+        raw: of(&part.raw),
+        norm: of(&part.norm),
+        mult: of(&part.mult),
+        weighted: of(&part.weighted),
+    };
+    WeighingRecord::Parts(parts.iter().map(part).collect())
 }
 
 /// What comes next.
@@ -151,6 +192,7 @@ pub struct ScheduleRun<S> {
     unordered: bool,
     trace: Vec<(&'static str, usize, usize)>,
     passing: Option<usize>,
+    records: Vec<InstanceRecord>,
 }
 
 impl<S: Field> ScheduleRun<S> {
@@ -181,6 +223,7 @@ impl<S: Field> ScheduleRun<S> {
             unordered: false,
             trace: Vec::new(),
             passing: None,
+            records: Vec::new(),
         }
     }
 
@@ -257,6 +300,13 @@ impl<S: Field> ScheduleRun<S> {
     /// How many hosts passed for the first instance.
     pub fn passing(&self) -> Option<usize> {
         self.passing
+    }
+
+    /// How the hosts of each instance were sorted, the host that each got, and the request as it is
+    /// now. Of a field without snapshots there are no records.
+    pub fn into_records(self) -> (Vec<InstanceRecord>, Vec<usize>, RequestSpec) {
+        let chosen = self.chosen.iter().map(|chosen| chosen.host).collect();
+        (self.records, chosen, self.spec)
     }
 
     /// The states as the request has changed them.
@@ -366,6 +416,14 @@ impl<S: Field> ScheduleRun<S> {
         self.complete();
         let hosts = std::mem::take(&mut self.hosts);
         let sorted = self.states.sorted(hosts, &self.spec, context, index)?;
+        // The order is made once more for the alternates.
+        if index == self.records.len()
+            && index < RECORDED_INSTANCES
+            && let Some(states) = self.states.snapshot()
+        {
+            let sort = SortRecord::new(&sorted);
+            self.records.push(InstanceRecord { sort, states });
+        }
         self.by_chance |= self.chance.is_open(&sorted, context.options);
         self.unordered |= sorted.unordered;
         self.passing

@@ -24,7 +24,7 @@ use crate::filtering::{self, FilterFault, InitialHosts};
 use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
-use crate::schedule::{ScheduleCall, Sorted};
+use crate::schedule::{RECORDED_DROPPED, ScheduleCall, Sorted, WeigherScale, WeighingRecord};
 use crate::states::{HostStates, States};
 use crate::weighing::{self, Plugins, WeighFault};
 use classes::ReferenceNeeded;
@@ -89,9 +89,21 @@ pub struct HostSurvey {
     pub totals: Vec<f64>,
     /// For each filter that was asked: name, hosts before, hosts after.
     pub trace: Vec<(&'static str, usize, usize)>,
+    /// Some of the hosts that each filter dropped, parallel to `trace`.
+    pub dropped: Vec<Vec<usize>>,
+    /// What the totals were made with.
+    pub scales: Vec<WeigherScale>,
 }
 
 impl HostSurvey {
+    /// How the totals came about.
+    fn weighing(&self) -> WeighingRecord {
+        if self.totals.is_empty() {
+            return WeighingRecord::Nothing;
+        }
+        WeighingRecord::Scales(self.scales.clone())
+    }
+
     /// The total of a host.
     #[must_use]
     pub fn total(&self, at: usize) -> f64 {
@@ -107,6 +119,8 @@ impl HostSurvey {
             hosts,
             unordered: false,
             trace: self.trace.clone(),
+            dropped: self.dropped.clone(),
+            weighing: self.weighing(),
             behind: 0,
         }
     }
@@ -136,6 +150,8 @@ impl HostSurvey {
             totals: best.iter().map(|(_, total)| *total).collect(),
             unordered: false,
             trace: self.trace.clone(),
+            dropped: self.dropped.clone(),
+            weighing: self.weighing(),
         }
     }
 
@@ -161,6 +177,8 @@ impl HostSurvey {
             totals: order.iter().map(|(total, _)| *total).collect(),
             unordered: false,
             trace: self.trace.clone(),
+            dropped: self.dropped.clone(),
+            weighing: self.weighing(),
             behind: 0,
         }
     }
@@ -420,6 +438,7 @@ impl CloudTable {
         states: &mut HostStates,
     ) -> Result<HostSurvey, ReferenceNeeded> {
         let mut trace = Vec::new();
+        let mut dropped = Vec::new();
         if !self.narrow(spec, &mut alive)? {
             let context = Context {
                 options: &self.options,
@@ -427,17 +446,24 @@ impl CloudTable {
             };
             let mut start = alive.count();
             for plan in &self.plans {
+                let before = alive.clone();
                 plan.run(states, &self.instances, spec, &context, &mut alive)?;
                 let end = alive.count();
                 trace.push((plan.filter.name(), start, end));
+                dropped.push(if end == start {
+                    Vec::new()
+                } else {
+                    let gone = before.without(&alive);
+                    gone.iter().take(RECORDED_DROPPED).collect()
+                });
                 start = end;
                 if end == 0 {
                     break;
                 }
             }
         }
-        let totals = if alive.count() < 2 {
-            Vec::new()
+        let (totals, scales) = if alive.count() < 2 {
+            Default::default()
         } else {
             self.weights
                 .add_up(states, &self.instances, &self.options, spec, &alive)?
@@ -446,6 +472,8 @@ impl CloudTable {
             passing: alive,
             totals,
             trace,
+            dropped,
+            scales,
         })
     }
 

@@ -3,11 +3,14 @@
 use super::Instances;
 use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options, RequestSpec};
+use crate::schedule::WeigherScale;
 use crate::states::{HostStates, States};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
 use ebbtide_model::host_set::HostSet;
+use ebbtide_weigher_api::arithmetic::Scale;
 use ebbtide_weigher_api::{Bounds, Column};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Hosts whose totals are made at once, so that they stay in the cache while the columns go by.
 const CHUNK: usize = 512;
@@ -61,6 +64,13 @@ enum Term<'a> {
     Ready(Vec<f64>),
 }
 
+/// What a weigher adds to the totals, unless it is exactly nothing, and with which scale.
+#[derive(Default)]
+struct Weighed<'a> {
+    term: Option<Term<'a>>,
+    scale: Option<WeigherScale>,
+}
+
 fn tame(value: f64) -> bool {
     value.abs() < TAME
 }
@@ -84,7 +94,7 @@ impl Weights {
     }
 
     /// Totals for the hosts that passed, of which there are at least two; those of others mean
-    /// nothing.
+    /// nothing. And the scales of the weighers.
     pub(super) fn add_up(
         &self,
         states: &HostStates,
@@ -92,13 +102,14 @@ impl Weights {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Vec<f64>, ReferenceNeeded> {
+    ) -> Result<(Vec<f64>, Vec<WeigherScale>), ReferenceNeeded> {
         let mut totals = vec![0.0; states.len()];
         let mut terms = Vec::with_capacity(self.columns.len());
+        let mut scales = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            if let Some(term) = column.term(states, instances, options, spec, alive)? {
-                terms.push(term);
-            }
+            let weighed = column.term(states, instances, options, spec, alive)?;
+            terms.extend(weighed.term);
+            scales.extend(weighed.scale);
         }
         for (at, totals) in totals.chunks_mut(CHUNK).enumerate() {
             let from = at * CHUNK;
@@ -134,7 +145,7 @@ impl Weights {
                 }
             }
         }
-        Ok(totals)
+        Ok((totals, scales))
     }
 }
 
@@ -241,7 +252,7 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'a>>, ReferenceNeeded> {
+    ) -> Result<Weighed<'a>, ReferenceNeeded> {
         if alive.meets(&self.wild) {
             return Err(ReferenceNeeded);
         }
@@ -249,10 +260,6 @@ impl Part {
             return self.asked(states, instances, options, spec, alive);
         }
         let everywhere = self.everywhere();
-        // It adds exactly nothing.
-        if everywhere == Some(0.0) {
-            return Ok(None);
-        }
         let at_end = |mut places: &mut dyn Iterator<Item = &u32>| {
             let place = (&mut places).find(|at| alive.has(**at as usize));
             place.map_or(0.0, |at| self.raw[*at as usize])
@@ -261,11 +268,13 @@ impl Part {
         let lo = lo.unwrap_or_else(|| at_end(&mut self.rising.iter()));
         let hi = self.bounds.max;
         let hi = hi.unwrap_or_else(|| at_end(&mut self.rising.iter().rev()));
-        if lo == hi {
-            return Ok(None);
+        let scale = self.scale(Scale { lo, hi }, None);
+        // It adds exactly nothing.
+        if everywhere == Some(0.0) || lo == hi {
+            return Ok(Weighed { term: None, scale });
         }
         let (raw, range) = (self.raw.as_slice(), hi - lo);
-        Ok(Some(match everywhere {
+        let term = Some(match everywhere {
             Some(multiplier) => Term::Same {
                 raw,
                 lo,
@@ -278,7 +287,16 @@ impl Part {
                 range,
                 multiplier: &self.multipliers,
             },
-        }))
+        });
+        Ok(Weighed { term, scale })
+    }
+
+    fn scale(&self, scale: Scale, raw: Option<Vec<f64>>) -> Option<WeigherScale> {
+        Some(WeigherScale {
+            class: self.nova.class,
+            scale,
+            raw: raw.map(Arc::new),
+        })
     }
 
     /// Asks the weigher about the hosts that passed, as the reference does.
@@ -289,9 +307,9 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'static>>, ReferenceNeeded> {
+    ) -> Result<Weighed<'static>, ReferenceNeeded> {
         if weighing::says_nothing(self.nova.class, spec, options) {
-            return Ok(None);
+            return Ok(Weighed::default());
         }
         if weighing::is_novas(self.nova.class)
             && self.nova.weigher.needs() == [Column::GroupMembers]
@@ -305,10 +323,16 @@ impl Part {
             return Err(ReferenceNeeded);
         }
         let mut weighted = vec![0.0; states.len()];
-        for (at, own) in alive.iter().zip(part.weighted) {
-            weighted[at] = own;
+        let mut raw = vec![0.0; states.len()];
+        for (at, (own, said)) in alive.iter().zip(part.weighted.iter().zip(&part.raw)) {
+            weighted[at] = *own;
+            raw[at] = *said;
         }
-        Ok(Some(Term::Ready(weighted)))
+        let ends = ends(part.raw.iter().copied());
+        Ok(Weighed {
+            term: Some(Term::Ready(weighted)),
+            scale: self.scale(Scale::new(ends.0, ends.1, self.bounds), Some(raw)),
+        })
     }
 }
 
@@ -320,7 +344,7 @@ impl Part {
         instances: &Instances,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Option<Term<'static>>, ReferenceNeeded> {
+    ) -> Result<Weighed<'static>, ReferenceNeeded> {
         let group = spec.instance_group.iter();
         let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
         let mut counts = vec![0.0; len];
@@ -329,18 +353,27 @@ impl Part {
         }
         let weigher = self.nova.weigher.as_ref();
         let raw = weighing::of_members(weigher, counts, spec).map_err(|_| ReferenceNeeded)?;
-        let ends = (f64::INFINITY, f64::NEG_INFINITY);
-        let (lo, hi) = alive
-            .iter()
-            .fold(ends, |(lo, hi), at| (lo.min(raw[at]), hi.max(raw[at])));
+        let (lo, hi) = ends(alive.iter().map(|at| raw[at]));
         if lo == hi {
-            return Ok(None);
+            return Ok(Weighed {
+                term: None,
+                scale: self.scale(Scale { lo, hi }, Some(raw)),
+            });
         }
         let range = hi - lo;
         let weighted = raw.iter().enumerate().map(|(at, raw)| {
             let multiplier = self.multipliers[at];
             multiplier * ((raw - lo) / range)
         });
-        Ok(Some(Term::Ready(weighted.collect())))
+        Ok(Weighed {
+            term: Some(Term::Ready(weighted.collect())),
+            scale: self.scale(Scale { lo, hi }, Some(raw)),
+        })
     }
+}
+
+/// The smallest and the largest of some numbers.
+fn ends(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    numbers.fold(ends, |(lo, hi), number| (lo.min(number), hi.max(number)))
 }

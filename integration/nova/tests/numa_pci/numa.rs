@@ -1,4 +1,4 @@
-use crate::build::{cell, floating, guest, host, pages, pinned, threaded, threads};
+use super::build::{cell, floating, guest, host, pages, pinned, threaded, threads};
 use ebbtide_nova::model::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PciRequest,
 };

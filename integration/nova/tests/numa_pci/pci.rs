@@ -1,4 +1,4 @@
-use crate::build::{cell, devices, host, pool, tagged};
+use super::build::{cell, devices, host, pool, tagged};
 use ebbtide_nova::model::{PciPool, PciRequest, RequestGroup};
 use ebbtide_nova::pci::{PciStats, ProviderMapping, apply};
 use proptest::prelude::*;

@@ -161,6 +161,11 @@ impl AuthOptions {
                     true,
                 )
             }
+            "token" | "v3token" => {
+                let scope = reader.scope()?;
+                let token = Secret::new(reader.need(&["token"], "auth_type token")?);
+                (AuthMethod::Token { token, scope }, true)
+            }
             "admin_token" => {
                 let token = Secret::new(reader.need(&["token"], "auth_type admin_token")?);
                 (AuthMethod::AdminToken { token }, false)
@@ -168,7 +173,7 @@ impl AuthOptions {
             "none" | "noauth" => (AuthMethod::None, false),
             other => {
                 let problem = format!(
-                    "{other:?} is not supported, use one of password, v3applicationcredential, admin_token, none"
+                    "{other:?} is not supported, use one of password, v3applicationcredential, token, admin_token, none"
                 );
                 return Err(reader.bad("auth_type", problem));
             }

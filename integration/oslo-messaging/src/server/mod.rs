@@ -43,9 +43,22 @@ pub enum AckMode {
     Early,
 }
 
+/// What a server is to those who call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServerRole {
+    /// It shares the queue of the topic with the other servers, and answers.
+    #[default]
+    Worker,
+    /// It gets a copy of each message to the topic and answers none: the workers do. What it misses
+    /// is lost for it, and for no other server.
+    Observer,
+}
+
 /// How a server reads and works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerOptions {
+    /// Whether it answers.
+    pub role: ServerRole,
     /// When a request is acknowledged.
     pub ack: AckMode,
     /// How many requests of the topic, and as many of the server's own queue, are worked on at
@@ -66,6 +79,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
+            role: ServerRole::Worker,
             ack: AckMode::Late,
             // As many as Python's `executor_thread_pool_size`.
             prefetch: 64,
@@ -148,9 +162,13 @@ impl RpcServer {
         options.fanout_prefetch = options.fanout_prefetch.max(1);
         let exchange = target.exchange.as_deref().unwrap_or(&shared.exchange);
         let topic = &target.topic;
+        let queue = match options.role {
+            ServerRole::Worker => Queue::topic,
+            ServerRole::Observer => Queue::copy,
+        };
         let queues = [
-            Queue::topic(topic, exchange, shared.options()),
-            Queue::topic(&format!("{topic}.{server}"), exchange, shared.options()),
+            queue(topic, exchange, shared.options()),
+            queue(&format!("{topic}.{server}"), exchange, shared.options()),
             Queue::fanout(topic, shared.options()),
         ];
         let inner = Arc::new(Inner {

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::heartbeat;
 use super::receipt::Receipt;
 use super::reply::{self, Unanswered};
-use super::{AckMode, Inner};
+use super::{AckMode, Inner, ServerRole};
 use crate::dedup::Arrival;
 use crate::endpoint::ReplyPath;
 use crate::wire::{BadRequest, Properties, ReplyTo, RpcRequest, decode_request};
@@ -39,8 +39,16 @@ pub(super) async fn accept(
         content_type: facts.content_type.as_deref(),
         compression: facts.compression.as_deref(),
     };
-    let request = match decode_request(&delivery.data, properties, inner.options.max_message_bytes)
-    {
+    let most = inner.options.max_message_bytes;
+    let mut decoded = decode_request(&delivery.data, properties, most);
+    if inner.options.role == ServerRole::Observer {
+        // A worker answers the caller. Neither a reply nor a heartbeat may come from here.
+        match &mut decoded {
+            Ok(request) => request.reply_to = None,
+            Err(bad) => bad.reply_to = None,
+        }
+    }
+    let request = match decoded {
         Ok(request) => request,
         Err(bad) => return refuse(inner, bad, receipt, source, permit),
     };

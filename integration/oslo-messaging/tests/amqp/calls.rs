@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oslo_messaging::{
     AckMode, ArrivalQueue, CallOptions, CallerState, Map, MessagingError, RpcClient, ServerOptions,
-    Target,
+    ServerRole, Target,
 };
 use serde_json::{Value, json};
 
@@ -16,6 +16,51 @@ fn quick() -> CallOptions {
         timeout: Duration::from_secs(30),
         ..CallOptions::default()
     }
+}
+
+/// Reads along.
+fn observer() -> ServerOptions {
+    ServerOptions {
+        role: ServerRole::Observer,
+        ack: AckMode::Early,
+        ..ServerOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_observer_gets_a_copy_of_each_request_and_answers_none() {
+    let place = Place::shared().await;
+    let transport = place.transport();
+    let (seen, done) = (Book::default(), Book::default());
+    let _observer = place.serve(&transport, "h9", observer(), &seen).await;
+    let client = RpcClient::new(&transport);
+    let target = place.target();
+    let context = args(json!({"user": "ann"}));
+    let sent = args(json!({"number": 1}));
+    // Without a worker no reply comes, neither from the observer nor from elsewhere.
+    let hurried = CallOptions {
+        timeout: Duration::from_secs(2),
+        ..CallOptions::default()
+    };
+    let call = client.call(&target, &context, "echo", &sent, &hurried);
+    let failed = soon("the end of the call", call).await.unwrap_err();
+    assert!(matches!(failed, MessagingError::Timeout { .. }), "{failed}");
+    let copy = seen.wait(1).await.pop().unwrap();
+    assert_eq!((copy.method.as_str(), &copy.args), ("echo", &sent));
+    // With one, each of several requests comes to both, and the worker answers.
+    let _worker = place
+        .serve(&transport, "h1", ServerOptions::default(), &done)
+        .await;
+    for number in 0..5 {
+        let sent = args(json!({"number": number}));
+        let options = quick();
+        let call = client.call(&target, &context, "echo", &sent, &options);
+        let result = soon("a reply", call).await.unwrap();
+        assert_eq!(result, json!({"context": {"user": "ann"}, "args": sent}));
+    }
+    let copies = seen.wait(6).await;
+    assert_eq!(copies.len(), 6);
+    assert!(copies.iter().all(|copy| copy.source == ArrivalQueue::Topic));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

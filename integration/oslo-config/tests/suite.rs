@@ -1,0 +1,4 @@
+//! nova.conf as oslo.config reads it.
+
+mod files;
+mod oracle;
