@@ -87,6 +87,16 @@ impl CandidateHosts {
         self.hosts.count()
     }
 
+    /// The same hosts, without what could be claimed there.
+    pub(crate) fn names_only(&self) -> Self {
+        Self {
+            hosts: self.hosts.clone(),
+            offer: CandidateOffer::Nothing,
+            layout: self.layout,
+            believed: self.believed,
+        }
+    }
+
     /// None at all: Nova answers NoValidHost without a look at its filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -113,6 +113,8 @@ pub struct InstanceRecord {
     pub flavor: Flavor,
     /// True if its root disk is a volume, which takes no disk of the host.
     pub boots_from_volume: bool,
+    /// Creation time in microseconds since 1970, UTC; `None` if unknown.
+    pub created_at: Option<i64>,
     /// Launch time in microseconds since 1970, UTC.
     pub launched_at: Option<i64>,
     /// `active`, `stopped`, …

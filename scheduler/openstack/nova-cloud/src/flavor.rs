@@ -10,14 +10,16 @@ pub(crate) struct PreemptibleTerms {
     pub(crate) interruption: InterruptionBehaviour,
     pub(crate) grace: Option<Seconds>,
     pub(crate) protected: Option<Seconds>,
+    pub(crate) max_lifetime: Option<Seconds>,
     pub(crate) price_per_hour: Money,
     pub(crate) priority: u8,
 }
 
-/// The terms of a preemptible flavor; `None` for a normal one. Nova has taken the flavor as it is,
-/// so it cannot be refused here: where one of our keys is wrong, all but the marking itself counts
-/// as not said.
-pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
+/// What a preemptible flavor says beside its amounts; `None` for a normal one. Nova has taken the
+/// flavor as it is, so it cannot be refused here: where one of our keys is wrong, all but the
+/// marking itself counts as not said.
+#[must_use]
+pub fn preemptible_properties(flavor: &Flavor) -> Option<FlavorProperties> {
     if !flavor.is_preemptible() {
         return None;
     }
@@ -28,10 +30,17 @@ pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
     if properties.read_terms(specs).is_err() {
         properties = unsaid();
     }
+    Some(properties)
+}
+
+/// The terms of a preemptible flavor; `None` for a normal one.
+pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
+    let properties = preemptible_properties(flavor)?;
     Some(PreemptibleTerms {
         interruption: properties.interruption,
         grace: properties.grace,
         protected: properties.protected,
+        max_lifetime: properties.max_lifetime,
         price_per_hour: properties.price_per_hour,
         priority: properties.priority,
     })

@@ -6,8 +6,10 @@
 //! - which hosts Placement would offer for a request ([`Cloud::ask`], [`Cloud::candidates`]),
 //! - what Nova would decide on them ([`Cloud::decide`], step by step, so that the caller makes
 //!   claims outside of any lock),
+//! - why that was decided, after the answer ([`Scheduling::into_record`]),
 //! - which victims would have to leave for a normal request that found no capacity
-//!   ([`Cloud::plan`]).
+//!   ([`Cloud::plan`]),
+//! - both at once, on one state ([`Cloud::decide_once`]).
 //!
 //! Placement and Nova's database hold the truth. The cloud in memory may be out of date, so a claim
 //! verifies each decision.
@@ -16,19 +18,27 @@ mod candidates;
 mod cloud;
 mod error;
 mod expected;
+mod explain;
 mod facts;
 mod flavor;
+mod one_pass;
 mod plan;
 mod scheduling;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
-pub use cloud::{Cloud, CloudSettings, CostModules, Counts, OpenPreemption, StaleProviders};
+pub use cloud::{
+    Cloud, CloudSettings, CostModules, Counts, NodeView, OpenPreemption, PreemptibleUsage,
+    StaleProviders, flavor_view,
+};
 pub use error::CloudError;
 pub use expected::ExpectedInstances;
+pub use explain::SchedulingRecord;
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,
 };
+pub use flavor::preemptible_properties;
+pub use one_pass::OnePass;
 pub use plan::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,
     ProviderTruth, SecondBest, VerifyResult,

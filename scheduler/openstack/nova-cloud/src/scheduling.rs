@@ -4,6 +4,7 @@ use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidat
 use crate::cloud::Cloud;
 use crate::error::CloudError;
 use crate::expected::ExpectedInstances;
+use crate::explain::SchedulingRecord;
 use crate::facts::HostRef;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context};
@@ -129,6 +130,10 @@ impl States for WorkingHosts {
 }
 
 impl Field for WorkingHosts {
+    fn snapshot(&self) -> Option<HostStates> {
+        Some(self.states.clone())
+    }
+
     fn all(&self) -> Vec<usize> {
         if self.first.is_some() {
             // They are already sorted, and no caller asks for the hosts that did not pass.
@@ -170,6 +175,7 @@ pub struct Scheduling {
     steps: ScheduleRun<WorkingHosts>,
     options: Arc<Options>,
     now: i64,
+    candidates: CandidateHosts,
 }
 
 impl Scheduling {
@@ -234,6 +240,20 @@ impl Scheduling {
         trace
             .map(|(name, start, end)| ((*name).to_owned(), *start, *end))
             .collect()
+    }
+
+    /// What explains the decision, as far as it has come.
+    #[must_use]
+    pub fn into_record(self) -> SchedulingRecord {
+        let (instances, chosen, spec) = self.steps.into_records();
+        SchedulingRecord {
+            instances,
+            chosen,
+            spec,
+            options: self.options,
+            now: self.now,
+            candidates: self.candidates,
+        }
     }
 
     fn host(&self, at: usize) -> HostRef {
@@ -330,6 +350,7 @@ impl Cloud {
             steps: ScheduleRun::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,
+            candidates: candidates.names_only(),
         })
     }
 

@@ -15,6 +15,7 @@ use ebbtide_nova_objects::nova_conf::{self, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
 use ebbtide_store::StoreConfig;
 use oslo_messaging::{RabbitOptions, TransportUrl};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -92,7 +93,33 @@ pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
     if let Some(address) = &conf.ebbtide.metrics_listen {
         look(crate::pages::address(address).map(drop));
     }
+    look(api_address(conf).map(drop));
     wrong
+}
+
+/// The address of the API, if one is configured.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] for one that is none.
+pub fn api_address(conf: &NovaConf) -> Result<Option<SocketAddr>, NovaServiceError> {
+    let Some(text) = &conf.ebbtide.api_listen else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(address) => Ok(Some(address)),
+        Err(error) => Err(NovaServiceError::Config(format!(
+            "nova.conf: [ebbtide] api_listen = {text}: {error}; it is ADDRESS:PORT, as in \
+             0.0.0.0:7472"
+        ))),
+    }
+}
+
+/// The ledger's database, if one is configured.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] for an URL that is none.
+pub fn ledger_database(conf: &NovaConf) -> Result<Option<StoreConfig>, NovaServiceError> {
+    conf.ebbtide.connection.as_deref().map(ledger).transpose()
 }
 
 /// The ledger's database.
@@ -142,6 +169,7 @@ pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, NovaSer
 pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
     let mut settings = CloudSettings {
         grace: seconds(conf.ebbtide.default_grace),
+        protected: seconds(conf.ebbtide.default_protected),
         ..CloudSettings::default()
     };
     if let Some(module) = &conf.ebbtide.cost_module {

@@ -86,7 +86,6 @@ impl<T: Send + Sync + 'static> DeferredResource<T> {
     }
 
     /// A resource that is already open.
-    #[cfg(test)]
     pub(crate) fn ready(open: T) -> Self {
         let (_, ready) = watch::channel(true);
         Self {

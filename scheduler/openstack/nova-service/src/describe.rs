@@ -110,11 +110,12 @@ fn ours(text: &mut String, conf: &NovaConf) {
     let ours = &conf.ebbtide;
     section(text, "ebbtide");
     if ours.connection.is_none() {
-        text.push_str("# without connection nothing is preempted\n");
+        text.push_str("# without connection nothing is preempted, and no decision is recorded\n");
     }
     url(text, "connection", ours.connection.as_deref());
     url(text, "bus_url", ours.bus_url.as_deref());
     option(text, "preemption", ours.preemption);
+    option(text, "quota", ours.quota);
     let default = ebbtide_engine::EngineConfig::default().cost_module;
     let cost = ours.cost_module.as_ref().unwrap_or(&default);
     option(text, "cost_module", cost);
@@ -126,15 +127,19 @@ fn ours(text: &mut String, conf: &NovaConf) {
     for (name, number) in [
         ("room_timeout", ours.room_timeout),
         ("default_grace", ours.default_grace),
+        ("default_protected", ours.default_protected),
         ("plan_rounds", ours.plan_rounds),
         ("max_in_flight", ours.max_in_flight),
         ("placement_patience", ours.placement_patience),
         ("placement_poll", ours.placement_poll),
         ("notice_timeout", ours.notice_timeout),
         ("act_timeout", ours.act_timeout),
+        ("decisions_keep", ours.decisions_keep),
+        ("decisions_queue", ours.decisions_queue),
     ] {
         option(text, name, number);
     }
+    option(text, "decisions", ours.decisions);
     option(text, "log_format", ours.log_format.as_str());
     if let Some(release) = ours.nova_release {
         option(text, "nova_release", release);
@@ -142,6 +147,10 @@ fn ours(text: &mut String, conf: &NovaConf) {
     for (name, word) in [
         ("plugins", &ours.plugins),
         ("metrics_listen", &ours.metrics_listen),
+        ("api_listen", &ours.api_listen),
+        ("api_certificate", &ours.api_certificate),
+        ("api_private_key", &ours.api_private_key),
+        ("api_policy_file", &ours.api_policy_file),
         ("bus_prefix", &ours.bus_prefix),
         ("name", &ours.name),
     ] {

@@ -11,6 +11,16 @@ use oslo_messaging::{Endpoint, EndpointTarget, IncomingCall, RemoteError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// The methods of nova-scheduler.
+pub(crate) const METHODS: &[&str] = &[
+    "select_destinations",
+    "update_aggregates",
+    "delete_aggregate",
+    "update_instance_info",
+    "delete_instance_info",
+    "sync_instance_info",
+];
+
 /// Topic `scheduler`, version 4.5 (`nova/scheduler/manager.py`).
 pub(crate) struct SchedulerApi {
     pub(crate) selector: Selector,
@@ -23,14 +33,7 @@ impl Endpoint for SchedulerApi {
     }
 
     fn methods(&self) -> &[&str] {
-        &[
-            "select_destinations",
-            "update_aggregates",
-            "delete_aggregate",
-            "update_instance_info",
-            "delete_instance_info",
-            "sync_instance_info",
-        ]
+        METHODS
     }
 
     async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
@@ -50,7 +53,10 @@ impl Endpoint for SchedulerApi {
 }
 
 /// Handles the casts that keep a scheduler up to date.
-async fn follow(facts: &Facts, method: &str, args: &Wire) -> Result<(), ObjectError> {
+///
+/// # Errors
+/// Arguments that cannot be read.
+pub(crate) async fn follow(facts: &Facts, method: &str, args: &Wire) -> Result<(), ObjectError> {
     match method {
         "update_aggregates" => {
             let aggregates = read_update_aggregates(args)?;

@@ -43,6 +43,9 @@ pub enum NovaServiceError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The ledger is configured and was not open yet.
+    #[error("{0}; ask again in a moment")]
+    LedgerAway(String),
     /// The bus to the agents.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -60,6 +63,7 @@ impl NovaServiceError {
             Self::Messaging(error) => error.code(),
             Self::Plugin(error) => error.code(),
             Self::Ledger(error) => error.code(),
+            Self::LedgerAway(_) => "EB-DOOR-005",
             Self::Bus(error) => error.code(),
         }
     }
@@ -69,6 +73,7 @@ impl NovaServiceError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Config(_) | Self::Cloud(_) | Self::Plugin(_) => false,
+            Self::LedgerAway(_) => true,
             Self::Database(error) => error.is_retryable(),
             Self::OpenStack(error) => error.is_passing(),
             Self::Messaging(error) => error.is_transient(),

@@ -1,6 +1,6 @@
 //! Metrics for Prometheus.
 
-use crate::preemption::{Preemption, PreemptionState, VictimState};
+use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
 use ebbtide_nova_cloud::Counts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -27,12 +27,14 @@ pub(crate) struct Metrics {
     questions: Counter,
     preemptions: Family<Label, Counter>,
     victims: Family<Label, Counter>,
+    ended_servers: Family<Label, Counter>,
     under_way: Gauge,
     unusable_reports: Counter,
     second_agents: Counter,
     hosts: Gauge,
     instances: Family<Label, Gauge>,
     refusals: Family<Label, Counter>,
+    decision_records: Family<Label, Counter>,
 }
 
 impl Default for Metrics {
@@ -69,6 +71,12 @@ impl Default for Metrics {
                 "Victims of ended preemptions by what became of them",
                 Family::default(),
             ),
+            ended_servers: shown(
+                to,
+                "ended_servers",
+                "Servers that were ended without a preemptor, by cause",
+                Family::default(),
+            ),
             under_way: shown(
                 to,
                 "preemptions_under_way",
@@ -97,7 +105,13 @@ impl Default for Metrics {
             refusals: shown(
                 to,
                 "refusals",
-                "Connections to these pages that were closed or refused",
+                "Connections and requests to the API and these pages that were refused or closed",
+                Family::default(),
+            ),
+            decision_records: shown(
+                to,
+                "decision_records",
+                "Records of decisions: recorded, or lost (queue_full, failed)",
                 Family::default(),
             ),
             registry: Arc::new(registry),
@@ -115,6 +129,13 @@ impl Metrics {
         self.seconds
             .get_or_create(&Label { kind })
             .observe(time.as_secs_f64());
+    }
+
+    /// Records of decisions were written or lost.
+    pub(crate) fn decision(&self, kind: &'static str, count: u64) {
+        self.decision_records
+            .get_or_create(&Label { kind })
+            .inc_by(count);
     }
 
     pub(crate) fn refused(&self, kind: &'static str) {
@@ -138,6 +159,15 @@ impl Metrics {
     }
 
     pub(crate) fn ended(&self, record: &Preemption) {
+        if record.newcomers.is_empty() {
+            let gone = |victim: &&Victim| matches!(victim.state, VictimState::Evacuated { .. });
+            let gone = record.victims.iter().filter(gone).count();
+            let kind = record.cause.as_str();
+            self.ended_servers
+                .get_or_create(&Label { kind })
+                .inc_by(gone as u64);
+            return;
+        }
         let kind = record.state.as_str();
         self.preemptions.get_or_create(&Label { kind }).inc();
         if record.state == PreemptionState::Refused {

@@ -17,7 +17,8 @@ use tokio::sync::Mutex;
 /// The release of the cloud. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CloudRelease {
-    shared: Arc<Shared>,
+    /// `None`: the release does not change.
+    shared: Option<Arc<Shared>>,
 }
 
 struct Shared {
@@ -85,37 +86,46 @@ impl CloudRelease {
         shown: Option<NovaRelease>,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Some(Arc::new(Shared {
                 conf: conf.clone(),
                 facts: facts.clone(),
                 record,
                 known: Mutex::new(shown),
                 unknown: AtomicBool::new(shown.is_none()),
-            }),
+            })),
         }
+    }
+
+    /// The release that the cloud in memory was made with, for good.
+    pub(crate) fn fixed() -> Self {
+        Self { shared: None }
     }
 
     /// Writes one heartbeat of this scheduler's record, and checks the records of the other
     /// services.
     pub(crate) async fn beat(&self) {
-        if let Err(error) = self.shared.record.beat().await {
+        let Some(shared) = &self.shared else { return };
+        if let Err(error) = shared.record.beat().await {
             tracing::warn!(code = error.code(), "{error}");
         }
-        self.look().await;
+        shared.look().await;
     }
 
     /// Checks the records as long as the release is unknown.
     pub(crate) async fn look_if_unknown(&self) {
-        let said = self.shared.conf.ebbtide.nova_release.is_some();
-        if !said && self.shared.unknown.load(Ordering::Relaxed) {
-            self.look().await;
+        let Some(shared) = &self.shared else { return };
+        let said = shared.conf.ebbtide.nova_release.is_some();
+        if !said && shared.unknown.load(Ordering::Relaxed) {
+            shared.look().await;
         }
     }
+}
 
+impl Shared {
     /// Checks the records, and changes to the release found.
     async fn look(&self) {
-        let mut known = self.shared.known.lock().await;
-        let shown = match self.shared.facts.database.nova().shown_release().await {
+        let mut known = self.known.lock().await;
+        let shown = match self.facts.database.nova().shown_release().await {
             Ok(shown) => shown,
             Err(error) => {
                 tracing::warn!(code = error.code(), "{error}");
@@ -126,13 +136,13 @@ impl CloudRelease {
             && self.follow(*known, release).await
         {
             *known = Some(release);
-            self.shared.unknown.store(false, Ordering::Relaxed);
+            self.unknown.store(false, Ordering::Relaxed);
         }
     }
 
     /// Changes to a release. False if that failed: the next check tries again.
     async fn follow(&self, before: Option<NovaRelease>, release: NovaRelease) -> bool {
-        let Shared { conf, facts, .. } = &*self.shared;
+        let Self { conf, facts, .. } = self;
         let (was, is) = (deciding(before, conf), deciding(Some(release), conf));
         tracing::info!(
             version = release.service_version,
@@ -150,7 +160,7 @@ impl CloudRelease {
             }
         }
         say(Some(release), conf);
-        if let Err(error) = self.shared.record.set_release(release).await {
+        if let Err(error) = self.record.set_release(release).await {
             tracing::warn!(code = error.code(), "{error}");
             return false;
         }

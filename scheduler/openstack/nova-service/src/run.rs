@@ -2,18 +2,21 @@
 
 use crate::Tasks;
 use crate::configure;
+use crate::decisions::{DecisionOptions, Decisions};
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
-use crate::facts::{Database, Facts, Providers};
+use crate::facts::{Database, Facts};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
 use crate::plugins::NovaServicePlugins;
+use crate::quota::{LimitSource, Quota};
+use crate::reader::CloudReader;
 use crate::release::{self, CloudRelease};
 use crate::select::Selector;
 use ebbtide_nova_cloud::Cloud;
-use ebbtide_nova_db::{FollowOptions, NovaDb, NovaRelease, OldComputePolicy, OwnService};
+use ebbtide_nova_db::{NovaDb, NovaRelease, OldComputePolicy, OwnService};
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_runtime::clock;
@@ -21,15 +24,17 @@ use ebbtide_runtime::task::pause;
 use oslo_messaging::{
     Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
 };
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The topic of schedulers.
-const TOPIC: &str = "scheduler";
-/// Time limit for running requests at the stop; the rest returns to the broker, for another
-/// scheduler.
+pub(crate) const TOPIC: &str = "scheduler";
+/// Time limit for background work at the stop. It is durable and goes on at the next start.
 const FINISH: Duration = Duration::from_secs(10);
+/// The part of `graceful_shutdown_timeout` that is kept for what follows the last request:
+/// background work, and closing connections.
+const AFTER_REQUESTS: Duration = Duration::from_secs(20);
 /// Pause before an unavailable service is tried again at the start.
 const START_PAUSE: Duration = Duration::from_secs(2);
 
@@ -40,17 +45,40 @@ pub struct NovaService {
     facts: Facts,
     plugins: NovaServicePlugins,
     preempting: Preempting,
+    decisions: Decisions,
+    reader: CloudReader,
+    metrics: Metrics,
     tasks: Tasks,
+    /// Time limit for running requests at the stop; the rest returns to the broker, for another
+    /// scheduler.
+    request_limit: Duration,
+}
+
+/// The time limit for running requests at the stop, from `graceful_shutdown_timeout` in seconds.
+/// As in oslo.service, 0 is no limit.
+fn request_limit(graceful_shutdown_timeout: i64) -> Duration {
+    match u64::try_from(graceful_shutdown_timeout) {
+        Ok(0) => Duration::MAX,
+        Ok(seconds) => Duration::from_secs(seconds)
+            .saturating_sub(AFTER_REQUESTS)
+            .max(FINISH),
+        Err(_) => FINISH,
+    }
 }
 
 impl NovaService {
     /// Reads the cloud and starts to answer requests. Waits for required services that are
-    /// unavailable (a database, Placement, Keystone, the broker) until `stop`, as Nova does.
+    /// unavailable (a database, Placement, Keystone, the broker) until `stop`, as Nova does. With
+    /// `limits`, preemptible servers have a quota.
     ///
     /// # Errors
     /// Errors that waiting does not resolve: the configuration, refused credentials, computes that
     /// are too old.
-    pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, NovaServiceError> {
+    pub async fn open(
+        conf: &NovaConf,
+        limits: Option<Arc<dyn LimitSource>>,
+        stop: CancellationToken,
+    ) -> Result<Self, NovaServiceError> {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
         let tasks = Tasks::new(stop);
@@ -64,6 +92,7 @@ impl NovaService {
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();
         let preempting = Preempting::start(conf, &settings, &facts, &tasks, &metrics).await?;
+        let decisions = Decisions::start(DecisionOptions::read(conf)?, &facts, &tasks, &metrics);
         if let Some(address) = &conf.ebbtide.metrics_listen {
             let pages = Pages {
                 facts: facts.clone(),
@@ -80,9 +109,12 @@ impl NovaService {
             release,
             settings: Arc::clone(&settings),
             notices,
-            metrics,
+            metrics: metrics.clone(),
             preempting: preempting.clone(),
+            quota: Quota::new(limits),
+            decisions: decisions.clone(),
         };
+        let reader = CloudReader::new(&selector);
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
         let server = RpcServer::start(
             &transport,
@@ -115,8 +147,24 @@ impl NovaService {
             facts,
             plugins,
             preempting,
+            decisions,
+            reader,
+            metrics,
             tasks,
+            request_limit: request_limit(conf.general.graceful_shutdown_timeout),
         })
+    }
+
+    /// What the API reads.
+    #[must_use]
+    pub fn reader(&self) -> CloudReader {
+        self.reader.clone()
+    }
+
+    /// Counts a refusal of the API among the metrics.
+    pub fn refusal_counter(&self) -> impl Fn(&'static str) + Send + Sync + 'static {
+        let metrics = self.metrics.clone();
+        move |why| metrics.refused(why)
     }
 
     /// SIGHUP: reads the cells, the operator's plugins and the choice of the cost module again.
@@ -146,7 +194,7 @@ impl NovaService {
     /// The reason for which the scheduler had to stop by itself (it cancels `stop` then): another
     /// scheduler has taken its name.
     pub async fn close(self) -> Result<(), NovaServiceError> {
-        let report = self.server.stop(FINISH).await;
+        let report = self.server.stop(self.request_limit).await;
         if report.unfinished > 0 {
             tracing::warn!(
                 unfinished = report.unfinished,
@@ -154,6 +202,7 @@ impl NovaService {
             );
         }
         self.tasks.stop().cancel();
+        self.decisions.finish();
         if !self.tasks.finish(FINISH).await {
             tracing::warn!(
                 "some work did not end within {FINISH:?}; it is durable and goes on at the next start"
@@ -164,6 +213,7 @@ impl NovaService {
             transport.close().await;
         }
         self.preempting.close_ledger().await;
+        self.decisions.close().await;
         self.facts.database.nova().close().await;
         tracing::info!("ended");
         match self.tasks.failure() {
@@ -174,7 +224,7 @@ impl NovaService {
 }
 
 /// Repeats an operation that fails because a service is unavailable.
-async fn patiently<T, F>(
+pub(crate) async fn patiently<T, F>(
     tasks: &Tasks,
     what: &str,
     mut work: impl FnMut() -> F,
@@ -196,7 +246,7 @@ where
     }
 }
 
-async fn open_facts(
+pub(crate) async fn open_facts(
     conf: &NovaConf,
     tasks: &Tasks,
 ) -> Result<(Facts, NovaServicePlugins, Option<NovaRelease>), NovaServiceError> {
@@ -215,15 +265,7 @@ async fn open_facts(
     let (plugins, options, settings) =
         NovaServicePlugins::start(conf, options, configure::cloud(conf), tasks)?;
     let cloud = Cloud::new(options, settings)?;
-    let cloud = Arc::new(RwLock::new(cloud));
-    let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
-    let database = Arc::new(Database::new(
-        nova,
-        Arc::clone(&cloud),
-        Arc::clone(&providers),
-        FollowOptions::default(),
-    ));
-    let facts = Facts::new(cloud, database, providers);
+    let facts = Facts::of_sources(cloud, nova, placement);
     patiently(tasks, "Nova's databases", || facts.database.load()).await?;
     patiently(tasks, "Placement", || facts.providers.load()).await?;
     Ok((facts, plugins, shown))
@@ -334,4 +376,18 @@ fn notices(
         versioned.transpose()?,
         tasks,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_get_the_time_that_the_rest_of_the_stop_does_not_need() {
+        let seconds = |timeout| request_limit(timeout).as_secs();
+        assert_eq!(seconds(180), 160);
+        assert_eq!(seconds(60), 40);
+        assert_eq!(seconds(15), 10, "background work gets as much in any case");
+        assert_eq!(request_limit(0), Duration::MAX);
+    }
 }

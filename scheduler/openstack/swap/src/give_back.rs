@@ -167,7 +167,11 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
     }
 
     /// What Nova has about an instance, if that is alive on a host.
-    async fn row_on(&self, server: Uuid, host: &str) -> Result<Option<InstanceRow>, String> {
+    pub(crate) async fn row_on(
+        &self,
+        server: Uuid,
+        host: &str,
+    ) -> Result<Option<InstanceRow>, String> {
         let row = self.around.instance(server).await?;
         Ok(row.filter(|row| row.host.as_deref() == Some(host)))
     }
@@ -177,6 +181,6 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
 /// not know any more.
 pub(crate) struct RestoreGeneration(Option<Generation>);
 
-fn said(error: OpenStackError) -> String {
+pub(crate) fn said(error: OpenStackError) -> String {
     error.to_string()
 }

@@ -12,6 +12,7 @@ mod claims;
 mod environment;
 mod give_back;
 mod holding;
+mod release;
 mod swap;
 
 pub use claims::{holds, replace, take_back, taken_by};

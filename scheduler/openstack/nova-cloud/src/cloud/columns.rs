@@ -152,6 +152,36 @@ impl HostColumns {
         gone.into_iter().for_each(|at| hosts.clear(at));
     }
 
+    /// Why a host cannot give an amount to one consumer, in words; `None` if it can.
+    pub(crate) fn why_not(&self, at: usize, class: &str, amount: i128) -> Option<String> {
+        let cell = self.classes.get(class).and_then(|column| column.get(at));
+        let Some(cell) = cell.filter(|cell| **cell != NOTHING) else {
+            return Some(format!("it has no {class}"));
+        };
+        let ClassCell {
+            free,
+            min_unit,
+            max_unit,
+            step_size,
+            ..
+        } = *cell;
+        if i128::from(free) < amount {
+            return Some(format!("{class}: needs {amount}, {} free", free.max(0)));
+        }
+        if amount < i128::from(min_unit) || amount > i128::from(max_unit) {
+            return Some(format!(
+                "{class}: needs {amount}, one server gets {min_unit} to {max_unit}"
+            ));
+        }
+        (amount % i128::from(step_size.max(1)) != 0)
+            .then(|| format!("{class}: needs {amount}, given in steps of {step_size}"))
+    }
+
+    /// Whether a host has a trait.
+    pub(crate) fn has_trait(&self, at: usize, name: &str) -> bool {
+        self.traits.get(name).is_some_and(|set| set.has(at))
+    }
+
     /// Keeps the hosts that have a trait.
     pub(crate) fn keep_trait(&self, hosts: &mut HostSet, name: &str) {
         match self.traits.get(name) {

@@ -5,7 +5,7 @@ use crate::flavor::PreemptibleTerms;
 use ebbtide_engine::{Instance as Row, InstancePhase};
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
-    GroupId, Host, InterruptionBehaviour, ModelError, ResourceClass, Resources, Seconds, Timestamp,
+    Host, InterruptionBehaviour, ModelError, ResourceClass, Resources, Seconds, Timestamp,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -52,7 +52,7 @@ pub(crate) fn engine_resources(amounts: &BTreeMap<String, u64>) -> Resources {
     resources
 }
 
-fn millis(micros: i64) -> Timestamp {
+pub(super) fn millis(micros: i64) -> Timestamp {
     Timestamp::from_millis(micros.div_euclid(1000))
 }
 
@@ -146,14 +146,14 @@ impl Cloud {
             resources: engine_resources(resources),
             retained: engine_resources(&kept(terms, self.settings.stop_keeps_disk, resources)),
             preemptible: true,
-            group_id: record.group.map(GroupId),
+            group_id: self.group_of(uuid),
             launched_at: record.launched_at.map(millis),
             protected_until,
             price_per_hour: terms.price_per_hour,
             max_price: terms.price_per_hour,
-            // OpenStack mode has no lifetime models, so these fields are not used.
+            // OpenStack mode has no lifetime models, so the flavor is not used.
             flavor: String::new(),
-            ends_at: None,
+            ends_at: self.end_of_life(uuid),
             priority: terms.priority,
             phase: InstancePhase::Running,
         };

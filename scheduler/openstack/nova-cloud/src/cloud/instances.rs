@@ -90,6 +90,7 @@ impl Cloud {
             counted,
         };
         self.instances.insert(uuid, instance);
+        self.follow_lifetime(uuid);
         self.believe(uuid);
         self.count_again(uuid);
         self.follow_named(uuid);
@@ -106,6 +107,8 @@ impl Cloud {
             self.leave_list(host, uuid);
         }
         self.leaving.remove(&uuid);
+        self.started.remove(&uuid);
+        self.follow_lifetime(uuid);
         self.forget_belief(uuid);
         self.follow_named(uuid);
     }
@@ -124,6 +127,7 @@ impl Cloud {
             self.leaving.remove(&uuid)
         };
         if changed {
+            self.follow_lifetime(uuid);
             self.count_again(uuid);
         }
     }

@@ -8,11 +8,15 @@
 mod columns;
 mod consumers;
 pub(crate) mod follow;
+mod groups;
 mod hosts;
 mod instances;
+mod lifetimes;
 mod provider;
 pub(crate) mod providers;
 mod running;
+mod usage;
+mod view;
 
 pub(crate) use columns::{HostColumns, HostStateKind};
 pub(crate) use consumers::ConsumerEntry;
@@ -22,12 +26,15 @@ pub(crate) use provider::{Provider, capacity};
 pub use providers::StaleProviders;
 pub use running::OpenPreemption;
 pub(crate) use running::OpenPreemptions;
+pub use usage::PreemptibleUsage;
+pub use view::{NodeView, flavor_view};
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
-use ebbtide_model::Seconds;
+use ebbtide_evacuation::Lifetimes;
+use ebbtide_model::{GroupId, Seconds};
 use ebbtide_nova::model::{Aggregate, Options, Service};
 use ebbtide_nova::table::{self, HostSet};
 use ebbtide_nova::weighing::Plugins;
@@ -131,6 +138,12 @@ pub struct Cloud {
     /// Consumers with allocations on a provider.
     pub(crate) consumers_at: HashMap<Uuid, HashSet<Uuid>>,
     pub(crate) leaving: HashSet<Uuid>,
+    /// When servers get their notice because of their maximum lifetime.
+    pub(crate) lifetimes: Lifetimes,
+    /// Beginnings of lives that are later than the launch, microseconds since 1970.
+    pub(crate) started: HashMap<Uuid, i64>,
+    /// Members of server groups that have a disruption budget.
+    pub(crate) group_members: HashMap<Uuid, GroupId>,
     /// Preemptions under way, of all schedulers.
     pub(crate) open: OpenPreemptions,
     pub(crate) engine: Engine,
@@ -180,6 +193,9 @@ impl Cloud {
             consumers: HashMap::new(),
             consumers_at: HashMap::new(),
             leaving: HashSet::new(),
+            lifetimes: Lifetimes::default(),
+            started: HashMap::new(),
+            group_members: HashMap::new(),
             open: OpenPreemptions::default(),
             engine,
             victims,

@@ -60,6 +60,12 @@ pub(crate) struct OpenPreemptions {
 }
 
 impl Cloud {
+    /// Whether these are the known open preemptions.
+    #[must_use]
+    pub fn open_preemptions_are(&self, rows: &HashMap<Uuid, OpenPreemption>) -> bool {
+        self.open.rows == *rows
+    }
+
     /// Sets the open preemptions of the ledger.
     pub fn set_open_preemptions(&mut self, rows: HashMap<Uuid, OpenPreemption>) {
         if self.open.rows == rows {
@@ -153,10 +159,12 @@ impl Cloud {
         })
     }
 
-    /// True if victims of open preemptions may still run on a provider.
+    /// True if victims of open preemptions may still run on a provider. `except`: the preemption
+    /// that does not count.
     #[must_use]
-    pub fn is_being_evacuated(&self, at: Uuid) -> bool {
-        self.open.at.contains_key(&at)
+    pub fn is_being_evacuated(&self, at: Uuid, except: Option<Uuid>) -> bool {
+        let rows = self.open.at.get(&at).into_iter().flatten();
+        rows.into_iter().any(|id| Some(*id) != except)
     }
 
     /// A class of which a provider has less than its consumers hold and its unseen victims use;
@@ -181,13 +189,22 @@ impl Cloud {
     /// Whether amounts fit beside what runs unseen on a provider. Without unseen usage, Placement
     /// decides.
     pub(crate) fn fits_beside(&self, at: Uuid, amounts: &BTreeMap<String, u64>) -> bool {
-        let (Some(node), Some(known)) = (self.nodes.get(&at), self.providers.get(&at)) else {
+        let known = self.providers.get(&at);
+        let unseen = known.is_some_and(|known| !known.running.is_empty());
+        !unseen || self.has_left(at, amounts)
+    }
+
+    /// Whether a provider has so much left beside all that is used there. Of classes that are not
+    /// known here it has.
+    #[must_use]
+    pub fn has_left(&self, at: Uuid, amounts: &BTreeMap<String, u64>) -> bool {
+        let Some(known) = self.providers.get(&at) else {
             return true;
         };
-        if known.running.is_empty() {
-            return true;
-        }
-        let inventories = known.inventories(&node.row);
+        let inventories = match self.nodes.get(&at) {
+            Some(node) => known.inventories(&node.row),
+            None => known.inventories.clone().unwrap_or_default(),
+        };
         amounts.iter().all(|(class, amount)| {
             let cell = inventories.get(class).map(|has| known.cell(class, has));
             let amount = i64::try_from(*amount).unwrap_or(i64::MAX);

@@ -2,11 +2,9 @@
 //! choice of victims.
 
 use super::group::{GroupRule, here};
-use super::{
-    NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan, SecondBest,
-};
+use super::{NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PreemptionPlan, SecondBest};
 use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
-use crate::cloud::follow::{kept, requested};
+use crate::cloud::follow::requested;
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
 use crate::facts::Allocations;
@@ -308,7 +306,8 @@ impl Planning<'_> {
             instances.push(self.instance(placement).ok_or_else(lost)?);
             for victim in &placement.victims {
                 victims.push(
-                    self.victim(victim.server_id.0, victim.cost)
+                    self.cloud
+                        .victim(victim.server_id.0, victim.cost)
                         .ok_or_else(lost)?,
                 );
             }
@@ -366,34 +365,6 @@ impl Planning<'_> {
                 &self.cloud.options().default_availability_zone,
             ),
         }
-    }
-
-    fn victim(&self, uuid: Uuid, cost: f64) -> Option<PlannedVictim> {
-        let instance = self.cloud.instances.get(&uuid)?;
-        let (provider, counted) = instance.counted.as_ref()?;
-        let terms = instance.terms.as_ref()?;
-        let place = self.cloud.nodes.get(provider)?.place?;
-        let entry = self.cloud.consumers.get(&uuid)?;
-        let keeps = kept(terms, self.cloud.settings.stop_keeps_disk, counted);
-        Some(PlannedVictim {
-            uuid,
-            name: instance.record.name.clone(),
-            flavor: instance.record.flavor.name.clone(),
-            host: self.cloud.host_at(place),
-            allocations: entry.allocations.clone(),
-            keeps: if keeps.is_empty() {
-                Allocations::new()
-            } else {
-                Allocations::from([(*provider, keeps)])
-            },
-            generation: entry.generation,
-            project_id: instance.record.project_id.clone(),
-            user_id: instance.record.user_id.clone(),
-            interruption: terms.interruption,
-            grace: terms.grace.unwrap_or(self.cloud.settings.grace),
-            launched_at: instance.record.launched_at,
-            cost,
-        })
     }
 }
 

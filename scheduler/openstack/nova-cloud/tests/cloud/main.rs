@@ -11,14 +11,18 @@
 )]
 
 mod deciding;
+mod explaining;
 mod following;
 mod groups;
 mod kit;
+mod lifetimes;
 mod offering;
+mod one_pass;
 mod planning;
 mod planning_oracle;
 mod releases;
 mod running;
+mod viewing;
 
 /// Requests are decided by many tasks over one cloud, and go on in others.
 #[test]

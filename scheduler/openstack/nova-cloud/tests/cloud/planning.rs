@@ -316,3 +316,21 @@ fn a_victim_holds_what_the_newcomer_does_not_need_until_it_is_gone() {
         "a newcomer of its size needs all of it"
     );
 }
+
+#[test]
+fn a_refusal_counts_the_servers_in_their_guaranteed_time() {
+    let settings = CloudSettings {
+        protected: Seconds(7200),
+        ..CloudSettings::default()
+    };
+    let mut cloud = cloud_of(&[8], Options::default(), settings);
+    settle(&mut cloud, instance(0, 0, 4, 90, true));
+    settle(&mut cloud, instance(1, 0, 4, 119, true));
+    let no = plan(&cloud, 4, 1).unwrap_err();
+    assert_eq!(no.reason, NoPlanReason::NotEnoughVictims);
+    let told = format!("{:?}", no.explanation.unwrap());
+    assert!(told.contains("2 more in protected time"), "{told}");
+    settle(&mut cloud, instance(1, 0, 4, 120, true));
+    let plan = plan(&cloud, 4, 1).unwrap();
+    assert_eq!(victims(&plan), [server(1)], "its guaranteed time is over");
+}

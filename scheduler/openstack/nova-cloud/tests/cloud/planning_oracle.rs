@@ -25,6 +25,8 @@ enum Kind {
     Locked,
     /// Being resized.
     Busy,
+    /// Of a flavor that guarantees so many minutes.
+    Guaranteed(i64),
 }
 
 fn server_of(hosts: usize) -> impl Strategy<Value = Server> {
@@ -32,6 +34,7 @@ fn server_of(hosts: usize) -> impl Strategy<Value = Server> {
         6 => Just(Kind::Preemptible),
         2 => Just(Kind::Normal),
         1 => select(vec![Kind::Leaving, Kind::Locked, Kind::Busy]),
+        3 => (1_i64..200).prop_map(Kind::Guaranteed),
     ];
     (0..hosts, 1_i64..5, 1_i64..200, kind).prop_map(|(host, vcpus, minutes, kind)| Server {
         host,
@@ -39,6 +42,15 @@ fn server_of(hosts: usize) -> impl Strategy<Value = Server> {
         minutes,
         kind,
     })
+}
+
+/// Whether a server can be a victim: its guaranteed time ends to the microsecond.
+fn may_leave(server: &Server) -> bool {
+    match server.kind {
+        Kind::Preemptible => true,
+        Kind::Guaranteed(minutes) => server.minutes >= minutes,
+        _ => false,
+    }
 }
 
 /// The cheapest plan: cost in seconds of started hours, then number of victims. `None`: there is
@@ -52,7 +64,7 @@ fn cheapest(
     members: &[usize],
 ) -> Option<(i64, usize)> {
     let movable: Vec<usize> = (0..servers.len())
-        .filter(|at| servers[*at].kind == Kind::Preemptible)
+        .filter(|at| may_leave(&servers[*at]))
         .filter(|at| policy != Some("affinity") || !members.contains(at))
         .collect();
     let mut best = None;
@@ -126,6 +138,11 @@ proptest! {
             let mut record = instance(number, own.host as u128, own.vcpus, own.minutes, own.kind != Kind::Normal);
             record.locked = own.kind == Kind::Locked;
             record.task_state = (own.kind == Kind::Busy).then(|| "resize_prep".to_owned());
+            if let Kind::Guaranteed(minutes) = own.kind {
+                let seconds = (minutes * 60).to_string();
+                let specs = [("ebbtide:preemptible", "true"), ("ebbtide:protected_seconds", seconds.as_str())];
+                record.flavor = kit::flavor(own.vcpus, &specs);
+            }
             settle(&mut cloud, record);
             cloud.set_leaving(server(number), own.kind == Kind::Leaving);
         }
@@ -153,7 +170,7 @@ proptest! {
         let number = |uuid: uuid::Uuid| servers.iter().enumerate().position(|(at, _)| server(at as u128) == uuid).unwrap();
         for victim in &plan.victims {
             let own = &servers[number(victim.uuid)];
-            prop_assert_eq!(own.kind, Kind::Preemptible);
+            prop_assert!(may_leave(own), "{:?}", own);
             prop_assert_eq!(&victim.host.host, &kit::host_name(own.host as u128));
             prop_assert_eq!(victim.generation, Some(1));
         }

@@ -2,6 +2,7 @@
 
 use super::AuditReport;
 use crate::preemption::{Preemption, PreemptionState, ReplyWhen};
+use ebbtide_model::GroupId;
 use ebbtide_nova_cloud::Allocations;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,12 @@ pub struct PreemptionRow {
     pub is_driven: bool,
     /// Seconds since the last write to it.
     pub quiet_seconds: i64,
+    /// Its state in the table.
+    pub state: String,
+    /// Its victims in the table that keeps a server from being a victim twice.
+    pub victims: BTreeSet<Uuid>,
+    /// Its newcomers in the table by which a redelivered request finds it.
+    pub newcomers: BTreeSet<Uuid>,
     /// Its record; `None` if it is unreadable.
     pub record: Option<Preemption>,
 }
@@ -75,6 +82,8 @@ pub struct AuditSnapshot {
     pub migrations: BTreeMap<Uuid, Migration>,
     /// The ledger's open rows.
     pub rows: Vec<PreemptionRow>,
+    /// Server groups that have a disruption budget, and whether Nova has them.
+    pub budgeted_groups: BTreeMap<GroupId, bool>,
 }
 
 /// One disagreement.
@@ -105,6 +114,8 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     nobodys(picture, &held, &mut findings);
     servers(picture, &held, &mut findings);
     rows(picture, &held, &mut findings);
+    columns(picture, &mut findings);
+    budgets(picture, &mut findings);
     findings.sort();
     AuditReport {
         hosts: picture.hosts.len(),
@@ -393,6 +404,68 @@ fn rows(
                 );
             }
         }
+    }
+}
+
+/// Finds rows whose columns say something else than their record: schedulers look rows up by the
+/// columns and act on the record.
+fn columns(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
+    for (row, record) in records(picture) {
+        let victims: BTreeSet<Uuid> = record.victims.iter().map(|v| v.server.0).collect();
+        let newcomers: BTreeSet<Uuid> = record.newcomers.iter().map(|n| n.instance).collect();
+        let mut wrong = Vec::new();
+        if row.state != record.state.as_str() {
+            wrong.push(format!(
+                "is {} there and {}",
+                row.state,
+                record.state.as_str()
+            ));
+        }
+        for (what, there, here) in [
+            ("victims", &row.victims, &victims),
+            ("newcomers", &row.newcomers, &newcomers),
+        ] {
+            if there != here {
+                let (more, fewer) = (there.difference(here), here.difference(there));
+                wrong.push(format!(
+                    "has other {what} there: {}",
+                    differing(more, fewer)
+                ));
+            }
+        }
+        if !wrong.is_empty() {
+            findings.push(Disagreement {
+                code: "EB-AUDIT-012",
+                subject: format!("preemption {} of {}", row.id, row.request_id),
+                what: format!("the columns contradict its record: it {}", wrong.join("; it ")),
+                next: "no scheduler writes that: see who changed the ledger's tables, and report it",
+            });
+        }
+    }
+}
+
+/// What is there too much, and what is missing.
+fn differing<'a>(
+    more: impl Iterator<Item = &'a Uuid>,
+    fewer: impl Iterator<Item = &'a Uuid>,
+) -> String {
+    let more = more.map(|uuid| format!("{uuid} too"));
+    let fewer = fewer.map(|uuid| format!("without {uuid}"));
+    more.chain(fewer).collect::<Vec<_>>().join(", ")
+}
+
+fn budgets(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
+    for (group, _) in picture
+        .budgeted_groups
+        .iter()
+        .filter(|(_, exists)| !**exists)
+    {
+        findings.push(Disagreement {
+            code: "EB-AUDIT-013",
+            subject: format!("disruption budget of server group {group}"),
+            what: "Nova has no such server group, so the budget protects no server".to_owned(),
+            next: "ebbtide budget delete --group ID",
+        });
     }
 }
 

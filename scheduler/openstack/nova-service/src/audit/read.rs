@@ -3,12 +3,13 @@
 use super::compare::{Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow};
 use crate::configure;
 use crate::error::NovaServiceError;
+use ebbtide_model::{BudgetScope, GroupId};
 use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_store::ledger::Ledger;
 use futures::{StreamExt, TryStreamExt, stream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Providers that are read at the same time.
@@ -27,11 +28,15 @@ pub async fn read(
 ) -> Result<AuditSnapshot, NovaServiceError> {
     // The ledger comes first: a preemption that it does not show yet is younger than the other
     // reads, and appears there as a task of its server.
-    let rows = ledger(conf).await?;
+    let (rows, groups) = ledger(conf).await?;
     let nova = NovaDb::connect(&configure::databases(conf)?).await?;
     nova.cells().await?;
     let (mut picture, nodes) = nova_side(&nova).await?;
     picture.rows = rows;
+    for group in groups {
+        let exists = nova.group(&group.to_string()).await?.is_some();
+        picture.budgeted_groups.insert(group, exists);
+    }
     nova.close().await;
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
@@ -49,15 +54,24 @@ pub async fn read(
     Ok(picture)
 }
 
-async fn ledger(conf: &NovaConf) -> Result<Vec<PreemptionRow>, NovaServiceError> {
+/// The open rows, and the server groups that have a disruption budget.
+async fn ledger(
+    conf: &NovaConf,
+) -> Result<(Vec<PreemptionRow>, BTreeSet<GroupId>), NovaServiceError> {
     let Some(url) = &conf.ebbtide.connection else {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     };
     let store = configure::ledger(url)?;
     let ledger = Ledger::open(&store).await?;
     let owners = ledger.owners().await?;
     let open = ledger.open_rows().await?;
+    let budgets = ledger.budgets().await?;
     ledger.close().await;
+    let groups = budgets.iter().filter_map(|known| match known.budget.scope {
+        BudgetScope::Group(group) => Some(group),
+        BudgetScope::Project(_) => None,
+    });
+    let groups = groups.collect();
     let now = ebbtide_runtime::clock::now();
     let rows = open.into_iter().map(|row| PreemptionRow {
         id: row.id,
@@ -68,9 +82,12 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<PreemptionRow>, NovaServiceError>
         owner: row.owner.name,
         quiet_seconds: now.millis_since(ebbtide_model::Timestamp::from_millis(row.updated_at))
             / 1000,
+        state: row.state,
+        victims: row.victims.into_iter().collect(),
+        newcomers: row.newcomers.into_iter().collect(),
         record: serde_json::from_value(row.document).ok(),
     });
-    Ok(rows.collect())
+    Ok((rows.collect(), groups))
 }
 
 /// Servers and migrations, and the compute nodes by provider.

@@ -37,23 +37,7 @@ impl Driver {
         match action {
             PreemptionAction::Swap => self.swap().await,
             PreemptionAction::ReadSwap => self.read_swap().await,
-            PreemptionAction::AskCaller => {
-                if self.held.record.state == PreemptionState::Claimed
-                    && let Some(what) = self.overfull().await
-                {
-                    let why = WithdrawalReason::HostOverfull;
-                    let reason = format!("{what} would run there");
-                    return self
-                        .feed(&PreemptionInput::Withdraw {
-                            why,
-                            reason: &reason,
-                        })
-                        .await;
-                }
-                let waits = self.caller_waits().await;
-                reach(FailPoint::NovaSwapped);
-                self.feed(&PreemptionInput::Caller { waits }).await
-            }
+            PreemptionAction::AskCaller => self.ask_caller().await,
             PreemptionAction::Notify(order) => self.notify(order).await,
             PreemptionAction::Spare(victim) => self.spare(*victim).await,
             PreemptionAction::Answer => {
@@ -70,8 +54,37 @@ impl Driver {
                 Ok(())
             }
             PreemptionAction::AnswerNoRoom => self.feed(&PreemptionInput::Answered).await,
+            PreemptionAction::Release(victim) => self.release(*victim).await,
             PreemptionAction::Record(victim) => self.record(*victim).await,
             PreemptionAction::GiveBack => self.give_back().await,
+        }
+    }
+
+    /// Asks whether the caller still waits and, right after the swap, whether more runs on the
+    /// hosts than fits. The questions do not depend on each other.
+    async fn ask_caller(&mut self) -> Result<(), RowLost> {
+        let after_swap = self.held.record.state == PreemptionState::Claimed;
+        let fits = async {
+            match after_swap {
+                true => self.overfull().await.map_or(Ok(()), Err),
+                false => Ok(()),
+            }
+        };
+        let waits = async { Ok(self.caller_waits().await) };
+        match tokio::try_join!(fits, waits) {
+            Err(what) => {
+                let reason = format!("{what} would run there");
+                let why = WithdrawalReason::HostOverfull;
+                self.feed(&PreemptionInput::Withdraw {
+                    why,
+                    reason: &reason,
+                })
+                .await
+            }
+            Ok(((), waits)) => {
+                reach(FailPoint::NovaSwapped);
+                self.feed(&PreemptionInput::Caller { waits }).await
+            }
         }
     }
 
@@ -122,7 +135,7 @@ impl Driver {
     async fn overfull(&self) -> Option<String> {
         for newcomer in &self.held.record.newcomers {
             for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {
-                match self.all.overfull(provider).await {
+                match self.all.overfull(provider, Some(self.held.id)).await {
                     Ok(None) => {}
                     Ok(Some(what)) => return Some(what),
                     Err(error) => return Some(format!("{error}; it is not known what")),
@@ -147,34 +160,46 @@ impl Driver {
     /// Whether the caller still waits. In doubt the answer is no: the scheduler evicts no server
     /// for a request that may not exist any more.
     async fn caller_waits(&self) -> bool {
-        let record = &self.held.record;
-        match (&self.waiting, self.adopted_at) {
-            (Some(waiting), _) => {
-                let mut state = waiting.caller.ask().await;
-                // After a restart of the broker the scheduler may read a request before its caller
-                // has declared its reply queue again.
-                for _ in 0..REPLY_QUEUE_TRIES {
-                    if state != CallerState::Missing || !pause(shared_stop(self), RETRY_PAUSE).await
-                    {
-                        break;
-                    }
-                    state = waiting.caller.ask().await;
-                }
-                if matches!(
-                    state,
-                    CallerState::Missing | CallerState::Gone | CallerState::NotListening
-                ) {
-                    tracing::info!(preemption = %self.held.id, ?state, "the caller's reply queue");
-                    return false;
-                }
+        let Some(waiting) = &self.waiting else {
+            return match self.adopted_at {
+                Some(since) if since.plus(REDELIVERY) <= clock::now() => false,
+                _ => self.newcomers_are_wanted().await,
+            };
+        };
+        let (mut state, mut wanted) =
+            tokio::join!(waiting.caller.ask(), self.newcomers_are_wanted());
+        // After a restart of the broker the scheduler may read a request before its caller has
+        // declared its reply queue again.
+        let mut left = REPLY_QUEUE_TRIES;
+        while state == CallerState::Missing && left > 0 {
+            left -= 1;
+            if !pause(shared_stop(self), RETRY_PAUSE).await {
+                break;
             }
-            (None, Some(since)) if since.plus(REDELIVERY) <= clock::now() => return false,
-            (None, _) => {}
+            state = waiting.caller.ask().await;
+            if state != CallerState::Missing {
+                // The databases' answer is as old as the first look at the queue.
+                wanted = self.newcomers_are_wanted().await;
+            }
         }
+        let left = [
+            CallerState::Missing,
+            CallerState::Gone,
+            CallerState::NotListening,
+        ];
+        if left.contains(&state) {
+            tracing::info!(preemption = %self.held.id, ?state, "the caller's reply queue");
+            return false;
+        }
+        wanted
+    }
+
+    /// Whether Nova's databases say that a host is still wanted for one of the newcomers.
+    async fn newcomers_are_wanted(&self) -> bool {
         let nova = self.all.shared.facts.database.nova();
         let stop = shared_stop(self);
         let mut wanted = false;
-        for newcomer in &record.newcomers {
+        for newcomer in &self.held.record.newcomers {
             let mut known = None;
             for _ in 0..CALLER_TRIES {
                 match nova.caller_waits(&newcomer.instance.to_string()).await {
@@ -214,7 +239,7 @@ impl Driver {
         let id = named(victim, &format!("notice {}", order.attempt));
         if self.send(&host, id, body).await {
             reach(FailPoint::NovaNoticed);
-            self.feed(&PreemptionInput::NoticePublished {
+            self.feed_notice(&PreemptionInput::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
                 begin_before: order.begin_before,

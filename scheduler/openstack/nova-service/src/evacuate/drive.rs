@@ -1,7 +1,8 @@
 //! The loop that drives one record.
 
 use super::{Attached, Driven, Evacuations, Held, PreemptionResult, Report, document};
-use crate::preemption::{PreemptionInput, PreemptionState};
+use crate::preemption::{PreemptionAction, PreemptionInput, PreemptionState};
+use ebbtide_model::message::Body;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{LedgerError, RowEnd, UpdateResult};
@@ -184,11 +185,36 @@ impl Driver {
     }
 
     async fn report(&mut self, report: Report) -> Result<(), RowLost> {
+        if let Body::Draining(draining) = &report.body
+            && self.held.record.is_about_earlier_record(&report.body)
+        {
+            let spared = self
+                .all
+                .answer_stranger(draining.evacuation_id, &report.body)
+                .await;
+            if let Err(error) = spared {
+                tracing::warn!(code = error.code(), "{error}");
+            }
+        }
         let fed = self.feed(&PreemptionInput::Report(&report.body)).await;
         // A report that could not be written is not acknowledged. The broker delivers it again to
         // the scheduler that drives the record then.
         let _ = report.written.send(fed.is_ok());
         fed
+    }
+
+    /// Processes the publication of a notice. If the answer is due next, its write contains the
+    /// publication, too. A scheduler that adopts the row before that publishes the notice again,
+    /// as after any crash between a publication and its record.
+    pub(super) async fn feed_notice(&mut self, input: &PreemptionInput<'_>) -> Result<(), RowLost> {
+        let (now, policy) = (clock::now(), &self.all.shared.policy);
+        let mut after = self.held.record.clone();
+        after.feed(input, now, policy);
+        if after.due(now, policy).contains(&PreemptionAction::Answer) {
+            self.held.record = after;
+            return Ok(());
+        }
+        self.feed(input).await
     }
 
     /// Processes an input and writes the record if it has changed.
@@ -230,6 +256,7 @@ impl Driver {
             match written {
                 Ok(UpdateResult::Updated(version)) => {
                     self.held.version = version;
+                    self.all.remember(self.held.id, version, &self.held.record);
                     return Ok(());
                 }
                 Ok(UpdateResult::Lost) => return self.reload().await,

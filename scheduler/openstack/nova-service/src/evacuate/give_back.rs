@@ -4,8 +4,13 @@ use super::drive::{Driver, RowLost};
 use crate::facts::{Facts, ProviderGuard};
 use crate::preemption::PreemptionInput;
 use ebbtide_openstack::NewClaim;
+use ebbtide_runtime::task::pause;
 use ebbtide_swap::{Amounts, InstanceRow, PlacementSwap, SwapEnvironment};
+use std::time::Duration;
 use uuid::Uuid;
+
+/// Pause before Placement is asked again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Driver {
     /// Placement for this preemption.
@@ -13,6 +18,28 @@ impl Driver {
         let facts = &self.all.shared.facts;
         let placement = facts.providers.placement(&self.held.record.request_id);
         PlacementSwap::new(placement, facts)
+    }
+
+    /// Takes from a victim that was stopped what it held beyond its disk.
+    pub(super) async fn release(&mut self, place: usize) -> Result<(), RowLost> {
+        let Some(victim) = self.held.record.victims.get(place) else {
+            return Ok(());
+        };
+        match self.room().release(victim).await {
+            Ok(()) => {
+                self.feed(&PreemptionInput::Released { victim: place })
+                    .await
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    code = "EB-DOOR-023",
+                    preemption = %self.held.id,
+                    "a stopped server still holds its room: {reason}; it is tried again"
+                );
+                pause(self.all.shared.tasks.stop(), RETRY_PAUSE).await;
+                Ok(())
+            }
+        }
     }
 
     pub(super) async fn give_back(&mut self) -> Result<(), RowLost> {

@@ -153,6 +153,9 @@ impl Evacuations {
             let Some(mut record) = read(&row) else {
                 return Ok(());
             };
+            if record.is_about_earlier_record(body) {
+                return self.answer_stranger(evacuation, body).await;
+            }
             if !record.feed(
                 &PreemptionInput::Report(body),
                 clock::now(),
@@ -172,9 +175,10 @@ impl Evacuations {
         }
     }
 
-    /// Handles a report about an evacuation that no open record contains. If the agent still
+    /// Handles a report about an evacuation that no open record contains, or that an earlier record
+    /// about the same server contained. If the agent still
     /// follows its notice, the scheduler asks it to spare the server.
-    async fn answer_stranger(
+    pub(super) async fn answer_stranger(
         &self,
         evacuation: EvacuationId,
         body: &Body,

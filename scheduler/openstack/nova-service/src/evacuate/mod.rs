@@ -10,15 +10,22 @@ mod act;
 mod active_rows;
 mod adopt;
 mod agent_sessions;
+mod budgets;
 mod drive;
 mod give_back;
 mod inbox;
+mod lifetimes;
 mod newcomers;
 mod open_rows;
 mod preempting;
+mod victim;
 
 use self::active_rows::{ActiveRowGuard, ActiveRows};
+pub(crate) use self::budgets::CountedBudgets;
+#[cfg(test)]
+pub(crate) use self::lifetimes::{RestingServers, end_of_lifetime};
 pub(crate) use self::preempting::{LedgerUnavailable, Preempting};
+pub(crate) use self::victim::{json_of, victim};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
@@ -31,7 +38,7 @@ use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
 use ebbtide_runtime::task::pause;
-use ebbtide_store::ledger::{Ledger, LedgerError, LedgerRow, NewRow, Owner};
+use ebbtide_store::ledger::{BudgetTurn, Ledger, LedgerError, LedgerRow, NewRow, Owner};
 use oslo_messaging::CallState;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -88,6 +95,8 @@ struct Shared {
     begun: ActiveRows,
     /// Rows of all schedulers.
     open: open_rows::OpenRows,
+    /// What disruption budgets count. Requests that count at the same moment take turns.
+    disruptions: tokio::sync::Mutex<budgets::DisruptionLog>,
 }
 
 /// An instance for which a preemption by any scheduler of the ledger is under way or has just
@@ -165,6 +174,7 @@ impl Evacuations {
                 driven: Mutex::default(),
                 begun: ActiveRows::default(),
                 open: open_rows::OpenRows::default(),
+                disruptions: tokio::sync::Mutex::default(),
             }),
         }
     }
@@ -176,6 +186,7 @@ impl Evacuations {
         self.listen().await?;
         self.look_after_others();
         self.watch_newcomers();
+        self.look_after_lifetimes();
         Ok(())
     }
 
@@ -184,50 +195,33 @@ impl Evacuations {
     /// them.
     ///
     /// # Errors
-    /// [`LedgerError::VictimTaken`]: another preemption has one of the victims. Others: the ledger
-    /// write failed, and nothing has happened.
+    /// [`LedgerError::VictimTaken`]: another preemption has one of the victims.
+    /// [`LedgerError::BudgetMoved`]: other preemptions have used up one of the budgets. Others: the
+    /// ledger write failed, and nothing has happened.
     pub(crate) async fn begin(
         &self,
         mut record: Preemption,
+        budgets: &CountedBudgets,
         caller: CallState,
         written: impl FnOnce(),
     ) -> Result<PreemptionResult, LedgerError> {
         record.answerer = Some(self.shared.owner.name.clone());
-        let row = NewRow {
-            id: record.id,
-            request_id: record.request_id.clone(),
-            request_key: Some(record.unique_id.clone()).filter(|key| !key.is_empty()),
-            state: record.state.as_str().to_owned(),
-            owner: self.shared.owner.clone(),
-            newcomers: record.newcomers.iter().map(|n| n.instance).collect(),
-            victims: record.victims.iter().map(|v| v.server.0).collect(),
-            document: document(&record),
-        };
-        let beginning = self.shared.begun.with(row.id);
-        let request = (row.newcomers.first().copied(), record.unique_id.clone());
-        match (self.write_down(&row).await, &request) {
+        let request = (
+            record.newcomers.first().map(|n| n.instance),
+            record.unique_id.clone(),
+        );
+        let request_id = record.request_id.clone();
+        let held = match (self.hold_new(record, budgets).await, &request) {
             // The broker gave this message to another scheduler while the ledger did not answer.
             // That scheduler has the message and answers.
             (Err(error @ LedgerError::RequestTaken { .. }), (Some(instance), unique_id)) => {
-                tracing::info!(code = error.code(), request = %record.request_id, "{error}");
+                tracing::info!(code = error.code(), request = %request_id, "{error}");
                 let known = self.go_on(*instance, unique_id, caller, false).await?;
                 return Ok(known.unwrap_or_else(|| PreemptionResult::Refused(error.to_string())));
             }
             (done, _) => done?,
-        }
-        reach(FailPoint::NovaRecorded);
-        for victim in &record.victims {
-            self.shared
-                .facts
-                .write(|cloud| cloud.set_leaving(victim.server.0, true));
-        }
-        written();
-        let held = Held {
-            id: record.id,
-            version: 1,
-            record,
-            _beginning: beginning,
         };
+        written();
         match (self.drive_for(held, caller.clone()).await, request) {
             (PreemptionResult::Elsewhere, (Some(instance), unique_id)) => {
                 let known = self.go_on(instance, &unique_id, caller, false).await?;
@@ -241,13 +235,46 @@ impl Evacuations {
         }
     }
 
+    /// Writes a new record into the ledger and marks its victims as leaving. The caller drives it.
+    async fn hold_new(
+        &self,
+        record: Preemption,
+        budgets: &CountedBudgets,
+    ) -> Result<Held, LedgerError> {
+        let row = NewRow {
+            id: record.id,
+            request_id: record.request_id.clone(),
+            request_key: Some(record.unique_id.clone()).filter(|key| !key.is_empty()),
+            state: record.state.as_str().to_owned(),
+            owner: self.shared.owner.clone(),
+            newcomers: record.newcomers.iter().map(|n| n.instance).collect(),
+            victims: record.victims.iter().map(|v| v.server.0).collect(),
+            document: document(&record),
+        };
+        let beginning = self.shared.begun.with(row.id);
+        self.write_within(&row, &record, budgets).await?;
+        reach(FailPoint::NovaRecorded);
+        self.remember(record.id, 1, &record);
+        for victim in &record.victims {
+            self.shared
+                .facts
+                .write(|cloud| cloud.set_leaving(victim.server.0, true));
+        }
+        Ok(Held {
+            id: record.id,
+            version: 1,
+            record,
+            _beginning: beginning,
+        })
+    }
+
     /// Writes a new row. Waits for a ledger that is unavailable for a moment, because the caller
     /// waits for capacity.
-    async fn write_down(&self, row: &NewRow) -> Result<(), LedgerError> {
+    async fn write_down(&self, row: &NewRow, budgets: &[BudgetTurn]) -> Result<(), LedgerError> {
         let stop = self.shared.tasks.stop();
         let mut left = LEDGER_TRIES;
         loop {
-            match self.shared.ledger.insert(row).await {
+            match self.shared.ledger.insert_within(row, budgets).await {
                 // The ledger wrote the first try, and its answer was lost.
                 Err(LedgerError::Exists { .. }) if left < LEDGER_TRIES => return Ok(()),
                 Err(error) if error.is_retryable() && left > 0 => {

@@ -37,7 +37,9 @@ impl Evacuations {
         in_cells: &mut HashSet<Uuid>,
     ) -> Result<(), NovaDbError> {
         let watched: Vec<(Uuid, Vec<Uuid>)> = self.driven(|driven| {
-            let open = driven.iter().filter(|(_, driven)| !driven.told_gone);
+            let open = driven
+                .iter()
+                .filter(|(_, driven)| !driven.told_gone && !driven.newcomers.is_empty());
             open.map(|(id, driven)| (*id, driven.newcomers.clone()))
                 .collect()
         });

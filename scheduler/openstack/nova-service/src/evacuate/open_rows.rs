@@ -9,9 +9,9 @@ use super::{Evacuations, read};
 use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_nova_cloud::OpenPreemption;
 use ebbtide_openstack::OpenStackError;
-use ebbtide_store::ledger::LedgerError;
+use ebbtide_store::ledger::{LedgerError, LedgerHeads};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -23,6 +23,15 @@ pub(super) struct OpenRows {
     asked: AtomicU64,
     /// The last of them for which the rows are fresh.
     served: AtomicU64,
+    /// There are disruption budgets.
+    has_budgets: AtomicBool,
+}
+
+impl OpenRows {
+    /// Whether there were disruption budgets when the rows were last read.
+    pub(super) fn has_budgets(&self) -> bool {
+        self.has_budgets.load(Ordering::SeqCst)
+    }
 }
 
 /// A row as last read.
@@ -47,7 +56,11 @@ impl Evacuations {
             return Ok(());
         }
         let up_to = open.asked.load(Ordering::SeqCst);
-        let heads = self.shared.ledger.heads().await?;
+        let LedgerHeads {
+            open: heads,
+            has_budgets,
+        } = self.shared.ledger.heads().await?;
+        open.has_budgets.store(has_budgets, Ordering::SeqCst);
         let versions: HashMap<Uuid, i64> = heads.iter().map(|h| (h.id, h.version)).collect();
         let changed: Vec<Uuid> = heads
             .iter()
@@ -71,9 +84,11 @@ impl Evacuations {
         }
         let all = rows.iter().map(|(id, seen)| (*id, seen.open.clone()));
         let all = all.collect();
-        self.shared
-            .facts
-            .write(|cloud| cloud.set_open_preemptions(all));
+        let facts = &self.shared.facts;
+        // Most of the time nothing differs, and then decisions that were made stay current.
+        if !facts.read(|cloud| cloud.open_preemptions_are(&all)) {
+            facts.write(|cloud| cloud.set_open_preemptions(all));
+        }
         for provider in rows
             .values_mut()
             .flat_map(|seen| std::mem::take(&mut seen.unread))
@@ -87,12 +102,30 @@ impl Evacuations {
         Ok(())
     }
 
+    /// Remembers a row that this scheduler has just written, so that the next read of the ledger
+    /// need not read it back. Does nothing during a read, which may have begun before the write.
+    pub(super) fn remember(&self, id: Uuid, version: i64, record: &Preemption) {
+        if let Ok(mut rows) = self.shared.open.rows.try_lock() {
+            let seen = Seen {
+                version,
+                unread: unread(record),
+                open: open_of(record),
+            };
+            rows.insert(id, seen);
+        }
+    }
+
     /// Whether more runs on a host than fits, after a claim there; the caller then gives the claim
-    /// back. `None`: everything fits.
+    /// back. `None`: everything fits. `own`: the preemption that made the claim. Its victims do not
+    /// count against its own newcomers, which start when the victims are gone.
     ///
     /// # Errors
     /// Those of Placement.
-    pub(crate) async fn overfull(&self, provider: Uuid) -> Result<Option<String>, OpenStackError> {
+    pub(crate) async fn overfull(
+        &self,
+        provider: Uuid,
+        own: Option<Uuid>,
+    ) -> Result<Option<String>, OpenStackError> {
         // Without the ledger no scheduler begins a preemption, and the known ones count.
         if let Err(error) = self.freshen().await {
             tracing::warn!(
@@ -101,7 +134,7 @@ impl Evacuations {
             );
         }
         let facts = &self.shared.facts;
-        if !facts.read(|cloud| cloud.is_being_evacuated(provider)) {
+        if !facts.read(|cloud| cloud.is_being_evacuated(provider, own)) {
             return Ok(None);
         }
         facts.providers.read_if_believed(provider).await?;

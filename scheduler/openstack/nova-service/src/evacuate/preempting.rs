@@ -3,15 +3,16 @@
 
 use super::Evacuations;
 use crate::Tasks;
-use crate::configure;
+use crate::configure::{self, LEDGER};
 use crate::deferred::{DeferredResource, OpenDelays};
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
+use crate::preemption::Preemption;
 use crate::settings::SelectSettings;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use ebbtide_store::ledger::Ledger;
+use ebbtide_store::ledger::{FinishedMark, Ledger};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -50,7 +51,7 @@ impl Preempting {
             tracing::warn!(
                 code = "EB-DOOR-002",
                 "{} is not set: there is no ledger, so no server is preempted; everything else works",
-                configure::LEDGER
+                LEDGER
             );
             return Ok(Self::default());
         };
@@ -98,7 +99,6 @@ impl Preempting {
     }
 
     /// With an open ledger.
-    #[cfg(test)]
     pub(crate) fn ready(evacuations: Evacuations) -> Self {
         Self {
             opened: Some(DeferredResource::ready(evacuations)),
@@ -129,6 +129,59 @@ impl Preempting {
         }
     }
 
+    /// Preemptions under way of all schedulers, oldest first, and those that ended in the last so
+    /// many milliseconds. None without a configured ledger.
+    ///
+    /// # Errors
+    /// The ledger is configured, and it is away or not open yet.
+    pub(crate) async fn records(
+        &self,
+        ended_millis: Option<i64>,
+    ) -> Result<Vec<Preemption>, NovaServiceError> {
+        match self.ledger()? {
+            Some(ledger) => records(ledger, ended_millis).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A page of the preemptions that ended in the last so many milliseconds, the last one first:
+    /// [`Ledger::finished_rows`]. None without a configured ledger.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub(crate) async fn finished(
+        &self,
+        millis: i64,
+        after: Option<FinishedMark>,
+        limit: u32,
+    ) -> Result<(Vec<Preemption>, Option<FinishedMark>), NovaServiceError> {
+        let Some(ledger) = self.ledger()? else {
+            return Ok((Vec::new(), None));
+        };
+        let (rows, next) = ledger.finished_rows(millis, after, limit).await?;
+        Ok((rows.iter().filter_map(super::read).collect(), next))
+    }
+
+    /// The ledger; `None`: none is configured, so no server is preempted.
+    ///
+    /// # Errors
+    /// It is configured and not open yet.
+    pub(crate) fn ledger(&self) -> Result<Option<&Ledger>, NovaServiceError> {
+        let Some(opened) = &self.opened else {
+            return Ok(None);
+        };
+        let evacuations = opened.get().ok_or_else(|| {
+            NovaServiceError::LedgerAway(format!("the ledger ({LEDGER}) is not open yet"))
+        })?;
+        Ok(Some(&evacuations.shared.ledger))
+    }
+
+    /// True if the bus to the agents is connected.
+    pub(crate) fn bus_is_ready(&self) -> bool {
+        let bus = self.get().map(|evacuations| &evacuations.shared.bus);
+        bus.is_some_and(|bus| bus.status().borrow().is_ready())
+    }
+
     /// Number of preemptions that this scheduler drives.
     pub(crate) fn under_way(&self) -> usize {
         self.get().map_or(0, Evacuations::under_way)
@@ -147,6 +200,19 @@ impl Preempting {
             evacuations.shared.ledger.close().await;
         }
     }
+}
+
+/// Preemptions of a ledger that are under way, oldest first, and those that ended in the last so
+/// many milliseconds.
+async fn records(
+    ledger: &Ledger,
+    ended_millis: Option<i64>,
+) -> Result<Vec<Preemption>, NovaServiceError> {
+    let rows = match ended_millis {
+        Some(millis) => ledger.rows_of_late(millis).await?,
+        None => ledger.open_rows().await?,
+    };
+    Ok(rows.iter().filter_map(super::read).collect())
 }
 
 /// The ledger is unavailable.

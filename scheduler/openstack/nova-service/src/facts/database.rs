@@ -5,14 +5,14 @@
 //! again instead.
 
 use super::ineffective_settings::LoggedFlavors;
-use super::{Providers, convert};
+use super::{Providers, SharedCloud, convert};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{CellContent, Changes, FollowOptions, Follower, NovaDb, NovaDbError};
 use ebbtide_runtime::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -26,7 +26,7 @@ const READ_AGAIN: Duration = Duration::from_secs(10);
 /// Keeps the rows of Nova's databases up to date.
 pub(crate) struct Database {
     db: NovaDb,
-    cloud: Arc<RwLock<Cloud>>,
+    cloud: SharedCloud,
     providers: Arc<Providers>,
     options: FollowOptions,
     unheard: Arc<LoggedFlavors>,
@@ -42,7 +42,7 @@ pub(crate) struct Database {
 impl Database {
     pub(crate) fn new(
         db: NovaDb,
-        cloud: Arc<RwLock<Cloud>>,
+        cloud: SharedCloud,
         providers: Arc<Providers>,
         options: FollowOptions,
     ) -> Self {
@@ -138,7 +138,7 @@ impl Database {
             .load(clock::unix_micros(), move |batch| {
                 let mut cloud = cloud.write().unwrap_or_else(PoisonError::into_inner);
                 for row in batch.iter().filter_map(convert::instance) {
-                    unheard.look(&row.flavor);
+                    unheard.look(&row.flavor, cloud.settings().grace);
                     cloud.put_instance(row);
                 }
             })
@@ -222,7 +222,7 @@ impl Database {
                         }
                     }
                     Some(record) => {
-                        self.unheard.look(&record.flavor);
+                        self.unheard.look(&record.flavor, cloud.settings().grace);
                         cloud.put_instance(record);
                     }
                     None => {}

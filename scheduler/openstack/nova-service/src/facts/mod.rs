@@ -6,19 +6,23 @@ mod ineffective_settings;
 mod instances;
 mod placement;
 mod provider_locks;
+mod versioned;
 
 pub(crate) use database::Database;
 pub(crate) use ebbtide_swap::amounts;
 pub(crate) use placement::Providers;
 pub(crate) use provider_locks::ProviderGuard;
+use versioned::{SharedCloud, VersionedCloud};
 
 use ebbtide_nova_cloud::Cloud;
-use std::sync::{Arc, PoisonError, RwLock};
+use ebbtide_nova_db::{FollowOptions, NovaDb};
+use ebbtide_openstack::Placement;
+use std::sync::{Arc, PoisonError};
 
 /// The cloud in memory with its sources. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Facts {
-    cloud: Arc<RwLock<Cloud>>,
+    cloud: SharedCloud,
     /// Nova's databases.
     pub(crate) database: Arc<Database>,
     /// Placement.
@@ -26,11 +30,16 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(
-        cloud: Arc<RwLock<Cloud>>,
-        database: Arc<Database>,
-        providers: Arc<Providers>,
-    ) -> Self {
+    /// A cloud with its sources. Nothing is read yet.
+    pub(crate) fn of_sources(cloud: Cloud, nova: NovaDb, placement: Placement) -> Self {
+        let cloud = VersionedCloud::shared(cloud);
+        let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
+        let database = Arc::new(Database::new(
+            nova,
+            Arc::clone(&cloud),
+            Arc::clone(&providers),
+            FollowOptions::default(),
+        ));
         Self {
             cloud,
             database,
@@ -40,7 +49,17 @@ impl Facts {
 
     /// Reads the cloud. `look` must not wait.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Cloud) -> T) -> T {
-        look(&self.cloud.read().unwrap_or_else(PoisonError::into_inner))
+        versioned::read(&self.cloud, |cloud, _| look(cloud))
+    }
+
+    /// Reads the cloud and says how many changes it had had by then.
+    pub(crate) fn read_versioned<T>(&self, look: impl FnOnce(&Cloud) -> T) -> (T, u64) {
+        versioned::read(&self.cloud, |cloud, changes| (look(cloud), changes))
+    }
+
+    /// How many changes the cloud has had.
+    pub(crate) fn changes(&self) -> u64 {
+        versioned::read(&self.cloud, |_, changes| changes)
     }
 
     /// Changes the cloud. `change` must not wait.

@@ -9,6 +9,7 @@
 //! inventories and hosts without free capacity, one by one and slowly, because Placement also
 //! serves other clients.
 
+use super::SharedCloud;
 use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::Tasks;
 use crate::error::NovaServiceError;
@@ -20,7 +21,7 @@ use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_runtime::task::pause;
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -33,13 +34,15 @@ const USUAL: [&str; 3] = ["VCPU:1", "MEMORY_MB:1", "DISK_GB:1"];
 /// Pause after a background read, as a multiple of its duration: background reads use at most a
 /// tenth of one Placement worker.
 const REST: u32 = 9;
+/// How long a change of a provider by another writer counts as a sign that more will follow.
+const OTHER_WRITERS: Duration = Duration::from_secs(30);
 /// Pause of the background reader when there is nothing to read.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Keeps the copy of Placement's data up to date.
 pub(crate) struct Providers {
     placement: Placement,
-    cloud: Arc<RwLock<Cloud>>,
+    cloud: SharedCloud,
     /// Providers that have changed since the scheduler last read them. True: read everything;
     /// false: read usage only.
     stale: Mutex<HashMap<Uuid, bool>>,
@@ -49,12 +52,14 @@ pub(crate) struct Providers {
     /// This scheduler's claims for each provider.
     writing: Mutex<HashMap<Uuid, Writes>>,
     locks: ProviderLocks,
+    /// Since another writer was last seen to change a provider.
+    other_writer: Mutex<Option<Stopwatch>>,
     /// The compute nodes (root providers) of each host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
 
 impl Providers {
-    pub(crate) fn new(placement: Placement, cloud: Arc<RwLock<Cloud>>) -> Self {
+    pub(crate) fn new(placement: Placement, cloud: SharedCloud) -> Self {
         Self {
             placement,
             cloud,
@@ -63,6 +68,7 @@ impl Providers {
             unread: Mutex::default(),
             writing: Mutex::default(),
             locks: ProviderLocks::default(),
+            other_writer: Mutex::default(),
             nodes: Mutex::default(),
         }
     }
@@ -211,6 +217,7 @@ impl Providers {
         *self.unread.lock().unwrap_or_else(PoisonError::into_inner) =
             to_read.unread.into_iter().collect();
         if !to_read.changed.is_empty() {
+            self.note_other_writer();
             self.stale
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -426,6 +433,31 @@ impl Providers {
                 cloud.own_write(*provider, *readings);
             }
         });
+    }
+
+    /// Records that another writer has changed a provider.
+    pub(crate) fn note_other_writer(&self) {
+        *self.last_other_writer() = Some(Stopwatch::start());
+    }
+
+    fn last_other_writer(&self) -> MutexGuard<'_, Option<Stopwatch>> {
+        self.other_writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a claim on a host needs no look at its generation before it: the look after the
+    /// claim shows a change from before as well, and then the claim is given back. That is rare
+    /// while this scheduler is the only one that writes, so that one of two questions is saved.
+    /// With other writers it would be frequent, and a claim that is given back costs more than a
+    /// look.
+    pub(crate) fn look_after_suffices(&self, host: Uuid) -> bool {
+        let last = self.last_other_writer();
+        let alone = last
+            .as_ref()
+            .is_none_or(|since| since.elapsed() > OTHER_WRITERS);
+        drop(last);
+        alone && self.known_generation(host).is_some()
     }
 
     /// The last known generation of a provider.

@@ -80,6 +80,15 @@ impl Agent {
         self.says(body).await;
     }
 
+    /// The victim of a notice is shut down and keeps its disk.
+    pub(super) async fn stopped(&self, notice: &Notice) {
+        let mut body = evacuated(&self.host, notice.evacuation_id, notice.server_id);
+        if let Body::Evacuated(report) = &mut body {
+            report.how = EvacuationEnd::Stopped;
+        }
+        self.says(body).await;
+    }
+
     /// The victim of a notice could not be ended, and runs.
     pub(super) async fn failed(&self, notice: &Notice) {
         self.says(Body::EvacuationFailed(EvacuationFailed {

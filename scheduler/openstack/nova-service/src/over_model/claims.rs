@@ -111,3 +111,64 @@ async fn a_request_that_nothing_is_left_for_holds_nothing() {
         "it was tried"
     );
 }
+
+/// How often the generation of a host was asked for, and nothing else of it.
+fn looks(bench: &Bench) -> usize {
+    let seen = bench.placement.seen();
+    let is_look = |what: &str| {
+        let path = what.strip_prefix("GET /resource_providers/");
+        path.is_some_and(|path| !path.is_empty() && !path.contains(['/', '?']))
+    };
+    seen.iter().filter(|seen| is_look(&seen.what)).count()
+}
+
+#[tokio::test]
+async fn an_ordinary_request_asks_placement_for_a_claim_and_for_one_look_after_it() {
+    let bench = Bench::of_hosts(3).await;
+    bench.look().await;
+    let before = bench.placement.seen().len();
+    bench.ask(newcomer(1), 3).await.unwrap();
+    let seen = bench.placement.seen();
+    let asked: Vec<&str> = seen[before..].iter().map(|seen| &*seen.what).collect();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked[0].starts_with("PUT /allocations/"), "{asked:?}");
+    assert_eq!(looks(&bench), 1, "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_claim_on_a_host_that_had_changed_is_given_back_and_decided_again() {
+    let bench = Bench::of_hosts(2).await;
+    bench.look().await;
+    for n in 1..=2 {
+        let status = bench
+            .placement
+            .model(|model| other_claims(model, newcomer(90 + n), host(n as i64), 1));
+        assert_eq!(status, 204);
+    }
+    bench.ask(newcomer(1), 3).await.unwrap();
+    assert_eq!(bench.holds(newcomer(1)).len(), 1);
+    assert_eq!(bench.used(1) + bench.used(2), 1 + 1 + 3);
+    assert_eq!(bench.placement.asked("PUT /allocations/"), 2);
+    // Where another writer was seen, the next request looks before its claim, and after it.
+    let before = looks(&bench);
+    bench.ask(newcomer(2), 3).await.unwrap();
+    assert!(looks(&bench) >= before + 2);
+    assert_eq!(bench.holds(newcomer(2)).len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_that_another_writer_meets_is_given_back() {
+    let bench = Bench::of_hosts(1).await;
+    bench.look().await;
+    // Between the claim and the look after it.
+    let other = |model: &mut ebbtide_placement_model::Model| {
+        assert_eq!(other_claims(model, newcomer(9), host(1), 1), 204);
+    };
+    bench
+        .placement
+        .once("PUT /allocations/", ScriptedStep::After(Box::new(other)));
+    bench.ask(newcomer(1), 3).await.unwrap();
+    assert_eq!(bench.holds(newcomer(1)), [(host(1), 3)]);
+    assert_eq!(bench.used(1), 4);
+    assert!(bench.placement.asked("PUT /allocations/") >= 2);
+}

@@ -14,7 +14,7 @@ use crate::preemption::{
 use ebbtide_bus::{Bus, InProcessBroker, QueuePrefix};
 use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::message::Body;
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
+use ebbtide_model::{EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId};
 use ebbtide_nova::model::Options;
 use ebbtide_placement_model::{Model, ModelRequest};
 use ebbtide_runtime::clock;
@@ -37,6 +37,7 @@ pub(super) struct FullHost {
     agent: Option<Agent>,
     pub(super) broker: InProcessBroker,
     prefix: QueuePrefix,
+    ledger_url: String,
 }
 
 pub(super) fn victim(n: i64) -> Uuid {
@@ -91,6 +92,12 @@ pub(super) fn replay(model: &mut Model, method: &str, path: &str, body: &Value) 
 impl FullHost {
     pub(super) async fn new() -> Self {
         let bench = Bench::of_hosts(1).await;
+        let url = format!("sqlite:{}", bench.file("ledger.db").display());
+        Self::over(bench, url).await
+    }
+
+    /// The same, with Nova's databases and the ledger where they are said to be.
+    pub(super) async fn over(bench: Bench, ledger_url: String) -> Self {
         for n in 1..=4 {
             let uuid = bench
                 .nova
@@ -112,7 +119,7 @@ impl FullHost {
             .sql("UPDATE instances SET node = 'node1'")
             .await;
         bench.look().await;
-        let ledger = open_ledger(&bench).await;
+        let ledger = open_ledger(&ledger_url).await;
         let broker = InProcessBroker::new();
         let prefix = QueuePrefix::new("ebbtide").unwrap();
         let agent = Agent::of("compute1", &broker, &prefix).await;
@@ -122,6 +129,7 @@ impl FullHost {
             agent: Some(agent),
             broker,
             prefix,
+            ledger_url,
         }
     }
 
@@ -139,7 +147,7 @@ impl FullHost {
         policy: PreemptionPolicy,
         tasks: Tasks,
     ) -> Evacuations {
-        let ledger = open_ledger(&self.bench).await;
+        let ledger = open_ledger(&self.ledger_url).await;
         let owner = ledger.register(name).await.unwrap();
         let evacuations = Evacuations::new(
             known,
@@ -167,6 +175,7 @@ impl FullHost {
         let claim = [("VCPU", vcpus), ("MEMORY_MB", 512), ("DISK_GB", 1)];
         Preemption {
             id: ebbtide_runtime::ids::new(),
+            cause: EvacuationCause::Preemption,
             request_id: "req-1".to_owned(),
             unique_id: message_for(newcomer),
             planned_at: clock::now(),
@@ -209,6 +218,7 @@ impl FullHost {
             grace: Seconds(0),
             flavor: "m1.small".to_owned(),
             launched_at: None,
+            released: false,
             state: VictimState::Claimed,
         }
     }
@@ -342,9 +352,8 @@ impl FullHost {
     }
 }
 
-async fn open_ledger(bench: &Bench) -> Ledger {
-    let url = format!("sqlite:{}", bench.file("ledger.db").display());
-    let mut config = StoreConfig::new(&url).unwrap();
+pub(super) async fn open_ledger(url: &str) -> Ledger {
+    let mut config = StoreConfig::new(url).unwrap();
     config.durability = Durability::Normal;
     Ledger::open(&config).await.unwrap()
 }

@@ -8,32 +8,41 @@
 
 mod adoption;
 mod agents;
+mod budgets;
 mod claims;
+mod decisions;
+mod decisions_cost;
 mod full_host;
 mod giving_back;
 mod hostile;
+mod lifetimes;
 mod meeting;
 mod preemptions;
+mod quota;
+mod shadow;
 mod swaps;
+mod what_if;
 mod worlds;
 
 use crate::Tasks;
+use crate::decisions::Decisions;
 use crate::evacuate::Preempting;
-use crate::facts::{Database, Facts, Providers};
+use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::quota::Quota;
 use crate::release::CloudRelease;
 use crate::select::{Members, Selector, VictimReservations};
 use crate::settings::SelectSettings;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, compute_uuid};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{Cloud, CloudSettings};
-use ebbtide_nova_db::{FollowOptions, OldComputePolicy, OwnService};
+use ebbtide_nova_db::{OldComputePolicy, OwnService};
 use ebbtide_placement_model::{InProcess, Model, ModelRequest};
 use oslo_messaging::{IncomingCall, RemoteError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -74,15 +83,7 @@ pub(super) fn message_for(instance: Uuid) -> String {
 /// What a scheduler knows of a cloud, read anew.
 async fn facts(nova: &Nova, placement: &InProcess, options: Options) -> Facts {
     let cloud = Cloud::new(options, CloudSettings::default()).unwrap();
-    let cloud = Arc::new(RwLock::new(cloud));
-    let providers = Arc::new(Providers::new(placement.client(), Arc::clone(&cloud)));
-    let database = Arc::new(Database::new(
-        nova.open().await,
-        Arc::clone(&cloud),
-        Arc::clone(&providers),
-        FollowOptions::default(),
-    ));
-    let facts = Facts::new(cloud, database, providers);
+    let facts = Facts::of_sources(cloud, nova.open().await, placement.client());
     facts.database.load().await.unwrap();
     facts.providers.load().await.unwrap();
     facts
@@ -115,15 +116,22 @@ impl Bench {
 
     /// The same, with other filters or weighers.
     pub(super) async fn with_options(hosts: i64, options: Options) -> Self {
-        let nova = Nova::sqlite().await;
+        Self::over(Nova::sqlite().await, hosts, options).await
+    }
+
+    /// The same, with other databases of Nova.
+    pub(super) async fn over(nova: Nova, hosts: i64, options: Options) -> Self {
         let mut model = Model::new();
         for n in 1..=hosts {
             nova.add_host(n, "2026-01-01 00:00:00").await;
             model.add_host(host(n), &format!("node{n}"), 8, 16_000, 160);
         }
-        nova.cell
-            .sql("UPDATE services SET last_seen_up = datetime('now', '+1 minute')")
-            .await;
+        let soon = match nova.cell.url.starts_with("mysql") {
+            true => "UTC_TIMESTAMP() + INTERVAL 1 MINUTE",
+            false => "datetime('now', '+1 minute')",
+        };
+        let sql = format!("UPDATE services SET last_seen_up = {soon}");
+        nova.cell.sql(&sql).await;
         let placement = InProcess::new(model);
         let facts = facts(&nova, &placement, options).await;
         let folder = tempfile::tempdir().unwrap();
@@ -155,6 +163,8 @@ impl Bench {
             reservations: VictimReservations::default(),
             members: Members::default(),
             preempting: Preempting::default(),
+            quota: Quota::default(),
+            decisions: Decisions::default(),
             release,
         };
         Self {
@@ -202,16 +212,21 @@ impl Bench {
         self.nova.api.insert("build_requests", &row).await;
     }
 
+    /// Nova's conductor may ask for the place of an instance once more.
+    pub(super) async fn forget_expected(&self, instance: Uuid) {
+        for table in ["instance_mappings", "build_requests"] {
+            let sql = format!("DELETE FROM {table} WHERE instance_uuid = '{instance}'");
+            self.nova.api.sql(&sql).await;
+        }
+    }
+
     pub(super) async fn ask_as(
         &self,
         instance: Uuid,
         vcpus: u64,
         redelivered: bool,
     ) -> Result<Value, RemoteError> {
-        let small = |spec: &mut Value| {
-            spec["flavor"]["nova_object.data"]["vcpus"] = json!(vcpus);
-        };
-        self.ask_for(instance, small, redelivered).await
+        self.ask_for(instance, small(vcpus), redelivered).await
     }
 
     /// The same, with a recorded request that is changed.
@@ -221,24 +236,23 @@ impl Bench {
         change: impl FnOnce(&mut Value),
         redelivered: bool,
     ) -> Result<Value, RemoteError> {
+        self.ask_of(&self.selector, instance, change, redelivered)
+            .await
+    }
+
+    /// The same, at another scheduler of the cloud.
+    pub(super) async fn ask_of(
+        &self,
+        selector: &Selector,
+        instance: Uuid,
+        change: impl FnOnce(&mut Value),
+        redelivered: bool,
+    ) -> Result<Value, RemoteError> {
         if !redelivered {
             self.expect(instance).await;
         }
-        let mut args: Value = serde_json::from_str(ASKED).unwrap();
-        args["instance_uuids"] = json!([instance]);
-        let spec = &mut args["spec_obj"]["nova_object.data"];
-        spec["instance_uuid"] = json!(instance);
-        change(spec);
-        let Value::Object(args) = args else {
-            panic!("arguments")
-        };
-        let mut call = IncomingCall::detached("select_destinations", args);
-        let request = format!("req-{instance}");
-        call.context.insert("request_id".to_owned(), json!(request));
-        call.message_id = Some("reply".to_owned());
-        call.unique_id = Some(message_for(instance));
-        call.redelivered = redelivered;
-        tokio::time::timeout(LONG, self.selector.select(call))
+        let call = recorded_call(instance, change, redelivered);
+        tokio::time::timeout(LONG, selector.select(call))
             .await
             .expect("an answer in time")
     }
@@ -254,6 +268,36 @@ impl Bench {
         held.into_iter()
             .map(|(host, of)| (host, of.get("VCPU").copied().unwrap_or(0)))
             .collect()
+    }
+}
+
+/// A recorded call that is changed: it asks for a place for `instance`.
+pub(super) fn recorded_call(
+    instance: Uuid,
+    change: impl FnOnce(&mut Value),
+    redelivered: bool,
+) -> IncomingCall {
+    let mut args: Value = serde_json::from_str(ASKED).unwrap();
+    args["instance_uuids"] = json!([instance]);
+    let spec = &mut args["spec_obj"]["nova_object.data"];
+    spec["instance_uuid"] = json!(instance);
+    change(spec);
+    let Value::Object(args) = args else {
+        panic!("arguments")
+    };
+    let mut call = IncomingCall::detached("select_destinations", args);
+    let request = format!("req-{instance}");
+    call.context.insert("request_id".to_owned(), json!(request));
+    call.message_id = Some("reply".to_owned());
+    call.unique_id = Some(message_for(instance));
+    call.redelivered = redelivered;
+    call
+}
+
+/// A flavor of so many VCPUs.
+pub(super) fn small(vcpus: u64) -> impl FnOnce(&mut Value) {
+    move |spec: &mut Value| {
+        spec["flavor"]["nova_object.data"]["vcpus"] = json!(vcpus);
     }
 }
 

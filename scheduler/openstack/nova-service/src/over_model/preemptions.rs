@@ -2,7 +2,7 @@
 
 use super::LONG;
 use super::full_host::FullHost;
-use crate::evacuate::{Evacuations, Preempting, PreemptionResult};
+use crate::evacuate::{CountedBudgets, Evacuations, Preempting, PreemptionResult};
 use crate::facts::Facts;
 use crate::preemption::{Preemption, PreemptionPolicy};
 use oslo_messaging::CallState;
@@ -32,7 +32,10 @@ impl DerefMut for Stage {
 
 impl Stage {
     pub(super) async fn new() -> Self {
-        let mut full = FullHost::new().await;
+        Self::of(FullHost::new().await).await
+    }
+
+    pub(super) async fn of(mut full: FullHost) -> Self {
         let known = full.bench.selector.facts.clone();
         let first = start(&full, "scheduler-1", known).await;
         full.bench.selector.preempting = Preempting::ready(first.clone());
@@ -44,9 +47,17 @@ impl Stage {
         start(&self.full, name, self.full.facts().await).await
     }
 
+    /// The same, with what its requests are decided on.
+    pub(super) async fn scheduler_with(&self, name: &str, known: Facts) -> Evacuations {
+        start(&self.full, name, known).await
+    }
+
     /// The first scheduler carries out a plan.
     pub(super) async fn carries_out(&self, plan: Preemption) -> PreemptionResult {
-        let begun = self.first.begin(plan, CallState::detached(), || {});
+        let budgets = CountedBudgets::default();
+        let begun = self
+            .first
+            .begin(plan, &budgets, CallState::detached(), || {});
         let outcome = tokio::time::timeout(LONG, begun).await;
         outcome.expect("an end in time").unwrap()
     }

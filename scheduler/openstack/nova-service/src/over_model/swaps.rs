@@ -220,3 +220,29 @@ async fn a_request_without_room_gets_that_of_the_victims_who_leave_for_it() {
     assert_eq!(stage.bench.holds(newcomer(1)), [(host(1), 3)]);
     assert_eq!(stage.posts().len(), 1);
 }
+
+#[tokio::test]
+async fn a_request_that_needs_victims_asks_placement_three_questions() {
+    let mut stage = Stage::new().await;
+    let mut agent = stage.take_agent();
+    let before = stage.bench.placement.seen().len();
+    let leaving = async {
+        let notice = agent.notice().await;
+        // What is asked until the first notice: no other request follows it here.
+        let seen = stage.bench.placement.seen();
+        agent.gone(&notice).await;
+        leave(&mut agent, 1).await;
+        seen
+    };
+    let (answer, seen) = tokio::join!(stage.bench.ask(newcomer(1), 3), leaving);
+    answer.unwrap();
+    let mut asked: Vec<&str> = seen[before..].iter().map(|seen| &*seen.what).collect();
+    asked.sort_unstable();
+    let [candidates, consumers, swap] = asked[..] else {
+        panic!("{asked:?}")
+    };
+    assert!(candidates.starts_with("GET /allocation_candidates"));
+    let of_host = format!("GET /resource_providers/{}/allocations", host(1));
+    assert!(consumers.starts_with(&of_host), "{consumers}");
+    assert!(swap.starts_with(POST), "{swap}");
+}

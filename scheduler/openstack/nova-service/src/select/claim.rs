@@ -1,7 +1,10 @@
 //! Claims: writes a decision made in memory to Placement, which may refuse it.
 
 use super::SelectRequest;
+use super::overfull::ClaimFault;
+use crate::evacuate::Preempting;
 use crate::facts::Facts;
+use crate::metrics::Metrics;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova_cloud::{Claim, ClaimResult};
 use ebbtide_openstack::placement::Inventory;
@@ -47,24 +50,53 @@ impl<'a> RetryBudget<'a> {
     }
 }
 
+/// What proves that a host is as the decision took it to be: Placement verifies the amounts of a
+/// claim, but not traits and aggregates, and it may take two claims at once that are too much
+/// together (see `provider_locks.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostProof {
+    /// A look at the host's generation before the claim, or Placement's own answer. The look after
+    /// the claim only has to show that the claim is not too much.
+    Before,
+    /// The look after the claim: only this claim has raised the generation.
+    After,
+}
+
 /// Makes claims for one request.
 pub(super) struct Claimer<'a> {
     pub(super) facts: &'a Facts,
+    pub(super) preempting: &'a Preempting,
+    pub(super) metrics: &'a Metrics,
     pub(super) placement: Placement,
     pub(super) request: &'a SelectRequest,
     pub(super) patience: Duration,
 }
 
 impl Claimer<'_> {
-    /// Claims what was decided.
-    pub(super) async fn claim(&self, claim: &Claim) -> ClaimResult {
+    /// Claims what was decided, and gives the claim back if the looks after it show that it must
+    /// not stay.
+    pub(super) async fn claim(&self, claim: &Claim, proof: HostProof) -> ClaimResult {
+        let refused = |why: &str| {
+            let mut trail = self.request.trail();
+            trail.refused(&claim.instance_uuid, &claim.host.host, why);
+        };
         let new = match self.new_claim(claim) {
             Ok(new) => new,
             Err(error) => {
                 tracing::error!(code = error.code(), "{error}");
+                refused(&error.to_string());
                 return ClaimResult::Refused;
             }
         };
+        if let Some(trial) = &self.request.trial {
+            return match trial.claim(self.facts, &new) {
+                Ok(()) => ClaimResult::Taken,
+                Err(why) => {
+                    refused(why);
+                    ClaimResult::Refused
+                }
+            };
+        }
         let _writing = self.facts.providers.begin_write(claim.host.uuid);
         let mut patience = RetryBudget::new(self.patience, &self.request.stop);
         loop {
@@ -81,23 +113,21 @@ impl Claimer<'_> {
             } else {
                 self.placement.claim_new(&new).await
             };
-            let over = match &tried {
+            let fault = match &tried {
                 Ok(ebbtide_openstack::AllocationResult::Yes) => {
                     self.taken(&new, &readings);
-                    self.takes_too_much(&new).await
+                    self.fault_of(&new, proof, 0).await
                 }
-                _ => false,
+                _ => None,
             };
             drop(turn);
             let error = match tried {
-                Ok(ebbtide_openstack::AllocationResult::Yes) if over => {
-                    tracing::info!(instance = %new.consumer, host = %claim.host.host, "another scheduler's claim met ours, and both are too much; ours is given back");
-                    self.give_back(std::slice::from_ref(&new)).await;
-                    return ClaimResult::Refused;
+                Ok(ebbtide_openstack::AllocationResult::Yes) => {
+                    return self.keep_or_give_back(&new, claim, fault).await;
                 }
-                Ok(ebbtide_openstack::AllocationResult::Yes) => return ClaimResult::Taken,
                 Ok(ebbtide_openstack::AllocationResult::No { status, text, .. }) => {
                     tracing::info!(instance = %new.consumer, host = %claim.host.host, status, "Placement refuses the claim: {text}");
+                    refused(&text);
                     return ClaimResult::Refused;
                 }
                 Err(OpenStackError::ConsumerChanged { text, .. }) => {
@@ -105,6 +135,7 @@ impl Claimer<'_> {
                         "Failed to update allocations for consumer {}. Error: {text}",
                         new.consumer
                     );
+                    refused(&text);
                     return ClaimResult::Fault(NovaException::new("AllocationUpdateFailed", words));
                 }
                 Err(error) => error,
@@ -114,17 +145,42 @@ impl Claimer<'_> {
                 self.request.note_doubtful(&new);
                 if let Ok(true) = holds(&self.placement, &new).await {
                     // This does not count as a write of this scheduler: the time of the write is
-                    // unknown, so the scheduler reads the host again.
+                    // unknown, so the scheduler reads the host again. The claim has raised the
+                    // generation by one all the same.
                     self.taken(&new, &BTreeMap::new());
-                    return ClaimResult::Taken;
+                    let fault = self.fault_of(&new, proof, 1).await;
+                    return self.keep_or_give_back(&new, claim, fault).await;
                 }
             }
             if !patience.wait(&error).await {
                 self.request.note_silence();
                 tracing::warn!(code = error.code(), "{error}");
+                refused(&error.to_string());
                 return ClaimResult::Refused;
             }
         }
+    }
+
+    async fn keep_or_give_back(
+        &self,
+        new: &NewClaim,
+        claim: &Claim,
+        fault: Option<ClaimFault>,
+    ) -> ClaimResult {
+        let Some(fault) = fault else {
+            return ClaimResult::Taken;
+        };
+        tracing::info!(instance = %new.consumer, host = %claim.host.host, "the claim is given back: {fault}");
+        if let Some(kind) = fault.metric() {
+            self.metrics.claim(kind);
+        }
+        self.give_back(std::slice::from_ref(new)).await;
+        self.request.trail().refused(
+            &claim.instance_uuid,
+            &claim.host.host,
+            format!("given back: {fault}"),
+        );
+        ClaimResult::Refused
     }
 
     pub(super) fn new_claim(&self, claim: &Claim) -> Result<NewClaim, OpenStackError> {
@@ -148,33 +204,51 @@ impl Claimer<'_> {
             .own_claim(new.consumer, &held, readings);
     }
 
-    /// Whether the claim has overcommitted a provider because another scheduler claimed at the same
-    /// time: Placement then takes both claims (see `provider_locks.rs`). The scheduler that claims
-    /// last always sees the excess. The caller holds the provider's lock, so only other schedulers
-    /// increment the generation meanwhile. If Placement does not answer now, the claim stays.
-    async fn takes_too_much(&self, new: &NewClaim) -> bool {
+    /// Why a claim that Placement has taken must not stay. Placement and the ledger are asked in
+    /// parallel. `unseen`: how many writes of this scheduler the known generation does not count.
+    async fn fault_of(&self, new: &NewClaim, proof: HostProof, unseen: i64) -> Option<ClaimFault> {
+        let (host, runs) = tokio::join!(self.host_fault(new, proof, unseen), self.runs_there(new));
+        host.or(runs)
+    }
+
+    /// Whether another writer has changed a provider. The caller holds the provider's lock, so only
+    /// other writers increment the generation meanwhile. A claim that has overcommitted a provider
+    /// because another scheduler claimed at the same time is given back: the scheduler that claims
+    /// last always sees the excess. If Placement does not answer now, the claim stays.
+    async fn host_fault(
+        &self,
+        new: &NewClaim,
+        proof: HostProof,
+        unseen: i64,
+    ) -> Option<ClaimFault> {
         for (provider, amounts) in taken_by(new) {
-            let Ok(given) = self.placement.usages(provider).await else {
+            let known = self.facts.providers.known_generation(provider);
+            let Ok(now) = self.placement.provider(provider).await else {
                 continue;
             };
-            let generation = i64::try_from(given.generation.0).unwrap_or(i64::MAX);
-            let known = self.facts.providers.known_generation(provider);
-            if known.is_some_and(|known| generation <= known) {
+            let generation = i64::try_from(now.generation.0).unwrap_or(i64::MAX);
+            if known.is_some_and(|known| generation <= known.saturating_add(unseen)) {
                 continue;
             }
-            let Ok(has) = self.placement.inventories(provider).await else {
-                continue;
-            };
+            self.facts.providers.note_other_writer();
+            if proof == HostProof::After {
+                return Some(ClaimFault::HostChanged);
+            }
+            let read = tokio::try_join!(
+                self.placement.usages(provider),
+                self.placement.inventories(provider)
+            );
+            let Ok((given, has)) = read else { continue };
             let over = amounts.keys().any(|class| {
                 let used = given.usages.get(class).copied().unwrap_or(0);
                 let has = has.inventories.get(class);
                 has.is_some_and(|has| used as f64 > capacity(has))
             });
             if over {
-                return true;
+                return Some(ClaimFault::TooMuch);
             }
         }
-        false
+        None
     }
 
     /// Deletes claims of one consumer and keeps its allocations elsewhere (an instance that its
@@ -234,6 +308,10 @@ impl Claimer<'_> {
         let Ok(consumer) = consumer(instance) else {
             return;
         };
+        if let Some(trial) = &self.request.trial {
+            trial.release(consumer);
+            return;
+        }
         let mut patience = RetryBudget::new(self.patience, &self.request.stop);
         loop {
             match self.placement.delete_allocations(consumer).await {

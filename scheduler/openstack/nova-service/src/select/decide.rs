@@ -1,13 +1,15 @@
 //! Chooses the hosts of a request. The scheduler decides in memory, and the claims verify that. It
 //! asks Placement if memory cannot tell, and before it answers that there is no capacity.
 
-use super::claim::{Claimer, RetryBudget};
+use super::claim::{Claimer, HostProof, RetryBudget};
 use super::{SelectRequest, Selector};
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova_cloud::{
-    CandidateHosts, ClaimResult, PlacementQuery, Scheduling, SchedulingAction, Selected,
+    CandidateHosts, Claim, ClaimResult, Cloud, PlacementQuery, Scheduling, SchedulingAction,
+    Selected,
 };
 use ebbtide_openstack::OpenStackError;
+use ebbtide_runtime::clock::Stopwatch;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -47,6 +49,8 @@ impl Selector {
     fn claimer<'a>(&'a self, request: &'a SelectRequest) -> Claimer<'a> {
         Claimer {
             facts: &self.facts,
+            preempting: &self.preempting,
+            metrics: &self.metrics,
             placement: self.facts.providers.placement(&request.id),
             request,
             patience: self.settings.placement_patience,
@@ -62,7 +66,7 @@ impl Selector {
                 Some(asked) => self.decide_asked(request, asked).await?,
                 None => {
                     let all = self.facts.read(|cloud| cloud.all_hosts());
-                    self.run(request, &all, false).await?
+                    self.run(request, &all, false, None).await?
                 }
             };
             match ended {
@@ -86,15 +90,19 @@ impl Selector {
     ) -> Result<Ended, NovaException> {
         let mut failed: Option<(CandidateHosts, NovaException)> = None;
         for _ in 0..TRIES {
-            let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
-                Ok(known) if !known.is_empty() => known,
-                Ok(_) => break,
-                Err(why) => {
-                    tracing::debug!(request = %request.id, ?why, "a question for Placement");
-                    break;
-                }
+            let first = self.first_decision(request, asked);
+            let (known, begun) = match first {
+                Some((known, scheduling)) => (known, Some(scheduling)),
+                None => match self.facts.read(|cloud| cloud.candidates(asked)) {
+                    Ok(known) if !known.is_empty() => (known, None),
+                    Ok(_) => break,
+                    Err(why) => {
+                        tracing::debug!(request = %request.id, ?why, "a question for Placement");
+                        break;
+                    }
+                },
             };
-            match self.run(request, &known, true).await? {
+            match self.run(request, &known, true, begun).await? {
                 selected @ Ended::Selected(_) => return Ok(selected),
                 // A host that only Placement knows could be missing.
                 Ended::Fault(fault) if fault.class == "NoValidHost" => {
@@ -109,8 +117,11 @@ impl Selector {
                 Ended::Again => {}
             }
         }
+        let watch = Stopwatch::start();
         let offered = self.ask_placement(request, asked).await?;
+        request.trail().took("placement", watch.elapsed());
         if offered.is_empty() {
+            request.trail().nothing_offered(offered);
             tracing::info!(request = %request.id, "Placement has no candidate");
             return Err(NovaException::new("NoValidHost", ""));
         }
@@ -121,7 +132,17 @@ impl Selector {
         {
             return Err(fault);
         }
-        self.run(request, &offered, false).await
+        self.run(request, &offered, false, None).await
+    }
+
+    /// The decision that was made when the request arrived, if nothing has changed since.
+    fn first_decision(
+        &self,
+        request: &SelectRequest,
+        asked: &PlacementQuery,
+    ) -> Option<(CandidateHosts, Scheduling)> {
+        let changes = self.facts.changes();
+        request.ahead().current_decision(asked, changes)
     }
 
     /// Placement's own answer to Nova's query. Waits for an unavailable Placement for a limited
@@ -156,15 +177,20 @@ impl Selector {
             request.note_silence();
             return Ok(CandidateHosts::default());
         };
-        self.facts
-            .write(|cloud| {
-                cloud.put_summaries(&answer)?;
-                cloud.candidates_from_answer(&answer)
-            })
-            .map_err(|error| {
-                tracing::error!(code = error.code(), "{error}");
-                NovaException::new("NoValidHost", "")
-            })
+        // An empty answer changes nothing, and a plan that was made on this state stays current.
+        let summaries = answer.get("provider_summaries").and_then(Value::as_object);
+        let put = match summaries.is_some_and(serde_json::Map::is_empty) {
+            true => Ok(0),
+            false => self.facts.write(|cloud| cloud.put_summaries(&answer)),
+        };
+        put.and_then(|_| {
+            self.facts
+                .read(|cloud| cloud.candidates_from_answer(&answer))
+        })
+        .map_err(|error| {
+            tracing::error!(code = error.code(), "{error}");
+            NovaException::new("NoValidHost", "")
+        })
     }
 
     /// Sends Nova's query to Placement once, with the second query if there is one.
@@ -187,12 +213,13 @@ impl Selector {
     }
 
     /// Decides on these candidates and claims, step by step. `known`: they come from memory, so a
-    /// refusal means that memory is outdated.
+    /// refusal means that memory is outdated. `begun`: the decision, if it was made already.
     async fn run(
         &self,
         request: &SelectRequest,
         candidates: &CandidateHosts,
         known: bool,
+        begun: Option<Scheduling>,
     ) -> Result<Ended, NovaException> {
         if !known {
             request.say_start(&self.notices);
@@ -201,7 +228,8 @@ impl Selector {
             self.confirm_instances(candidates).await;
         }
         let expected = request.group().expected.clone();
-        let begun = self.facts.read(|cloud| {
+        let watch = Stopwatch::start();
+        let begin = |cloud: &Cloud| {
             cloud.decide_expecting(
                 request.schedule.spec.clone(),
                 request.call.clone(),
@@ -210,21 +238,51 @@ impl Selector {
                 Some(request.seed),
                 &expected,
             )
-        });
-        let Ok(mut scheduling) = begun else {
-            return Ok(Ended::Again);
         };
+        let mut scheduling = match begun {
+            Some(scheduling) => scheduling,
+            None => match self.facts.read(begin) {
+                Ok(scheduling) => scheduling,
+                Err(_) => return Ok(Ended::Again),
+            },
+        };
+        request.trail().took("hosts", watch.elapsed());
+        let ended = self.claim_all(request, &mut scheduling, known).await;
+        request.trail().decided(scheduling.into_record());
+        Ok(ended)
+    }
+
+    /// Claims what is decided, step by step.
+    async fn claim_all(
+        &self,
+        request: &SelectRequest,
+        scheduling: &mut Scheduling,
+        known: bool,
+    ) -> Ended {
         let claimer = self.claimer(request);
         let mut taken = 0_usize;
         let mut doubtful = false;
         loop {
             match scheduling.next() {
                 SchedulingAction::Claim(claim) => {
-                    if known && !self.is_as_known(request, claim.host.uuid).await {
+                    // The first claim alone can be given back without a trace in the request.
+                    let proof = match known && taken == 0 {
+                        true => self.proof(request, &claim),
+                        false => HostProof::Before,
+                    };
+                    if known
+                        && proof == HostProof::Before
+                        && !self.is_as_known(request, claim.host.uuid).await
+                    {
                         self.metrics.claim("stale");
+                        request.trail().refused(
+                            &claim.instance_uuid,
+                            &claim.host.host,
+                            "not tried: the host has changed since it was read",
+                        );
                         self.refresh(claim.host.uuid).await;
                         if taken == 0 {
-                            return Ok(Ended::Again);
+                            return Ended::Again;
                         }
                         // Earlier instances of the request already have their claims, so this host
                         // is skipped.
@@ -234,7 +292,9 @@ impl Selector {
                     }
                     // Nova sends this once Placement has offered a host, and this host is current.
                     request.say_start(&self.notices);
-                    let outcome = self.claim_what_fits(&claimer, &claim).await;
+                    let watch = Stopwatch::start();
+                    let outcome = Box::pin(claimer.claim(&claim, proof)).await;
+                    request.trail().took("claim", watch.elapsed());
                     self.metrics.claim(match outcome {
                         ClaimResult::Taken => "taken",
                         ClaimResult::Refused => "refused",
@@ -245,7 +305,7 @@ impl Selector {
                         ClaimResult::Refused if known => {
                             self.refresh(claim.host.uuid).await;
                             if taken == 0 {
-                                return Ok(Ended::Again);
+                                return Ended::Again;
                             }
                         }
                         _ => {}
@@ -259,20 +319,33 @@ impl Selector {
                         passing = scheduling.passing(),
                         "selected"
                     );
-                    return Ok(Ended::Selected(selected));
+                    return Ended::Selected(selected);
                 }
                 SchedulingAction::Failed { fault, release } => {
                     for instance in &release {
                         claimer.release(instance).await;
                     }
-                    log_filters(request, &scheduling);
-                    return Ok(if doubtful {
+                    log_filters(request, scheduling);
+                    return if doubtful {
                         Ended::Doubtful(fault)
                     } else {
                         Ended::Fault(fault)
-                    });
+                    };
                 }
             }
+        }
+    }
+
+    /// When a claim's host is to be looked at. A claim that may replace another one raises the
+    /// generation by an unknown number.
+    fn proof(&self, request: &SelectRequest, claim: &Claim) -> HostProof {
+        let consumer = Uuid::parse_str(&claim.instance_uuid);
+        let replaces = request.redelivered || consumer.is_ok_and(|uuid| request.is_doubtful(uuid));
+        // A trial makes no claim that could be looked at.
+        let replaces = replaces || request.trial.is_some();
+        match !replaces && self.facts.providers.look_after_suffices(claim.host.uuid) {
+            true => HostProof::After,
+            false => HostProof::Before,
         }
     }
 
@@ -305,7 +378,11 @@ impl Selector {
     /// Whether a generation is known. An older one was queried before the last read of the host.
     fn is_known(&self, host: Uuid, generation: i64) -> bool {
         let known = self.facts.providers.known_generation(host);
-        known.is_some_and(|known| generation <= known)
+        let is_known = known.is_some_and(|known| generation <= known);
+        if !is_known {
+            self.facts.providers.note_other_writer();
+        }
+        is_known
     }
 
     pub(super) async fn generation(

@@ -114,7 +114,8 @@ impl Selector {
         });
         let mut known = request.group();
         known.expected = expected;
-        known.turn = Some(turn);
+        // The turn is for answers that others must learn of.
+        known.turn = request.trial.is_none().then_some(turn);
     }
 
     /// Remembers the answer to a request, and lets the next request of its group be decided.
@@ -127,7 +128,9 @@ impl Selector {
         let placed = instances
             .zip(hosts)
             .filter_map(|(instance, host)| Some((instance?, host.clone())));
-        self.members.placed(placed, clock::unix_micros());
+        if request.trial.is_none() {
+            self.members.placed(placed, clock::unix_micros());
+        }
         request.group().turn = None;
     }
 }

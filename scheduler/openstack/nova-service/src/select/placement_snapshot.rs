@@ -2,13 +2,13 @@
 //! begins.
 
 use super::{SelectRequest, Selector};
-use crate::preemption::{Holding, Newcomer, Victim, VictimState};
-use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use crate::evacuate::{json_of, victim};
+use crate::preemption::{Holding, Newcomer, Victim};
 use ebbtide_nova_cloud::{PlannedVictim, PreemptionPlan, ProviderTruth};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation, ProviderAllocation};
 use futures::future::try_join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -115,47 +115,7 @@ impl PlacementSnapshot {
 
     pub(super) fn victim(&self, planned: &PlannedVictim) -> Result<Victim, Uuid> {
         let held = self.held.get(&planned.uuid).ok_or(planned.uuid)?;
-        let generation = held.consumer_generation.ok_or(planned.uuid)?.0;
-        if held.allocations.is_empty() {
-            return Err(planned.uuid);
-        }
-        let had = Holding {
-            allocations: json_of(held),
-            mappings: None,
-            project_id: held
-                .project_id
-                .clone()
-                .unwrap_or_else(|| planned.project_id.clone()),
-            user_id: held
-                .user_id
-                .clone()
-                .unwrap_or_else(|| planned.user_id.clone()),
-            generation: Some(generation),
-        };
-        let keeps = (!planned.keeps.is_empty()).then(|| Holding {
-            allocations: planned
-                .keeps
-                .iter()
-                .map(|(provider, of)| (provider.to_string(), json!({"resources": of})))
-                .collect::<serde_json::Map<_, _>>()
-                .into(),
-            ..had.clone()
-        });
-        Ok(Victim {
-            server: ServerId(planned.uuid),
-            evacuation: EvacuationId(ebbtide_runtime::ids::new()),
-            host: planned.host.host.clone(),
-            had,
-            generation,
-            keeps,
-            behaviour: planned.interruption,
-            grace: planned.grace,
-            flavor: planned.flavor.clone(),
-            launched_at: planned
-                .launched_at
-                .map(|micros| Timestamp::from_millis(micros / 1000)),
-            state: VictimState::Claimed,
-        })
+        victim(planned, held).ok_or(planned.uuid)
     }
 
     /// A newcomer, with its existing allocations elsewhere: an instance whose owner evacuates it
@@ -219,12 +179,4 @@ fn seen_whole(victim: &PlannedVictim, providers: &[ProviderTruth]) -> Option<Con
         consumer_generation: Some(Generation(generation)),
         ..ConsumerAllocations::default()
     })
-}
-
-fn json_of(held: &ConsumerAllocations) -> Value {
-    held.allocations
-        .iter()
-        .map(|(provider, of)| (provider.to_string(), json!({"resources": of.resources})))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }

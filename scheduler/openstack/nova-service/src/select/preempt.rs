@@ -4,8 +4,9 @@
 use super::placement_snapshot::PlacementSnapshot;
 use super::{SelectRequest, Selector};
 use crate::evacuate::{Evacuations, PreemptionResult};
-use crate::preemption::{Holding, Preemption, PreemptionState};
+use crate::preemption::{Holding, Preemption, PreemptionState, ReplyWhen};
 use ebbtide_fail_points::{FailPoint, reach};
+use ebbtide_model::EvacuationCause;
 use ebbtide_nova_cloud::{NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
@@ -91,11 +92,32 @@ impl Selector {
         evacuations: &Evacuations,
         options: &mut PlanOptions,
     ) -> Round {
-        let mut plan = match self.plan(request, asked, options).await {
+        let watch = clock::Stopwatch::start();
+        let budgets = match evacuations.budgets().await {
+            Ok(budgets) => budgets,
+            Err(error) => {
+                tracing::error!(
+                    code = error.code(),
+                    "{error}; no server is evicted without knowing what disruption budgets allow"
+                );
+                return NOTHING;
+            }
+        };
+        let foreseen = request.ahead().current_plan(self.facts.changes());
+        // A request has reserved the victims of its first plan; a question plans again. The first
+        // plan knows of no budgets.
+        let foreseen = foreseen.filter(|_| request.trial.is_none() && budgets.is_empty());
+        let planned = match foreseen {
+            Some(plan) => Ok(plan),
+            None => self.plan(request, asked, options, &budgets).await,
+        };
+        request.trail().took("plan", watch.elapsed());
+        let mut plan = match planned {
             Ok(plan) => plan,
             Err(none) => {
                 if none.reason != NoPlanReason::Preemptible {
                     tracing::info!(request = %request.id, reason = ?none.reason, "no room can be made: {}", none.text);
+                    request.trail().not_planned(none);
                 }
                 return NOTHING;
             }
@@ -127,6 +149,11 @@ impl Selector {
                 return Round::Again;
             }
         };
+        let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
+        if request.trial.is_some() {
+            request.trail().planned(plan);
+            return Round::Made(PreemptAttempt::Room(record.result, names));
+        }
         tracing::info!(
             request = %request.id,
             hosts = ?plan.instances.iter().map(|i| &i.host.host).collect::<BTreeSet<_>>(),
@@ -138,14 +165,13 @@ impl Selector {
         );
         reach(FailPoint::NovaPlanned);
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
-        let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         // From here on the ledger has the newcomers and their victims.
         let written = || {
             drop(request.reservation().take());
             drop(request.group().turn.take());
         };
         match evacuations
-            .begin(record, request.caller.clone(), written)
+            .begin(record, &budgets, request.caller.clone(), written)
             .await
         {
             Ok(PreemptionResult::Room(result)) => {
@@ -153,6 +179,7 @@ impl Selector {
                     .with_alternates(request, asked, &plan, &result)
                     .await
                     .unwrap_or(result);
+                request.trail().planned(plan);
                 Round::Made(PreemptAttempt::Room(result, names))
             }
             Ok(PreemptionResult::Refused(why)) => {
@@ -178,6 +205,10 @@ impl Selector {
             }
             Err(LedgerError::VictimTaken { victim, .. }) => {
                 options.spared.push(victim);
+                Round::Again
+            }
+            Err(error @ LedgerError::BudgetMoved { .. }) => {
+                tracing::info!(request = %request.id, code = error.code(), "planning again: {error}");
                 Round::Again
             }
             Err(error) => {
@@ -215,7 +246,10 @@ impl Selector {
         if !request.call.return_alternates || (together && plan.instances.len() > 1) {
             return None;
         }
-        self.facts.database.freshen().await;
+        // A request that is answered at once has read the rows just before.
+        if self.settings.reply_when != ReplyWhen::AtOnce {
+            self.facts.database.freshen().await;
+        }
         let others = plan.instances.iter().filter(|i| i.uuid != last.uuid);
         let others = others.map(|instance| (instance.uuid, instance.host.host.clone()));
         let expected = request.group().expected.clone().and(others);
@@ -275,6 +309,7 @@ impl Selector {
         let (project_id, user_id) = request.owner();
         Ok(Preemption {
             id: ebbtide_runtime::ids::new(),
+            cause: EvacuationCause::Preemption,
             request_id: request.id.clone(),
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),

@@ -1,18 +1,28 @@
-//! Prefetches the data that a request most likely needs from Placement, while the databases report
-//! their changes; this costs no extra time.
+//! The decision of a request on what is known when it arrives, and what Placement says of it. Both
+//! happen while the databases report their changes; this costs no extra time. If nothing has
+//! changed, the decision counts and is not made again.
 //!
 //! All queries are sent after the request arrived, so their data are no older than those on which
 //! Nova would decide. Unneeded data are dropped.
 
 use super::placement_snapshot::PlacementSnapshot;
 use super::{SelectRequest, Selector};
-use ebbtide_nova_cloud::{PlacementQuery, SchedulingAction};
+use crate::evacuate::Evacuations;
+use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova_cloud::{
+    CandidateHosts, OnePass, PlacementQuery, PreemptionPlan, Scheduling, SchedulingAction,
+};
+use ebbtide_runtime::clock::Stopwatch;
 use serde_json::Value;
 use uuid::Uuid;
 
 /// The prefetched data.
 #[derive(Default)]
 pub(super) struct Prefetch {
+    /// The decision on what was known.
+    decision: Option<FirstDecision>,
+    /// The plan, if no host had room.
+    plan: Option<FirstPlan>,
     /// The provider of the host that the request gets if nothing has changed, and whether its known
     /// state is current.
     pub(super) host: Option<(Uuid, bool)>,
@@ -22,17 +32,51 @@ pub(super) struct Prefetch {
     pub(super) snapshot: Option<PlacementSnapshot>,
 }
 
+/// A decision, and the number of changes of the cloud on which it was made.
+struct FirstDecision {
+    changes: u64,
+    asked: PlacementQuery,
+    candidates: CandidateHosts,
+    scheduling: Scheduling,
+}
+
+/// The same for a plan. The request has reserved its victims.
+struct FirstPlan {
+    changes: u64,
+    plan: PreemptionPlan,
+}
+
+impl Prefetch {
+    /// The decision, if it is one on the cloud as it is. Only the first call returns it: afterwards
+    /// something has changed that the counter does not show, for example a refusal.
+    pub(super) fn current_decision(
+        &mut self,
+        asked: &PlacementQuery,
+        changes: u64,
+    ) -> Option<(CandidateHosts, Scheduling)> {
+        let first = self.decision.take()?;
+        (first.changes == changes && first.asked == *asked)
+            .then_some((first.candidates, first.scheduling))
+    }
+
+    /// The plan, if it is one on the cloud as it is; once, as the decision.
+    pub(super) fn current_plan(&mut self, changes: u64) -> Option<PreemptionPlan> {
+        let first = self.plan.take()?;
+        (first.changes == changes).then_some(first.plan)
+    }
+}
+
 /// The probable outcome, by what is known now.
 enum Likely {
     Host(Uuid),
-    /// Nothing fits according to memory.
-    NoHost(PlacementQuery),
+    /// Nothing fits according to memory. The request is as the query was made for it.
+    NoHost(Box<RequestSpec>, PlacementQuery),
     /// Only Placement can answer.
     Question(PlacementQuery),
 }
 
 impl Selector {
-    /// Prefetches.
+    /// Decides on what is known, and asks Placement what the outcome needs.
     pub(super) async fn look_ahead(&self, request: &SelectRequest) {
         // The group's members that are on their way are not known yet, and other members may be
         // decided meanwhile.
@@ -42,41 +86,63 @@ impl Selector {
         match self.likely(request) {
             None => {}
             Some(Likely::Host(host)) => {
+                if !request.redelivered && self.facts.providers.look_after_suffices(host) {
+                    return;
+                }
                 if let Some(as_known) = self.looks_as_known(request, host).await {
                     request.ahead().host = Some((host, as_known));
                 }
             }
             Some(Likely::Question(asked)) => self.ask_ahead(request, asked).await,
-            Some(Likely::NoHost(asked)) => {
+            Some(Likely::NoHost(spec, asked)) => {
                 let room = asked.clone();
                 tokio::join!(
                     self.ask_ahead(request, asked),
-                    self.look_for_room(request, &room)
+                    self.look_for_room(request, &spec, &room)
                 );
             }
         }
     }
 
     fn likely(&self, request: &SelectRequest) -> Option<Likely> {
-        self.facts.read(|cloud| {
+        let now = ebbtide_runtime::clock::unix_micros();
+        let watch = Stopwatch::start();
+        let (decided, changes) = self.facts.read_versioned(|cloud| {
             let mut spec = request.schedule.spec.clone();
             let asked = cloud.ask(&mut spec).ok()?;
-            let Ok(known) = cloud.candidates(&asked) else {
-                return Some(Likely::Question(asked));
-            };
-            if known.is_empty() {
-                return Some(Likely::NoHost(asked));
-            }
-            let (call, now) = (request.call.clone(), ebbtide_runtime::clock::unix_micros());
-            let mut scheduling = cloud
-                .decide(spec, call, &known, now, Some(request.seed))
-                .ok()?;
-            match scheduling.next() {
-                SchedulingAction::Claim(claim) => Some(Likely::Host(claim.host.uuid)),
-                SchedulingAction::Failed { .. } => Some(Likely::NoHost(asked)),
-                SchedulingAction::Done(_) => None,
-            }
-        })
+            let (call, seed) = (&request.call, Some(request.seed));
+            let pass = cloud.decide_once(&spec, call, &asked, now, seed, None);
+            Some((spec, asked, pass))
+        });
+        request.trail().took("hosts", watch.elapsed());
+        let (spec, asked, pass) = decided?;
+        let Ok(OnePass {
+            candidates,
+            scheduling,
+            has_room,
+            ..
+        }) = pass
+        else {
+            return Some(Likely::Question(asked));
+        };
+        let Some(mut scheduling) = scheduling else {
+            return Some(Likely::NoHost(Box::new(spec), asked));
+        };
+        let host = match scheduling.next() {
+            SchedulingAction::Claim(claim) => Some(claim.host.uuid),
+            _ => None,
+        };
+        request.ahead().decision = Some(FirstDecision {
+            changes,
+            asked: asked.clone(),
+            candidates,
+            scheduling,
+        });
+        match host {
+            Some(host) => Some(Likely::Host(host)),
+            None if has_room => None,
+            None => Some(Likely::NoHost(Box::new(spec), asked)),
+        }
     }
 
     async fn ask_ahead(&self, request: &SelectRequest, asked: PlacementQuery) {
@@ -86,15 +152,25 @@ impl Selector {
         }
     }
 
-    async fn look_for_room(&self, request: &SelectRequest, asked: &PlacementQuery) {
-        if !self.may_make_room(request) {
+    async fn look_for_room(
+        &self,
+        request: &SelectRequest,
+        spec: &RequestSpec,
+        asked: &PlacementQuery,
+    ) {
+        // What budgets allow is counted when the plan is made.
+        let evacuations = self.preempting.get();
+        if !self.may_make_room(request) || evacuations.is_some_and(Evacuations::has_budgets) {
             return;
         }
         let options = super::preempt::plan_options(request);
-        if let Ok(plan) = self.plan_once(request, asked, &options)
-            && let Ok(snapshot) = self.snapshot(request, &plan).await
-        {
-            request.ahead().snapshot = Some(snapshot);
+        let Some((plan, changes)) = self.plan_if_full(request, spec, asked, &options) else {
+            return;
+        };
+        if let Ok(snapshot) = self.snapshot(request, &plan).await {
+            let mut ahead = request.ahead();
+            ahead.snapshot = Some(snapshot);
+            ahead.plan = Some(FirstPlan { changes, plan });
         }
     }
 }

@@ -6,7 +6,12 @@
 //! is known.
 
 use super::{SelectRequest, Selector};
-use ebbtide_nova_cloud::{NoPlan, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan};
+use crate::evacuate::CountedBudgets;
+use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova_cloud::{
+    Cloud, NoPlan, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan,
+};
+use ebbtide_runtime::clock;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -91,6 +96,16 @@ impl VictimReservations {
         }
         found
     }
+
+    /// As [`Self::plan`], but nothing is reserved.
+    fn plan_without(
+        &self,
+        plan: impl FnOnce(&HashSet<Uuid>) -> Result<PreemptionPlan, NoPlan>,
+    ) -> Result<PreemptionPlan, (NoPlan, bool)> {
+        // A copy: real requests do not wait for a question's plan.
+        let reserved = self.all.victims().clone();
+        plan(&reserved).map_err(|none| (none, !reserved.is_empty()))
+    }
 }
 
 impl Selector {
@@ -99,24 +114,75 @@ impl Selector {
     /// # Errors
     /// There is no plan; the flag says whether other requests have reserved victims that may become
     /// available again.
-    pub(super) fn plan_once(
+    fn plan_once(
         &self,
         request: &SelectRequest,
         asked: &PlacementQuery,
         options: &PlanOptions,
+        budgets: &CountedBudgets,
     ) -> Result<PreemptionPlan, (NoPlan, bool)> {
-        self.reservations
-            .plan(&mut request.reservation(), |reserved| {
-                let mut options = options.clone();
-                options.spared.extend(reserved);
-                options.expected = request.group().expected.clone();
-                let (spec, now) = (
-                    &request.schedule.spec,
-                    ebbtide_runtime::clock::unix_micros(),
-                );
-                self.facts
-                    .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options))
+        let (spec, now) = (&request.schedule.spec, clock::unix_micros());
+        let plan = |cloud: &Cloud, options: &PlanOptions| {
+            cloud.plan(spec, &request.call, asked, now, options)
+        };
+        self.reserve(request, options, budgets, plan)
+            .map(|(plan, _)| plan)
+    }
+
+    /// The cheapest plan on a state in which no host has room, and how many changes the cloud had
+    /// had by then. `None`: there is room, or there is no plan.
+    pub(super) fn plan_if_full(
+        &self,
+        request: &SelectRequest,
+        spec: &RequestSpec,
+        asked: &PlacementQuery,
+        options: &PlanOptions,
+    ) -> Option<(PreemptionPlan, u64)> {
+        let (call, now) = (&request.call, clock::unix_micros());
+        let plan = |cloud: &Cloud, options: &PlanOptions| {
+            let seed = Some(request.seed);
+            let pass = cloud.decide_once(spec, call, asked, now, seed, Some(options));
+            let victims = pass.ok().and_then(|pass| pass.victims);
+            victims.unwrap_or_else(|| {
+                Err(NoPlan {
+                    reason: NoPlanReason::NoHost,
+                    text: "a host has room by now".to_owned(),
+                    explanation: None,
+                })
             })
+        };
+        let budgets = CountedBudgets::default();
+        self.reserve(request, options, &budgets, plan).ok()
+    }
+
+    fn reserve(
+        &self,
+        request: &SelectRequest,
+        options: &PlanOptions,
+        budgets: &CountedBudgets,
+        plan: impl FnOnce(&Cloud, &PlanOptions) -> Result<PreemptionPlan, NoPlan>,
+    ) -> Result<(PreemptionPlan, u64), (NoPlan, bool)> {
+        let mut at = 0;
+        let plan = |reserved: &HashSet<Uuid>| {
+            let mut options = options.clone();
+            options.spared.extend(reserved);
+            options.expected = request.group().expected.clone();
+            let (plan, changes) = self.facts.read_versioned(|cloud| {
+                let reserved = reserved.iter().filter_map(|uuid| {
+                    let server = cloud.instance(*uuid)?;
+                    Some(((*uuid).into(), server.project_id.as_str()))
+                });
+                options.budgets = budgets.left(reserved);
+                plan(cloud, &options)
+            });
+            at = changes;
+            plan
+        };
+        let plan = match request.trial {
+            Some(_) => self.reservations.plan_without(plan),
+            None => self.reservations.plan(&mut request.reservation(), plan),
+        }?;
+        Ok((plan, at))
     }
 
     /// As [`Self::plan_once`], but waits if only victims of other requests' plans are left: some of
@@ -129,11 +195,12 @@ impl Selector {
         request: &SelectRequest,
         asked: &PlacementQuery,
         options: &PlanOptions,
+        budgets: &CountedBudgets,
     ) -> Result<PreemptionPlan, NoPlan> {
         let mut left = TRIES;
         loop {
             let freed = self.reservations.all.freed.notified();
-            match self.plan_once(request, asked, options) {
+            match self.plan_once(request, asked, options, budgets) {
                 Ok(plan) => return Ok(plan),
                 Err((none, true))
                     if none.reason == NoPlanReason::NotEnoughVictims

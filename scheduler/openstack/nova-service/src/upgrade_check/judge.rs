@@ -3,7 +3,7 @@
 use super::{CheckResult, Fact, NovaFacts, UpgradeFacts, Verdict};
 use ebbtide_bus::QueueUse;
 use ebbtide_model::flavor::{MAX_LIFETIME_SECONDS, PREEMPTIBLE, is_preemptible};
-use ebbtide_model::{FlavorProperties, Resources};
+use ebbtide_model::{FlavorProperties, Resources, Seconds};
 use ebbtide_nova_db::{FlavorSpecs, NovaRelease};
 use ebbtide_store::SchemaState;
 use std::collections::BTreeMap;
@@ -31,7 +31,10 @@ pub fn judge(facts: &UpgradeFacts) -> Vec<CheckResult> {
         results.push(self::agents(agents));
     }
     if let Ok(nova) = &facts.nova {
-        results.extend([flavors(&nova.flavors), schedulers(nova)]);
+        results.extend([
+            flavors(&nova.flavors, facts.default_grace),
+            schedulers(nova),
+        ]);
     }
     results
 }
@@ -276,13 +279,14 @@ fn agents(queues: &Fact<BTreeMap<String, Option<QueueUse>>>) -> CheckResult {
     }
 }
 
-fn flavors(flavors: &[FlavorSpecs]) -> CheckResult {
+fn flavors(flavors: &[FlavorSpecs], grace: Seconds) -> CheckResult {
     let check = "Flavors";
     let preemptible = flavors
         .iter()
         .filter(|flavor| is_preemptible(flavor.extra_specs.get(PREEMPTIBLE).map(String::as_str)))
         .count();
-    let wrong: Vec<String> = flavors.iter().filter_map(problem).collect();
+    let problems = flavors.iter().filter_map(|flavor| problem(flavor, grace));
+    let wrong: Vec<String> = problems.collect();
     let all = format!(
         "{}, {preemptible} of them preemptible",
         count(flavors.len(), "flavor")
@@ -299,17 +303,22 @@ fn flavors(flavors: &[FlavorSpecs]) -> CheckResult {
 }
 
 /// What Ebbtide does not understand of a flavor, or cannot do.
-fn problem(flavor: &FlavorSpecs) -> Option<String> {
+fn problem(flavor: &FlavorSpecs, default_grace: Seconds) -> Option<String> {
     let specs = flavor.extra_specs.iter();
     let specs = specs.map(|(key, value)| (key.as_str(), value.as_str()));
-    let read = FlavorProperties::of(Resources::new()).read_terms(specs);
+    let mut read = FlavorProperties::of(Resources::new());
     let name = &flavor.name;
-    match read {
+    match read.read_terms(specs) {
         Err(error) => Some(format!("{name}: {error}")),
-        Ok(()) if flavor.extra_specs.contains_key(MAX_LIFETIME_SECONDS) => Some(format!(
-            "{name}: {MAX_LIFETIME_SECONDS} has no effect here (EB-DOOR-012)"
-        )),
-        Ok(()) => None,
+        Ok(()) => {
+            let (lifetime, grace) = (read.max_lifetime?, read.grace.unwrap_or(default_grace));
+            (lifetime <= grace).then(|| {
+                format!(
+                    "{name}: {MAX_LIFETIME_SECONDS} is not longer than the grace period \
+                     ({grace}) and has no effect (EB-DOOR-012)"
+                )
+            })
+        }
     }
 }
 

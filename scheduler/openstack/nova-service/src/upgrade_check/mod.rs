@@ -10,6 +10,7 @@ pub use judge::judge;
 pub use read::read;
 
 use ebbtide_bus::QueueUse;
+use ebbtide_model::Seconds;
 use ebbtide_nova_db::{FlavorSpecs, NovaRelease, SchedulerRecord};
 use ebbtide_store::SchemaState;
 use serde::Serialize;
@@ -39,6 +40,8 @@ pub struct UpgradeFacts {
     pub differences: Fact<Vec<String>>,
     /// The major version of Nova that the scheduler would decide as.
     pub deciding_as: u32,
+    /// The grace period of flavors that say nothing.
+    pub default_grace: Seconds,
 }
 
 /// What Nova's databases say.

@@ -52,6 +52,7 @@ pub async fn read(conf: &NovaConf, progress: impl Fn(&str)) -> UpgradeFacts {
         agents,
         differences,
         deciding_as,
+        default_grace: configure::cloud(conf).grace,
     }
 }
 

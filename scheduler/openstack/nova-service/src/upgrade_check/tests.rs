@@ -27,6 +27,7 @@ fn ready() -> UpgradeFacts {
         agents: Some(Ok(hosts.map(|host| (host, Some(reader))).into())),
         differences: Ok(Vec::new()),
         deciding_as: 26,
+        default_grace: Seconds(60),
     }
 }
 
@@ -160,21 +161,27 @@ fn a_misspelt_key_of_a_flavor_is_found_before_a_server_has_it() {
                 "day",
                 &[(PREEMPTIBLE, "true"), (MAX_LIFETIME_SECONDS, "86400")],
             ),
+            flavor(
+                "minute",
+                &[(PREEMPTIBLE, "true"), (MAX_LIFETIME_SECONDS, "60")],
+            ),
             flavor("other", &[("hw:cpu_policy", "dedicated")]),
         ]);
     });
     assert_eq!(result.result, Verdict::Warning);
     for said in [
-        "5 flavors, 3 of them preemptible",
+        "6 flavors, 4 of them preemptible",
         "typo: ",
         "ebbtide:preemtible",
         "soon: ",
-        "day: ",
+        "minute: ",
         "EB-DOOR-012",
     ] {
         assert!(result.details.contains(said), "{said}: {result:?}");
     }
-    assert!(!result.details.contains("other"), "{result:?}");
+    for good in ["other", "day"] {
+        assert!(!result.details.contains(good), "{good}: {result:?}");
+    }
 }
 
 #[test]

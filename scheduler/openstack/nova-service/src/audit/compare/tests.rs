@@ -50,7 +50,17 @@ fn preemption(state: &str, victim: Uuid, newcomer: Uuid) -> Preemption {
 }
 
 fn row(record: Option<Preemption>) -> PreemptionRow {
+    let known = record.as_ref();
+    let victims = known
+        .iter()
+        .flat_map(|r| r.victims.iter().map(|v| v.server.0));
+    let newcomers = known
+        .iter()
+        .flat_map(|r| r.newcomers.iter().map(|n| n.instance));
     PreemptionRow {
+        state: known.map_or("", |r| r.state.as_str()).to_owned(),
+        victims: victims.collect(),
+        newcomers: newcomers.collect(),
         id: Uuid::from_u128(0x30),
         request_id: "req-1".to_owned(),
         owner: "scheduler1".to_owned(),
@@ -244,4 +254,43 @@ fn a_newcomer_that_was_answered_at_once_may_start_beside_who_leaves_for_it() {
     let record = picture.rows[0].record.as_mut().unwrap();
     (record.answered, record.reply_when) = (true, ReplyWhen::AtOnce);
     assert_eq!(codes(&picture), Vec::<&str>::new());
+}
+
+#[test]
+fn a_row_whose_columns_contradict_its_record_is_named_with_the_differences() {
+    let newcomer = Uuid::from_u128(0x21);
+    let mut picture = in_order();
+    picture
+        .rows
+        .push(row(Some(preemption("planned", SERVER, newcomer))));
+    assert_eq!(codes(&picture), Vec::<&str>::new());
+    let changed = &mut picture.rows[0];
+    changed.state = "claimed".to_owned();
+    changed.victims = BTreeSet::from([OTHER]);
+    changed.newcomers.clear();
+    let report = compare(&picture);
+    let found = &report.findings[0];
+    assert_eq!((report.findings.len(), found.code), (1, "EB-AUDIT-012"));
+    for words in [
+        "is claimed there and planned".to_owned(),
+        format!("has other victims there: {OTHER} too, without {SERVER}"),
+        format!("has other newcomers there: without {newcomer}"),
+    ] {
+        assert!(found.what.contains(&words), "{}", found.what);
+    }
+}
+
+#[test]
+fn a_budget_of_a_group_that_nova_does_not_have_is_named() {
+    let mut picture = in_order();
+    let groups = [(HOST, true), (OTHER, false)];
+    picture.budgeted_groups = groups.map(|(id, exists)| (GroupId(id), exists)).into();
+    let report = compare(&picture);
+    let found = &report.findings[0];
+    assert_eq!((report.findings.len(), found.code), (1, "EB-AUDIT-013"));
+    assert!(
+        found.subject.contains(&OTHER.to_string()),
+        "{}",
+        found.subject
+    );
 }

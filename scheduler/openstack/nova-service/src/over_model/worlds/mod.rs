@@ -36,6 +36,7 @@ struct Ends {
     done: usize,
     called_off: usize,
     killed: usize,
+    lifetimes: usize,
     ended_guests: usize,
 }
 
@@ -169,6 +170,7 @@ impl World {
         let runs = |server: Uuid| self.guests().runs(server);
         for record in &records {
             let done = record.state == PreemptionState::Done;
+            ends.lifetimes += usize::from(record.newcomers.is_empty());
             match done {
                 true => ends.done += 1,
                 false => ends.called_off += 1,
@@ -227,10 +229,15 @@ async fn world(seed: u64) -> Ends {
     });
     world.disturb_placement();
     let count = world.chance(3).random_range(1..=3);
+    let lifetimes = world.chance(5).random_range(0..=2);
     let requests = async {
         let asked = (1..=count).map(|n| world.request(n));
-        let (killed, _) =
-            tokio::join!(world.disturb_schedulers(), futures::future::join_all(asked));
+        let ending = (1..=lifetimes).map(|n| world.lifetime_ends(n));
+        let (killed, _, _) = tokio::join!(
+            world.disturb_schedulers(),
+            futures::future::join_all(asked),
+            futures::future::join_all(ending)
+        );
         world.settles().await;
         world.over.cancel();
         killed
@@ -267,6 +274,7 @@ async fn promises_hold_whatever_happens() {
         ("done", sum(|e| e.done)),
         ("called off", sum(|e| e.called_off)),
         ("schedulers killed", sum(|e| e.killed)),
+        ("lifetimes over", sum(|e| e.lifetimes)),
         ("guests ended", sum(|e| e.ended_guests)),
     ];
     println!("{count} worlds: {counts:?}");

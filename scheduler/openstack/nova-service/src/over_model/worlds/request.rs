@@ -4,8 +4,9 @@ use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::super::newcomer;
 use super::World;
 use super::guests::Guests;
-use crate::evacuate::PreemptionResult;
+use crate::evacuate::{CountedBudgets, PreemptionResult, end_of_lifetime};
 use crate::preemption::Preemption;
+use ebbtide_model::Timestamp;
 use oslo_messaging::CallState;
 use rand::{Rng, RngExt};
 use std::time::Duration;
@@ -52,6 +53,36 @@ impl World {
         }
     }
 
+    /// The lifetime of a guest is over. Every scheduler sees that; one that is killed meanwhile
+    /// leaves a row that another one adopts, or nothing.
+    pub(super) async fn lifetime_ends(&self, n: u32) {
+        let mut chance = self.chance(200 + u64::from(n));
+        let wait = Duration::from_millis(chance.random_range(0..900));
+        tokio::time::sleep(wait).await;
+        let server = victim(chance.random_range(1..=4));
+        if self.full.has(server) != on_host(&VICTIM) {
+            return;
+        }
+        self.tell(format!("the lifetime of {server} is over"));
+        for who in [0, 1] {
+            // A scheduler reads what the server holds just before.
+            if self.full.has(server) != on_host(&VICTIM) {
+                return;
+            }
+            let planned = self.full.planned(server);
+            let record = end_of_lifetime(planned, Timestamp::default());
+            let work = match &*self.life(who) {
+                None => continue,
+                Some(life) => {
+                    let all = life.evacuations.clone();
+                    life.does(async move { all.begin_alone(record).await })
+                }
+            };
+            let begun = work.await;
+            self.tell(format!("scheduler {who} ends {server}: {begun:?}"));
+        }
+    }
+
     /// One or two guests that hold all that they had leave for a request. `None`: there are none.
     async fn plan(&self, instance: Uuid, chance: &mut impl Rng) -> Option<Preemption> {
         let mut plan = self.full.plan(instance, &[], 0).await;
@@ -91,7 +122,10 @@ impl World {
                     Some(life.does(async move {
                         let caller = CallState::detached();
                         match plan {
-                            Some(plan) => all.begin(plan, caller, || {}).await.map(Some),
+                            Some(plan) => all
+                                .begin(plan, &CountedBudgets::default(), caller, || {})
+                                .await
+                                .map(Some),
                             None => all.resume(instance, &key, caller).await,
                         }
                     }))

@@ -1,0 +1,83 @@
+//! What a project has of preemptible servers, for its quota.
+
+use super::Cloud;
+use ebbtide_nova::model::Flavor;
+use std::collections::BTreeSet;
+use std::ops::Add;
+use uuid::Uuid;
+
+/// Amounts of preemptible servers, as Nova counts quota: by their flavors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PreemptibleUsage {
+    /// How many servers.
+    pub servers: u64,
+    /// Their vCPUs.
+    pub vcpus: u64,
+    /// Their memory in MiB.
+    pub memory_mb: u64,
+}
+
+impl PreemptibleUsage {
+    /// One server of a flavor.
+    #[must_use]
+    pub fn of(flavor: &Flavor) -> Self {
+        let amount = |n: i64| u64::try_from(n).unwrap_or(0);
+        Self {
+            servers: 1,
+            vcpus: amount(flavor.vcpus),
+            memory_mb: amount(flavor.memory_mb),
+        }
+    }
+
+    /// Whether it is at least as much of everything.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        self.servers >= other.servers
+            && self.vcpus >= other.vcpus
+            && self.memory_mb >= other.memory_mb
+    }
+
+    /// So many of them.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self {
+            servers: self.servers.saturating_mul(count),
+            vcpus: self.vcpus.saturating_mul(count),
+            memory_mb: self.memory_mb.saturating_mul(count),
+        }
+    }
+}
+
+impl Add for PreemptibleUsage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            servers: self.servers.saturating_add(other.servers),
+            vcpus: self.vcpus.saturating_add(other.vcpus),
+            memory_mb: self.memory_mb.saturating_add(other.memory_mb),
+        }
+    }
+}
+
+impl Cloud {
+    /// What the preemptible servers of a project take, without some of them.
+    #[must_use]
+    pub fn preemptible_usage(&self, project: &str, without: &BTreeSet<Uuid>) -> PreemptibleUsage {
+        let its = self.instances.iter().filter(|(uuid, instance)| {
+            instance.record.project_id == project && !without.contains(uuid)
+        });
+        let each = its.filter_map(|(uuid, _)| self.preemptible_usage_of(*uuid));
+        each.fold(PreemptibleUsage::default(), Add::add)
+    }
+
+    /// What a server takes; `None` for one that is unknown or normal. One that is shelved and
+    /// offloaded has no room and takes nothing; a stopped one does.
+    #[must_use]
+    pub fn preemptible_usage_of(&self, server: Uuid) -> Option<PreemptibleUsage> {
+        let instance = self.instances.get(&server)?;
+        instance.terms.as_ref()?;
+        let offloaded = instance.record.vm_state.as_deref() == Some("shelved_offloaded");
+        (!offloaded).then(|| PreemptibleUsage::of(&instance.record.flavor))
+    }
+}

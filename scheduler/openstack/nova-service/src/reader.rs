@@ -1,0 +1,339 @@
+//! What the API reads of a running scheduler: hosts, servers and evacuations of the whole cloud,
+//! whichever scheduler drives them.
+
+use crate::Tasks;
+use crate::decisions::Decisions;
+use crate::error::NovaServiceError;
+use crate::evacuate::{Evacuations, Preempting};
+use crate::facts::Facts;
+use crate::lives::LifeRecorder;
+use crate::metrics::Metrics;
+use crate::notices::Notices;
+use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, VictimState};
+use crate::quota::Quota;
+use crate::release::CloudRelease;
+use crate::select::{Members, Selector, VictimReservations};
+use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
+use ebbtide_bus::{InProcessBroker, QueuePrefix};
+use ebbtide_model::{
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Server, ServerGroup,
+    ServerId, Timestamp,
+};
+use ebbtide_nova::model::Options;
+use ebbtide_nova_cloud::{Cloud, CloudSettings, NodeView, flavor_view};
+use ebbtide_nova_db::{NovaDb, OfferedFlavor};
+use ebbtide_openstack::Placement;
+use ebbtide_runtime::clock;
+use ebbtide_store::ledger::Ledger;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How long ended evacuations are shown. The ledger keeps them longer, for bills.
+const ENDED_MILLIS: i64 = 24 * 3600 * 1000;
+
+/// Reads the cloud. Cheap to clone.
+#[derive(Clone)]
+pub struct CloudReader {
+    pub(crate) facts: Facts,
+    pub(crate) preempting: Preempting,
+    pub(crate) lives: Arc<LifeRecorder>,
+    /// What answers what-ifs.
+    selector: Selector,
+}
+
+/// The name under which a reader without a scheduler looks at a ledger. It drives nothing.
+const READER: &str = "reader";
+
+impl CloudReader {
+    /// A reader beside a running scheduler.
+    pub(crate) fn new(selector: &Selector) -> Self {
+        Self {
+            facts: selector.facts.clone(),
+            preempting: selector.preempting.clone(),
+            lives: Arc::default(),
+            selector: selector.for_what_ifs(),
+        }
+    }
+
+    /// A reader without a scheduler: the cloud as these databases and Placement have it now.
+    /// [`Self::read_again`] follows it.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub async fn of_databases(
+        nova: NovaDb,
+        placement: Placement,
+        ledger: Ledger,
+    ) -> Result<Self, NovaServiceError> {
+        let cloud = Cloud::new(Options::default(), CloudSettings::default())?;
+        let facts = Facts::of_sources(cloud, nova, placement);
+        let owner = ledger.register(READER).await?;
+        let evacuations = Evacuations::new(
+            facts.clone(),
+            ledger,
+            owner,
+            Arc::new(InProcessBroker::new().connect()),
+            QueuePrefix::new(READER)?,
+            PreemptionPolicy::default(),
+            Tasks::new(CancellationToken::new()),
+            Metrics::default(),
+        );
+        let reader = Self::new(&Selector {
+            facts,
+            settings: Arc::default(),
+            notices: Notices::default(),
+            metrics: Metrics::default(),
+            reservations: VictimReservations::default(),
+            members: Members::default(),
+            preempting: Preempting::ready(evacuations),
+            quota: Quota::default(),
+            decisions: Decisions::default(),
+            release: CloudRelease::fixed(),
+        });
+        reader.read_again().await?;
+        Ok(reader)
+    }
+
+    /// Reads everything anew.
+    ///
+    /// # Errors
+    /// As [`Self::of_databases`].
+    pub async fn read_again(&self) -> Result<(), NovaServiceError> {
+        self.facts.database.load().await?;
+        self.facts.providers.load().await?;
+        let ids: Vec<Uuid> = self.facts.read(|cloud| cloud.compute_nodes().collect());
+        for id in ids {
+            self.facts.providers.refresh(id).await?;
+        }
+        if let Some(evacuations) = self.preempting.get() {
+            evacuations.freshen().await?;
+        }
+        Ok(())
+    }
+
+    /// Returns when everything that was written to Nova's databases before this call is known here,
+    /// or when they are too slow. Between requests nothing else reads them.
+    pub async fn freshen(&self) {
+        self.facts.database.freshen().await;
+    }
+
+    /// All hosts with both states, by name.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<NodeView> {
+        let now = clock::now().as_millis().saturating_mul(1000);
+        self.facts.read(|cloud| cloud.node_views(now))
+    }
+
+    /// All servers that are not deleted, by id.
+    #[must_use]
+    pub fn servers(&self) -> Vec<Server> {
+        self.facts.read(Cloud::servers)
+    }
+
+    /// A server that is not deleted.
+    #[must_use]
+    pub fn server(&self, id: ServerId) -> Option<Server> {
+        self.facts.read(|cloud| cloud.server(id.0))
+    }
+
+    /// All aggregates, by name.
+    #[must_use]
+    pub fn aggregates(&self) -> Vec<Aggregate> {
+        self.facts.read(Cloud::aggregate_views)
+    }
+
+    /// All server groups whose policy Ebbtide knows, by age.
+    ///
+    /// # Errors
+    /// Nova's API database cannot be read.
+    pub async fn groups(&self) -> Result<Vec<ServerGroup>, NovaServiceError> {
+        let groups = self.facts.database.nova().groups().await?;
+        Ok(groups.iter().filter_map(server_group).collect())
+    }
+
+    /// A flavor by id or name. With `projects` only if nova-api builds servers of it for one of
+    /// them.
+    ///
+    /// # Errors
+    /// [`WhatIfError::NoFlavor`]; Nova's API database cannot be read.
+    pub async fn flavor(
+        &self,
+        id_or_name: &str,
+        projects: Option<&[String]>,
+    ) -> Result<Flavor, WhatIfError> {
+        let nova = self.facts.database.nova();
+        let is_wanted = |offered: &OfferedFlavor| {
+            projects.is_none_or(|all| all.iter().any(|project| offered.is_for(project)))
+        };
+        let found = offered_flavor(nova, id_or_name, is_wanted).await?;
+        Ok(flavor_view(&found))
+    }
+
+    /// All disruption budgets, by scope. None without a ledger.
+    ///
+    /// # Errors
+    /// The ledger is configured and cannot be read.
+    pub async fn budgets(&self) -> Result<Vec<DisruptionBudget>, NovaServiceError> {
+        let Some(ledger) = self.preempting.ledger()? else {
+            return Ok(Vec::new());
+        };
+        let known = ledger.budgets().await?.into_iter();
+        Ok(known.map(|known| known.budget).collect())
+    }
+
+    /// Creates or replaces a budget, for all schedulers. False: Nova has no such server group.
+    ///
+    /// # Errors
+    /// There is no ledger, or it cannot be written; Nova's API database cannot be read.
+    pub async fn put_budget(&self, budget: &DisruptionBudget) -> Result<bool, NovaServiceError> {
+        if let BudgetScope::Group(group) = &budget.scope {
+            let nova = self.facts.database.nova();
+            if nova.group(&group.to_string()).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        self.needed_ledger()?.put_budget(budget).await?;
+        Ok(true)
+    }
+
+    /// Deletes a budget, for all schedulers. False: there is none.
+    ///
+    /// # Errors
+    /// There is no ledger, or it cannot be written.
+    pub async fn delete_budget(&self, scope: &BudgetScope) -> Result<bool, NovaServiceError> {
+        Ok(self.needed_ledger()?.delete_budget(scope).await?)
+    }
+
+    fn needed_ledger(&self) -> Result<&Ledger, NovaServiceError> {
+        let missing = "there is no ledger ([ebbtide] connection), so no server is preempted and a \
+                       disruption budget has nothing to limit";
+        let ledger = self.preempting.ledger()?;
+        ledger.ok_or_else(|| NovaServiceError::Config(missing.to_owned()))
+    }
+
+    /// The decision that a request for servers would get now. Writes nothing.
+    ///
+    /// # Errors
+    /// [`WhatIfError`]. That there is no host is an answer.
+    pub async fn what_if(&self, question: &WhatIf) -> Result<Decision, WhatIfError> {
+        let spec = question.request(self.facts.database.nova()).await?;
+        self.freshen().await;
+        let mut known = question
+            .servers
+            .iter()
+            .filter(|id| self.server(**id).is_some());
+        if let Some(known) = known.next() {
+            return Err(WhatIfError::Field {
+                field: "server_ids",
+                problem: format!("server {known} exists; a what-if is about new servers"),
+            });
+        }
+        Ok(self.selector.what_if(spec, question.instances()).await)
+    }
+
+    /// The cost module in use.
+    #[must_use]
+    pub fn cost_module(&self) -> String {
+        let name = |cloud: &Cloud| cloud.settings().engine.cost_module.clone();
+        self.facts.read(name)
+    }
+
+    /// True if there is a ledger and it is open, and the bus to the agents is connected.
+    #[must_use]
+    pub fn bus_is_ready(&self) -> bool {
+        self.preempting.bus_is_ready()
+    }
+
+    /// Evacuations under way of all schedulers, oldest first; with `ended` also those that ended
+    /// within the last day. None without a ledger.
+    ///
+    /// # Errors
+    /// The ledger is configured and cannot be read.
+    pub async fn evacuations(&self, ended: bool) -> Result<Vec<Evacuation>, NovaServiceError> {
+        let since = ended.then_some(ENDED_MILLIS);
+        let records = self.preempting.records(since).await?;
+        let all = records.iter().flat_map(|record| {
+            let shown = is_shown(record);
+            let victims = record.victims.iter().filter(move |_| shown);
+            victims.map(|victim| {
+                let name = |node: &str| self.host_name(victim.server.0, node);
+                evacuation(record, victim, name(&victim.host))
+            })
+        });
+        let mut all: Vec<Evacuation> = all.collect();
+        if !ended {
+            all.retain(|evacuation| !evacuation.state.is_final());
+        }
+        Ok(all)
+    }
+
+    /// The host of a victim by the name that lists of hosts have.
+    fn host_name(&self, server: Uuid, service_host: &str) -> String {
+        let known = self.facts.read(|cloud| cloud.server(server));
+        let host = known.and_then(|server| server.host);
+        host.unwrap_or_else(|| service_host.to_owned())
+    }
+}
+
+/// Victims exist once the swap is done: a plan that Placement refused has none.
+fn is_shown(record: &Preemption) -> bool {
+    !matches!(
+        record.state,
+        PreemptionState::Planned | PreemptionState::Refused
+    )
+}
+
+/// A victim of a record as an evacuation. The record has no times of the steps before the notice,
+/// and no cost: the decision has it.
+fn evacuation(record: &Preemption, victim: &Victim, host: String) -> Evacuation {
+    let mut newcomers = record.newcomers.iter();
+    let progress = victim.state.progress();
+    let mut evacuation = Evacuation {
+        id: victim.evacuation,
+        victim_id: victim.server,
+        victim_project_id: victim.had.project_id.clone(),
+        victim_group_id: None,
+        victim_starts: 0,
+        cause: record.cause,
+        preemptor_id: newcomers
+            .find(|newcomer| newcomer.host == victim.host)
+            .map(|newcomer| newcomer.instance.into()),
+        host,
+        decision_id: None,
+        behaviour: victim.behaviour,
+        grace: victim.grace,
+        cost: 0.0,
+        state: progress.state,
+        attempts: 0,
+        give_up_at: record.planned_at,
+        spare_requested: progress.spare_requested,
+        reason: None,
+        claimed_at: record.planned_at,
+        notified_at: None,
+        draining_at: None,
+        deadline_at: None,
+        ended_at: None,
+    };
+    fill(&mut evacuation, &victim.state);
+    evacuation
+}
+
+/// What a victim's state says beyond its name.
+fn fill(evacuation: &mut Evacuation, state: &VictimState) {
+    let mut draining = |deadline: Timestamp| {
+        evacuation.deadline_at = Some(deadline);
+        evacuation.draining_at = Some(deadline.minus(evacuation.grace));
+        evacuation.attempts = 1;
+    };
+    match state {
+        VictimState::Claimed | VictimState::Spared => {}
+        VictimState::Notified { attempt, until, .. } => {
+            (evacuation.attempts, evacuation.give_up_at) = (*attempt, *until);
+        }
+        VictimState::Draining { deadline } => draining(*deadline),
+        VictimState::Evacuated { at, .. } => evacuation.ended_at = Some(*at),
+        VictimState::SpareRequested { until, .. } => evacuation.give_up_at = *until,
+        VictimState::Failed { reason, .. } => evacuation.reason = Some(reason.clone()),
+    }
+}

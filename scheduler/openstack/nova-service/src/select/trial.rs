@@ -1,0 +1,131 @@
+//! Requests that write nothing: what-ifs, and copies of requests that nova-scheduler answers.
+//!
+//! A what-if goes the way of every request. Where that way writes, it looks for a [`Trial`]: claims
+//! ([`super::claim`]), reservations ([`super::reservations`]), the ledger ([`super::preempt`]), and
+//! answers that are remembered for server groups ([`super::members`]).
+
+use super::{SelectRequest, Selector, read_request};
+use crate::decisions::{self, Decisions};
+use crate::facts::Facts;
+use crate::metrics::Metrics;
+use crate::notices::Notices;
+use crate::shadow::ObservedRequest;
+use ebbtide_model::Decision;
+use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova::schedule::ScheduleCall;
+use ebbtide_nova_objects::{RpcContext, ScheduleRequest, Value as Wire};
+use ebbtide_openstack::NewClaim;
+use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_swap::taken_by;
+use oslo_messaging::{CallState, IncomingCall, RemoteError};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// Amounts by provider and class.
+type Amounts = BTreeMap<Uuid, BTreeMap<String, u64>>;
+
+/// What the instances of a what-if would hold so far, by instance.
+#[derive(Default)]
+pub(super) struct Trial {
+    claims: Mutex<HashMap<Uuid, Amounts>>,
+}
+
+/// Why a claim is refused, in the words of an explanation.
+const NO_ROOM: &str = "there is no capacity left beside the other servers of the request";
+
+impl Trial {
+    /// What Placement would say to a claim beside those before it. The first one of a host was
+    /// compared with all of Placement's limits when the host became a candidate.
+    pub(super) fn claim(&self, facts: &Facts, new: &NewClaim) -> Result<(), &'static str> {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let takes = taken_by(new);
+        let fits = takes.iter().all(|(provider, amounts)| {
+            let mut sums = amounts.clone();
+            for (class, amount) in claims
+                .values()
+                .filter_map(|all| all.get(provider))
+                .flatten()
+            {
+                *sums.entry(class.clone()).or_default() += amount;
+            }
+            facts.read(|cloud| cloud.has_left(*provider, &sums))
+        });
+        if !fits {
+            return Err(NO_ROOM);
+        }
+        claims.insert(new.consumer, takes);
+        Ok(())
+    }
+
+    /// The request gives a claim back.
+    pub(super) fn release(&self, consumer: Uuid) {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.remove(&consumer);
+    }
+}
+
+impl Selector {
+    /// The same without notifications, and with metrics of its own: requests are counted
+    /// elsewhere.
+    pub(crate) fn for_what_ifs(&self) -> Self {
+        Self {
+            notices: Notices::default(),
+            metrics: Metrics::default(),
+            decisions: Decisions::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The decision for a copy of a request that nova-scheduler answers. Writes nothing.
+    ///
+    /// # Errors
+    /// The request cannot be read.
+    pub(crate) async fn observe(&self, call: IncomingCall) -> Result<ObservedRequest, RemoteError> {
+        let whole = Stopwatch::start();
+        let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())));
+        let (mut request, rebuild) = read_request(call, context)?;
+        request.trial = Some(Trial::default());
+        // The caller waits, though for another process.
+        (request.redelivered, request.is_call) = (false, true);
+        let answer = Box::pin(self.answer_request(&mut request, rebuild)).await;
+        Ok(ObservedRequest {
+            decision: decisions::explain(request, &answer, whole.elapsed(), &self.facts),
+            rebuild,
+        })
+    }
+
+    /// The decision that a request for new instances would leave now.
+    pub(crate) async fn what_if(&self, spec: RequestSpec, instances: Vec<Uuid>) -> Decision {
+        let whole = Stopwatch::start();
+        let caller = CallState::detached();
+        let uuids = instances.iter().map(Uuid::to_string).collect();
+        let id = format!("req-{}", ebbtide_runtime::ids::new());
+        let span = tracing::info_span!("what-if", request = %id);
+        let mut request = SelectRequest {
+            trial: Some(Trial::default()),
+            ..SelectRequest::new(
+                id,
+                ScheduleRequest {
+                    spec,
+                    ..ScheduleRequest::default()
+                },
+                RpcContext::default(),
+                ScheduleCall {
+                    instance_uuids: Some(uuids),
+                    return_alternates: true,
+                    ..ScheduleCall::default()
+                },
+                caller,
+            )
+        };
+        let answered = Box::pin(self.answer_request(&mut request, false));
+        let answer = answered.instrument(span).await;
+        let mut decision = decisions::explain(request, &answer, whole.elapsed(), &self.facts);
+        // No request has this id, so nothing can be found by it.
+        decision.trace.request_id.clear();
+        decision
+    }
+}
