@@ -5,16 +5,17 @@
 //! number of lives (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant. One
 //! job is planned at a time, with a bounded number of steps.
 
+use crate::cloud::CloudView;
 use crate::error::ServiceError;
-use crate::region_actor::{RegionActor, not_read};
+use ebbtide_advice::life::hours_of;
 use ebbtide_advice::{
     Advice, FlavorModel, FlavorScope, LifePool, LifeRecord, Question, Retention as LifeRetention,
     Viewer,
 };
-use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
+use ebbtide_model::{Seconds, Server, Timestamp};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::task::blocking;
-use ebbtide_store::{LifeFilter, MAX_PAGE, Store};
+use ebbtide_store::{LifeFilter, MAX_PAGE};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,13 +40,21 @@ pub(crate) struct AskedFlavor {
 
 type Key = (String, Viewer);
 
+/// How a cloud keeps past lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LifeTimes {
+    /// How long lives stay in the database.
+    pub(crate) retention: Seconds,
+    /// How long after its end a life may become known. A tenant's answer is as of that long ago:
+    /// otherwise a life of another tenant could come into an hour that was closed already.
+    pub(crate) late: Seconds,
+}
+
 /// The advice service. Cheap to clone: all clones share the cache.
 #[derive(Clone)]
 pub(crate) struct AdviceService {
-    store: Store,
-    region_actor: RegionActor,
-    /// How long lives stay in the database.
-    retention: LifeRetention,
+    cloud: Arc<dyn CloudView>,
+    times: LifeTimes,
     cache: Arc<Mutex<BTreeMap<Key, CachedModel>>>,
     models: Arc<Semaphore>,
     plans: Arc<Semaphore>,
@@ -60,11 +69,10 @@ struct CachedModel {
 }
 
 impl AdviceService {
-    pub(crate) fn new(store: Store, region_actor: RegionActor, retention: Seconds) -> Self {
+    pub(crate) fn new(cloud: Arc<dyn CloudView>, times: LifeTimes) -> Self {
         Self {
-            store,
-            region_actor,
-            retention: LifeRetention(retention),
+            cloud,
+            times,
             cache: Arc::default(),
             models: Arc::new(Semaphore::new(1)),
             plans: Arc::new(Semaphore::new(1)),
@@ -131,8 +139,11 @@ impl AdviceService {
     }
 
     async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<FlavorModel, ServiceError> {
-        let now = clock::now();
-        let (maximum, retention) = (flavor.maximum, self.retention);
+        let now = match asker {
+            Viewer::Everything => clock::now(),
+            Viewer::Projects(_) => clock::now().minus(self.times.late),
+        };
+        let (maximum, retention) = (flavor.maximum, LifeRetention(self.times.retention));
         let lives = self.lives(Some(&flavor.name), now).await?;
         let who = asker.clone();
         let pool = computed(move || LifePool::of(&lives, &who, now, maximum, retention)).await?;
@@ -160,8 +171,7 @@ impl AdviceService {
         };
         let mut earliest = None;
         for _ in 0..PAGES {
-            let page = self.store.lives(&filter).await;
-            let page = page.map_err(|error| not_read(&error))?;
+            let page = self.cloud.lives(&filter).await?;
             lives.extend(
                 page.iter()
                     .filter(|life| life.preemptible)
@@ -180,40 +190,40 @@ impl AdviceService {
             let day = earliest.as_millis().div_euclid(DAY_MS) + 1;
             lives.retain(|life| life.launched.as_millis() >= day * DAY_MS);
         }
-        let flavor = flavor.map(str::to_owned);
-        let running = self.region_actor.read(move |region| {
-            let of_flavor = |server: &&Server| {
-                flavor
-                    .as_ref()
-                    .is_none_or(|name| server.flavor.name == *name)
-            };
-            let servers = region.servers().filter(of_flavor);
-            servers
-                .filter_map(|server| going_on(server, now))
-                .collect::<Vec<LifeRecord>>()
-        });
-        lives.extend(running.await?);
+        let running = self.cloud.running_lives(flavor).await?;
+        lives.extend(running.iter().map(|life| life.record(now)));
         Ok(lives)
     }
 }
 
-/// A running server as a life that has not ended.
-fn going_on(server: &Server, now: Timestamp) -> Option<LifeRecord> {
-    let runs = matches!(
-        server.status,
-        ServerStatus::Active | ServerStatus::Evacuating | ServerStatus::Reserved
-    );
-    let properties = server.flavor.properties().ok()?;
-    if !runs || !properties.preemptible {
-        return None;
+/// The present life of a preemptible server.
+#[derive(Debug, Clone)]
+pub(crate) struct RunningLife {
+    project_id: String,
+    began: Timestamp,
+    max_lifetime: Option<Seconds>,
+}
+
+impl RunningLife {
+    /// `None` for a normal server.
+    pub(crate) fn new(server: &Server, began: Timestamp) -> Option<Self> {
+        let properties = server.flavor.properties().ok()?;
+        properties.preemptible.then(|| Self {
+            project_id: server.project_id.clone(),
+            began,
+            max_lifetime: properties.max_lifetime,
+        })
     }
-    Some(LifeRecord {
-        project: server.project_id.clone(),
-        // The server may have been started after the clock was read.
-        launched: server.launched_at?.min(now),
-        ended: None,
-        limit: ebbtide_advice::life::hours_of(properties.max_lifetime),
-    })
+
+    fn record(&self, now: Timestamp) -> LifeRecord {
+        LifeRecord {
+            project: self.project_id.clone(),
+            // It may have begun after the clock was read.
+            launched: self.began.min(now),
+            ended: None,
+            limit: hours_of(self.max_lifetime),
+        }
+    }
 }
 
 async fn turn(turns: &Semaphore) -> Result<tokio::sync::SemaphorePermit<'_>, ServiceError> {

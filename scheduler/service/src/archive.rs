@@ -59,9 +59,11 @@ async fn some(store: &Store, kind: PurgeKind, policy: &ArchivePolicy) -> Result<
     // restart of the scheduler.
     let keep = match kind {
         PurgeKind::Servers => policy.keep.max(REMEMBER_GONE),
-        PurgeKind::Evacuations | PurgeKind::Decisions | PurgeKind::Lives | PurgeKind::Prices => {
-            policy.keep
-        }
+        PurgeKind::Evacuations
+        | PurgeKind::Decisions
+        | PurgeKind::Lives
+        | PurgeKind::Prices
+        | PurgeKind::IdleHours => policy.keep,
     };
     let before = now.minus(keep);
     let told = |error: StoreError| format!("{}: {error}", error.code());

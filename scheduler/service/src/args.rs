@@ -22,6 +22,11 @@ pub struct Args {
     /// May be repeated.
     #[arg(long, value_name = "FOLDER", conflicts_with = "config")]
     pub config_dir: Vec<PathBuf>,
+    /// With --config-file: beside nova-scheduler, decide nothing. The program gets a copy of each
+    /// request, and records what it would have decided beside nova-scheduler's answer. See
+    /// `ebbtide-manage shadow report`.
+    #[arg(long, conflicts_with = "config")]
+    pub shadow: bool,
     /// With --config-file: where log lines go, instead of what nova.conf says or standard error.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
@@ -67,6 +72,7 @@ stands in its place, and finds nova.conf where Nova does.
 
 Examples:
   ebbtide-scheduler --config-file /etc/nova/nova.conf
+  ebbtide-scheduler --config-file /etc/nova/nova.conf --config-file /etc/nova/ebbtide.conf --shadow
   ebbtide-scheduler --config /etc/ebbtide/scheduler.toml
   ebbtide-scheduler --database-url sqlite:///var/lib/ebbtide/region.db --bus-url amqp://guest:guest@127.0.0.1/%2f
   ebbtide-scheduler --config scheduler.toml --check-config
@@ -82,6 +88,7 @@ impl Args {
         name == Some(OsStr::new(PROGRAM))
             || !self.config_file.is_empty()
             || !self.config_dir.is_empty()
+            || self.shadow
     }
 
     /// The configuration that file, environment and these flags make together.

@@ -5,6 +5,7 @@ use ebbtide_advice::AdviceError;
 use ebbtide_bus::BusError;
 use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
+use ebbtide_keystone::{KeystoneError, Meaning};
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
 use ebbtide_rest::RestError;
@@ -97,6 +98,9 @@ pub enum ServiceError {
     /// The caller is unknown, or may not do this.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// Keystone does not accept the caller's token, or cannot be asked.
+    #[error("{}", keystone_text(.0))]
+    Keystone(#[from] KeystoneError),
     /// A question for advice that is invalid.
     #[error(transparent)]
     Advice(#[from] AdviceError),
@@ -124,11 +128,36 @@ pub enum ServiceError {
     /// REST cannot be served.
     #[error(transparent)]
     Rest(RestError),
+    /// A call that OpenStack has a command for.
+    #[error("this cloud is an OpenStack, which does this itself: use `{command}`")]
+    OpenStackCommand {
+        /// The command.
+        command: &'static str,
+    },
+    /// A feature that OpenStack mode does not have yet.
+    #[error("{feature}: not available in OpenStack mode yet; a standalone region has it")]
+    NotOnOpenStackYet {
+        /// The feature.
+        feature: &'static str,
+    },
+    /// A what-if whose request would carry what another service makes.
+    #[error("{0}")]
+    NotAnswerable(String),
     /// Another scheduler has taken over the database.
     #[error(
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
     )]
     Fenced,
+}
+
+/// What a caller is told. What is wrong between this service and Keystone is for the log.
+fn keystone_text(error: &KeystoneError) -> String {
+    if error.meaning() == Meaning::Unavailable {
+        return "Keystone cannot be asked about the token now; ask again in a moment".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.split_once(": ").map(|(_, text)| text.to_owned());
+    text.unwrap_or_default()
 }
 
 /// All tasks of the service.
@@ -160,7 +189,11 @@ impl ServiceError {
             Self::Listen { .. } => "EB-SERVICE-005",
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
+            Self::OpenStackCommand { .. } => "EB-SERVICE-012",
+            Self::NotOnOpenStackYet { .. } => "EB-SERVICE-013",
+            Self::NotAnswerable(_) => "EB-SERVICE-014",
             Self::Access(error) => error.code(),
+            Self::Keystone(error) => error.code(),
             Self::Rest(error) => error.code(),
             Self::Advice(error) => error.code(),
         }

@@ -2,7 +2,7 @@
 
 use crate::Tasks;
 use crate::duty::Duty;
-use crate::gate::{Gate, counted_as};
+use crate::gate::{Credentials, Gate, counted_as};
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Plugins;
@@ -84,10 +84,8 @@ async fn metrics(
     ConnectInfo(peer): ConnectInfo<Peer>,
     headers: HeaderMap,
 ) -> Response {
-    let authorization = headers
-        .get(header::AUTHORIZATION)
-        .map(|value| value.as_bytes());
-    if let Err(error) = pages.gate.metrics_for(authorization, &peer) {
+    let credentials = Credentials::of_page(&headers, "/metrics");
+    if let Err(error) = pages.gate.metrics_for(&credentials, &peer).await {
         let why = counted_as(&error);
         pages.gate.refused(why);
         tracing::debug!(code = error.code(), from = %peer.address, "refused: {error}");

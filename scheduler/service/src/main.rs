@@ -4,6 +4,7 @@ use clap::Parser;
 use ebbtide_nova_service::{NovaServiceError, PROGRAM};
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
+use ebbtide_scheduler::openstack_api::OpenStackApiConfig;
 use ebbtide_scheduler::{Config, ServiceError};
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -57,6 +58,9 @@ fn for_nova(args: &Args) -> ExitCode {
         Err(error) => return refuse(&error, 2),
     };
     if args.check_config {
+        if let Err(error) = OpenStackApiConfig::read(args, &conf) {
+            return refuse(&error, 2);
+        }
         print_text(&ebbtide_nova_service::describe(&conf));
         return ExitCode::SUCCESS;
     }

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,7 +81,33 @@ pub(crate) struct Metrics {
     plugins: Family<Label, Gauge>,
 }
 
+/// Counts refusals by reason, wherever a mode of the service has its metrics. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Refusals(Arc<dyn Fn(&'static str) + Send + Sync>);
+
+impl Refusals {
+    pub(crate) fn new(count: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(count))
+    }
+
+    pub(crate) fn refused(&self, why: &'static str) {
+        (self.0)(why);
+    }
+}
+
+impl fmt::Debug for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refusals")
+    }
+}
+
 impl Metrics {
+    /// Its counter of refusals.
+    pub(crate) fn refusals(&self) -> Refusals {
+        let metrics = self.clone();
+        Refusals::new(move |why| metrics.refused(why))
+    }
+
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("ebbtide");
         // 1 µs to 4 s, by factors of four.

@@ -1,12 +1,15 @@
 //! The mode that replaces nova-scheduler: `--config-file /etc/nova/nova.conf`.
 
 use crate::args::Args;
+use crate::openstack_api::{self, OpenStackApi, OpenStackApiConfig};
 use crate::oslo_log::{OsloFormat, RequestFields};
 use ebbtide_nova_service::nova_conf::{LogFormat, NovaConf};
-use ebbtide_nova_service::{NovaService, NovaServiceError, PROGRAM};
+use ebbtide_nova_service::{LimitSource, NovaService, NovaServiceError, PROGRAM, ShadowService};
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
@@ -99,8 +102,15 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
         watched(SignalKind::interrupt())?,
         watched(SignalKind::hangup())?,
     );
+    if args.shadow {
+        let stop = CancellationToken::new();
+        return shadow(args, conf, stop, &mut terminate, &mut interrupt).await;
+    }
+    let api = OpenStackApiConfig::read(args, conf)?;
+    let limits = openstack_api::limits(args, conf)?;
+    let limits = limits.map(|reader| Arc::new(reader) as Arc<dyn LimitSource>);
     let stop = CancellationToken::new();
-    let opening = NovaService::open(conf, stop.clone());
+    let opening = NovaService::open(conf, limits, stop.clone());
     tokio::pin!(opening);
     let service = tokio::select! {
         service = &mut opening => service?,
@@ -109,8 +119,22 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
             return Ok(());
         }
     };
+    let api = match api {
+        Some(config) => match OpenStackApi::start(config, &service, stop.clone()).await {
+            Ok(api) => Some(api),
+            Err(error) => {
+                let _ = service.close().await;
+                return Err(NovaServiceError::Config(format!(
+                    "nova.conf: [ebbtide] api_listen: {}: {error}",
+                    error.code()
+                )));
+            }
+        },
+        None => None,
+    };
     if let Some(path) = args.ready_file.as_deref() {
-        write_ready_file(path, &conf.general.host)?;
+        let address = api.as_ref().map(|api| api.address);
+        write_ready_file(path, &conf.general.host, address)?;
     }
     loop {
         tokio::select! {
@@ -118,6 +142,39 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
             () = stop.cancelled() => break,
             _ = hangup.recv() => service.reload(read(args)).await,
         }
+    }
+    let closed = service.close().await;
+    if let Some(api) = api {
+        api.finish().await;
+    }
+    closed
+}
+
+/// Runs a shadow beside nova-scheduler until SIGTERM or SIGINT.
+async fn shadow(
+    args: &Args,
+    conf: &NovaConf,
+    stop: CancellationToken,
+    terminate: &mut Signal,
+    interrupt: &mut Signal,
+) -> Result<(), NovaServiceError> {
+    let limits = openstack_api::limits(args, conf)?;
+    let limits = limits.map(|reader| Arc::new(reader) as Arc<dyn LimitSource>);
+    let opening = ShadowService::open(conf, limits, stop.clone());
+    tokio::pin!(opening);
+    let service = tokio::select! {
+        service = &mut opening => service?,
+        () = wait_for_end_signal(terminate, interrupt) => {
+            stop.cancel();
+            return Ok(());
+        }
+    };
+    if let Some(path) = args.ready_file.as_deref() {
+        write_ready_file(path, &conf.general.host, None)?;
+    }
+    tokio::select! {
+        () = wait_for_end_signal(terminate, interrupt) => {}
+        () = stop.cancelled() => {}
     }
     service.close().await
 }
@@ -130,9 +187,16 @@ async fn wait_for_end_signal(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// Writes the ready file atomically when the service answers requests.
-fn write_ready_file(path: &Path, host: &str) -> Result<(), NovaServiceError> {
-    let text =
+fn write_ready_file(
+    path: &Path,
+    host: &str,
+    api: Option<SocketAddr>,
+) -> Result<(), NovaServiceError> {
+    let mut text =
         serde_json::json!({"server": format!("scheduler.{host}"), "pid": std::process::id()});
+    if let Some(address) = api {
+        text["api"] = serde_json::json!(address.to_string());
+    }
     let draft = path.with_extension("draft");
     std::fs::write(&draft, format!("{text}\n"))
         .and_then(|()| std::fs::rename(&draft, path))

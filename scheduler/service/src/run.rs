@@ -2,14 +2,15 @@
 
 use crate::Tasks;
 use crate::access_warnings::{self, Listening};
-use crate::advice::AdviceService;
+use crate::advice::LifeTimes;
 use crate::agent_logins::AgentLogins;
 use crate::archive;
+use crate::cloud::{Api, RegionView, Standalone};
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
 use crate::duty::{self, Duty, LeaseApplicant, OtherHolder};
 use crate::error::ServiceError;
 use crate::gate::Gate;
-use crate::grpc::{self, Api};
+use crate::grpc;
 use crate::http::{self, Pages};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
@@ -157,7 +158,7 @@ pub async fn start(
     let grpc_tls = tls("grpc", config.grpc.tls.as_ref(), &[b"h2", b"http/1.1"])?;
     let http_tls = tls("http", config.http.tls.as_ref(), &[b"http/1.1"])?;
     let metrics = Metrics::new();
-    let gate = Gate::open(&config, metrics.clone())?;
+    let gate = Gate::open(&config, metrics.refusals())?;
     let rest = grpc::rest_layer(&gate, config.grpc.tls.is_some())?;
     let at = Listening {
         grpc: grpc_port.address,
@@ -249,28 +250,46 @@ pub async fn start(
     let (http, grpc) = (http_port.address, grpc_port.address);
     let limits = &config.limits;
     http::serve(
-        http_port.open(Protocol::Http1, http_tls, limits, metrics.clone(), &tasks),
+        http_port.open(
+            Protocol::Http1,
+            http_tls,
+            limits,
+            metrics.refusals(),
+            &tasks,
+        ),
         pages,
         &tasks,
     );
     let store_name = store.backend().as_str();
-    let api = Api {
-        duty: duty.clone(),
-        advice: AdviceService::new(
-            store.clone(),
-            region_actor.clone(),
-            config.database.retention(),
-        ),
+    let view = RegionView {
         region_actor: region_actor.clone(),
-        store,
+        store: store.clone(),
         bus: bus.status(),
         carrier,
         plugins: plugins.clone(),
-        region: config.region.clone(),
         policy: config.engine.policy.as_str().to_owned(),
         database: store_name.to_owned(),
     };
-    let connections = grpc_port.open(Protocol::Http2, grpc_tls, limits, metrics, &tasks);
+    let standalone = Standalone {
+        duty: duty.clone(),
+        region_actor: region_actor.clone(),
+        store,
+        plugins: plugins.clone(),
+        region: config.region.clone(),
+    };
+    let lives = LifeTimes {
+        retention: config.database.retention(),
+        // A life is recorded in the transaction that ends it.
+        late: Seconds(0),
+    };
+    let api = Api::of_region(view, standalone, lives);
+    let connections = grpc_port.open(
+        Protocol::Http2,
+        grpc_tls,
+        limits,
+        metrics.refusals(),
+        &tasks,
+    );
     grpc::serve(connections, api, gate, rest, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
     Ok(Running {

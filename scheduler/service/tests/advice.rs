@@ -1,8 +1,6 @@
 //! Advice of a real scheduler with a real database and real tokens, over gRPC: what each role gets,
 //! and what tenants must not get.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_access::{Role, TokenFile};
 use ebbtide_bus::InProcessBroker;
 use ebbtide_lifetime::description::Description;
@@ -25,14 +23,15 @@ use uuid::Uuid;
 const HOUR_MS: i64 = 3_600_000;
 
 /// The whole hour before the present one.
-fn last_hour() -> i64 {
+pub(crate) fn last_hour() -> i64 {
     // Lives have to lie in the past of a scheduler with a real clock.
     (clock::unix_millis() / HOUR_MS - 1) * HOUR_MS
 }
 
 /// A life that ended some hours before `now`, milliseconds.
 fn life(n: u128, project: &str, flavor: &str, now: i64, ended_before: f64, hours: f64) -> Change {
-    let ms = |hours: f64| (hours * HOUR_MS as f64) as i64;
+    // Whole seconds, as Nova's databases have them.
+    let ms = |hours: f64| (hours * 3600.0) as i64 * 1000;
     Change::PutLife(Box::new(PastLife {
         server_id: ServerId::from(Uuid::from_u128(n)),
         starts: 1,
@@ -56,7 +55,7 @@ fn life(n: u128, project: &str, flavor: &str, now: i64, ended_before: f64, hours
 
 /// 240 lives of four projects over three weeks, some hours long, and eight of science's. The last
 /// twelve end in one hour, which completes their batch.
-fn lives(now: i64) -> Vec<Change> {
+pub(crate) fn lives(now: i64) -> Vec<Change> {
     let names = ["art", "biology", "chemistry", "dance"];
     let mut all: Vec<Change> = (0..240u32)
         .map(|n| {
@@ -87,19 +86,19 @@ fn lives(now: i64) -> Vec<Change> {
     all
 }
 
-struct Region {
+pub(crate) struct Region {
     running: Option<Running>,
     stop: CancellationToken,
     address: String,
-    operator: String,
-    science: String,
+    pub(crate) operator: String,
+    pub(crate) science: String,
     /// A tenant without any life.
     newcomer: String,
     _dir: TempDir,
 }
 
 impl Region {
-    async fn start(lives: Vec<Change>) -> Self {
+    pub(crate) async fn start(lives: Vec<Change>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", dir.path().join("region.db").display());
         let store = Store::open(&StoreConfig::new(&url).unwrap()).await.unwrap();
@@ -186,7 +185,7 @@ impl Region {
             .unwrap();
     }
 
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         token: &str,
         request: v1::GetAdviceRequest,
@@ -195,7 +194,7 @@ impl Region {
         Ok(market.get_advice(with(request, token)).await?.into_inner())
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.stop.cancel();
         self.running.take().unwrap().finish().await.unwrap();
     }
@@ -208,7 +207,7 @@ fn with<T>(message: T, token: &str) -> Request<T> {
     request
 }
 
-fn about(flavor: &str) -> v1::GetAdviceRequest {
+pub(crate) fn about(flavor: &str) -> v1::GetAdviceRequest {
     v1::GetAdviceRequest {
         flavor: flavor.to_owned(),
         job_hours: 4.0,

@@ -1,10 +1,10 @@
 //! The gate in front of every gRPC service. Every request passes through it before it reaches a
 //! handler.
 
-use super::{Gate, counted_as};
+use super::{Credentials, Gate, counted_as};
 use crate::error::ServiceError;
 use crate::wire::Peer;
-use ebbtide_access::{AccessError, AccessRequirement, rule_of};
+use ebbtide_access::{AccessRequirement, rule_of};
 use ebbtide_listen::{CallGuard, HeldBody};
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response, header};
+use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
 /// Puts the gate in front of a service.
@@ -54,8 +54,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // Handlers must not see the token.
-        let authorization = request.headers_mut().remove(header::AUTHORIZATION);
+        let credentials = Credentials::take(&mut request);
         let session = request
             .extensions()
             .get::<Peer>()
@@ -69,35 +68,32 @@ where
             ));
             return Box::pin(std::future::ready(Ok(status.into_http())));
         };
-        if rule.need != AccessRequirement::Nothing {
-            let peer = request.extensions().get::<Peer>();
-            let admitted = self
-                .gate
-                .identify(authorization.as_ref().map(|value| value.as_bytes()), peer)
-                .and_then(|caller| self.gate.permit(rule, &caller).map(|()| caller));
-            match admitted {
-                Ok(caller) => {
-                    if let Some(session) = &session {
-                        session.authenticated();
-                    }
-                    request.extensions_mut().insert(caller);
-                }
-                Err(error) => {
-                    let from = peer.map(|peer| peer.address);
-                    return Box::pin(std::future::ready(Ok(self.refuse(error, path, from))));
-                }
-            }
-        }
+        let gate = self.gate.clone();
         // `poll_ready` was called on the present service, so that one handles the request; the
         // clone replaces it.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
-        let call = session.map(|session| session.call());
-        if rule.waits {
-            return Box::pin(async move { Ok(held(inner.call(request).await?, call)) });
-        }
-        let (limit, gate) = (self.gate.limits().request(), self.gate.clone());
         Box::pin(async move {
+            if rule.need != AccessRequirement::Nothing {
+                let peer = request.extensions().get::<Peer>();
+                match gate.admit(rule, &credentials, peer).await {
+                    Ok(caller) => {
+                        if let Some(session) = &session {
+                            session.authenticated();
+                        }
+                        request.extensions_mut().insert(caller);
+                    }
+                    Err(error) => {
+                        let from = peer.map(|peer| peer.address);
+                        return Ok(refuse(&gate, error, rule.method, from));
+                    }
+                }
+            }
+            let call = session.map(|session| session.call());
+            if rule.waits {
+                return Ok(held(inner.call(request).await?, call));
+            }
+            let limit = gate.limits().request();
             match tokio::time::timeout(limit, inner.call(request)).await {
                 Ok(answer) => Ok(held(answer?, call)),
                 Err(_) => {
@@ -120,17 +116,15 @@ fn held(answer: Response<Body>, call: Option<CallGuard>) -> Response<Body> {
     }
 }
 
-impl<S> GatedService<S> {
-    fn refuse(
-        &self,
-        error: AccessError,
-        path: &str,
-        from: Option<std::net::SocketAddr>,
-    ) -> Response<Body> {
-        self.gate.refused(counted_as(&error));
-        // At debug level, because any client could otherwise fill the disk. The metrics count all
-        // refusals.
-        tracing::debug!(code = error.code(), call = path, ?from, "refused: {error}");
-        Status::from(ServiceError::Access(error)).into_http()
-    }
+fn refuse(
+    gate: &Gate,
+    error: ServiceError,
+    path: &str,
+    from: Option<std::net::SocketAddr>,
+) -> Response<Body> {
+    gate.refused(counted_as(&error));
+    // At debug level, because any client could otherwise fill the disk. The metrics count all
+    // refusals.
+    tracing::debug!(code = error.code(), call = path, ?from, "refused: {error}");
+    Status::from(error).into_http()
 }

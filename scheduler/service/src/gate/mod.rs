@@ -3,26 +3,34 @@
 //! The gate knows the caller and the method. Which objects a request names is in its body;
 //! `grpc::guard` checks that.
 
+mod credentials;
+mod keystone;
 mod layer;
 mod watchers;
 
+pub(crate) use credentials::{Credentials, NoBearer};
+pub(crate) use keystone::KeystoneGate;
 pub(crate) use layer::GateLayer;
 pub(crate) use watchers::{WatchSeat, Watching};
 
 use crate::Tasks;
 use crate::config::{Auth, CallerLimits, Config, Quota, Quotas};
 use crate::error::ServiceError;
-use crate::metrics::Metrics;
+use crate::metrics::Refusals;
 use crate::wire::{Peer, Stamp};
 use ebbtide_access::{
     AccessError, AccessRequirement, AccessRule, Buckets, Caller, TokenFile, certificate,
 };
+use ebbtide_keystone::Meaning;
 use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::task::pause;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+/// The challenge of a region with tokens of its own.
+const OWN_CHALLENGE: &str = "Bearer realm=\"ebbtide\"";
 /// How often the token file is checked for changes.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -35,6 +43,8 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 struct Inner {
     auth: Auth,
+    /// On an OpenStack: tokens are Keystone's, and no other proof counts.
+    keystone: Option<KeystoneGate>,
     limits: CallerLimits,
     quotas: Quotas,
     tokens: RwLock<Arc<TokenFile>>,
@@ -43,7 +53,23 @@ struct Inner {
     buckets: Mutex<Buckets>,
     watching: Watching,
     clock: Stopwatch,
-    metrics: Metrics,
+    refusals: Refusals,
+}
+
+impl Inner {
+    fn read_tokens_again(&self, path: &Path) {
+        match TokenFile::read(path) {
+            Ok(new) => {
+                let tokens = new.rows().count();
+                tracing::info!(tokens, "the token file was read again");
+                *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+            }
+            Err(error) => tracing::error!(
+                code = error.code(),
+                "the token file cannot be used, the tokens read before stay valid: {error}"
+            ),
+        }
+    }
 }
 
 impl Gate {
@@ -51,7 +77,7 @@ impl Gate {
     ///
     /// # Errors
     /// [`ServiceError::Access`] if it cannot be used.
-    pub(crate) fn open(config: &Config, metrics: Metrics) -> Result<Self, ServiceError> {
+    pub(crate) fn open(config: &Config, refusals: Refusals) -> Result<Self, ServiceError> {
         // Taken before the file is read: the first check then detects a change in between.
         let read_at = Stamp::of(config.auth.tokens.as_slice());
         let tokens = match &config.auth.tokens {
@@ -61,6 +87,7 @@ impl Gate {
         Ok(Self {
             inner: Arc::new(Inner {
                 auth: config.auth.clone(),
+                keystone: None,
                 limits: config.limits.clone(),
                 quotas: config.quotas.clone(),
                 tokens: RwLock::new(Arc::new(tokens)),
@@ -68,61 +95,94 @@ impl Gate {
                 buckets: Mutex::default(),
                 watching: Watching::default(),
                 clock: Stopwatch::start(),
-                metrics,
+                refusals,
             }),
         })
     }
 
-    /// Reads the token file again whenever it changes. A file that cannot be used is logged and
-    /// changes nothing.
+    /// The gate of an OpenStack.
+    pub(crate) fn of_keystone(
+        keystone: KeystoneGate,
+        limits: CallerLimits,
+        refusals: Refusals,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                auth: Auth::default(),
+                keystone: Some(keystone),
+                limits,
+                quotas: Quotas::default(),
+                tokens: RwLock::default(),
+                read_at: Stamp::of(&[]),
+                buckets: Mutex::default(),
+                watching: Watching::default(),
+                clock: Stopwatch::start(),
+                refusals,
+            }),
+        }
+    }
+
+    /// The value of `www-authenticate` for callers that are not known.
+    pub(crate) fn challenge(&self) -> &str {
+        let keystone = self.inner.keystone.as_ref();
+        keystone.map_or(OWN_CHALLENGE, KeystoneGate::challenge)
+    }
+
+    /// Reads the token file, or the policy file of an OpenStack, again whenever it changes. A file
+    /// that cannot be used is logged and changes nothing.
     pub(crate) fn follow(&self, tasks: &Tasks) {
-        let Some(path) = self.inner.auth.tokens.clone() else {
+        let own = self.inner.auth.tokens.clone();
+        let own = own.map(|path| (path, self.inner.read_at.clone()));
+        let policy = self.inner.keystone.as_ref().and_then(KeystoneGate::file);
+        let Some((path, mut seen)) = own.or(policy) else {
             return;
         };
         let (inner, stop) = (Arc::clone(&self.inner), tasks.stop().clone());
-        let paths = vec![path.clone()];
-        let mut seen = inner.read_at.clone();
-        tasks.spawn("token-file", async move {
+        tasks.spawn("access-file", async move {
             while pause(&stop, LOOK).await {
-                let now = Stamp::of(&paths);
+                let now = Stamp::of(std::slice::from_ref(&path));
                 if now == seen {
                     continue;
                 }
                 seen = now;
-                match TokenFile::read(&path) {
-                    Ok(new) => {
-                        tracing::info!(
-                            tokens = new.rows().count(),
-                            "the token file was read again"
-                        );
-                        *inner.tokens.write().unwrap_or_else(PoisonError::into_inner) =
-                            Arc::new(new);
-                    }
-                    Err(error) => tracing::error!(
-                        code = error.code(),
-                        "the token file cannot be used, the tokens read before stay valid: {error}"
-                    ),
+                match &inner.keystone {
+                    Some(keystone) => keystone.read_again(),
+                    None => inner.read_tokens_again(&path),
                 }
             }
         });
     }
 
-    /// The caller, from the header `authorization` or the certificate.
-    pub(crate) fn identify(
+    /// The caller, from its token or its certificate, if it may make this call now.
+    pub(crate) async fn admit(
         &self,
-        authorization: Option<&[u8]>,
+        rule: &AccessRule,
+        credentials: &Credentials,
+        peer: Option<&Peer>,
+    ) -> Result<Caller, ServiceError> {
+        let caller = match &self.inner.keystone {
+            Some(keystone) => keystone.admit(rule, credentials).await?,
+            None => {
+                let caller = self.identify(credentials, peer)?;
+                rule.permit(&caller)?;
+                caller
+            }
+        };
+        self.count(&caller)?;
+        Ok(caller)
+    }
+
+    fn identify(
+        &self,
+        credentials: &Credentials,
         peer: Option<&Peer>,
     ) -> Result<Caller, AccessError> {
         let auth = &self.inner.auth;
         if !auth.is_configured() {
             return Ok(Caller::anybody());
         }
-        if let Some(header) = authorization {
-            let text = std::str::from_utf8(header).map_err(|_| AccessError::BadToken)?;
-            let token = match text.split_once(' ') {
-                Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-                _ => return Err(AccessError::BadToken),
-            };
+        if let Some(token) = credentials.bearer() {
+            let token = token.map_err(|NoBearer| AccessError::BadToken)?;
             let tokens = {
                 let tokens = self
                     .inner
@@ -139,12 +199,6 @@ impl Gate {
             }
             _ => Err(AccessError::Unauthenticated),
         }
-    }
-
-    /// Checks whether this caller may make this call now.
-    pub(crate) fn permit(&self, rule: &AccessRule, caller: &Caller) -> Result<(), AccessError> {
-        rule.permit(caller)?;
-        self.count(caller)
     }
 
     /// Counts one request against the caller's rate limit.
@@ -220,11 +274,11 @@ impl Gate {
     }
 
     /// Checks whether the caller may read the metrics.
-    pub(crate) fn metrics_for(
+    pub(crate) async fn metrics_for(
         &self,
-        authorization: Option<&[u8]>,
+        credentials: &Credentials,
         peer: &Peer,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), ServiceError> {
         const METRICS: AccessRule = AccessRule {
             method: "/metrics",
             need: AccessRequirement::SeeAll,
@@ -233,8 +287,7 @@ impl Gate {
         if self.inner.auth.open_metrics {
             return Ok(());
         }
-        let caller = self.identify(authorization, Some(peer))?;
-        self.permit(&METRICS, &caller)?;
+        self.admit(&METRICS, credentials, Some(peer)).await?;
         if let Some(session) = &peer.session {
             session.authenticated();
         }
@@ -245,13 +298,24 @@ impl Gate {
         &self.inner.limits
     }
 
-    pub(crate) fn refused(&self, why: &str) {
-        self.inner.metrics.refused(why);
+    pub(crate) fn refused(&self, why: &'static str) {
+        self.inner.refusals.refused(why);
     }
 }
 
 /// The name under which the metrics count a refusal.
-pub(crate) fn counted_as(error: &AccessError) -> &'static str {
+pub(crate) fn counted_as(error: &ServiceError) -> &'static str {
+    let error = match error {
+        ServiceError::Access(error) => error,
+        ServiceError::Keystone(error) => {
+            return match error.meaning() {
+                Meaning::Unauthenticated => "unauthenticated",
+                Meaning::Forbidden => "permission",
+                Meaning::Unavailable => "keystone",
+            };
+        }
+        _ => return "permission",
+    };
     match error {
         AccessError::Unauthenticated | AccessError::BadToken | AccessError::NoRole { .. } => {
             "unauthenticated"

@@ -1,7 +1,9 @@
 //! Operator calls: hosts, flavors, aggregates, budgets, adoption of servers.
 
 use super::request::{optional, parsed, required};
+use super::servers::{CREATE, on_the_wire};
 use super::{ApiHandlers, convert};
+use crate::cloud::{Instead, ListedServer, Standalone};
 use crate::error::ServiceError;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, Seconds,
@@ -9,8 +11,8 @@ use ebbtide_model::{
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{
-    AdoptServer, CreateFlavor, DeleteAggregate, DeleteBudget, DeleteFlavor, DisableHost,
-    EnableHost, HostView, PutAggregate, PutBudget, Region, RegionError,
+    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost, HostView,
+    PutAggregate,
 };
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
@@ -20,18 +22,18 @@ use tonic::{Request, Response, Status};
 const MAX_WINDOW: u32 = 30 * 24 * 3600;
 
 impl ApiHandlers {
-    async fn host(&self, name: &str) -> Result<HostView, ServiceError> {
-        let wanted = name.to_owned();
-        let found = self
-            .api
-            .region_actor
-            .read(move |region| region.host(&wanted))
-            .await?;
+    async fn host(&self, name: &str) -> Result<(HostView, Vec<ListedServer>), ServiceError> {
+        let found = self.api.cloud.host(name).await?;
         found.ok_or_else(|| ServiceError::NotFound {
             what: "host",
             name: names::shorten(name),
-            next: "`ebbtide host list` shows those whose agents have registered",
+            next: "`ebbtide host list` shows those that there are",
         })
+    }
+
+    /// A standalone region, where an OpenStack has a command.
+    fn own(&self, command: &'static str) -> Result<&Standalone, ServiceError> {
+        self.api.standalone(Instead::Command(command))
     }
 }
 
@@ -55,7 +57,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListHostsRequest>,
     ) -> Result<Response<v1::ListHostsResponse>, Status> {
-        let hosts = self.api.region_actor.read(Region::hosts).await?;
+        let hosts = self.api.cloud.hosts().await?;
         Ok(Response::new(v1::ListHostsResponse {
             hosts: hosts.iter().map(convert::host).collect(),
         }))
@@ -66,21 +68,10 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::GetHostRequest>,
     ) -> Result<Response<v1::GetHostResponse>, Status> {
         let name = request.into_inner().name;
-        let host = self.host(&name).await?;
-        let servers = self
-            .api
-            .region_actor
-            .read(move |region| -> Vec<v1::Server> {
-                let evacuation = |id: Option<_>| id.and_then(|id| region.evacuation(id));
-                region
-                    .servers_on(&name)
-                    .map(|s| convert::server(s, evacuation(s.evacuation_id)))
-                    .collect()
-            })
-            .await?;
+        let (host, servers) = self.host(&name).await?;
         Ok(Response::new(v1::GetHostResponse {
             host: Some(convert::host(&host)),
-            servers,
+            servers: servers.iter().map(on_the_wire).collect(),
         }))
     }
 
@@ -93,8 +84,10 @@ impl v1::admin_server::Admin for ApiHandlers {
             name: name.clone(),
             reason,
         };
-        self.api.region_actor.handle(disable).await?;
-        let host = self.host(&name).await?;
+        let command =
+            "openstack compute service set --disable --disable-reason REASON HOST nova-compute";
+        self.own(command)?.region_actor.handle(disable).await?;
+        let (host, _) = self.host(&name).await?;
         Ok(Response::new(v1::DisableHostResponse {
             host: Some(convert::host(&host)),
         }))
@@ -106,8 +99,9 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::EnableHostResponse>, Status> {
         let name = request.into_inner().name;
         let command = EnableHost(name.clone());
-        self.api.region_actor.handle(command).await?;
-        let host = self.host(&name).await?;
+        let region = self.own("openstack compute service set --enable HOST nova-compute")?;
+        region.region_actor.handle(command).await?;
+        let (host, _) = self.host(&name).await?;
         Ok(Response::new(v1::EnableHostResponse {
             host: Some(convert::host(&host)),
         }))
@@ -126,7 +120,9 @@ impl v1::admin_server::Admin for ApiHandlers {
             disk_gb: wire.disk_gb,
             extra_specs: wire.extra_specs.into_iter().collect(),
         };
-        let flavor = self.api.region_actor.handle(CreateFlavor(flavor)).await?;
+        let region =
+            self.own("openstack flavor create NAME --property ebbtide:preemptible=true")?;
+        let flavor = region.region_actor.handle(CreateFlavor(flavor)).await?;
         Ok(Response::new(v1::CreateFlavorResponse {
             flavor: Some(convert::flavor(&flavor)),
         }))
@@ -136,7 +132,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListFlavorsRequest>,
     ) -> Result<Response<v1::ListFlavorsResponse>, Status> {
-        let flavors = self.api.region_actor.read(Region::flavors).await?;
+        let flavors = self.api.cloud.flavors().await?;
         Ok(Response::new(v1::ListFlavorsResponse {
             flavors: flavors.iter().map(convert::flavor).collect(),
         }))
@@ -147,12 +143,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::GetFlavorRequest>,
     ) -> Result<Response<v1::GetFlavorResponse>, Status> {
         let name = request.into_inner().id;
-        let found = self
-            .api
-            .region_actor
-            .read(move |region| region.find_flavor(&name).cloned())
-            .await?;
-        let flavor = found.map_err(ServiceError::from)?;
+        let flavor = self.api.cloud.flavor(&name).await?;
         Ok(Response::new(v1::GetFlavorResponse {
             flavor: Some(convert::flavor(&flavor)),
         }))
@@ -162,8 +153,9 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         request: Request<v1::DeleteFlavorRequest>,
     ) -> Result<Response<v1::DeleteFlavorResponse>, Status> {
+        let region = self.own("openstack flavor delete FLAVOR")?;
         let command = DeleteFlavor(request.into_inner().id);
-        self.api.region_actor.handle(command).await?;
+        region.region_actor.handle(command).await?;
         Ok(Response::new(v1::DeleteFlavorResponse {}))
     }
 
@@ -179,7 +171,7 @@ impl v1::admin_server::Admin for ApiHandlers {
             metadata: wire.metadata.into_iter().collect(),
         };
         let aggregate = self
-            .api
+            .own("openstack aggregate create NAME")?
             .region_actor
             .handle(PutAggregate(aggregate))
             .await?;
@@ -192,7 +184,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListAggregatesRequest>,
     ) -> Result<Response<v1::ListAggregatesResponse>, Status> {
-        let all = self.api.region_actor.read(Region::aggregates).await?;
+        let all = self.api.cloud.aggregates().await?;
         let aggregates = all.iter().map(convert::aggregate).collect();
         Ok(Response::new(v1::ListAggregatesResponse { aggregates }))
     }
@@ -201,8 +193,9 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         request: Request<v1::DeleteAggregateRequest>,
     ) -> Result<Response<v1::DeleteAggregateResponse>, Status> {
+        let region = self.own("openstack aggregate delete AGGREGATE")?;
         let command = DeleteAggregate(request.into_inner().id);
-        self.api.region_actor.handle(command).await?;
+        region.region_actor.handle(command).await?;
         Ok(Response::new(v1::DeleteAggregateResponse {}))
     }
 
@@ -226,7 +219,7 @@ impl v1::admin_server::Admin for ApiHandlers {
             max_victims: wire.max_victims,
             window: Seconds(wire.window_seconds),
         };
-        let budget = self.api.region_actor.handle(PutBudget(budget)).await?;
+        let budget = self.api.budgets.put(budget).await?;
         Ok(Response::new(v1::PutBudgetResponse {
             budget: Some(convert::budget(&budget)),
         }))
@@ -237,7 +230,7 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::ListBudgetsRequest>,
     ) -> Result<Response<v1::ListBudgetsResponse>, Status> {
         let who = super::guard::caller(&request)?;
-        let all = self.api.region_actor.read(Region::budgets).await?;
+        let all = self.api.budgets.budgets().await?;
         let mut budgets: Vec<v1::DisruptionBudget> = all.iter().map(convert::budget).collect();
         if who.is_tenant() {
             // Budgets of server groups do not name the group's project, so a tenant sees only the
@@ -251,8 +244,11 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListPluginsRequest>,
     ) -> Result<Response<v1::ListPluginsResponse>, Status> {
-        let engine = self.api.plugins.engine();
-        let plugins = self.api.plugins.listed();
+        let region = self
+            .api
+            .standalone(Instead::NotYet("plugins through the API"))?;
+        let engine = region.plugins.engine();
+        let plugins = region.plugins.listed();
         let plugins = plugins
             .iter()
             .map(|(plugin, added)| convert::plugin(plugin, *added, &engine));
@@ -267,8 +263,7 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::DeleteBudgetResponse>, Status> {
         let wire = request.into_inner();
         let scope = scope(wire.project_id, &wire.group_id)?;
-        let command = DeleteBudget(scope);
-        self.api.region_actor.handle(command).await?;
+        self.api.budgets.delete(scope).await?;
         Ok(Response::new(v1::DeleteBudgetResponse {}))
     }
 
@@ -277,21 +272,9 @@ impl v1::admin_server::Admin for ApiHandlers {
         request: Request<v1::AdoptServerRequest>,
     ) -> Result<Response<v1::AdoptServerResponse>, Status> {
         let wire = request.into_inner();
-        let (flavor, group) = (wire.flavor, wire.group);
-        let resolved = self
-            .api
-            .region_actor
-            .read(move |region| -> Result<_, RegionError> {
-                let flavor = region.find_flavor(&flavor)?.clone();
-                let group = if group.is_empty() {
-                    None
-                } else {
-                    Some(region.find_group(&group)?.clone())
-                };
-                Ok((flavor, group))
-            })
-            .await?;
-        let (flavor, group) = resolved.map_err(ServiceError::from)?;
+        let region = self.own(CREATE)?;
+        let resolved = self.api.cloud.flavor_and_group(&wire.flavor, &wire.group);
+        let (flavor, group) = resolved.await?;
         let adopt = AdoptServer {
             id: parsed("id", &wire.id)?.unwrap_or_else(|| ServerId(ids::new())),
             name: wire.name,
@@ -302,7 +285,7 @@ impl v1::admin_server::Admin for ApiHandlers {
             launched_at: parsed("launched_at", &wire.launched_at)?,
             start_now: wire.start_now,
         };
-        let server = self.api.region_actor.handle(adopt).await?;
+        let server = region.region_actor.handle(adopt).await?;
         Ok(Response::new(v1::AdoptServerResponse {
             server: Some(convert::server(&server, None)),
         }))

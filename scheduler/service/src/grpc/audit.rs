@@ -1,6 +1,7 @@
 //! The audit compares database, memory and agent reports.
 
 use super::ApiHandlers;
+use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_model::{Seconds, Timestamp};
@@ -21,15 +22,17 @@ const UNSENT: Seconds = Seconds(60);
 impl ApiHandlers {
     /// Examines everything once.
     pub(super) async fn examine(&self) -> Result<v1::AuditResponse, ServiceError> {
+        let region = self.api.standalone(Instead::Command(
+            "ebbtide-manage audit --config-file /etc/nova/nova.conf",
+        ))?;
         let now = clock::now();
-        let on_duty = self.api.duty.present().is_some();
-        let examined = self
-            .api
+        let on_duty = region.duty.present().is_some();
+        let examined = region
             .region_actor
             .read(move |region| region.examine(now, on_duty))
             .await?;
         let mut findings = examined.findings;
-        let (differs, outbox) = self.differs(now).await?;
+        let (differs, outbox) = self.differs(region, now).await?;
         findings.extend(differs.into_iter().map(|subject| Disagreement {
             code: "EB-AUDIT-107",
             subject,
@@ -48,7 +51,7 @@ impl ApiHandlers {
         findings.sort();
         let duty = match on_duty {
             true => String::new(),
-            false => self.on_duty_elsewhere().await?,
+            false => on_duty_elsewhere(region).await?,
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(v1::AuditResponse {
@@ -66,6 +69,7 @@ impl ApiHandlers {
     /// Records that differ between memory and database, and the creation times of unsent messages.
     async fn differs(
         &self,
+        region: &Standalone,
         now: Timestamp,
     ) -> Result<(BTreeSet<String>, Vec<Timestamp>), ServiceError> {
         let mut always: Option<BTreeSet<String>> = None;
@@ -74,11 +78,10 @@ impl ApiHandlers {
             if round > 0 && !pause(&self.stop, BETWEEN).await {
                 return Err(ServiceError::Stopping);
             }
-            let snapshot = self.api.store.load(now).await;
+            let snapshot = region.store.load(now).await;
             let snapshot = snapshot.map_err(|error| not_read(&error))?;
             outbox = snapshot.outbox.iter().map(|m| m.created_at).collect();
-            let differs = self
-                .api
+            let differs = region
                 .region_actor
                 .read(move |region| region.differs(&snapshot))
                 .await?;
@@ -93,13 +96,13 @@ impl ApiHandlers {
         }
         Ok((always.unwrap_or_default(), outbox))
     }
+}
 
-    async fn on_duty_elsewhere(&self) -> Result<String, ServiceError> {
-        let holder = self.api.store.lease_holder().await;
-        Ok(holder
-            .map_err(|error| not_read(&error))?
-            .unwrap_or_default())
-    }
+async fn on_duty_elsewhere(region: &Standalone) -> Result<String, ServiceError> {
+    let holder = region.store.lease_holder().await;
+    Ok(holder
+        .map_err(|error| not_read(&error))?
+        .unwrap_or_default())
 }
 
 fn finding(found: Disagreement) -> v1::Finding {

@@ -3,8 +3,8 @@
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Explanation,
-    Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PastLife, Placement,
-    PricePoint, Resources, Server, ServerGroup, Timestamp, Victim, decision,
+    Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PartTime, PastLife, Placement,
+    PricePoint, RefusedClaim, Resources, Server, ServerGroup, Timestamp, Victim, decision,
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
@@ -342,13 +342,35 @@ pub(super) fn decision_short(d: &Decision) -> v1::Decision {
         placements,
         no_valid_host: none,
         explanation: None,
+        request_id: d.trace.request_id.clone(),
+        user_id: d.trace.user_id.clone(),
+        scheduler: d.trace.scheduler.clone(),
+        refused_claims: Vec::new(),
+        times: Vec::new(),
     }
 }
 
 pub(super) fn decision(d: &Decision) -> v1::Decision {
     v1::Decision {
         explanation: Some(explanation(&d.explanation)),
+        refused_claims: d.trace.refused_claims.iter().map(refused_claim).collect(),
+        times: d.trace.times.iter().map(part_time).collect(),
         ..decision_short(d)
+    }
+}
+
+fn refused_claim(claim: &RefusedClaim) -> v1::RefusedClaim {
+    v1::RefusedClaim {
+        server_id: claim.server_id.to_string(),
+        host: claim.host.clone(),
+        reason: claim.reason.clone(),
+    }
+}
+
+fn part_time(time: &PartTime) -> v1::PartTime {
+    v1::PartTime {
+        part: time.part.clone(),
+        micros: time.micros,
     }
 }
 

@@ -4,12 +4,13 @@ use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
 use crate::advice::AskedFlavor;
+use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Viewer;
 use ebbtide_advice::life::hours_of;
-use ebbtide_model::Money;
+use ebbtide_model::{Flavor, Money};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
 use ebbtide_region::{Region, RegionError};
@@ -20,6 +21,30 @@ use tonic::{Request, Response, Status};
 const ROWS: u32 = 1000;
 /// Number of price changes in advice.
 const CHANGES: u32 = 100;
+
+impl ApiHandlers {
+    fn market(&self) -> Result<&Standalone, ServiceError> {
+        self.api.standalone(Instead::NotYet("market"))
+    }
+}
+
+/// What advice needs of a flavor, which must be preemptible.
+fn asked(flavor: &Flavor) -> Result<AskedFlavor, ServiceError> {
+    let properties = flavor.properties().map_err(RegionError::from)?;
+    if !properties.preemptible {
+        return Err(ServiceError::Field {
+            field: "flavor",
+            problem: format!(
+                "{:?} is not preemptible: its servers are never evicted, so there is nothing to advise",
+                flavor.name
+            ),
+        });
+    }
+    Ok(AskedFlavor {
+        name: flavor.name.clone(),
+        maximum: hours_of(properties.max_lifetime),
+    })
+}
 
 #[tonic::async_trait]
 impl Market for ApiHandlers {
@@ -36,8 +61,7 @@ impl Market for ApiHandlers {
             limit: limit(wire.limit, ROWS, ROWS),
             marker: optional(wire.marker),
         };
-        let lives = self.api.store.lives(&filter).await;
-        let lives = lives.map_err(|e| not_read(&e))?;
+        let lives = self.api.cloud.lives(&filter).await?;
         Ok(Response::new(v1::ListLivesResponse {
             lives: lives.iter().map(convert::life).collect(),
         }))
@@ -46,10 +70,11 @@ impl Market for ApiHandlers {
         &self,
         _request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        let prices = self.api.region_actor.read(Region::flavor_prices).await?;
+        let region = self.market()?;
+        let prices = region.region_actor.read(Region::flavor_prices).await?;
         Ok(Response::new(v1::ListPricesResponse {
             prices: prices.iter().map(convert::flavor_price).collect(),
-            market: self.api.region.market.enabled,
+            market: region.region.market.enabled,
         }))
     }
 
@@ -65,7 +90,7 @@ impl Market for ApiHandlers {
             limit: limit(wire.limit, ROWS, ROWS),
             marker: optional(wire.marker),
         };
-        let prices = self.api.store.prices(&filter).await;
+        let prices = self.market()?.store.prices(&filter).await;
         let prices = prices.map_err(|e| not_read(&e))?;
         Ok(Response::new(v1::ListPriceHistoryResponse {
             prices: prices.iter().map(convert::price).collect(),
@@ -81,39 +106,19 @@ impl Market for ApiHandlers {
         let asker = asker.ok_or(ServiceError::Access(AccessError::Unauthenticated))?;
         let wire = request.into_inner();
         let question = advice::question(&wire);
-        let name = wire.flavor;
-        let flavor = self.api.region_actor.read(move |region| -> Result<_, ServiceError> {
-            let flavor = region.find_flavor(&name)?;
-            let properties = flavor.properties().map_err(RegionError::from)?;
-            if !properties.preemptible {
-                return Err(ServiceError::Field {
-                    field: "flavor",
-                    problem: format!(
-                        "{:?} is not preemptible: its servers are never evicted, so there is nothing to advise",
-                        flavor.name
-                    ),
-                });
-            }
-            let asked = AskedFlavor {
-                name: flavor.name.clone(),
-                maximum: hours_of(properties.max_lifetime),
-            };
-            Ok((asked, region.flavor_price(flavor)))
-        });
-        let (flavor, price) = flavor.await??;
-        let name = flavor.name.clone();
-        let told = self.api.advice.advice(flavor, asker, question).await?;
-        let filter = PriceFilter {
-            flavor: Some(name.clone()),
-            limit: CHANGES,
-            ..PriceFilter::default()
+        let projects = match &asker {
+            Viewer::Everything => None,
+            Viewer::Projects(projects) => Some(projects.as_slice()),
         };
-        let changes = self.api.store.prices(&filter).await;
-        let changes = changes.map_err(|e| not_read(&e))?;
-        let has_price = price.base > Money::default();
+        let cloud = &self.api.cloud;
+        let priced = cloud.priced_flavor(&wire.flavor, projects, CHANGES).await?;
+        let asked = asked(&priced.flavor)?;
+        let name = asked.name.clone();
+        let told = self.api.advice.advice(asked, asker, question).await?;
+        let has_price = priced.price.base > Money::default();
         Ok(Response::new(v1::GetAdviceResponse {
-            price: has_price.then(|| convert::flavor_price(&price)),
-            price_history: changes.iter().map(convert::price).collect(),
+            price: has_price.then(|| convert::flavor_price(&priced.price)),
+            price_history: priced.changes.iter().map(convert::price).collect(),
             ..advice::wire(name, &question, told)
         }))
     }

@@ -13,14 +13,10 @@ mod servers;
 mod status;
 
 use crate::Tasks;
-use crate::advice::AdviceService;
-use crate::duty::Duty;
+use crate::cloud::Api;
 use crate::error::ServiceError;
 use crate::gate::{Gate, GateLayer};
-use crate::plugins::Plugins;
-use crate::region_actor::RegionActor;
 use crate::wire::Connections;
-use ebbtide_bus::BusStatus;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_server::AdminServer;
@@ -28,30 +24,11 @@ use ebbtide_proto::v1::market_server::MarketServer;
 use ebbtide_proto::v1::plugins_server::PluginsServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
-use ebbtide_region::RegionConfig;
 use ebbtide_rest::{RestConfig, RestLayer};
-use ebbtide_store::Store;
 use guard::Guard;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-
-/// The state that the calls use. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Api {
-    pub(crate) region_actor: RegionActor,
-    pub(crate) advice: AdviceService,
-    pub(crate) store: Store,
-    pub(crate) duty: Duty,
-    pub(crate) bus: watch::Receiver<BusStatus>,
-    /// `amqp` or `in-process`.
-    pub(crate) carrier: &'static str,
-    pub(crate) plugins: Plugins,
-    pub(crate) region: RegionConfig,
-    pub(crate) policy: String,
-    pub(crate) database: String,
-}
 
 /// The handlers of all calls. Calls, including streams, end with the service.
 #[derive(Clone)]
@@ -73,6 +50,7 @@ const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 pub(crate) fn rest_layer(gate: &Gate, https: bool) -> Result<RestLayer, ServiceError> {
     let rest = RestConfig {
         https,
+        challenge: gate.challenge().to_owned(),
         body_bytes: gate.limits().request_bytes,
         // A plugin component is larger than any other message, and base64 adds a third.
         large_body_bytes: MAX_MESSAGE_BYTES / 3 * 4,

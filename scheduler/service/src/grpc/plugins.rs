@@ -1,6 +1,7 @@
 //! Plugin changes at run time, shadow reports, records of the region.
 
 use super::{ApiHandlers, convert};
+use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
 use crate::plugins::{PluginChange, ShadowReport};
 use ebbtide_engine::PluginFailure;
@@ -108,6 +109,13 @@ fn report(report: &ShadowReport, unit: String, shadow_unit: String) -> v1::Shado
     }
 }
 
+impl ApiHandlers {
+    fn plugin_region(&self) -> Result<&Standalone, ServiceError> {
+        self.api
+            .standalone(Instead::NotYet("plugins through the API"))
+    }
+}
+
 #[tonic::async_trait]
 impl v1::plugins_server::Plugins for ApiHandlers {
     async fn add_plugin(
@@ -117,8 +125,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         let wire = request.into_inner();
         let config = config(&wire)?;
         let component = Some(wire.component).filter(|bytes| !bytes.is_empty());
-        let store = &self.api.store;
-        let plugins = &self.api.plugins;
+        let region = self.plugin_region()?;
+        let (store, plugins) = (&region.store, &region.plugins);
         plugins.add(store, config, component, wire.replace).await?;
         let listed = plugins.listed();
         let added = listed
@@ -134,7 +142,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         request: Request<v1::RemovePluginRequest>,
     ) -> Result<Response<v1::RemovePluginResponse>, Status> {
         let name = request.into_inner().name;
-        self.api.plugins.remove(&self.api.store, &name).await?;
+        let region = self.plugin_region()?;
+        region.plugins.remove(&region.store, &name).await?;
         Ok(Response::new(v1::RemovePluginResponse {}))
     }
 
@@ -149,8 +158,9 @@ impl v1::plugins_server::Plugins for ApiHandlers {
             multiplier: wire.multiplier,
             reset_multiplier: wire.reset_multiplier,
         };
-        let store = &self.api.store;
-        self.api.plugins.change(store, &wire.name, change).await?;
+        let region = self.plugin_region()?;
+        let (store, plugins) = (&region.store, &region.plugins);
+        plugins.change(store, &wire.name, change).await?;
         Ok(Response::new(v1::ChangePluginResponse {}))
     }
 
@@ -160,8 +170,9 @@ impl v1::plugins_server::Plugins for ApiHandlers {
     ) -> Result<Response<v1::UseCostModuleResponse>, Status> {
         let name = request.into_inner().name;
         let name = Some(name.as_str()).filter(|name| !name.is_empty());
-        let plugins = &self.api.plugins;
-        plugins.use_cost_module(&self.api.store, name).await?;
+        let region = self.plugin_region()?;
+        let plugins = &region.plugins;
+        plugins.use_cost_module(&region.store, name).await?;
         let name = plugins.engine().config().cost_module.clone();
         Ok(Response::new(v1::UseCostModuleResponse { name }))
     }
@@ -170,7 +181,7 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         &self,
         _request: Request<v1::ShadowReportRequest>,
     ) -> Result<Response<v1::ShadowReportResponse>, Status> {
-        let plugins = &self.api.plugins;
+        let plugins = &self.plugin_region()?.plugins;
         let engines = plugins.engines().borrow().clone();
         let unit = engines.deciding.cost_unit().to_owned();
         let shadow = engines.shadow.as_ref().map(|engine| engine.cost_unit());
@@ -189,10 +200,13 @@ impl v1::plugins_server::Plugins for ApiHandlers {
     ) -> Result<Response<Self::RecordRegionStream>, Status> {
         let at = ebbtide_runtime::clock::now();
         let since = at.minus(Seconds(24 * 3600));
-        let state = self.api.store.load(since).await;
+        let region = self
+            .api
+            .standalone(Instead::NotYet("records of a region"))?;
+        let state = region.store.load(since).await;
         let state = state.map_err(ServiceError::from)?;
-        let engine = self.api.plugins.engine().config().clone();
-        let record = RegionRecord::new(at, engine, self.api.region.clone(), state);
+        let engine = region.plugins.engine().config().clone();
+        let record = RegionRecord::new(at, engine, region.region.clone(), state);
         let json = serde_json::to_vec(&record)
             .map_err(|error| ServiceError::Config(format!("the record: {error}")))?;
         let pieces: Vec<Result<v1::RecordRegionResponse, Status>> = json

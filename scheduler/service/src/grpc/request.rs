@@ -1,13 +1,16 @@
 //! Conversion of requests from the wire to the region's types.
 
-use super::Api;
+use crate::cloud::{Api, Question};
 use crate::error::ServiceError;
 use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_model::{PlacementRequest, ServerId};
+use ebbtide_nova_service::{WhatIf, WhatIfImage};
 use ebbtide_proto::v1;
 use ebbtide_runtime::ids;
 use std::str::FromStr;
 
+/// How request ids of OpenStack's services begin.
+pub(super) const REQUEST_ID: &str = "req-";
 /// The project of requests without one.
 const DEFAULT_PROJECT: &str = "default";
 /// Most alternates in a request. Nova's `max_attempts` is small, too.
@@ -53,48 +56,54 @@ impl Api {
         &self,
         wire: Option<v1::PlacementRequest>,
     ) -> Result<PlacementRequest, ServiceError> {
-        let wire = required("request", wire)?;
-        if wire.alternates > MAX_ALTERNATES {
-            return Err(ServiceError::Field {
-                field: "alternates",
-                problem: format!("{} is too many, at most {MAX_ALTERNATES}", wire.alternates),
-            });
-        }
-        let server_ids = server_ids(wire.count, &wire.server_ids)?;
-        let (flavor, group) = (wire.flavor, wire.group);
+        let question = question(wire)?;
+        let (flavor, group) = (&question.wanted.flavor, question.wanted.group.as_deref());
         let resolved = self
-            .region_actor
-            .read(move |region| -> Result<_, ServiceError> {
-                let flavor = region.find_flavor(&flavor)?.clone();
-                let group = if group.is_empty() {
-                    None
-                } else {
-                    Some(region.find_group(&group)?.clone())
-                };
-                Ok((flavor, group))
-            })
-            .await?;
-        let (flavor, group) = resolved?;
-        let project_id = optional(wire.project_id).unwrap_or_else(|| DEFAULT_PROJECT.to_owned());
-        if let Some(group) = group.as_ref().filter(|g| g.project_id != project_id) {
-            return Err(ServiceError::Field {
-                field: "group",
-                problem: format!("server group {:?} belongs to another project", group.name),
-            });
-        }
-        let request = PlacementRequest {
-            server_ids,
-            project_id,
-            flavor,
-            availability_zone: optional(wire.availability_zone),
-            group_id: group.map(|g| g.id),
-            ignore_hosts: wire.ignore_hosts,
-            force_hosts: wire.force_hosts,
-            alternates: wire.alternates,
-        };
-        request.check().map_err(ebbtide_region::RegionError::from)?;
-        Ok(request)
+            .cloud
+            .flavor_and_group(flavor, group.unwrap_or_default());
+        let (flavor, group) = resolved.await?;
+        question.resolved(flavor, group)
     }
+}
+
+/// A request for servers, with the identifiers that the caller has not set.
+fn question(wire: Option<v1::PlacementRequest>) -> Result<Question, ServiceError> {
+    let wire = required("request", wire)?;
+    if wire.alternates > MAX_ALTERNATES {
+        return Err(ServiceError::Field {
+            field: "alternates",
+            problem: format!("{} is too many, at most {MAX_ALTERNATES}", wire.alternates),
+        });
+    }
+    let wanted = WhatIf {
+        servers: server_ids(wire.count, &wire.server_ids)?,
+        project_id: optional(wire.project_id).unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
+        flavor: wire.flavor,
+        availability_zone: optional(wire.availability_zone),
+        group: optional(wire.group),
+        ignore_hosts: wire.ignore_hosts,
+        force_hosts: wire.force_hosts,
+        ..WhatIf::default()
+    };
+    Ok(Question {
+        wanted,
+        alternates: wire.alternates,
+    })
+}
+
+/// A what-if.
+pub(super) fn what_if(wire: v1::WhatIfRequest) -> Result<Question, ServiceError> {
+    let mut question = question(wire.request)?;
+    let wanted = &mut question.wanted;
+    wanted.image = wire.image.map(|image| WhatIfImage {
+        id: image.id,
+        disk_format: image.disk_format,
+        properties: image.properties.into_iter().collect(),
+    });
+    wanted.boots_from_volume = wire.boot_from_volume;
+    let hints = wire.scheduler_hints.into_iter();
+    wanted.hints = hints.map(|(name, hint)| (name, hint.values)).collect();
+    Ok(question)
 }
 
 fn server_ids(count: u32, given: &[String]) -> Result<Vec<ServerId>, ServiceError> {

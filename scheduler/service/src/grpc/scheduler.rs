@@ -1,7 +1,9 @@
 //! Decisions, explanations, event streams.
 
-use super::request::{limit, required};
+use super::request::{REQUEST_ID, limit, optional, parsed, required};
+use super::servers::CREATE;
 use super::{ApiHandlers, convert, guard};
+use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
@@ -20,19 +22,15 @@ impl ApiHandlers {
     /// time.
     pub(super) async fn create(
         &self,
+        region: &Standalone,
         create: CreateServers,
     ) -> Result<(Vec<Server>, Decision), ServiceError> {
-        match self.api.region_actor.handle(create).await? {
+        match region.region_actor.handle(create).await? {
             CreatedServers::New { servers, decision } => Ok((servers, *decision)),
             CreatedServers::Repeated(servers) => {
                 let id = servers.iter().find_map(|s| s.decision_id);
                 let decision = match id {
-                    Some(id) => self
-                        .api
-                        .store
-                        .decision(id)
-                        .await
-                        .map_err(|e| not_read(&e))?,
+                    Some(id) => region.store.decision(id).await.map_err(|e| not_read(&e))?,
                     None => None,
                 };
                 let decision = decision.ok_or_else(|| ServiceError::NotFound {
@@ -48,6 +46,7 @@ impl ApiHandlers {
     /// Waits until none of the servers waits for capacity.
     async fn settled(
         &self,
+        region: &Standalone,
         mut servers: Vec<Server>,
         mut events: broadcast::Receiver<SequencedEvent>,
     ) -> Result<Vec<Server>, ServiceError> {
@@ -73,7 +72,7 @@ impl ApiHandlers {
                             .filter_map(|id| region.server(*id).cloned())
                             .collect()
                     };
-                    servers = self.api.region_actor.read(look).await?;
+                    servers = region.region_actor.read(look).await?;
                 }
                 Err(broadcast::error::RecvError::Closed) => return Err(ServiceError::Stopping),
             }
@@ -87,26 +86,28 @@ impl ApiHandlers {
             name: names::shorten(id),
             next: "`ebbtide decision list` shows the last ones; a server's id or name works, too",
         };
-        let store = &self.api.store;
+        let cloud = &self.api.cloud;
+        if id.starts_with(REQUEST_ID) {
+            let filter = DecisionFilter {
+                request_id: Some(id.to_owned()),
+                limit: 1,
+                ..DecisionFilter::default()
+            };
+            let found = cloud.decisions(&filter).await?.pop();
+            return found.ok_or_else(missing);
+        }
         let uuid: Option<uuid::Uuid> = id.parse().ok();
         if let Some(uuid) = uuid {
-            let by_id = store
-                .decision(DecisionId(uuid))
-                .await
-                .map_err(|e| not_read(&e))?;
-            let found = match by_id {
+            let found = match cloud.decision(DecisionId(uuid)).await? {
                 Some(decision) => Some(decision),
-                None => store
-                    .decision_for_server(ServerId(uuid))
-                    .await
-                    .map_err(|e| not_read(&e))?,
+                None => cloud.decision_for_server(ServerId(uuid)).await?,
             };
             return found.ok_or_else(missing);
         }
-        let server = self.server_by_name(id).await?;
-        let found = match server.decision_id {
-            Some(decision) => store.decision(decision).await.map_err(|e| not_read(&e))?,
-            None => None,
+        let listed = self.server_by_name(id).await?;
+        let found = match listed.server.decision_id {
+            Some(decision) => cloud.decision(decision).await?,
+            None => cloud.decision_for_server(listed.server.id).await?,
         };
         found.ok_or_else(missing)
     }
@@ -124,6 +125,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         &self,
         request: Request<v1::SelectDestinationsRequest>,
     ) -> Result<Response<v1::SelectDestinationsResponse>, Status> {
+        let region = self.api.standalone(Instead::Command(CREATE))?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let name = request
@@ -132,18 +134,21 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
             .map(|id| format!("claim-{id}"))
             .unwrap_or_default();
         // Subscribe before the claim, so that no event is missed.
-        let events = self.api.region_actor.watch();
+        let events = region.region_actor.watch();
         let (mut servers, decision) = self
-            .create(CreateServers {
-                quota: None,
-                max_price: None,
-                name,
-                request,
-                external: true,
-            })
+            .create(
+                region,
+                CreateServers {
+                    quota: None,
+                    max_price: None,
+                    name,
+                    request,
+                    external: true,
+                },
+            )
             .await?;
         if wire.wait_for_room {
-            servers = self.settled(servers, events).await?;
+            servers = self.settled(region, servers, events).await?;
         }
         Ok(Response::new(v1::SelectDestinationsResponse {
             decision: Some(convert::decision(&decision)),
@@ -156,13 +161,11 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         request: Request<v1::WhatIfRequest>,
     ) -> Result<Response<v1::WhatIfResponse>, Status> {
         let who = guard::caller(&request)?;
-        let request = self
-            .api
-            .placement_request(request.into_inner().request)
-            .await?;
-        let decision = self.api.region_actor.what_if(request).await?;
+        let question = super::request::what_if(request.into_inner())?;
+        let (decision, notices) = self.api.cloud.what_if(question).await?;
         Ok(Response::new(v1::WhatIfResponse {
             decision: Some(convert::decision(&guard::visible_to(decision, &who))),
+            notices,
         }))
     }
 
@@ -171,7 +174,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         request: Request<v1::ExplainRequest>,
     ) -> Result<Response<v1::ExplainResponse>, Status> {
         let wire = request.into_inner();
-        let id = required("id", super::request::optional(wire.id))?;
+        let id = required("id", optional(wire.id))?;
         let mut decision = self.find_decision(&id).await?;
         if !wire.as_project.is_empty() {
             if decision.request.project_id != wire.as_project {
@@ -195,22 +198,32 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
         let who = guard::caller(&request)?;
-        let limit = limit(request.into_inner().limit, 20, 1000);
+        let wire = request.into_inner();
+        let limit = limit(wire.limit, 20, 1000);
+        let filter = DecisionFilter {
+            project_id: None,
+            request_id: optional(wire.request_id),
+            server_id: parsed("server_id", &wire.server_id)?,
+            from: parsed("from", &wire.from)?,
+            before: parsed("before", &wire.before)?,
+            refused_only: wire.refused_only,
+            limit,
+            marker: parsed("marker", &wire.marker)?,
+        };
         // A tenant's list combines those of its projects; other callers get one list of all.
-        let projects: Vec<Option<String>> = if who.is_tenant() {
+        let projects: Vec<Option<String>> = if who.is_tenant() && wire.project_id.is_empty() {
             who.projects.iter().cloned().map(Some).collect()
         } else {
-            vec![None]
+            let project = who.project(&wire.project_id, "list decisions");
+            vec![optional(project.map_err(ServiceError::Access)?)]
         };
         let mut decisions = Vec::new();
         for project_id in projects {
             let filter = DecisionFilter {
-                limit,
                 project_id,
-                ..DecisionFilter::default()
+                ..filter.clone()
             };
-            let some = self.api.store.decisions(&filter).await;
-            decisions.extend(some.map_err(|e| not_read(&e))?);
+            decisions.extend(self.api.cloud.decisions(&filter).await?);
         }
         decisions.sort_by_key(|decision| std::cmp::Reverse(decision.at));
         decisions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -229,7 +242,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         let who = guard::caller(&request)?;
         let seat = self.gate.watch(&who).map_err(ServiceError::Access)?;
         let project = request.into_inner().project_id;
-        let told = BroadcastStream::new(self.api.region_actor.watch());
+        let told = BroadcastStream::new(self.api.cloud.events());
         let events = told.filter_map(move |told| {
             let sent = match told {
                 Ok(told) if project.is_empty() || convert::concerns(&told.event, &project) => {
@@ -258,28 +271,29 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         &self,
         _request: Request<v1::RegionSummaryRequest>,
     ) -> Result<Response<v1::RegionSummaryResponse>, Status> {
-        let summary = self.api.region_actor.read(Region::summary).await?;
-        let hosts = |health: &str| summary.hosts.get(health).copied().unwrap_or(0);
+        let summary = self.api.cloud.summary().await?;
+        let totals = &summary.totals;
+        let hosts = |health: &str| totals.hosts.get(health).copied().unwrap_or(0);
         Ok(Response::new(v1::RegionSummaryResponse {
             hosts_up: hosts("up"),
             hosts_down: hosts("down"),
             hosts_disabled: hosts("disabled"),
-            servers: summary
+            servers: totals
                 .servers
                 .iter()
                 .map(|(status, n)| ((*status).to_owned(), *n))
                 .collect(),
-            resources: summary
+            resources: totals
                 .totals
                 .iter()
-                .map(|u| convert::usage(u, summary.inventories.get(&u.class)))
+                .map(|u| convert::usage(u, totals.inventories.get(&u.class)))
                 .collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            policy: self.api.policy.clone(),
-            cost_module: self.api.plugins.engine().config().cost_module.clone(),
-            bus: self.api.carrier.to_owned(),
-            bus_connected: self.api.bus.borrow().is_ready(),
-            database: self.api.database.clone(),
+            policy: summary.policy,
+            cost_module: summary.cost_module,
+            bus: summary.bus,
+            bus_connected: summary.bus_connected,
+            database: summary.database,
         }))
     }
 }

@@ -2,9 +2,9 @@
 
 use super::request::{limit, optional, parsed, required};
 use super::{ApiHandlers, convert, guard};
+use crate::cloud::{Instead, ListedServer};
 use crate::error::ServiceError;
-use crate::region_actor::not_read;
-use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
+use ebbtide_model::{EvacuationId, GroupId, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{
     CreateGroup, CreateServers, DeleteGroup, DeleteServer, Region, RegionError, ReleaseServer,
@@ -15,40 +15,28 @@ use tonic::{Request, Response, Status};
 
 const ROWS: u32 = 1000;
 const MAX_ROWS: u32 = MAX_PAGE;
+/// What creates servers on an OpenStack.
+pub(super) const CREATE: &str = "openstack server create --flavor FLAVOR --image IMAGE NAME";
 
 impl ApiHandlers {
     /// A server by id (also one that is gone), or by name if only one server that is not gone has
     /// the name.
-    pub(super) async fn server_by_name(&self, name: &str) -> Result<Server, ServiceError> {
+    pub(super) async fn server_by_name(&self, name: &str) -> Result<ListedServer, ServiceError> {
         if let Ok(id) = name.parse::<ServerId>() {
-            let found = self.api.store.server(id).await.map_err(|e| not_read(&e))?;
+            let found = self.api.cloud.server(id).await?;
             return found.ok_or_else(|| ServiceError::NotFound {
                 what: "server",
                 name: names::shorten(name),
                 next: "`ebbtide server list --deleted` shows those that are gone, too",
             });
         }
-        let name = name.to_owned();
-        let found = self
-            .api
-            .region_actor
-            .read(move |region| region.find_server(&name).cloned())
-            .await?;
-        Ok(found?)
+        self.api.cloud.server_named(name).await
     }
+}
 
-    async fn on_the_wire(&self, server: &Server) -> Result<v1::Server, ServiceError> {
-        let evacuation = match server.evacuation_id {
-            Some(id) => {
-                self.api
-                    .region_actor
-                    .read(move |region| region.evacuation(id).cloned())
-                    .await?
-            }
-            None => None,
-        };
-        Ok(convert::server(server, evacuation.as_ref()))
-    }
+/// A server with its evacuation's deadline.
+pub(super) fn on_the_wire(listed: &ListedServer) -> v1::Server {
+    convert::server(&listed.server, listed.evacuation.as_ref())
 }
 
 /// Removes the preemptor: tenants learn that their server was needed, but not by which server.
@@ -66,6 +54,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::CreateServersRequest>,
     ) -> Result<Response<v1::CreateServersResponse>, Status> {
+        let region = self.api.standalone(Instead::Command(CREATE))?;
         let who = guard::caller(&request)?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
@@ -81,11 +70,11 @@ impl v1::servers_server::Servers for ApiHandlers {
             Some(most) => {
                 let flavor = create.request.flavor.clone();
                 let look = move |region: &Region| region.idle_bid(&flavor, most);
-                self.api.region_actor.read(look).await?
+                region.region_actor.read(look).await?
             }
             None => None,
         };
-        let (servers, decision) = self.create(create).await?;
+        let (servers, decision) = self.create(region, create).await?;
         Ok(Response::new(v1::CreateServersResponse {
             servers: servers.iter().map(|s| convert::server(s, None)).collect(),
             decision: Some(convert::decision(&guard::visible_to(decision, &who))),
@@ -99,7 +88,7 @@ impl v1::servers_server::Servers for ApiHandlers {
     ) -> Result<Response<v1::GetServerResponse>, Status> {
         let server = self.server_by_name(&request.into_inner().id).await?;
         Ok(Response::new(v1::GetServerResponse {
-            server: Some(self.on_the_wire(&server).await?),
+            server: Some(on_the_wire(&server)),
         }))
     }
 
@@ -117,37 +106,21 @@ impl v1::servers_server::Servers for ApiHandlers {
             limit: limit(wire.limit, ROWS, MAX_ROWS),
             marker: parsed("marker", &wire.marker)?,
         };
-        let servers = self
-            .api
-            .store
-            .servers(&filter)
-            .await
-            .map_err(|e| not_read(&e))?;
-        let ids: Vec<Option<EvacuationId>> = servers.iter().map(|s| s.evacuation_id).collect();
-        let evacuations = self
-            .api
-            .region_actor
-            .read(move |region| -> Vec<_> {
-                ids.into_iter()
-                    .map(|id| id.and_then(|id| region.evacuation(id).cloned()))
-                    .collect()
-            })
-            .await?;
-        let servers = servers
-            .iter()
-            .zip(&evacuations)
-            .map(|(s, e)| convert::server(s, e.as_ref()))
-            .collect();
-        Ok(Response::new(v1::ListServersResponse { servers }))
+        let servers = self.api.cloud.servers(&filter).await?;
+        Ok(Response::new(v1::ListServersResponse {
+            servers: servers.iter().map(on_the_wire).collect(),
+        }))
     }
 
     async fn delete_server(
         &self,
         request: Request<v1::DeleteServerRequest>,
     ) -> Result<Response<v1::DeleteServerResponse>, Status> {
-        let server = self.server_by_name(&request.into_inner().id).await?;
-        let delete = DeleteServer(server.id);
-        let server = self.api.region_actor.handle(delete).await?;
+        let command = "openstack server delete SERVER";
+        let region = self.api.standalone(Instead::Command(command))?;
+        let listed = self.server_by_name(&request.into_inner().id).await?;
+        let delete = DeleteServer(listed.server.id);
+        let server = region.region_actor.handle(delete).await?;
         Ok(Response::new(v1::DeleteServerResponse {
             server: Some(convert::server(&server, None)),
         }))
@@ -157,9 +130,10 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::ReleaseServerRequest>,
     ) -> Result<Response<v1::ReleaseServerResponse>, Status> {
-        let server = self.server_by_name(&request.into_inner().id).await?;
-        let release = ReleaseServer(server.id);
-        let evacuation = self.api.region_actor.handle(release).await?;
+        let region = self.api.standalone(Instead::NotYet("early release"))?;
+        let listed = self.server_by_name(&request.into_inner().id).await?;
+        let release = ReleaseServer(listed.server.id);
+        let evacuation = region.region_actor.handle(release).await?;
         Ok(Response::new(v1::ReleaseServerResponse {
             evacuation: Some(convert::evacuation(&evacuation)),
         }))
@@ -169,6 +143,8 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::CreateServerGroupRequest>,
     ) -> Result<Response<v1::CreateServerGroupResponse>, Status> {
+        let command = "openstack server group create --policy POLICY NAME";
+        let region = self.api.standalone(Instead::Command(command))?;
         let who = guard::caller(&request)?;
         let wire = required("group", request.into_inner().group)?;
         let group = ServerGroup {
@@ -186,7 +162,7 @@ impl v1::servers_server::Servers for ApiHandlers {
             group,
             quota: quota.map(|quota| quota.groups),
         };
-        let group = self.api.region_actor.handle(create).await?;
+        let group = region.region_actor.handle(create).await?;
         Ok(Response::new(v1::CreateServerGroupResponse {
             group: Some(convert::group(&group)),
         }))
@@ -197,7 +173,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::ListServerGroupsRequest>,
     ) -> Result<Response<v1::ListServerGroupsResponse>, Status> {
         let project = request.into_inner().project_id;
-        let groups = self.api.region_actor.read(Region::groups).await?;
+        let groups = self.api.cloud.groups().await?;
         let wanted = groups
             .iter()
             .filter(|g| project.is_empty() || g.project_id == project);
@@ -210,8 +186,10 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::DeleteServerGroupRequest>,
     ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
+        let command = "openstack server group delete GROUP";
+        let region = self.api.standalone(Instead::Command(command))?;
         let delete = DeleteGroup(request.into_inner().id);
-        self.api.region_actor.handle(delete).await?;
+        region.region_actor.handle(delete).await?;
         Ok(Response::new(v1::DeleteServerGroupResponse {}))
     }
 
@@ -220,12 +198,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::GetEvacuationRequest>,
     ) -> Result<Response<v1::GetEvacuationResponse>, Status> {
         let id: EvacuationId = required("id", parsed("id", &request.into_inner().id)?)?;
-        let found = self
-            .api
-            .store
-            .evacuation(id)
-            .await
-            .map_err(|e| not_read(&e))?;
+        let found = self.api.cloud.evacuation(id).await?;
         let evacuation = found.ok_or_else(|| ServiceError::NotFound {
             what: "evacuation",
             name: id.to_string(),
@@ -251,12 +224,7 @@ impl v1::servers_server::Servers for ApiHandlers {
             limit: limit(wire.limit, ROWS, MAX_ROWS),
             marker: parsed("marker", &wire.marker)?,
         };
-        let evacuations = self
-            .api
-            .store
-            .evacuations(&filter)
-            .await
-            .map_err(|e| not_read(&e))?;
+        let evacuations = self.api.cloud.evacuations(&filter).await?;
         Ok(Response::new(v1::ListEvacuationsResponse {
             evacuations: evacuations
                 .iter()

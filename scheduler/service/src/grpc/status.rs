@@ -4,6 +4,7 @@
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
 use ebbtide_engine::EngineError;
+use ebbtide_keystone::Meaning;
 use ebbtide_region::RegionError;
 use std::collections::HashMap;
 use tonic::{Code, Status};
@@ -64,7 +65,15 @@ fn canonical(error: &ServiceError) -> Code {
                 Code::Internal
             }
         },
+        ServiceError::Keystone(error) => match error.meaning() {
+            Meaning::Unauthenticated => Code::Unauthenticated,
+            Meaning::Forbidden => Code::PermissionDenied,
+            Meaning::Unavailable => Code::Unavailable,
+        },
         ServiceError::Plugin { .. } => Code::FailedPrecondition,
+        ServiceError::OpenStackCommand { .. }
+        | ServiceError::NotOnOpenStackYet { .. }
+        | ServiceError::NotAnswerable(_) => Code::Unimplemented,
         ServiceError::Config(_) | ServiceError::Listen { .. } | ServiceError::Rest(_) => {
             Code::Internal
         }

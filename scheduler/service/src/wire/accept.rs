@@ -6,7 +6,7 @@ use super::tls::TlsServer;
 use crate::Tasks;
 use crate::config::CallerLimits;
 use crate::error::ServiceError;
-use crate::metrics::Metrics;
+use crate::metrics::Refusals;
 use ebbtide_listen::{Closed, Deadlines, GuardedConnection, Protocol, Reporter, Seats};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,12 +59,12 @@ impl Port {
         protocol: Protocol,
         tls: Option<Arc<TlsServer>>,
         limits: &CallerLimits,
-        metrics: Metrics,
+        refusals: Refusals,
         tasks: &Tasks,
     ) -> Connections {
         let (ready, connections) = mpsc::channel(READY);
         let address = self.address;
-        let counted = metrics.clone();
+        let counted = refusals.clone();
         let reporter = Reporter::new(self.name, move |why: Closed| counted.refused(why.as_str()));
         let acceptor = Acceptor {
             name: self.name,
@@ -73,7 +73,7 @@ impl Port {
             protocol,
             handshake: limits.handshake(),
             tls,
-            metrics,
+            refusals,
             ready,
         };
         let (workers, stop) = (tasks.clone(), tasks.stop().clone());
@@ -150,7 +150,7 @@ struct Acceptor {
     protocol: Protocol,
     handshake: Duration,
     tls: Option<Arc<TlsServer>>,
-    metrics: Metrics,
+    refusals: Refusals,
     ready: mpsc::Sender<Connection>,
 }
 
@@ -165,7 +165,7 @@ impl Acceptor {
         }
         let (ready, tls) = (self.ready.clone(), self.tls.clone());
         let (protocol, deadlines) = (self.protocol, self.deadlines);
-        let (name, limit, metrics) = (self.name, self.handshake, self.metrics.clone());
+        let (name, limit, refusals) = (self.name, self.handshake, self.refusals.clone());
         tasks.spawn("connection", async move {
             let agreed = tokio::select! {
                 agreed = agree(socket, tls, limit) => agreed,
@@ -174,7 +174,7 @@ impl Acceptor {
             let (stream, names) = match agreed {
                 Ok(agreed) => agreed,
                 Err(problem) => {
-                    metrics.refused("tls");
+                    refusals.refused("tls");
                     tracing::debug!(listener = name, %from, "no TLS: {problem}");
                     return;
                 }

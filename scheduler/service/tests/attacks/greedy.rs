@@ -1,6 +1,6 @@
 //! A tenant that sends as many requests as it can.
 
-use crate::kit::{Region, create};
+use crate::region::{Region, create};
 use ebbtide_proto::v1::servers_client::ServersClient;
 use ebbtide_runtime::clock;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Connections that send nothing, or as little as they can.
 
-use crate::kit::{Region, with};
+use crate::region::{Region, with};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ async fn idle_connections_of_one_address_keep_no_other_client_out() {
     // An event stream that was open before is still open.
     let channel = region.channel().await.unwrap();
     let mut servers = v1::servers_client::ServersClient::new(channel);
-    let created = crate::kit::create(&mut servers, &region.modest, 1).await;
+    let created = crate::region::create(&mut servers, &region.modest, 1).await;
     created.unwrap();
     let event = timeout(PATIENCE, events.message()).await.unwrap();
     assert!(event.unwrap().is_some());
@@ -102,7 +102,7 @@ async fn silence_is_ended_and_an_idle_watch_is_not() {
     tokio::time::sleep(Duration::from_secs(4)).await;
     let channel = region.channel().await.unwrap();
     let mut servers = v1::servers_client::ServersClient::new(channel);
-    crate::kit::create(&mut servers, &region.modest, 1)
+    crate::region::create(&mut servers, &region.modest, 1)
         .await
         .unwrap();
     let event = timeout(PATIENCE, events.message()).await.unwrap();

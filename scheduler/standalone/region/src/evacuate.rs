@@ -4,7 +4,7 @@
 use crate::claims::VictimFailure;
 use crate::transition::{QueuedMessage, Transition};
 use crate::{Region, RegionError, servers};
-use ebbtide_evacuation::{AfterFailure, EndReason, EvacuationEvent, Progress, Wait};
+use ebbtide_evacuation::{AfterFailure, EndReason, EvacuationEvent, Progress, Wait, cause_text};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
@@ -314,7 +314,7 @@ impl Region {
                 code: servers::PREEMPTED.to_owned(),
                 message: format!(
                     "{} ({}, {} grace)",
-                    reason(evacuation.cause),
+                    cause_text(evacuation.cause),
                     evacuation.behaviour,
                     evacuation.grace
                 ),
@@ -373,16 +373,5 @@ pub(crate) fn advance(evacuation: &mut Evacuation, event: EvacuationEvent) -> bo
             true
         }
         None => false,
-    }
-}
-
-/// Why a server ended, in words for its owner.
-fn reason(cause: EvacuationCause) -> &'static str {
-    match cause {
-        EvacuationCause::Preemption => "preempted: a normal request needed its room",
-        EvacuationCause::MaxLifetime => "ended: it had lived as long as its flavor allows",
-        EvacuationCause::OutOfBid => {
-            "ended: an hour costs more now than the most that its owner pays"
-        }
     }
 }

@@ -74,7 +74,7 @@ pub use record::{RECORD_FORMAT, RegionRecord};
 pub use shadow::{DecisionComparison, Side};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;
-pub use view::{HostView, RegionSummary};
+pub use view::{HostView, RegionSummary, sum_inventories};
 
 #[cfg(test)]
 mod tests;

@@ -150,32 +150,35 @@ impl Region {
         RegionSummary {
             hosts,
             servers,
-            inventories: self.inventories(),
+            inventories: sum_inventories(self.hosts.values().map(|entry| &entry.host)),
             totals: self.table.totals(),
             evacuations: self.evacuations.active_count(),
             contested: self.hosts.values().filter(|entry| entry.contested).count(),
         }
     }
+}
 
-    #[allow(clippy::cast_precision_loss)] // A ratio for people; amounts stay far below 2^53.
-    fn inventories(&self) -> BTreeMap<ResourceClass, Inventory> {
-        let mut sums: BTreeMap<ResourceClass, (Inventory, u64)> = BTreeMap::new();
-        for entry in self.hosts.values() {
-            for (class, inventory) in &entry.host.inventory {
-                let nothing = || (Inventory::of(0), 0);
-                let (sum, capacity) = sums.entry(class.clone()).or_insert_with(nothing);
-                sum.total = sum.total.saturating_add(inventory.total);
-                sum.reserved = sum.reserved.saturating_add(inventory.reserved);
-                *capacity = capacity.saturating_add(inventory.capacity());
-            }
-        }
-        let with_ratio = |(class, (mut sum, capacity)): (ResourceClass, (Inventory, u64))| {
-            let usable = sum.total.saturating_sub(sum.reserved);
-            if usable > 0 {
-                sum.allocation_ratio = capacity as f64 / usable as f64;
-            }
-            (class, sum)
-        };
-        sums.into_iter().map(with_ratio).collect()
+/// The inventories of hosts summed up. The allocation ratio is the mean with which the sum's total
+/// and reserved amounts give its capacity.
+#[allow(clippy::cast_precision_loss)] // A ratio for people; amounts stay far below 2^53.
+#[must_use]
+pub fn sum_inventories<'a>(
+    hosts: impl Iterator<Item = &'a Host>,
+) -> BTreeMap<ResourceClass, Inventory> {
+    let mut sums: BTreeMap<ResourceClass, (Inventory, u64)> = BTreeMap::new();
+    for (class, inventory) in hosts.flat_map(|host| &host.inventory) {
+        let nothing = || (Inventory::of(0), 0);
+        let (sum, capacity) = sums.entry(class.clone()).or_insert_with(nothing);
+        sum.total = sum.total.saturating_add(inventory.total);
+        sum.reserved = sum.reserved.saturating_add(inventory.reserved);
+        *capacity = capacity.saturating_add(inventory.capacity());
     }
+    let with_ratio = |(class, (mut sum, capacity)): (ResourceClass, (Inventory, u64))| {
+        let usable = sum.total.saturating_sub(sum.reserved);
+        if usable > 0 {
+            sum.allocation_ratio = capacity as f64 / usable as f64;
+        }
+        (class, sum)
+    };
+    sums.into_iter().map(with_ratio).collect()
 }

@@ -1,6 +1,7 @@
 //! Decisions, explanations, event streams.
 
 use super::super::ApiHandlers;
+use super::super::request::REQUEST_ID;
 use super::{Guard, caller};
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
@@ -30,6 +31,7 @@ impl Scheduler for Guard {
         wire.request = self
             .own_request(&who, wire.request.take(), "plan servers")
             .await?;
+        self.own_hints(&who, &mut wire.scheduler_hints).await?;
         self.handlers.what_if(request).await
     }
 
@@ -51,8 +53,9 @@ impl Scheduler for Guard {
             })
             .into());
         }
-        // An id may be that of a decision or a server; anything else is the name of a server.
-        let id = if wire.id.parse::<Uuid>().is_ok() {
+        // An id may be that of a decision, a server or a request; anything else is the name of a
+        // server.
+        let id = if wire.id.parse::<Uuid>().is_ok() || wire.id.starts_with(REQUEST_ID) {
             wire.id.clone()
         } else {
             self.own_server(&who, &wire.id).await?

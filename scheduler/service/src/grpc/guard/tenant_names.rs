@@ -5,12 +5,25 @@
 
 use super::Guard;
 use crate::error::ServiceError;
-use crate::region_actor::not_read;
 use ebbtide_access::{AccessError, Caller};
+use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_model::{ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{Region, RegionError};
+use ebbtide_region::RegionError;
 use ebbtide_store::ServerFilter;
+use std::collections::HashMap;
+
+/// Scheduler hints that name servers.
+const SERVER_HINTS: [&str; 2] = ["same_host", "different_host"];
+/// Most servers in the hints of one question: each is looked up.
+const MOST_HINTED: usize = 32;
+
+fn too_many(field: &'static str, count: usize, most: usize) -> ServiceError {
+    ServiceError::Field {
+        field,
+        problem: format!("names {count} servers; at most {most} are accepted"),
+    }
+}
 
 fn no_server(name: &str) -> ServiceError {
     ServiceError::NotFound {
@@ -31,11 +44,10 @@ impl Guard {
         if !who.is_tenant() {
             return Ok(name.to_owned());
         }
-        let store = &self.handlers.api.store;
+        let cloud = &self.handlers.api.cloud;
         if let Ok(id) = name.parse::<ServerId>() {
-            let found = store.server(id).await.map_err(|e| not_read(&e))?;
-            return match found {
-                Some(server) if who.sees(&server.project_id) => Ok(id.to_string()),
+            return match cloud.server(id).await? {
+                Some(listed) if who.sees(&listed.server.project_id) => Ok(id.to_string()),
                 _ => Err(no_server(name)),
             };
         }
@@ -47,11 +59,11 @@ impl Guard {
                 limit: 2,
                 ..ServerFilter::default()
             };
-            found.extend(store.servers(&filter).await.map_err(|e| not_read(&e))?);
+            found.extend(cloud.servers(&filter).await?);
         }
         match found.as_slice() {
             [] => Err(no_server(name)),
-            [one] => Ok(one.id.to_string()),
+            [one] => Ok(one.server.id.to_string()),
             several => Err(ServiceError::Region(RegionError::Ambiguous {
                 what: "server",
                 name: names::shorten(name),
@@ -62,7 +74,7 @@ impl Guard {
 
     /// The server groups that the caller may see.
     pub(super) async fn own_groups(&self, who: &Caller) -> Result<Vec<ServerGroup>, ServiceError> {
-        let mut groups = self.handlers.api.region_actor.read(Region::groups).await?;
+        let mut groups = self.handlers.api.cloud.groups().await?;
         groups.retain(|group| who.sees(&group.project_id));
         Ok(groups)
     }
@@ -92,6 +104,35 @@ impl Guard {
         }
     }
 
+    /// Hints of a what-if. A tenant may name its own servers in them, and give no others: a
+    /// question costs nothing, so an answer to `query`, for example, would measure what others use.
+    pub(super) async fn own_hints(
+        &self,
+        who: &Caller,
+        hints: &mut HashMap<String, v1::HintValues>,
+    ) -> Result<(), ServiceError> {
+        if !who.is_tenant() {
+            return Ok(());
+        }
+        let named: usize = hints.values().map(|hint| hint.values.len()).sum();
+        if named > MOST_HINTED {
+            return Err(too_many("scheduler_hints", named, MOST_HINTED));
+        }
+        for (name, hint) in hints {
+            if !SERVER_HINTS.contains(&name.as_str()) {
+                return Err(AccessError::OperatorsField {
+                    caller: who.to_string(),
+                    field: "scheduler_hints",
+                }
+                .into());
+            }
+            for server in &mut hint.values {
+                *server = self.own_server(who, server).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// A placement request in the caller's project, with objects of the caller only.
     pub(super) async fn own_request(
         &self,
@@ -108,6 +149,9 @@ impl Guard {
         self.handlers.gate.charge(who, instances)?;
         if !who.is_tenant() {
             return Ok(Some(wire));
+        }
+        if wire.server_ids.len() > MAX_INSTANCES {
+            return Err(too_many("server_ids", wire.server_ids.len(), MAX_INSTANCES));
         }
         // As in Nova: only operators may name hosts.
         for (field, hosts) in [
@@ -128,9 +172,8 @@ impl Guard {
             let Ok(known) = id.parse::<ServerId>() else {
                 continue;
             };
-            let server = self.handlers.api.store.server(known).await;
-            let server = server.map_err(|e| not_read(&e))?;
-            if server.is_some_and(|server| server.project_id != wire.project_id) {
+            let listed = self.handlers.api.cloud.server(known).await?;
+            if listed.is_some_and(|listed| listed.server.project_id != wire.project_id) {
                 return Err(RegionError::Exists {
                     what: "server",
                     name: id.clone(),

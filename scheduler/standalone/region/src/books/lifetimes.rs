@@ -1,53 +1,27 @@
 //! When running servers must get their notice because of their maximum lifetime. Derived from the
-//! servers alone.
+//! servers alone; the index is that of `ebbtide-evacuation`.
 
 use super::index::same;
+use ebbtide_evacuation::Lifetimes;
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
-use ebbtide_model::{Seconds, Server, ServerId, ServerStatus, Timestamp};
-use std::collections::{BTreeSet, HashMap};
+use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
 
-/// The time of the notice of each server that has one.
-#[derive(Debug, Default)]
-pub(crate) struct Lifetimes {
-    at: HashMap<ServerId, Timestamp>,
-    order: BTreeSet<(Timestamp, ServerId)>,
+/// Checks that the entries follow from the servers.
+pub(super) fn audit<'s>(
+    lifetimes: &Lifetimes,
+    servers: impl Iterator<Item = &'s Server>,
+    default_grace: Seconds,
+) -> Result<(), String> {
+    let mut derived = Lifetimes::default();
+    for server in servers {
+        derived.put(server.id, notice_at(server, default_grace));
+    }
+    same("lifetimes", lifetimes, &derived)
 }
 
-impl Lifetimes {
-    /// Updates the entry of a server.
-    pub(super) fn put(&mut self, server: &Server, default_grace: Seconds) {
-        if let Some(before) = self.at.remove(&server.id) {
-            self.order.remove(&(before, server.id));
-        }
-        if let Some(at) = notice_at(server, default_grace) {
-            self.at.insert(server.id, at);
-            self.order.insert((at, server.id));
-        }
-    }
-
-    /// Servers whose notice is due.
-    pub(crate) fn due(&self, now: Timestamp) -> Vec<ServerId> {
-        let due = self.order.iter().take_while(|(at, _)| *at <= now);
-        due.map(|(_, id)| *id).collect()
-    }
-
-    /// Checks that the entries follow from the servers.
-    pub(super) fn audit<'s>(
-        &self,
-        servers: impl Iterator<Item = &'s Server>,
-        default_grace: Seconds,
-    ) -> Result<(), String> {
-        let at = servers.filter_map(|s| Some((s.id, notice_at(s, default_grace)?)));
-        let at: HashMap<ServerId, Timestamp> = at.collect();
-        same("lifetimes", &self.at, &at)?;
-        let order = at.iter().map(|(id, at)| (*at, *id)).collect();
-        same("the order of lifetimes", &self.order, &order)
-    }
-}
-
-/// When the notice is due: one grace period before the end of the lifetime. `None` for a server
-/// that does not run, has no maximum lifetime, or is started and ended by its caller (`external`).
-fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
+/// When the notice of a server is due. `None` for a server that does not run, has no maximum
+/// lifetime, or is started and ended by its caller (`external`).
+pub(super) fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
     let launched = server.launched_at?;
     if server.status != ServerStatus::Active || server.external {
         return None;
@@ -55,7 +29,7 @@ fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
     // Most flavors have no maximum lifetime, and this function runs at every change of every
     // server.
     server.flavor.extra_specs.get(MAX_LIFETIME_SECONDS)?;
-    let Seconds(lifetime) = server.flavor.properties().ok()?.max_lifetime?;
-    let Seconds(grace) = server.grace(default_grace);
-    Some(launched.plus(Seconds(lifetime.saturating_sub(grace))))
+    let lifetime = server.flavor.properties().ok()?.max_lifetime?;
+    let grace = server.grace(default_grace);
+    Some(ebbtide_evacuation::notice_at(launched, lifetime, grace))
 }

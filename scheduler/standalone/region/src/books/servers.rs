@@ -3,9 +3,10 @@
 use super::claims::ClaimQueues;
 use super::deleted_servers::DeletedServers;
 use super::index::{Index, same};
-use super::lifetimes::Lifetimes;
+use super::lifetimes;
 use super::pending_calls::PendingAgentCalls;
 use super::resume_queue::ResumeQueue;
+use ebbtide_evacuation::Lifetimes;
 use ebbtide_model::{Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
@@ -61,7 +62,8 @@ impl ServerBook {
         let old = self.records.get(&id);
         self.claims.put(old, &server, patience);
         self.resume_queue.put(&server);
-        self.lifetimes.put(&server, self.default_grace);
+        let notice_at = lifetimes::notice_at(&server, self.default_grace);
+        self.lifetimes.put(id, notice_at);
         if !is_called(&server) {
             self.calls.forget(id);
         }
@@ -263,7 +265,7 @@ impl ServerBook {
         same("hosts", &self.by_host, &hosts.collect())?;
         self.claims.audit(all())?;
         self.resume_queue.audit(all())?;
-        self.lifetimes.audit(all(), self.default_grace)?;
+        lifetimes::audit(&self.lifetimes, all(), self.default_grace)?;
         self.deleted.audit()?;
         self.calls
             .audit(|id| self.get(&id).is_some_and(is_called))?;

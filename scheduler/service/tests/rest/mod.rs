@@ -1,23 +1,12 @@
 //! REST on a scheduler in this process, asked by curl. The region has no hosts: its servers are in
 //! error at once, with a decision that says why.
 
-// All of this is tests; helpers too may fail loudly.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "../attacks/kit.rs"]
-#[allow(
-    dead_code,
-    reason = "shared with the tests of attacks, which need more of it"
-)]
-mod kit;
-
-mod curl;
 mod tls;
 
-use curl::{Answered, Events, ask};
+use crate::curl::{Answered, Events, ask};
+use crate::region::{Region, with};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::servers_client::ServersClient;
-use kit::{Region, with};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,10 +1,15 @@
 //! Requests as a user sends them: by curl.
 
-use crate::kit::Region;
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+
+/// An API that answers somewhere.
+pub(crate) trait Served {
+    fn address(&self) -> SocketAddr;
+}
 
 /// An answer.
 #[derive(Debug)]
@@ -27,12 +32,12 @@ impl Answered {
     }
 }
 
-fn curl(region: &Region, token: &str, path: &str, options: &[&str]) -> Command {
+fn curl(region: &impl Served, token: &str, path: &str, options: &[&str]) -> Command {
     let mut command = Command::new("curl");
     command
         .args(["--silent", "--show-error", "--max-time", "30"])
         .args(options)
-        .arg(format!("http://{}{path}", region.grpc))
+        .arg(format!("http://{}{path}", region.address()))
         .kill_on_drop(true);
     if !token.is_empty() {
         command.args(["--header", &format!("authorization: Bearer {token}")]);
@@ -41,7 +46,12 @@ fn curl(region: &Region, token: &str, path: &str, options: &[&str]) -> Command {
 }
 
 /// Sends a request with curl's options, and reads the answer.
-pub(crate) async fn ask(region: &Region, token: &str, path: &str, options: &[&str]) -> Answered {
+pub(crate) async fn ask(
+    region: &impl Served,
+    token: &str,
+    path: &str,
+    options: &[&str],
+) -> Answered {
     let mut command = curl(region, token, path, &[&["--include"], options].concat());
     let output = command
         .output()
@@ -65,7 +75,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Starts to read.
-    pub(crate) fn of(region: &Region, token: &str, path: &str) -> Self {
+    pub(crate) fn of(region: &impl Served, token: &str, path: &str) -> Self {
         let mut command = curl(region, token, path, &["--no-buffer"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();

@@ -1,0 +1,22 @@
+//! A real scheduler from outside: advice, attacks, questions, REST, and the API on an OpenStack.
+
+// All of this is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod advice;
+mod attacks;
+mod curl;
+mod openstack;
+mod questions;
+mod region;
+mod rest;
+
+use crate::curl::Served;
+use crate::region::Region;
+use std::net::SocketAddr;
+
+impl Served for Region {
+    fn address(&self) -> SocketAddr {
+        self.grpc
+    }
+}
