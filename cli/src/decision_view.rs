@@ -1,5 +1,6 @@
 //! How a decision looks: where everything goes, who has to leave, and why.
 
+use crate::counterfactual_view;
 use ebbtide_proto::v1;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -89,7 +90,48 @@ pub fn print(context: &mut Context, decision: &v1::Decision) -> Result<(), CliEr
     if let Some(explanation) = &decision.explanation {
         explained(context, decision, explanation)?;
     }
-    Ok(())
+    served(context, decision)
+}
+
+/// How an OpenStack's request was served: by which scheduler, how long each part took, which claims
+/// Placement refused.
+fn served(context: &mut Context, decision: &v1::Decision) -> Result<(), CliError> {
+    if !decision.request_id.is_empty() {
+        let mut line = format!("Request {}", decision.request_id);
+        if !decision.user_id.is_empty() {
+            line += &format!(", user {}", decision.user_id);
+        }
+        if !decision.scheduler.is_empty() {
+            line += &format!(", scheduler {}", decision.scheduler);
+        }
+        context.output.line(&line)?;
+    }
+    if !decision.refused_claims.is_empty() {
+        let columns = [
+            text("server_id", "Server"),
+            text("host", "Claim refused on"),
+            text("reason", "Reason"),
+        ];
+        let row = |claim: &v1::RefusedClaim| {
+            vec![
+                TableCell::new(&claim.server_id),
+                TableCell::new(&claim.host),
+                TableCell::new(&claim.reason).tone(Tone::Warn),
+            ]
+        };
+        let rows: Vec<_> = decision.refused_claims.iter().map(row).collect();
+        context.output.table(&columns, &rows)?;
+    }
+    if decision.times.is_empty() {
+        return Ok(());
+    }
+    let parts: Vec<String> = decision
+        .times
+        .iter()
+        .map(|time| format!("{} {}", time.part, decimal(time.micros as f64 / 1000.0)))
+        .collect();
+    let line = format!("Time in ms: {}", parts.join(", "));
+    context.output.line(&line)
 }
 
 fn head(context: &mut Context, decision: &v1::Decision) -> Result<(), CliError> {
@@ -250,6 +292,9 @@ fn explained(
             decimal(why.surcharge)
         );
         context.output.line(&text)?;
+    }
+    for line in counterfactual_view::lines(decision, why) {
+        context.output.line(&line)?;
     }
     for warning in &why.warnings {
         let text = context

@@ -8,6 +8,7 @@
 
 pub mod args;
 pub mod commands;
+mod counterfactual_view;
 pub mod decision_view;
 pub mod process;
 
@@ -37,6 +38,10 @@ impl Program for Cli {
 
     fn globals(&mut self) -> Globals {
         std::mem::take(&mut self.globals)
+    }
+
+    fn uses_region(&self) -> bool {
+        self.command.uses_region()
     }
 
     async fn run(self, context: &mut Context) -> Result<(), CliError> {

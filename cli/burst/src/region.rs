@@ -41,6 +41,7 @@ impl ClusterRegion {
             key: own.key.clone(),
             token,
             insecure: false,
+            unverified: false,
         };
         let endpoint = endpoint::parse(&own.endpoint)?;
         Ok(Self {

@@ -1,14 +1,19 @@
 //! How the command proves who it is, and makes sure of whom it talks to.
 
 use crate::ClientError;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use tonic::Status;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
-use tonic::{Request, Status};
 
 /// Larger files are not what they should be.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// The bytes of a file in PEM.
+type Pem = Vec<u8>;
 
 /// What options, environment and configuration file say together.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +28,8 @@ pub struct Credentials {
     pub token: Bearer,
     /// Send a token in plain text to another machine.
     pub insecure: bool,
+    /// Take every certificate of the region, as `verify: false` in clouds.yaml has it.
+    pub unverified: bool,
 }
 
 impl Credentials {
@@ -37,9 +44,17 @@ impl Credentials {
             }
             None => ClientTlsConfig::new().with_native_roots(),
         };
+        Ok(match self.identity()? {
+            None => tls,
+            Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        })
+    }
+
+    /// Certificate and key, PEM.
+    pub(crate) fn identity(&self) -> Result<Option<(Pem, Pem)>, ClientError> {
         match (&self.certificate, &self.key) {
-            (None, None) => Ok(tls),
-            (Some(certificate), Some(key)) => Ok(tls.identity(Identity::from_pem(
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => Ok(Some((
                 read(certificate, "--certificate")?,
                 read(key, "--key")?,
             ))),
@@ -75,9 +90,24 @@ impl Credentials {
     }
 }
 
-/// A token, as it is sent. `Debug` does not show it.
+/// Gives out tokens that end, and new ones in their place.
+pub trait TokenIssuer: Send + Sync + std::fmt::Debug {
+    /// A token that is good for now. `refused` was not accepted: then it is a new one.
+    fn token<'a>(&'a self, refused: Option<&'a str>) -> IssuedToken<'a>;
+}
+
+/// What an issuer gives: a token, later. An error ends the call that needs it.
+pub type IssuedToken<'a> = Pin<Box<dyn Future<Output = Result<String, Status>> + Send + 'a>>;
+
+/// Who the caller is, as it is sent. `Debug` does not show the token.
 #[derive(Clone, Default)]
-pub struct Bearer(Option<MetadataValue<Ascii>>);
+pub struct Bearer(pub(crate) Option<Proof>);
+
+#[derive(Clone)]
+pub(crate) enum Proof {
+    Fixed(MetadataValue<Ascii>),
+    Issued(Arc<dyn TokenIssuer>),
+}
 
 impl std::fmt::Debug for Bearer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -95,13 +125,22 @@ impl Bearer {
     /// # Errors
     /// [`ClientError::Usage`], which does not repeat the text.
     pub fn new(token: &str) -> Result<Self, ClientError> {
+        Self::value(token).map(|value| Self(Some(Proof::Fixed(value))))
+    }
+
+    /// Tokens of this issuer.
+    #[must_use]
+    pub fn issued(issuer: Arc<dyn TokenIssuer>) -> Self {
+        Self(Some(Proof::Issued(issuer)))
+    }
+
+    pub(crate) fn value(token: &str) -> Result<MetadataValue<Ascii>, ClientError> {
         let mut value: MetadataValue<Ascii> =
             format!("Bearer {}", token.trim()).parse().map_err(|_| {
                 ClientError::Usage("the token has characters that no token has".to_owned())
             })?;
-        // Kept out of logs and of the compression's memory (RFC 7541, section 7.1.3).
         value.set_sensitive(true);
-        Ok(Self(Some(value)))
+        Ok(value)
     }
 
     /// From a file that holds nothing but the token.
@@ -119,17 +158,6 @@ impl Bearer {
     #[must_use]
     pub fn is_some(&self) -> bool {
         self.0.is_some()
-    }
-}
-
-impl Interceptor for Bearer {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(value) = &self.0 {
-            request
-                .metadata_mut()
-                .insert("authorization", value.clone());
-        }
-        Ok(request)
     }
 }
 
@@ -175,8 +203,8 @@ mod tests {
     #[test]
     fn nothing_shows_the_token() {
         let bearer = Bearer::new("ebt_geheim").unwrap();
-        let request = bearer.clone().call(Request::new(())).unwrap();
-        for shown in [format!("{bearer:?}"), format!("{request:?}")] {
+        let value = Bearer::value("ebt_geheim").unwrap();
+        for shown in [format!("{bearer:?}"), format!("{value:?}")] {
             assert!(!shown.contains("geheim"), "{shown}");
         }
         let error = Bearer::new("ebt_geheim\n\u{1}x").unwrap_err();

@@ -1,19 +1,23 @@
 //! The connection to a region: what it takes to speak to its services, for the programs of people
 //! and for `ebbtide-burst`.
 //!
-//! - `region` connects, `credentials` proves the caller's identity, `endpoint` reads addresses.
+//! - `region` connects, `credentials` proves the caller's identity, `channel` sends it with every
+//!   call, `endpoint` reads addresses.
 //! - `pages` reads whole lists from a region that answers in pages, `events` follows its event
 //!   stream.
 //! - `error` has every way to fail, with the region's stable code and next step.
 
+mod channel;
 mod credentials;
 pub mod endpoint;
 mod error;
 mod events;
 pub mod pages;
 mod region;
+mod unverified;
 
-pub use credentials::{Bearer, Credentials};
+pub use channel::RegionChannel;
+pub use credentials::{Bearer, Credentials, IssuedToken, TokenIssuer};
 pub use error::ClientError;
 pub use events::Events;
-pub use region::{Region, RegionChannel};
+pub use region::Region;

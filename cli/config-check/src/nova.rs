@@ -5,6 +5,7 @@ use crate::registry::{self, ConfigKind, KeyInFile};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets, toml_file};
 use crate::{nova_names, nova_semantics};
+use ebbtide_keystone::{AuthTokenOptions, KeystoneError, SECTION};
 use ebbtide_model::names;
 use ebbtide_nova::weighing;
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf, NovaConfError};
@@ -64,6 +65,7 @@ pub(crate) fn check(
             .why("ebbtide-scheduler says so at its start, and ends")
             .next("`ebbtide-manage config explain --kind nova` lists all options; where nova.conf is several files, name the one that has it")
     }));
+    found.extend(authentication(&config, &conf, &place));
     found.extend(conf.notes.iter().map(|note| {
         Finding::new(
             Level::Note,
@@ -86,6 +88,30 @@ pub(crate) fn check(
     };
     let effective = weights::effective(Order::NovaScheduler, cost, &weighers);
     (found, Some(effective))
+}
+
+/// An API needs `[keystone_authtoken]`.
+fn authentication(
+    config: &Config,
+    conf: &NovaConf,
+    place: &dyn Fn(&str, &str) -> Option<Position>,
+) -> Option<Finding> {
+    conf.ebbtide.api_listen.as_ref()?;
+    let error = AuthTokenOptions::read(config).err()?;
+    let (section, option) = match &error {
+        KeystoneError::Config {
+            section, option, ..
+        } => (section.as_str(), option.as_str()),
+        _ => (SECTION, "auth_type"),
+    };
+    let at = place(section, option).or_else(|| place("ebbtide", "api_listen"));
+    let what = error.to_string();
+    let finding = Finding::new(Level::Error, code::VALUE, shown(section, option))
+        .at(at)
+        .what(names::hide_logins(&what))
+        .why("[ebbtide] api_listen is set, and there is no API without authentication")
+        .next("write the section as Nova's API has it, or take api_listen out");
+    Some(finding)
 }
 
 /// The option that words name: its section in brackets, or the whole of a name that only it has.

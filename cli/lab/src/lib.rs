@@ -20,6 +20,10 @@ impl Program for Cli {
         std::mem::take(&mut self.globals)
     }
 
+    fn uses_region(&self) -> bool {
+        self.command.uses_region()
+    }
+
     async fn run(self, context: &mut Context) -> Result<(), CliError> {
         commands::run(context, self.command).await
     }

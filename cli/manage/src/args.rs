@@ -11,6 +11,7 @@ Examples:
   ebbtide-manage token create --role operator --name ops --file /etc/ebbtide/tokens.toml
   ebbtide-manage config check /etc/nova/nova.conf --effective
   ebbtide-manage upgrade check --config-file /etc/nova/nova.conf
+  ebbtide-manage shadow report --config-file /etc/nova/nova.conf
   ebbtide-manage audit --config-file /etc/nova/nova.conf";
 
 fn template() -> String {

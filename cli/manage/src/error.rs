@@ -1,6 +1,7 @@
 //! Errors that only `ebbtide-manage` has.
 
 use ebbtide_access::AccessError;
+use ebbtide_keystone::KeystoneError;
 use ebbtide_nova_service::NovaServiceError;
 use ebbtide_shell::errors::{ProgramError, REFUSED};
 use std::path::PathBuf;
@@ -33,6 +34,14 @@ pub(crate) enum ManageError {
         /// Parts that do less than one may expect.
         warnings: usize,
     },
+    /// A policy file that a scheduler would refuse.
+    #[error("{}: {}", path.display(), without_code(source))]
+    Policy {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        source: KeystoneError,
+    },
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
     NovaService(#[from] NovaServiceError),
@@ -47,6 +56,7 @@ impl ProgramError for ManageError {
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Init { .. } => "EB-CLI-016",
             Self::NotReady { .. } => "EB-CLI-018",
+            Self::Policy { source, .. } => source.code(),
             Self::NovaService(error) => error.code(),
             Self::Access(error) => error.code(),
         }
@@ -69,9 +79,18 @@ impl ProgramError for ManageError {
             Self::Configuration { .. } => {
                 "`ebbtide-manage config explain KEY` says what a key may be; docs/reference/errors.md has the codes"
             }
+            Self::Policy { .. } => "`ebbtide-manage policy sample` prints every rule",
             Self::NotReady { .. } => "column NEXT says what to do about each",
             Self::NovaService(_) | Self::Access(_) => return None,
         };
         Some(next.to_owned())
     }
+}
+
+/// The texts of this error begin with its code, which the command prints in front of the whole.
+fn without_code(error: &KeystoneError) -> String {
+    let text = error.to_string();
+    let rest = text.strip_prefix(error.code());
+    rest.map_or(text.as_str(), |rest| rest.trim_start_matches(": "))
+        .to_owned()
 }

@@ -17,6 +17,8 @@ pub const DEFAULT_PROJECT: &str = "default";
 pub struct Config {
     /// Address of the region.
     pub endpoint: Option<String>,
+    /// An OpenStack of clouds.yaml, in place of an endpoint.
+    pub os_cloud: Option<String>,
     /// Whose servers.
     pub project: Option<String>,
     /// Roots of the region's certificate.

@@ -1,5 +1,6 @@
 //! What every command works with.
 
+use crate::cloud::CloudRequest;
 use crate::errors::CliError;
 use crate::output::Output;
 use ebbtide_client::{Credentials, Region};
@@ -11,8 +12,14 @@ pub struct Context {
     pub output: Output,
     /// Address of the region.
     pub endpoint: String,
+    /// The cloud that it belongs to, in words.
+    pub cloud: String,
+    /// The OpenStack that is meant, until the command has logged in there.
+    pub cloud_request: Option<CloudRequest>,
     /// On whose behalf.
     pub project: String,
+    /// True if the user named the project.
+    pub has_own_project: bool,
     /// Proof of who we are.
     pub credentials: Credentials,
 }

@@ -10,6 +10,7 @@ use ebbtide_client::ClientError;
 use ebbtide_elastic::ElasticError;
 use ebbtide_files::FileError;
 use ebbtide_lifetime::LifetimeError;
+use ebbtide_os_cloud::OsCloudError;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -59,6 +60,9 @@ pub enum CliError {
     /// The region cannot be reached, refuses, or the credentials for it cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The OpenStack cannot be found, or does not let us in.
+    #[error(transparent)]
+    OsCloud(#[from] OsCloudError),
     /// A name that nothing has.
     #[error("no {what} named {name:?}{place}")]
     NotFound {
@@ -198,6 +202,7 @@ impl CliError {
             Self::NotFound { .. } => "EB-CLI-004",
             Self::Ambiguous { .. } => "EB-CLI-005",
             Self::Client(error) => error.code(),
+            Self::OsCloud(error) => error.code(),
             Self::File(error) => error.code(),
             Self::Program(error) => error.code(),
             Self::NoValidHost { .. } => "EB-CLI-006",
@@ -225,6 +230,8 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Config { .. } => USAGE,
             Self::Client(ClientError::Usage(_)) => USAGE,
+            Self::OsCloud(error) if error.is_usage() => USAGE,
+            Self::OsCloud(error) if error.is_unreachable() => UNREACHABLE,
             Self::Lifetime {
                 error:
                     LifetimeError::Question { .. }
@@ -258,6 +265,7 @@ impl CliError {
             Self::Client(ClientError::Unreachable { .. }) => Some(format!(
                 "tried {endpoint}; is the scheduler running there? --endpoint or EBBTIDE_ENDPOINT says where a region is"
             )),
+            Self::OsCloud(error) => error.next_step(),
             Self::NotFound { next, .. } => Some((*next).to_owned()),
             Self::Ambiguous { .. } => Some("use one of the ids".to_owned()),
             Self::Client(ClientError::Region { next, .. }) => next.clone(),

@@ -12,7 +12,16 @@ pub struct Globals {
     /// Address of the region [default: http://127.0.0.1:7470]
     #[arg(long, env = "EBBTIDE_ENDPOINT", global = true, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// On whose behalf [default: default]
+    /// OpenStack of clouds.yaml, or `envvars` for OS_* variables [env: OS_CLOUD]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub os_cloud: Option<String>,
+    /// Its region [env: OS_REGION_NAME] [default: the first]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub os_region_name: Option<String>,
+    /// True if the endpoint is not from the command line.
+    #[arg(skip)]
+    pub endpoint_is_variable: bool,
+    /// On whose behalf [default: default; on an OpenStack, the project of the credentials]
     #[arg(long, env = "EBBTIDE_PROJECT", global = true, value_name = "PROJECT")]
     pub project: Option<String>,
     /// Roots of the region's certificate (PEM), for https:// [default: the system's]

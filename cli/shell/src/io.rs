@@ -1,6 +1,7 @@
 //! What a program has of the world outside, and how it writes there.
 
 use crate::listing::{ListingColumn, TableCell};
+use ebbtide_os_cloud::Environment;
 use std::io::Write;
 use std::path::PathBuf;
 use time::OffsetDateTime;
@@ -49,6 +50,8 @@ pub struct Io {
     pub now: fn() -> OffsetDateTime,
     /// Where the user's configuration lives (`~/.config`).
     pub config_home: Option<PathBuf>,
+    /// `OS_*` variables, and where files of clouds are.
+    pub environment: Environment,
     /// True in a checkout of Ebbtide's sources, where `./devstack/up` starts a region.
     pub in_checkout: bool,
     /// Sees every table before it is drawn: tests draw it at other widths.

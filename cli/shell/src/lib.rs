@@ -6,6 +6,7 @@
 //! - `io` is the world outside, `listing` what is shown; `output`, `layout`, `table` and `render`
 //!   say how it looks; `json` turns messages of the contract into JSON, `charts` writes charts into
 //!   files.
+//! - `cloud` finds the OpenStack that is meant, and logs in.
 //! - `errors` has every way to fail with its code, next step and exit code.
 //! - `resolve` turns names into identifiers, `hours` and `moment` read times, `model` and `bag`
 //!   read what several commands take.
@@ -16,6 +17,7 @@
 pub mod backoff;
 pub mod bag;
 pub mod charts;
+pub mod cloud;
 pub mod completion;
 pub mod config;
 mod context;

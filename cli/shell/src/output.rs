@@ -139,6 +139,13 @@ impl Output {
         }
     }
 
+    /// One line of talk that only people at a terminal need.
+    pub fn whisper(&mut self, text: &str) {
+        if self.io.err_is_terminal {
+            self.say(text);
+        }
+    }
+
     /// The reason why the command failed. Always said.
     pub fn fail(&mut self, error: &CliError, endpoint: &str) {
         let next = error.next_step(endpoint).map(|next| match error {

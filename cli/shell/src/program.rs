@@ -1,12 +1,15 @@
 //! One program: from its command line to its exit code.
 
 use crate::Context;
+use crate::cloud::{self, CloudRequest};
 use crate::config;
 use crate::errors::{self, CliError};
 use crate::globals::Globals;
 use crate::output::{ColorChoice, Format, Io, Output};
 use clap::Parser;
+use clap::parser::ValueSource;
 use ebbtide_client::{Bearer, Credentials, endpoint};
+use ebbtide_os_cloud::Environment;
 use ebbtide_runtime::clock;
 use std::ffi::OsString;
 use std::future::Future;
@@ -24,6 +27,9 @@ pub trait Program: Parser {
 
     /// The options of every command.
     fn globals(&mut self) -> Globals;
+
+    /// True if the command talks to a region.
+    fn uses_region(&self) -> bool;
 
     /// Runs the command.
     ///
@@ -65,7 +71,9 @@ Exit codes:
 
 Data goes to standard output, everything else to standard error.
 Options come before environment variables, those before ~/.config/ebbtide/config.toml
-(keys: endpoint, project, output, color, ca, certificate, key, token_file), that before the defaults.
+(keys: endpoint, os_cloud, project, output, color, ca, certificate, key, token_file), that before
+the defaults. On an OpenStack: --os-cloud, or OS_CLOUD or other OS_* variables unless endpoint or
+token are given; endpoint and token come from Keystone then.
 
 {own}"
     )
@@ -99,6 +107,7 @@ fn process_io() -> Io {
         .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")));
     let out_is_terminal = std::io::stdout().is_terminal();
     Io {
+        environment: Environment::of_process(home.as_deref()),
         out: Box::new(std::io::stdout()),
         err: Box::new(std::io::stderr()),
         out_is_terminal,
@@ -120,13 +129,28 @@ fn process_io() -> Io {
 /// Runs one command line; the first argument is the program's name. Answers with the exit code.
 pub async fn run<P: Program>(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let mut program = match P::try_parse_from(&args) {
-        Ok(program) => program,
+    let parsed = P::command()
+        .try_get_matches_from(&args)
+        .and_then(|matches| {
+            let source = matches.value_source("endpoint");
+            let program = P::from_arg_matches(&matches);
+            let program = program.map_err(|error| error.format(&mut P::command()))?;
+            Ok((program, source))
+        });
+    let (mut program, source) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return usage::<P>(&error, &args, &mut io),
     };
-    let (mut context, start) = context(program.globals(), io);
+    let mut globals = program.globals();
+    globals.endpoint_is_variable = source == Some(ValueSource::EnvVariable);
+    let uses_region = program.uses_region();
+    let (mut context, start) = context(globals, io);
     let result = match start {
         Err(error) => Err(error),
+        Ok(()) if uses_region => match Box::pin(cloud::enter(&mut context)).await {
+            Err(error) => Err(error),
+            Ok(()) => Box::pin(program.run(&mut context)).await,
+        },
         Ok(()) => Box::pin(program.run(&mut context)).await,
     };
     match result {
@@ -151,6 +175,8 @@ fn context(globals: Globals, io: Io) -> (Context, Result<(), CliError>) {
         .color
         .or(settings.color)
         .unwrap_or(ColorChoice::Auto);
+    let cloud_request = cloud_request(&globals, &settings, &io);
+    let both = settings.endpoint.is_some() && settings.os_cloud.is_some();
     let named = globals.endpoint.or(settings.endpoint);
     let endpoint = endpoint::parse(named.as_deref().unwrap_or(endpoint::DEFAULT_ENDPOINT));
     let token_file = globals.token_file.or(settings.token_file);
@@ -162,6 +188,9 @@ fn context(globals: Globals, io: Io) -> (Context, Result<(), CliError>) {
     let context = Context {
         output: Output::new(io, format, color, globals.quiet, globals.column),
         endpoint: endpoint.as_ref().cloned().unwrap_or_default(),
+        cloud: "standalone region".to_owned(),
+        cloud_request,
+        has_own_project: globals.project.is_some() || settings.project.is_some(),
         project: globals
             .project
             .or(settings.project)
@@ -172,14 +201,41 @@ fn context(globals: Globals, io: Io) -> (Context, Result<(), CliError>) {
             key: globals.key.or(settings.key),
             token: token.as_ref().cloned().unwrap_or_default(),
             insecure: globals.insecure,
+            unverified: false,
         },
     };
     let start = match (config, endpoint, token) {
         (Err(error), _, _) => Err(error),
+        _ if both => Err(CliError::Usage(
+            "the configuration file has both endpoint and os_cloud; keep one".to_owned(),
+        )),
         (_, Err(error), _) | (_, _, Err(error)) => Err(error.into()),
         _ => Ok(()),
     };
     (context, start)
+}
+
+/// The OpenStack that is meant, if one is. What names a region of Ebbtide's own comes before
+/// variables of OpenStack, as it is more particular; `--os-cloud` comes before everything.
+fn cloud_request(globals: &Globals, settings: &config::Config, io: &Io) -> Option<CloudRequest> {
+    let is_option = globals.os_cloud.is_some();
+    let has_region =
+        globals.endpoint.is_some() || globals.token_file.is_some() || io.token.is_some();
+    let name = match (&globals.os_cloud, &settings.os_cloud) {
+        (Some(name), _) => Some(name.clone()),
+        (None, _) if has_region => return None,
+        (None, _) if cloud::is_named(&io.environment) => None,
+        (None, Some(name)) => Some(name.clone()),
+        (None, None) => return None,
+    };
+    let endpoint = globals.endpoint.as_ref();
+    let endpoint = endpoint.filter(|_| is_option && !globals.endpoint_is_variable);
+    Some(CloudRequest {
+        name,
+        region: globals.os_region_name.clone(),
+        endpoint: endpoint.cloned(),
+        environment: io.environment.clone(),
+    })
 }
 
 /// The program that has this command now, and the command: the last of its words is the one that is

@@ -14,13 +14,14 @@ compared, and who was second.
 Examples:
   ebbtide explain web-1
   ebbtide explain 0190f5fe-7c00-7a00-8000-000000000001
+  ebbtide explain req-7ce5bcb8-0b4f-4b63-9d30-1c2b7d8b21f5    # on an OpenStack
   ebbtide explain web-1 --as-project research    # as that tenant may see it";
 
 /// Options of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// A decision id, or the id or name of a server for the last decision about it
+    /// A decision id, the id or name of a server for the last decision about it, or a request id
     pub id: String,
     /// As this tenant may see it: other tenants' servers keep no name
     #[arg(long, value_name = "PROJECT")]
@@ -34,7 +35,7 @@ pub struct ExplainArgs {
 /// What the region says.
 pub async fn run(context: &mut Context, args: ExplainArgs) -> Result<(), CliError> {
     let mut region = context.region().await?;
-    let id = if resolve::is_id(&args.id) {
+    let id = if resolve::is_id(&args.id) || args.id.starts_with("req-") {
         args.id
     } else {
         resolve::server(&mut region, context, &args.id, true)

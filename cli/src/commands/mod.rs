@@ -116,6 +116,18 @@ pub enum Command {
     Completion(CompletionArgs),
 }
 
+impl Command {
+    /// True if it talks to a region.
+    #[must_use]
+    pub fn uses_region(&self) -> bool {
+        match self {
+            Self::Bag(_) | Self::Burst(_) | Self::Completion(_) => false,
+            Self::Run(args) => args.uses_region(),
+            _ => true,
+        }
+    }
+}
+
 /// Runs a command.
 ///
 /// # Errors

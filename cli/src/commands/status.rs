@@ -71,6 +71,7 @@ fn details(context: &Context, summary: &v1::RegionSummaryResponse) -> Details {
     };
     Details {
         fields: vec![
+            ("cloud", TableCell::new(&context.cloud)),
             ("endpoint", TableCell::new(&context.endpoint)),
             ("version", TableCell::new(&summary.version)),
             ("hosts_up", count(summary.hosts_up, Tone::Good)),

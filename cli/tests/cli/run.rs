@@ -91,6 +91,7 @@ pub fn io(width: Option<u16>, out: &Kept, err: &Kept) -> Io {
         config_home: None,
         in_checkout: false,
         token: None,
+        environment: ebbtide_os_cloud::Environment::default(),
     }
 }
 

@@ -94,6 +94,13 @@ fn a_thousand_seeds_of_novas_door_break_no_promise() {
 }
 
 #[test]
+fn a_thousand_seeds_of_novas_door_with_maximum_lifetimes_break_no_promise() {
+    let (ends, faults) = run_all(WorldKind::Nova, crate::region::LIFETIMES_FROM);
+    assert!(ends.expired > 300 && ends.evacuated > 1000, "{ends:?}");
+    assert!(faults.total() > 20_000, "{faults:?}");
+}
+
+#[test]
 fn every_kind_of_fault_happens() {
     let simulator = simulator();
     let mut faults = FaultCounts::default();

@@ -75,7 +75,11 @@ impl LifeRecord {
             // censored like an end by the owner.
             Some((
                 _,
-                LifeEnd::MaxLifetime | LifeEnd::OutOfBid | LifeEnd::Deleted | LifeEnd::Lost,
+                LifeEnd::MaxLifetime
+                | LifeEnd::OutOfBid
+                | LifeEnd::Deleted
+                | LifeEnd::Stopped
+                | LifeEnd::Lost,
             ))
             | None => Observation {
                 hours,

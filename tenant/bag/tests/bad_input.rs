@@ -1,7 +1,5 @@
 //! What cannot be planned is refused, each with its code; what cannot have happened, too.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_bag::simulate::{Outage, OutageEnd, PriceTrace, Scenario, simulate};
 use ebbtide_bag::{
     Bag, BagError, BagEvent, Checkpoints, Conduct, Effort, Executor, InstanceType, LONGEST, Rules,

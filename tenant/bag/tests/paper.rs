@@ -1,10 +1,7 @@
 //! The paper's four jobs on the types of Table VI, against its figures and an independent
 //! prototype.
 
-#![allow(unreachable_pub)] // Of the helpers that they share.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
-mod common;
+use crate::common;
 
 use common::{JOBS, job, vectors};
 use ebbtide_bag::simulate::{Outage, OutageEnd, PlanRun, Scenario, simulate};

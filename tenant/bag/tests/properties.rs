@@ -1,9 +1,6 @@
 //! What holds for every bag and everything that can happen to it.
 
-#![allow(unreachable_pub)] // Of the helpers that they share.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
-mod common;
+use crate::common;
 
 use common::bags;
 use ebbtide_bag::simulate::{Outage, OutageEnd, Scenario, simulate};

@@ -1,7 +1,5 @@
 //! Bags as people write them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_bag::read::{FileOverrides, Format, bag};
 use ebbtide_bag::{Bag, BagError, Checkpoints};
 

@@ -1,7 +1,5 @@
 //! Small stories, reckoned by hand: who runs what when, and who pays what.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_bag::simulate::{
     BarEnd, Outage, OutageEnd, PlanRun, PriceTrace, Prices, Scenario, simulate,
 };

@@ -1,8 +1,6 @@
 //! The controller, told in small stories.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
-
-mod common;
+use crate::common;
 
 use common::{SETTINGS, Scene, instance, job, manager, node, resting, said, up};
 use ebbtide_burst::slurm::{Base, JobState};

@@ -1,8 +1,6 @@
 //! The account, the model of the cluster without instances, and the report.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
-
-mod common;
+use crate::common;
 
 use common::{instance, job, settings};
 use ebbtide_burst::report::{Baseline, report};

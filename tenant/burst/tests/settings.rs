@@ -1,8 +1,6 @@
 //! Settings, ages and lanes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
-
-mod common;
+use crate::common;
 
 use common::SETTINGS;
 use ebbtide_bag::read::{FileOverrides, Format, bag};

@@ -1,8 +1,6 @@
 //! What Slurm says, as it said it: answers of Slurm 22.05.8 as Debian 12 has it, taken from a
 //! running cluster.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
-
 use ebbtide_burst::BurstError;
 use ebbtide_burst::slurm::{Base, JobState, hosts, jobs, nodes};
 use proptest::prelude::*;

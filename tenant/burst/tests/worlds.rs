@@ -1,9 +1,7 @@
 //! Runs the controller in simulated worlds with faults, followed by a period without faults.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
-
-mod common;
-mod sim;
+use crate::common;
+use crate::sim;
 
 use common::SETTINGS;
 use ebbtide_burst::slurm::JobState;

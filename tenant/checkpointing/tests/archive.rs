@@ -3,8 +3,6 @@
 //! Where the archive is not, four reduced series take its place, and what must hold on any series
 //! is looked at.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_checkpointing::{
     BidComparison, CheckpointTerms, SchemeKind, Series, Starts, band, bids, compare, over_bids,
     over_series, read_series,

@@ -1,7 +1,5 @@
 //! Unusable histories and questions are refused, with the place of the error and the next step.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_checkpointing::{
     BidGoal, Candidate, CheckpointTerms, CheckpointingError, PriceHistory, SchemeKind, Starts,
     band, bids, choose, compare, offers, read_series,

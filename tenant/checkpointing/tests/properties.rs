@@ -1,7 +1,5 @@
 //! What has to hold for every price, bid and job.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_checkpointing::{
     AccReading, Adapt, AdaptKnowledge, Availability, BidLifetimes, CheckpointTerms, EventKind,
     HOUR_SECONDS, Job, JobEnd, JobResult, Market, Period, PriceHistory, SchemeKind, SchemeView,

@@ -1,7 +1,5 @@
 //! The paper's rules, held against vectors that were checked by hand.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_checkpointing::{
     AccReading, BidLifetimes, CheckpointTerms, Event, Job, JobEnd, Market, PriceHistory,
     SchemeKind, TerminatedBy, bill, events, run, scheme,

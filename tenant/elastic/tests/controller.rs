@@ -1,7 +1,5 @@
 //! The manager alone, driven by figures, as a live cluster would drive it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_elastic::{
     Controller, ControllerAction, ControllerEvent, ElasticError, ElasticPolicy, ServerId,
     ServerState,

@@ -1,9 +1,6 @@
 //! Simple queues whose answer can be worked out without the simulator.
 
-#![allow(unreachable_pub)] // Of the helpers that they share.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
-mod common;
+use crate::common;
 
 use common::{CUTOFF, SECOND, cluster, job, traces};
 use ebbtide_elastic::{Cluster, ElasticError, MeasuredTimes, NoWatch, Trace, compare};

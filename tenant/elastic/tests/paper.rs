@@ -1,10 +1,7 @@
 //! The paper's figures on the traces that there are: the Yahoo cut, and a synthetic trace of the
 //! same make.
 
-#![allow(unreachable_pub)] // Of the helpers that they share.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
-mod common;
+use crate::common;
 
 use common::shared;
 use ebbtide_elastic::{

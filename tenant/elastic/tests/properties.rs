@@ -1,10 +1,7 @@
 //! Properties that hold for every trace, cluster and policy, checked through the events that an
 //! observer receives.
 
-#![allow(unreachable_pub)] // Of the helpers that they share.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
-mod common;
+use crate::common;
 
 use common::{cluster, traces};
 use ebbtide_elastic::{

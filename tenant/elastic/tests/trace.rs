@@ -1,7 +1,5 @@
 //! Traces: what is read, and what is refused and how.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_elastic::{
     Cluster, Elastic, ElasticError, ElasticPolicy, NoWatch, Setup, Trace, TraceJob, simulate,
 };

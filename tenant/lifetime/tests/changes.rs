@@ -1,7 +1,5 @@
 //! The test for changes: its rate of false alarms, its delay, and the public data.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_lifetime::change::{Detector, check};
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Phase, Phases, Uniform, Weibull};
 use ebbtide_lifetime::fit::{Curve, Estimator, Family, fit, kaplan_meier};
@@ -10,7 +8,7 @@ use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-mod data;
+use crate::data;
 
 fn bathtub() -> Bathtub {
     Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap()

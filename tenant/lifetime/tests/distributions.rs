@@ -1,7 +1,5 @@
 //! What holds for every distribution, and the paper's own values.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_lifetime::distributions::{
     Bathtub, Empirical, Exponential, GompertzMakeham, Phase, Phases, Uniform, Weibull,
 };

@@ -1,8 +1,6 @@
 //! Fits: on samples of known models, on the public data set of the paper, and on what cannot be
 //! fitted.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Weibull};
 use ebbtide_lifetime::fit::{Curve, Estimator, Family, Fit, fit, kaplan_meier, verdict};
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
@@ -10,7 +8,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::Value;
 
-mod data;
+use crate::data;
 
 const PAPER: Estimator = Estimator::LeastSquares(Curve::EndedOnly);
 

@@ -1,7 +1,5 @@
 //! Tables, groups and descriptions of models as text, and the fit of phases.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
 use ebbtide_lifetime::description::{Description, pick};
 use ebbtide_lifetime::distributions::{Phase, Phases};
 use ebbtide_lifetime::fit::{default_phases, distance_from, phases};
@@ -11,7 +9,7 @@ use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-mod data;
+use crate::data;
 
 fn table(text: &str) -> Table {
     Table::parse(text.as_bytes()).unwrap()

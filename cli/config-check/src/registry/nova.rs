@@ -6,7 +6,11 @@ use oslo_config::{Effect, Opt, OptionType, Scalar};
 
 /// All of them.
 pub(super) fn keys() -> Vec<Key> {
-    nova_conf::options().iter().map(key).collect()
+    let own = nova_conf::options();
+    own.iter()
+        .chain(&ebbtide_keystone::OPTIONS)
+        .map(key)
+        .collect()
 }
 
 fn key(option: &Opt) -> Key {

@@ -288,6 +288,8 @@ fn options_of_nova_conf_that_are_probably_not_meant() {
         ("[libvirt]\ncpu_mode = x\n", Warning, code::VALUE, "[libvirt] cpu_mode", L, "Ebbtide does not read it"),
         ("[filter_scheduler]\nenabled_filters = NoFilter\n", Error, code::VALUE, "[filter_scheduler] enabled_filters", L, "NoFilter"),
         ("metrics_listen = here\n", Error, code::VALUE, "[ebbtide] metrics_listen", 15, "metrics_listen"),
+        ("api_listen = here\n", Error, code::VALUE, "[ebbtide] api_listen", 15, "ADDRESS:PORT"),
+        ("api_listen = 127.0.0.1:7472\n", Error, code::VALUE, "[keystone_authtoken] auth_type", 15, "no API without"),
         ("cost_module = cheap\n", Error, code::VALUE, "[ebbtide] cost_module", 15, "cheap"),
         ("[filter_scheduler]\nram_weight_multipler = 2\n", Warning, code::UNKNOWN, "[filter_scheduler] ram_weight_multipler", L, "ram_weight_multiplier?"),
         ("[DEFAULT]\nram_weight_multiplier = 2\n", Warning, code::UNKNOWN, "[DEFAULT] ram_weight_multiplier", L, "[filter_scheduler] ram_weight_multiplier"),
@@ -318,9 +320,9 @@ fn options_of_nova_conf_that_are_probably_not_meant() {
         ("[placement]\ninsecure = true\n", Warning, code::OPEN, "[placement] insecure", L, "password"),
     ]);
     // What other services of any supported release read is one note, however much it is.
-    let shared = nova("[DEFAULT]\nenabled_apis = osapi_compute\nosapi_compute_workers = 2\n[wsgi]\nkeep_alive = true\n[vnc]\nenabled = false\n[keystone_authtoken]\nwww_authenticate_uri = x\n");
+    let shared = nova("[DEFAULT]\nenabled_apis = osapi_compute\nosapi_compute_workers = 2\n[wsgi]\nkeep_alive = true\n[vnc]\nenabled = false\n[oslo_policy]\npolicy_file = x\n");
     let words: Vec<&str> = shared.findings.iter().map(|finding| finding.what.as_str()).collect();
-    assert_eq!(words, ["5 options are for Nova's other services, in [DEFAULT], [keystone_authtoken], [vnc], [wsgi]"]);
+    assert_eq!(words, ["5 options are for Nova's other services, in [DEFAULT], [oslo_policy], [vnc], [wsgi]"]);
     let bare = judged(ConfigKind::Nova, "[DEFAULT]\ndebug = true\n");
     let words: Vec<&str> = bare.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(words.iter().any(|what| what.contains("[api_database] connection")) || bare.count(Level::Error) > 0, "{words:?}");

@@ -2,6 +2,7 @@
 //! Nova's own declarations.
 
 use ebbtide_config_check::registry::{self, ConfigKind, Type};
+use ebbtide_keystone::AuthTokenOptions;
 use ebbtide_nova::python::Value;
 use ebbtide_nova_objects::nova_conf::{Machine, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions};
@@ -52,6 +53,8 @@ fn every_option_that_is_asked_for_is_explained_and_no_other() {
     let by_name = [
         "placement.",
         "oslo_messaging_rabbit.",
+        // Of the Keystone crate, which declares and reads them.
+        "keystone_authtoken.",
         "workarounds.disable_compute_service_check_for_ffu",
     ];
     let gone: Vec<_> = known
@@ -104,6 +107,28 @@ fn every_option_of_rabbit_that_is_asked_for_is_explained_and_no_other() {
         gone.is_empty(),
         "{gone:?}: no code reads this option any more"
     );
+}
+
+/// Section `[keystone_authtoken]` with everything that it needs, and this.
+fn authtoken(more: &str) -> Config {
+    let text = format!(
+        "[keystone_authtoken]\nauth_type = password\nauth_url = http://k/v3\nusername = u\n\
+         user_domain_name = d\npassword = p\nproject_name = p\nproject_domain_name = d\n{more}\n"
+    );
+    Config::of_text(Path::new("nova.conf"), &text).unwrap()
+}
+
+#[test]
+fn every_option_of_keystone_authtoken_in_the_registry_is_asked_for() {
+    let config = authtoken("");
+    AuthTokenOptions::read(&config).unwrap();
+    let asked = config.asked();
+    for key in registry::keys(ConfigKind::Nova) {
+        if let Some(name) = key.path.strip_prefix("keystone_authtoken.") {
+            let path = ("keystone_authtoken".to_owned(), name.to_owned());
+            assert!(asked.contains(&path), "{name}: no code reads this option");
+        }
+    }
 }
 
 #[test]
@@ -275,8 +300,12 @@ fn the_ranges_end_where_nova_or_ebbtide_says() {
         };
         let rabbit = key.path.strip_prefix("oslo_messaging_rabbit.");
         let placement = key.path.strip_prefix("placement.");
+        let keystone = key.path.strip_prefix("keystone_authtoken.");
         let taken = |number: f64| {
             let text = shown(number);
+            if let Some(name) = keystone {
+                return AuthTokenOptions::read(&authtoken(&format!("{name} = {text}"))).is_ok();
+            }
             match (rabbit, placement) {
                 (Some(name), _) => {
                     RabbitOptions::from_lookup(|asked| (asked == name).then(|| text.clone()))

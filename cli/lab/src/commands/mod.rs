@@ -53,6 +53,18 @@ pub enum Command {
     Completion(CompletionArgs),
 }
 
+impl Command {
+    /// True if it talks to a region.
+    #[must_use]
+    pub fn uses_region(&self) -> bool {
+        match self {
+            Self::Replay(args) => !args.offline,
+            Self::Model(command) => command.uses_region(),
+            _ => false,
+        }
+    }
+}
+
 /// Runs a command.
 ///
 /// # Errors

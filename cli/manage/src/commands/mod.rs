@@ -4,6 +4,8 @@
 pub mod audit;
 pub mod config;
 pub mod init;
+pub mod policy;
+pub mod shadow;
 pub mod token;
 pub mod upgrade;
 
@@ -16,8 +18,8 @@ use ebbtide_shell::program::Groups;
 
 /// The commands by what they are for, in the order of the help. A test holds it against the tree.
 pub const GROUPS: Groups = &[
-    ("Setting up", &["init", "token", "config"]),
-    ("Looking after it", &["audit", "upgrade"]),
+    ("Setting up", &["init", "token", "policy", "config"]),
+    ("Looking after it", &["audit", "upgrade", "shadow"]),
     ("This program", &["completion"]),
 ];
 
@@ -33,14 +35,28 @@ pub enum Command {
     /// Tokens: who may talk to a region; needs the token file only
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Which roles of Keystone may do what over the API of an OpenStack
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
     /// What to look at before nova-scheduler is replaced, and before an upgrade
     #[command(subcommand)]
     Upgrade(upgrade::UpgradeCommand),
+    /// What a scheduler beside nova-scheduler would have decided
+    #[command(subcommand)]
+    Shadow(shadow::ShadowCommand),
     /// Print a completion script for a shell
     #[command(after_help = completion::examples("ebbtide-manage"))]
     Completion(CompletionArgs),
+}
+
+impl Command {
+    /// True if it talks to a region.
+    #[must_use]
+    pub fn uses_region(&self) -> bool {
+        matches!(self, Self::Audit(args) if args.config_file.is_empty())
+    }
 }
 
 /// Runs a command.
@@ -52,8 +68,10 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Config(command) => config::run(context, &command),
         Command::Init(args) => init::run(context, &args),
         Command::Token(command) => token::run(context, command),
+        Command::Policy(command) => policy::run(context, &command),
         Command::Audit(args) => Box::pin(audit::run(context, args)).await,
         Command::Upgrade(command) => Box::pin(upgrade::run(context, command)).await,
+        Command::Shadow(command) => Box::pin(shadow::run(context, command)).await,
         Command::Completion(args) => completion::run::<Cli>(context, &args),
     }
 }

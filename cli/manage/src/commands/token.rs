@@ -89,6 +89,8 @@ pub enum RoleName {
     Reader,
     /// Sees and changes what belongs to its projects
     Tenant,
+    /// Sees what belongs to its projects, changes nothing
+    TenantReader,
 }
 
 impl From<RoleName> for Role {
@@ -97,6 +99,7 @@ impl From<RoleName> for Role {
             RoleName::Operator => Self::Operator,
             RoleName::Reader => Self::Reader,
             RoleName::Tenant => Self::Tenant,
+            RoleName::TenantReader => Self::TenantReader,
         }
     }
 }

@@ -307,6 +307,11 @@ impl RunArgs {
         Ok(stored)
     }
 
+    /// True if the servers are those of a region, and not the one that this runs on.
+    pub(crate) fn uses_region(&self) -> bool {
+        self.flavor.is_some() || !self.server.is_empty()
+    }
+
     async fn place(
         &self,
         context: &mut Context,

@@ -23,6 +23,7 @@ impl Scheduler for Fake {
         let decision = self.with(|state| state.decide(&request, false))?;
         Ok(Response::new(WhatIfResponse {
             decision: Some(decision),
+            notices: Vec::new(),
         }))
     }
 

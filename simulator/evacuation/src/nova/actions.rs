@@ -72,6 +72,10 @@ impl NovaWorld {
                 Ok(())
             }
             PreemptionAction::AnswerNoRoom => self.feed(who, id, &PreemptionInput::Answered),
+            // Instances here are never stopped.
+            PreemptionAction::Release(place) => {
+                self.feed(who, id, &PreemptionInput::Released { victim: *place })
+            }
             PreemptionAction::Record(place) => self.record_usage(who, id, &record, *place),
             PreemptionAction::GiveBack => self.give_back(who, id, &record),
         }
@@ -234,7 +238,9 @@ impl NovaWorld {
         // An instance that is already gone cannot be harmed. Its record may count as swapped
         // because the newcomer got its allocations in another way.
         let lives = self.instances.contains_key(&victim.server.0);
-        if lives && !self.swapped.contains(&record.id) {
+        if record.newcomers.is_empty() {
+            self.check_age(victim);
+        } else if lives && !self.swapped.contains(&record.id) {
             let what = format!(
                 "a notice is sent to {} before Placement has taken the swap",
                 self.event_log.of(victim.server.0)

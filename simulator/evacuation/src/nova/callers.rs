@@ -145,6 +145,7 @@ impl NovaWorld {
             };
             let (instance, vcpus, spot) = (request.instance, request.vcpus, request.spot);
             let takes = takes(vcpus);
+            let lifetime = self.lifetime_of(instance, spot);
             let at_once = self.at_once;
             let now = self.now;
             let hypervisor = &mut self.base.agents[host].hypervisor;
@@ -163,6 +164,7 @@ impl NovaWorld {
                     vcpus,
                     spot,
                     since: now,
+                    lifetime,
                 },
             );
             self.log(|s| format!("host-{host}: {} runs", s.of(instance)));

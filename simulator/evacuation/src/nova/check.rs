@@ -101,6 +101,9 @@ impl NovaWorld {
                 row.record.state.as_str()
             ));
         }
+        if let Some(overdue) = self.overdue_lifetime() {
+            return Some(overdue);
+        }
         if let Some(request) = self.requests.iter().find(|r| r.waits) {
             return Some(format!(
                 "no answer comes for {}",

@@ -46,7 +46,13 @@ impl NovaWorld {
             .find(|(_, d)| d.record.victims.iter().any(|v| Some(v.server) == server))
             .map(|(id, _)| *id);
         match here {
-            Some(id) => self.feed(who, id, &PreemptionInput::Report(body)).is_ok(),
+            Some(id) => {
+                let driven = self.schedulers[who].driven.get(&id);
+                if driven.is_some_and(|d| d.record.is_about_earlier_record(body)) {
+                    self.spare_stranger(body);
+                }
+                self.feed(who, id, &PreemptionInput::Report(body)).is_ok()
+            }
             None => self.write_elsewhere(who, body),
         }
     }
@@ -77,6 +83,9 @@ impl NovaWorld {
         before: ebbtide_preemption::Preemption,
         body: &Body,
     ) -> bool {
+        if before.is_about_earlier_record(body) {
+            self.spare_stranger(body);
+        }
         let mut record = before.clone();
         let policy = self.policy.clone();
         if !record.feed(&PreemptionInput::Report(body), self.clock(who), &policy) {

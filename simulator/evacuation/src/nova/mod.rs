@@ -11,6 +11,7 @@ mod drive;
 mod faults;
 mod inbox;
 mod ledger;
+mod lifetimes;
 mod placement;
 mod plan;
 mod running;

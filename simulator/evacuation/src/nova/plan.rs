@@ -7,7 +7,7 @@ use super::placement::{amounts, holding, new_claim};
 use super::world::NovaWorld;
 use crate::Mutation;
 use crate::violation::Invariant;
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
+use ebbtide_model::{EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId};
 use ebbtide_openstack::{AllocationResult, OpenStackError, RequestEffect};
 use ebbtide_preemption::{Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, VictimState};
 use std::collections::VecDeque;
@@ -209,37 +209,45 @@ impl NovaWorld {
         }
     }
 
+    /// An instance as the victim of a record; `None`: it holds nothing.
+    pub(super) fn victim(&mut self, server: Uuid, host: usize) -> Option<Victim> {
+        let evacuation = EvacuationId(self.new_id());
+        self.event_log.name(evacuation.0, "evacuation");
+        let held = self.placement.consumers.get(&server).copied()?;
+        Some(Victim {
+            server: ServerId(server),
+            evacuation,
+            host: self.agents[host].name.clone(),
+            had: holding(host, held.vcpus, Some(held.generation)),
+            generation: held.generation,
+            keeps: None,
+            behaviour: InterruptionBehaviour::Terminate,
+            grace: grace_of(server),
+            flavor: "spot".to_owned(),
+            launched_at: self.instances.get(&server).map(|i| i.since),
+            released: false,
+            state: VictimState::Claimed,
+        })
+    }
+
     fn record(&mut self, id: Uuid, n: usize, host: usize, victims: &[Uuid]) -> Preemption {
         let name = self.agents[host].name.clone();
         let request = self.requests[n].clone();
         let at_once = self.at_once;
         let mut chosen = Vec::with_capacity(victims.len());
         for server in victims {
-            let evacuation = EvacuationId(self.new_id());
-            self.event_log.name(evacuation.0, "evacuation");
-            let Some(held) = self.placement.consumers.get(server).copied() else {
-                let what = "a victim was planned that holds nothing".to_owned();
-                self.fail(Invariant::NoVictimTooMany, what);
-                continue;
-            };
-            chosen.push(Victim {
-                server: ServerId(*server),
-                evacuation,
-                host: name.clone(),
-                had: holding(host, held.vcpus, Some(held.generation)),
-                generation: held.generation,
-                keeps: None,
-                behaviour: InterruptionBehaviour::Terminate,
-                // The longest is longer than anybody waits for the room.
-                grace: Seconds([0, 6, 15, 90][(server.as_u128() % 4) as usize]),
-                flavor: "spot".to_owned(),
-                launched_at: self.instances.get(server).map(|i| i.since),
-                state: VictimState::Claimed,
-            });
+            match self.victim(*server, host) {
+                Some(victim) => chosen.push(victim),
+                None => {
+                    let what = "a victim was planned that holds nothing".to_owned();
+                    self.fail(Invariant::NoVictimTooMany, what);
+                }
+            }
         }
         self.keep_remaining_allocations(&mut chosen, host, request.vcpus);
         Preemption {
             id,
+            cause: EvacuationCause::Preemption,
             request_id: format!("req-{n}"),
             unique_id: format!("message-{n}"),
             planned_at: self.now,
@@ -268,4 +276,9 @@ impl NovaWorld {
             give_back_refusals: 0,
         }
     }
+}
+
+/// The grace period of an instance. The longest exceeds the wait for the room.
+pub(super) fn grace_of(server: Uuid) -> Seconds {
+    Seconds([0, 6, 15, 90][(server.as_u128() % 4) as usize])
 }

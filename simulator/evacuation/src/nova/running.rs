@@ -59,10 +59,11 @@ impl NovaWorld {
         let Some(driven) = self.schedulers[who].driven.get(&id) else {
             return false;
         };
-        let mut newcomers = driven.record.newcomers.iter();
-        newcomers.all(|newcomer| {
-            let request = self.of.get(&newcomer.instance);
-            request.is_some_and(|n| self.requests[*n].deleted)
-        })
+        let newcomers = &driven.record.newcomers;
+        !newcomers.is_empty()
+            && newcomers.iter().all(|newcomer| {
+                let request = self.of.get(&newcomer.instance);
+                request.is_some_and(|n| self.requests[*n].deleted)
+            })
     }
 }

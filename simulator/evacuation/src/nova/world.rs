@@ -14,7 +14,7 @@ use crate::world_base::WorldBase;
 use crate::{EvacuationCounts, Mutation};
 use ebbtide_engine::Engine;
 use ebbtide_evacuation::EvacuationPolicy;
-use ebbtide_model::{Seconds, ServerId, Timestamp};
+use ebbtide_model::{EvacuationCause, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{Preemption, PreemptionPolicy, VictimState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -97,6 +97,8 @@ pub(super) struct WorldInstance {
     pub(super) vcpus: u64,
     pub(super) spot: bool,
     pub(super) since: Timestamp,
+    /// How long it may live.
+    pub(super) lifetime: Option<Seconds>,
 }
 
 /// Everything.
@@ -127,6 +129,8 @@ pub(crate) struct NovaWorld {
     /// Evacuations whose spare the broker has.
     pub(super) spares: BTreeSet<Uuid>,
     pub(super) at_once: bool,
+    /// Some preemptible instances have a maximum lifetime.
+    pub(super) has_lifetimes: bool,
     pub(super) ids: u128,
 }
 
@@ -210,6 +214,7 @@ impl NovaWorld {
             records: BTreeMap::new(),
             spares: BTreeSet::new(),
             at_once: chance.percent(25),
+            has_lifetimes: seed >= crate::region::LIFETIMES_FROM,
             ids: 0x2d00_0000_0000_4000_8000_0000_0000_0000,
         }
     }
@@ -305,7 +310,9 @@ impl NovaWorld {
         if !there {
             return;
         }
-        if spared && ends || !self.in_force.contains(&record) && !unknown {
+        // Without a newcomer there is no swap that could be given back.
+        let alone = row.is_some_and(|r| r.newcomers.is_empty());
+        if spared && ends || !alone && !self.in_force.contains(&record) && !unknown {
             let why = if spared {
                 "the ledger says that it is spared"
             } else {
@@ -385,6 +392,7 @@ impl NovaWorld {
         for who in 0..self.schedulers.len() {
             self.schedulers[who].rests = false;
             self.beat(who);
+            self.end_lifetimes(who);
         }
     }
 
@@ -402,7 +410,10 @@ impl NovaWorld {
     pub(crate) fn ends(&self) -> EvacuationCounts {
         let mut ends = EvacuationCounts::default();
         for record in self.ledger.records() {
+            let expires = record.cause == EvacuationCause::MaxLifetime;
             for victim in &record.victims {
+                let gone = matches!(victim.state, VictimState::Evacuated { .. });
+                ends.expired += u64::from(expires && gone);
                 match victim.state {
                     VictimState::Evacuated { .. } => ends.evacuated += 1,
                     VictimState::Spared => ends.spared += 1,

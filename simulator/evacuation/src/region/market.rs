@@ -205,7 +205,7 @@ impl RegionWorld {
             let begun = |point: &&PricePoint| point.at <= hour.from;
             let price = points.iter().rev().find(begun).map(|point| point.price);
             let whole = life.ended_at.millis_since(hour.from) >= 3_600_000;
-            let owner = matches!(life.end, LifeEnd::Deleted);
+            let owner = matches!(life.end, LifeEnd::Deleted | LifeEnd::Stopped);
             let due = match whole || owner {
                 true => price.unwrap_or_default(),
                 false => Money::default(),

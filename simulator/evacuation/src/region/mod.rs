@@ -17,6 +17,5 @@ mod tenants;
 mod world;
 
 pub(crate) use market::MARKETS_FROM;
-#[cfg(test)]
 pub(crate) use tenants::LIFETIMES_FROM;
 pub(crate) use world::{RegionWorld, broken_engine, engine};

@@ -327,6 +327,9 @@ impl Small {
                 Ok(())
             }
             PreemptionAction::AnswerNoRoom => then(now, &PreemptionInput::Answered),
+            PreemptionAction::Release(place) => {
+                then(now, &PreemptionInput::Released { victim: *place })
+            }
             PreemptionAction::Record(place) => {
                 then(now, &PreemptionInput::Recorded { victim: *place })
             }

@@ -4,7 +4,7 @@ use crate::agent::{Agent, Call};
 use crate::properties;
 use crate::scheduler::{Crash, Held, Row};
 use ebbtide_evacuation::EvacuationPolicy;
-use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
+use ebbtide_model::{EvacuationCause, EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{
     Holding, Newcomer, Preemption, PreemptionPolicy, PreemptionState, ReplyWhen, Victim,
     VictimState,
@@ -266,6 +266,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
     };
     Preemption {
         id: Uuid::from_u128(1),
+        cause: EvacuationCause::Preemption,
         request_id: "req-1".to_owned(),
         unique_id: "message-1".to_owned(),
         planned_at: Timestamp::from_millis(0),
@@ -296,6 +297,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
             grace: GRACE,
             flavor: String::new(),
             launched_at: None,
+            released: false,
             state: VictimState::Claimed,
         }],
         result: serde_json::Value::Null,

@@ -31,7 +31,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    pub(super) source: SourceArgs,
     /// The model: NAME:key=value,… in hours, or the file that `ebbtide-lab model fit -o json`
     /// writes
     #[arg(long, value_name = "MODEL")]

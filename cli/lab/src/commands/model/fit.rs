@@ -41,7 +41,7 @@ pub(super) enum EndCause {
 #[derive(Debug, Clone, Args)]
 pub struct FitArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    pub(super) source: SourceArgs,
     /// A model for each group, too: any labels; `hour` is the hour of the launch
     #[arg(long, value_name = "LABEL,…", value_delimiter = ',')]
     by: Vec<String>,

@@ -24,6 +24,17 @@ pub enum ModelCommand {
     Check(check::CheckArgs),
 }
 
+impl ModelCommand {
+    /// True if the lifetimes come from a region.
+    #[must_use]
+    pub fn uses_region(&self) -> bool {
+        match self {
+            Self::Fit(args) => args.source.from_region,
+            Self::Check(args) => args.source.from_region,
+        }
+    }
+}
+
 /// Fits, or checks.
 ///
 /// # Errors

@@ -1,8 +1,6 @@
 //! Running times, reuse and checkpoint plans against the paper's vectors, and against lives lived
 //! through.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
-
 mod checkpoints;
 mod reuse;
 

@@ -1,0 +1,4 @@
+//! Charts: figures and legends.
+
+mod figures;
+mod legends;
