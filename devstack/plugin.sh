@@ -38,6 +38,16 @@ function configure_ebbtide_scheduler {
     iniset "$NOVA_CONF" ebbtide preemption "$EBBTIDE_PREEMPTION"
     iniset "$NOVA_CONF" ebbtide default_grace "$EBBTIDE_DEFAULT_GRACE"
     iniset "$NOVA_CONF" ebbtide reply_when "$EBBTIDE_REPLY_WHEN"
+    # The API asks Keystone about tokens as section [keystone_authtoken] says, which is Nova's.
+    iniset "$NOVA_CONF" ebbtide api_listen "$SERVICE_LISTEN_ADDRESS:$EBBTIDE_API_PORT"
+}
+
+# Clients find the API in Keystone's catalog.
+function register_ebbtide_api {
+    if is_ebbtide_scheduler_enabled; then
+        get_or_create_service ebbtide preemption "Preemptible servers: decisions and advice"
+        get_or_create_endpoint preemption "$REGION_NAME" "http://$SERVICE_HOST:$EBBTIDE_API_PORT"
+    fi
 }
 
 function configure_ebbtide_agent {
@@ -107,6 +117,7 @@ case "$1 ${2:-}" in
     "stack extra")
         echo_summary "Ebbtide: starting in place of nova-scheduler"
         start_ebbtide
+        register_ebbtide_api
         create_ebbtide_flavor
         ;;
     "unstack ")

@@ -1,8 +1,11 @@
-# Where the time of a long script goes: a table of its parts, and of the slowest tests among them.
+# Where the time of a long script goes: a table of its parts, and of the slowest compilations and
+# tests among them.
 #
 #   part_begins NAME     the part before it has ended
 #   part_beside NAME S   a command that ran beside other parts took S seconds
-#   part_times [FILE]    prints the table; FILE is what nextest wrote about its tests (JUnit)
+#   part_times [FILE [FOLDER]]
+#                        prints the table; FILE is what nextest wrote about its tests (JUnit), and
+#                        FOLDER holds Cargo's timing reports
 
 part_names=()
 part_starts=()
@@ -30,5 +33,6 @@ part_times() {
         printf '%s\n' "$(_part_row $((end - part_starts[i])) "${part_names[i]}")"
     done
     printf '%s\n' "$(_part_row "$SECONDS" 'in all')" ${part_besides[@]+"${part_besides[@]}"}
+    [ ! -d "${2:-}" ] || /usr/bin/python3 devstack/lib/slow_builds.py "$2"
     [ ! -f "${1:-}" ] || /usr/bin/python3 devstack/lib/slow_tests.py "$1"
 }

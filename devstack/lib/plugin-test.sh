@@ -14,6 +14,7 @@ did_not() { ! grep -qF -- "$*" "$log" || fail "the plugin did: $*"; }
 
 # What stack.sh has set when it sources a plugin.
 DEST=$work/dest DATA_DIR=$work/data NOVA_CONF=$work/nova.conf STACK_USER=$(id -un) HOME=$work/home
+SERVICE_LISTEN_ADDRESS=0.0.0.0 SERVICE_HOST=192.0.2.1 REGION_NAME=RegionOne
 EBBTIDE_CONF_DIR=$work/etc EBBTIDE_BIN_DIR=$work/bin EBBTIDE_STATE_DIR=$work/state
 mkdir -p "$DEST/ebbtide" "$HOME"
 enabled=" n-api n-cond n-super-cond n-cpu n-sch "
@@ -29,6 +30,8 @@ recreate_database() { note recreate_database "$@"; }
 database_connection_url() { echo "mysql+pymysql://root:pw@127.0.0.1/$1?charset=utf8"; }
 get_transport_url() { echo "rabbit://stackrabbit:pw@127.0.0.1:5672/"; }
 iniset() { note iniset "$@"; }
+get_or_create_service() { note get_or_create_service "$@"; }
+get_or_create_endpoint() { note get_or_create_endpoint "$@"; }
 run_process() { note run_process "$@"; }
 stop_process() { note stop_process "$@"; }
 echo_summary() { :; }
@@ -60,11 +63,14 @@ phase stack post-config
 did recreate_database ebbtide
 did iniset "$NOVA_CONF" ebbtide connection "mysql+pymysql://root:pw@127.0.0.1/ebbtide?charset=utf8"
 did iniset "$NOVA_CONF" ebbtide preemption True
+did iniset "$NOVA_CONF" ebbtide api_listen 0.0.0.0:7472
 [ "$(stat -c %a "$EBBTIDE_CONF_DIR/agent.toml")" = 600 ] || fail "the agent's configuration can be read by others"
 grep -q '^urls = \["amqp://stackrabbit:pw@127.0.0.1:5672/"\]$' "$EBBTIDE_CONF_DIR/agent.toml" || fail "the agent has no broker"
 phase stack extra
 did run_process ebbtide-sch "$EBBTIDE_BIN_DIR/ebbtide-scheduler --config-file $NOVA_CONF"
 did run_process ebbtide-agent "$EBBTIDE_BIN_DIR/ebbtide-agent run --config $EBBTIDE_CONF_DIR/agent.toml"
+did get_or_create_service ebbtide preemption "Preemptible servers: decisions and advice"
+did get_or_create_endpoint preemption RegionOne http://192.0.2.1:7472
 grep -q 'flavor create .*ebbtide:preemptible=true m1.preemptible$' "$log" || fail "no flavor was made"
 phase unstack
 did stop_process ebbtide-sch
@@ -78,6 +84,7 @@ phase stack post-config
 did_not recreate_database
 phase stack extra
 did_not 'run_process ebbtide-sch'
+did_not get_or_create_endpoint
 did run_process ebbtide-agent "$EBBTIDE_BIN_DIR/ebbtide-agent run --config $EBBTIDE_CONF_DIR/agent.toml"
 # An unknown phase is none of ours.
 phase stack test-config

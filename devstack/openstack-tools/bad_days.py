@@ -71,18 +71,18 @@ def outcome(stage, uuids, seconds=150):
     for uuid in uuids:
         def rests(server=uuid):
             found = again('Nova to answer', 60, lambda: stage.cloud.server(server) or {'status': 'gone', 'OS-EXT-STS:task_state': None})
-            return found if found['status'] in ('ACTIVE', 'ERROR', 'gone') and found['OS-EXT-STS:task_state'] is None else None
+            return found if judge.at_rest(found, ('ACTIVE', 'ERROR', 'gone')) else None
         try:
             server = until('server %s to rest' % uuid, max(end - time.monotonic(), 1), rests, pause=0.5)
         except TimeoutError:
+            server = stage.cloud.server(uuid)
+            must(not server or server['status'] != 'ERROR' or server.get('fault'), 'server %s is in ERROR without a reason' % uuid)
             lost.append(uuid)
             continue
         if server['status'] == 'ACTIVE':
             active.append(uuid)
         elif server['status'] == 'ERROR':
-            fault = (server.get('fault') or {}).get('message')
-            must(fault, 'server %s is in ERROR without a reason' % server['name'])
-            failed[uuid] = fault
+            failed[uuid] = server['fault']['message']
     if lost or failed:
         again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost, *failed) or True)
     return active, lost

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Keystone's users, services and endpoints, by some 20 HTTP calls instead of as many slow starts of a client. Safe to repeat.
 
-Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT
+Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT ebbtide=PORT
 """
 import os
 import sys
@@ -37,7 +37,7 @@ for name in ('nova', 'placement', 'glance'):
     for role in ('admin', 'service'):
         session.put('%s/projects/%s/users/%s/roles/%s' % (base, project, user, roles[role])).raise_for_status()
 for name, kind, path in (('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glance', 'image', ''),
-                         ('neutron', 'network', '')):
+                         ('neutron', 'network', ''), ('ebbtide', 'preemption', '')):
     service = ensure('service', {'name': name, 'type': kind}, {'name': name, 'type': kind})
     for interface in ('public', 'internal', 'admin'):
         url = 'http://127.0.0.1:%s%s' % (ports[name], path)

@@ -5,6 +5,8 @@ import time
 
 import requests
 
+import judge
+
 
 class Refused(RuntimeError):
     """An API said no. `status` is the HTTP status."""
@@ -126,7 +128,7 @@ class Cloud:
 
         def look():
             last['server'] = found = self.server(server)
-            return found is None or (found['status'] in states and found['OS-EXT-STS:task_state'] is None)
+            return found is None or judge.at_rest(found, states)
         try:
             until('server %s to be %s' % (server, ' or '.join(states)), seconds, look)
         except TimeoutError as error:

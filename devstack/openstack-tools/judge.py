@@ -17,6 +17,13 @@ def must(condition, text):
         raise Fault(text)
 
 
+def at_rest(server, states=('ACTIVE', 'ERROR')):
+    """Whether nothing is under way any more with a server that has one of `states`. Nova writes the
+    fault of a server in ERROR in a transaction after the status: until then it is under way."""
+    return (server['status'] in states and server['OS-EXT-STS:task_state'] is None
+            and (server['status'] != 'ERROR' or bool(server.get('fault'))))
+
+
 def whose_loss(ours, novas, fault='', broker_died=False, may_refuse=False):
     """Why a server did not come, proved by what was logged about its request; a Fault where nothing proves that Nova lost it.
 
@@ -45,6 +52,32 @@ def verdict(name, losses, active, wanted, least):
     """Whether enough servers came: each is ACTIVE or lost for a proved reason, and at least `least` came."""
     must(active + len(losses) == wanted, '%s died: of %d servers %d are ACTIVE and %d were looked into' % (name, wanted, active, len(losses)))
     must(active >= least, '%s died: %d of %d servers came, at least %d should: %s' % (name, active, wanted, least, ', '.join(sorted(losses))))
+
+
+# Requests of the scenarios that come to a scheduler, at least.
+SHADOWED = 40
+# How many of them are answered the same, at least. On a busy machine nova-scheduler may claim
+# before a shadow without optimisation has decided, which is told apart, and rebuilds claim nothing.
+SAME = 25
+
+
+def shadow_faults(report):
+    """What must not be in the report of a shadow that ran beside nova-scheduler while one request came after the other."""
+    faults = []
+    counts = report['verdicts']
+    if report['requests'] < SHADOWED:
+        faults.append('the shadow saw %d requests, at least %d came' % (report['requests'], SHADOWED))
+    if counts['same'] < SAME:
+        faults.append('%d answers are the same, at least %d should' % (counts['same'], SAME))
+    for verdict in ('different', 'equal_weight', 'nova_only'):
+        if counts[verdict]:
+            faults.append('%d decisions are %s' % (counts[verdict], verdict))
+    if counts['ebbtide_only'] != report['served_by_preemption']:
+        faults.append('%d requests found a host only here, and preemption served %d' % (
+            counts['ebbtide_only'], report['served_by_preemption']))
+    if not any(flavor['most'] for flavor in report['idle']):
+        faults.append('no flavor fitted at any time, and the cloud was empty at first')
+    return faults
 
 
 def full_cloud_faults(result):

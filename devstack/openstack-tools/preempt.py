@@ -70,9 +70,9 @@ class Stage:
             self.cloud.delete(*servers, seconds=120)
         check('an empty cloud in order')
 
-    def fill(self, flavor='large.preemptible', count=6):
+    def fill(self, flavor='large.preemptible', count=6, **options):
         """`count` preemptible servers of known ages; {uuid: age in minutes}."""
-        asked = [self.cloud.create('pre%d' % n, flavor) for n in range(count)]
+        asked = [self.cloud.create('pre%d' % n, flavor, **options) for n in range(count)]
         ages = {}
         for n, uuid in enumerate(asked):
             server = self.cloud.settled(uuid)

@@ -18,7 +18,7 @@ import urllib.request
 
 import probes
 import processes
-from cloud import until
+from cloud import Refused, until
 from database import rows, run
 from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
@@ -303,6 +303,245 @@ def what_an_operator_sees(stage):
         must(metric(page, name) == before[name] + 1, '%s went from %s to %s' % (name, before[name], metric(page, name)))
     must(metric(page, 'ebbtide_preemptions_under_way') == 0 and metric(page, 'ebbtide_hosts') == 3,
          'the page of metrics does not know the cloud: %s' % [line for line in page.splitlines() if line.startswith('ebbtide_')])
+
+
+@chapter
+def the_api_with_a_token(stage):
+    """Status, hosts, servers and decisions over REST with a token, at the catalog's address."""
+    ages = stage.fill()
+    cloud = stage.cloud
+
+    def asked(path, **options):
+        return cloud.request('preemption', 'GET', '/v1' + path, **options).json()
+
+    region = asked('/region')
+    must(region['hosts_up'] == 3 and region['bus_connected'], 'the region is %s' % region)
+    hosts = asked('/hosts')['hosts']
+    for host in hosts:
+        used = {one['resource_class']: one for one in host['resources']}['VCPU']
+        must(int(used['free_full']) == 0 and int(used['free_normal']) > 0, 'a host full of preemptible servers is %s' % host)
+    known = {server['id'] for server in asked('/servers')['servers']}
+    must(set(ages) <= known, 'servers are missing: %s' % sorted(set(ages) - known))
+    arrived = []
+    arrives(stage, ages, stage.cheapest(ages), lambda: arrived.append(cloud.create('by the API', 'large')) or arrived, 'the API with a token')
+    gone = set(ages) - set(stage.left(ages))
+    ended = [e for e in asked('/evacuations')['evacuations'] if e['state'] == 'evacuated' and e['victim_id'] in ages]
+    must(len(ended) == len(gone), 'evacuations are %s' % ended)
+    # The record is made after the answer.
+    found = until('the decision', 20, lambda: asked('/decisions?server_id=' + arrived[0])['decisions'])
+    request = cloud.asked[arrived[0]]
+    must([one['request_id'] for one in found] == [request], 'for %s there are decisions %s' % (request, found))
+    decision = asked('/decisions/' + request)['decision']
+    victims = {victim['server_id'] for placement in decision['placements'] for victim in placement['victims']}
+    must(decision['id'] == found[0]['id'] and victims == gone, 'the decision is %s' % decision)
+    must({'rows', 'plan', 'room', 'whole'} <= {time['part'] for time in decision['times']}, 'times are %s' % decision['times'])
+    with contextlib.suppress(Refused):
+        cloud.request('preemption', 'POST', '/v1/servers', {'name': 'a', 'request': {'flavor': 'large'}})
+        must(False, 'a server was created by our API')
+    refused = cloud.request('preemption', 'GET', '/v1/prices', check=False)
+    must((refused.status_code, refused.json()['code']) == (501, 'EB-SERVICE-013'), 'prices are %s' % refused.text)
+    wrong = cloud.session.get(cloud.endpoints['preemption'] + '/v1/servers', headers={'X-Auth-Token': 'gAAAAAwrong'}, timeout=30)
+    must(wrong.status_code == 401 and 'Keystone uri=' in wrong.headers['WWW-Authenticate'], 'a wrong token gets %s' % wrong.status_code)
+    print('      the API: %d hosts, %d servers, %d evacuations of today' % (len(hosts), len(known), len(ended)), flush=True)
+
+
+@chapter
+def lives_that_end(stage):
+    """A maximum lifetime ends a server with notice, without a newcomer; within its guaranteed
+    minutes a server is no victim."""
+    cloud = stage.cloud
+    mortal = {'ebbtide:preemptible': 'true', 'ebbtide:max_lifetime_seconds': '3600', 'ebbtide:grace_seconds': '10'}
+    guarded = {'ebbtide:preemptible': 'true', 'ebbtide:protected_seconds': '7200'}
+    made = [cloud.flavor('large.' + name, 4, 8000, 80, specs) for name, specs in (('mortal', mortal), ('guarded', guarded))]
+    try:
+        old, young = (cloud.boot(name, 'large.mortal')['id'] for name in ('old', 'young'))
+        watch = Watch({old, young})
+        try:
+            # An hour less five seconds: its grace period has begun.
+            run("update nova_cell1.instances set launched_at = utc_timestamp() - interval 3595 second, updated_at = utc_timestamp() where uuid = '%s'" % old)
+            stage.wait_gone({old})
+        finally:
+            watch.end()
+        must(old in watch.told, 'the server at the end of its lifetime went without a notice')
+        must(young not in watch.told, 'a young server was warned: %s' % watch.told.get(young))
+        must(stage.left({old: 60, young: 0}) == {young: 0}, 'after the lifetime there are %s' % stage.left({old: 60, young: 0}))
+        # The row is closed after the agent's report, which comes after Nova's deletion.
+        ended = until('the end in the ledger', 60, lambda: rows(
+            "select document from ebbtide.nova_preemptions where finished_at is not null and request_id = %s", 'max-lifetime ' + old))
+        must(len(ended) == 1 and '"newcomers":[]' in ended[0]['document'].replace(' ', ''), 'the ledger has %s' % ended)
+        audit()
+        cloud.delete(young)
+        # Guaranteed minutes: 20 and 40 minutes old, of 120; nothing can leave for a normal request.
+        ages = stage.fill('large.guarded', 6)
+        stage.grow_old({uuid: 20 + n for n, uuid in enumerate(ages)})
+        late = cloud.create('refused', 'large')
+        server = cloud.settled(late, ('ACTIVE', 'ERROR'), seconds=150)
+        must(server['status'] == 'ERROR', 'a guaranteed server made room: %s' % server)
+        must(set(stage.left(ages)) == set(ages), 'guaranteed servers are gone')
+        request = cloud.asked[late]
+        decision = until('the decision', 20, lambda: cloud.request('preemption', 'GET', '/v1/decisions/' + request, check=False).json().get('decision'))
+        must('in protected time' in str(decision), 'the explanation does not name the guaranteed minutes: %s' % decision)
+        cloud.delete(late)
+        # One of them gets older than its guarantee.
+        (free, *_) = sorted(ages)
+        stage.grow_old({free: 130})
+        arrives(stage, {uuid: 130 if uuid == free else 20 for uuid in ages}, {free}, lambda: [cloud.create('placed', 'large')], 'guaranteed minutes that are over')
+    finally:
+        stage.clear()
+        for flavor in made:
+            cloud.nova('DELETE', '/flavors/' + flavor)
+
+
+@chapter
+def advice_from_history(stage):
+    """Past lives and advice: what the scheduler ended, what owners ended, and what was there before
+    anything was asked."""
+    cloud = stage.cloud
+    specs = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '5'}
+    flavor = cloud.flavor('large.advised', 4, 8000, 80, specs)
+
+    def asked(path):
+        return cloud.request('preemption', 'GET', '/v1' + path).json()
+
+    def lives():
+        return {(life['server_id'], life['end']) for life in asked('/lives?flavor=large.advised')['lives']}
+    try:
+        # Lives stay: those of an earlier run of the story, too.
+        before = lives()
+        ages = stage.fill('large.advised')
+        must(lives() == before, 'servers that run have past lives: %s' % (lives() - before))
+        # One is stopped and started by its owner, and goes on: the last in the order of victims.
+        (*_, paused) = sorted(ages, key=lambda uuid: ages[uuid] % 60)
+        cloud.action(paused, {'os-stop': None})
+        must(cloud.settled(paused, ('SHUTOFF', 'ERROR'))['status'] == 'SHUTOFF', 'a server did not stop')
+        cloud.action(paused, {'os-start': None})
+        must(cloud.settled(paused)['status'] == 'ACTIVE', 'a server did not start')
+        (victim,) = stage.cheapest(ages)
+        arrives(stage, ages, {victim}, lambda: [cloud.create('advised', 'large')], 'a victim to learn from')
+        (deleted, *_) = sorted(set(stage.left(ages)) - {paused})
+        cloud.delete(deleted)
+        # The agent's report comes after Nova's deletion.
+        expected = {(victim, 'preempted'), (deleted, 'deleted')}
+        until('the ends in the ledger and in Nova', 60, lambda: lives() - before == expected, pause=1)
+        # The whole history has lives of servers that earlier chapters created and deleted.
+        kinds = collections.Counter(life['end'] for life in asked('/lives')['lives'])
+        told = asked('/advice?flavor=large.advised&job_hours=4')
+        must((told['whose'], told['scope']) == ('everybody', 'all-preemptible'), 'the advice is %s' % told)
+        must(told['interruptions'] >= 1 and told['lives'] >= len(ages), 'the advice is of %d lives, %d of them interrupted' % (told['lives'], told['interruptions']))
+        must(bool(told['model']) != bool(told['too_little']), 'the advice has a model and says that too little is known, or neither: %s' % told)
+        # Two lives of one server: until its owner stopped it, and from its start on.
+        cloud.delete(paused)
+        expected |= {(paused, 'stopped'), (paused, 'deleted')}
+        until('the lives of a server that was started again', 60, lambda: lives() - before == expected, pause=1)
+        normal = cloud.request('preemption', 'GET', '/v1/advice?flavor=large', check=False)
+        must(normal.status_code == 400 and 'not preemptible' in normal.text, 'advice on a normal flavor is %s' % normal.text)
+        print('      lives: %s; advice: %s' % (dict(kinds), told['model'] or told['too_little']), flush=True)
+    finally:
+        stage.clear()
+        cloud.nova('DELETE', '/flavors/' + flavor)
+
+
+@chapter
+def a_quota_of_unified_limits(stage):
+    """[ebbtide] quota: a project gets as many preemptible servers as Keystone says, and normal ones
+    beside them."""
+    cloud = stage.cloud
+
+    def keystone(method, path, body=None):
+        response = cloud.session.request(method, cloud.auth + path, json=body, timeout=60)
+        response.raise_for_status()
+        return response.json() if response.content else None
+    service = keystone('GET', '/services?type=preemption')['services'][0]['id']
+    user = keystone('GET', '/users?name=nova')['users'][0]['id']
+    reader = keystone('GET', '/roles?name=reader')['roles'][0]['id']
+    # Keystone shows the limits of all projects to roles on the whole system only.
+    keystone('PUT', '/system/users/%s/roles/%s' % (user, reader))
+    limits = (('preemptible_servers', 2), ('preemptible_vcpus', -1), ('preemptible_memory_mb', -1))
+    made = keystone('POST', '/registered_limits', {'registered_limits': [
+        {'service_id': service, 'region_id': 'RegionOne', 'resource_name': name, 'default_limit': most} for name, most in limits]})
+    made = {one['resource_name']: one['id'] for one in made['registered_limits']}
+    config = processes.HOME + '/etc/quota.conf'
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('[ebbtide]\nquota = true\n[keystone_authtoken]\ntoken_cache_time = 1\n')
+    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+    stack('stack_start_scheduler', 'ebbtide', '1', config)
+    try:
+        wait_scheduler()
+        for n in range(2):
+            server = cloud.boot('within%d' % n, 'large.preemptible')
+            must(server['status'] == 'ACTIVE', 'within the quota a server is %s: %s' % (server['status'], server.get('fault')))
+        over = cloud.boot('over', 'large.preemptible')
+        fault = (over.get('fault') or {}).get('message', '')
+        must(over['status'] == 'ERROR' and 'EB-DOOR-063' in fault and 'preemptible_servers: 2 of 2 in use, 1 more asked for' in fault,
+             'over the quota a server is %s: %s' % (over['status'], fault))
+        request = cloud.asked[over['id']]
+        decision = until('the decision', 20, lambda: cloud.request('preemption', 'GET', '/v1/decisions/' + request, check=False).json().get('decision'))
+        must('EB-DOOR-063' in decision['no_valid_host']['reason'], 'the decision says %s' % decision['no_valid_host'])
+        cloud.delete(over['id'])
+        normal = cloud.boot('normal', 'large')
+        must(normal['status'] == 'ACTIVE', 'a normal server beside the quota is %s: %s' % (normal['status'], normal.get('fault')))
+        keystone('PATCH', '/registered_limits/' + made['preemptible_servers'], {'registered_limit': {'default_limit': 3}})
+
+        def third():
+            server = cloud.boot('third', 'large.preemptible')
+            if server['status'] == 'ACTIVE':
+                return server
+            cloud.delete(server['id'])
+            return None
+        until('the higher limit to be seen', 30, third, pause=0.5)
+        print('      quota: %s' % fault, flush=True)
+    finally:
+        stage.clear()
+        for one in made.values():
+            keystone('DELETE', '/registered_limits/' + one)
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
+
+
+@chapter
+def a_budget_protects_a_project(stage):
+    """Disruption budgets: no server of a project that may lose none leaves, and a server group loses
+    as many as its budget allows; the decision says why a request got no host."""
+    cloud = stage.cloud
+    path = '/v1/budgets'
+
+    def put(**budget):
+        return cloud.request('preemption', 'PUT', path, dict(budget, window_seconds=3600)).json()['budget']
+
+    def refused(name, ages):
+        uuid = cloud.create(name, 'large')
+        server = cloud.settled(uuid, ('ACTIVE', 'ERROR'), seconds=150)
+        must(server['status'] == 'ERROR', 'beyond a budget a server is %s' % server['status'])
+        must(stage.left(ages) == ages, 'beyond a budget servers have left: %s' % sorted(set(ages) - set(stage.left(ages))))
+        request = cloud.asked[uuid]
+        decision = until('the decision', 20, lambda: cloud.request('preemption', 'GET', '/v1/decisions/' + request, check=False).json().get('decision'))
+        must('beyond a disruption budget' in str(decision), 'the decision does not name the budget: %s' % decision)
+        cloud.delete(uuid)
+
+    group = cloud.nova('POST', '/os-server-groups', {'server_group': {'name': 'quorum', 'policy': 'soft-anti-affinity'}}).json()['server_group']['id']
+    scopes = ('project_id=' + cloud.project, 'group_id=' + group)
+    try:
+        ages = stage.fill(hints={'group': group})
+        # Earlier chapters count against a budget of the project, unless it allows none at all.
+        made = put(project_id=cloud.project, max_victims=0)
+        must((made['project_id'], made['max_victims'], made['window_seconds']) == (cloud.project, 0, 3600), 'the budget is %s' % made)
+        refused('protected', ages)
+        cloud.request('preemption', 'DELETE', path + '?' + scopes[0])
+        put(group_id=group, max_victims=1)
+        listed = cloud.request('preemption', 'GET', path).json()['budgets']
+        must([one['group_id'] for one in listed] == [group], 'budgets are %s' % listed)
+        arrives(stage, ages, stage.cheapest(ages), lambda: [cloud.create('within', 'large')], 'within the budget of a group')
+        ages = stage.left(ages)
+        refused('beyond', ages)
+        put(group_id=group, max_victims=2)
+        arrives(stage, ages, stage.cheapest(ages), lambda: [cloud.create('larger', 'large')], 'within a larger budget')
+        audit()
+    finally:
+        stage.clear()
+        for scope in scopes:
+            cloud.request('preemption', 'DELETE', path + '?' + scope, check=False)
+        cloud.nova('DELETE', '/os-server-groups/' + group)
 
 
 @chapter

@@ -198,7 +198,15 @@ X
 
 # Each scheduler is a host of its own: its service record and its directed queue carry that name.
 stack_scheduler_conf() {
-    printf '[DEFAULT]\nhost = scheduler%s\n[ebbtide]\nmetrics_listen = 127.0.0.1:%s\n' "$1" $((port_sched_http + $1 - 1)) > "$stack_etc/scheduler-$1.conf"
+    cat > "$stack_etc/scheduler-$1.conf" <<X
+[DEFAULT]
+host = scheduler$1
+[ebbtide]
+metrics_listen = 127.0.0.1:$((port_sched_http + $1 - 1))
+api_listen = 127.0.0.1:$((port_sched_api + $1 - 1))
+[keystone_authtoken]
+service_type = preemption
+X
 }
 
 stack_write_config() {

@@ -14,7 +14,8 @@ stack_start_apis() {
     # servers without networks.
     stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron"
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
-    "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron"
+    "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron" \
+        ebbtide="$port_sched_api"
     stack_wait_for 90 'RabbitMQ' rabbit stack_port_is_open "$port_amqp"
     stack_say "Keystone and RabbitMQ answer"
 }

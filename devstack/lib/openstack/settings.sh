@@ -42,7 +42,7 @@ stack_save_options() {
 stack_port_is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 _stack_ports='mysql:13306 amqp:25671 amqp_dist:25673 epmd:24369 keystone:15000 placement:18778 glance:19292 nova:18774 neutron:19696
-    memcached:21211 tap:18790 sched_http:18791'
+    memcached:21211 tap:18790 sched_http:18791 sched_api:18821'
 
 # The ports of this stack: fixed ones plus an offset. Without one asked for: the first multiple of
 # 100 at which all are free.

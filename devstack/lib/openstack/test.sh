@@ -6,7 +6,7 @@ _stack_test_usage() { cat <<X
 ./devstack/openstack test [--release debian|newest] [--one-cloud] [--days busy|waiting] [PART…]
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
-                 and the databases at the end are compared field by field
+                 and the databases at the end are compared field by field; a shadow beside nova-scheduler decides the same
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
@@ -52,7 +52,7 @@ stack_command_test() {
     printf '%s\n' "${stack_test_times[@]}"
     if [ ${#stack_test_failed[@]} -gt 0 ]; then
         # Last, so that the end of a long log says why.
-        for report in "$stack_home/differences.txt" "$stack_home-2/differences.txt"; do
+        for report in "$stack_home"{,-2}/{differences,shadow-faults}.txt; do
             [ ! -s "$report" ] || tail -n 30 -- "$report"
         done
         printf 'FAILED: %s\n' "${stack_test_failed[@]}" >&2
@@ -128,7 +128,7 @@ stack_forget_queues() {
 # _stack_record WITH FOLDER: one pass of all scenarios.
 _stack_record() {
     local folder=$stack_home/recordings/$2 status=0
-    rm -rf -- "$folder" "$stack_home/tap.jsonl"
+    rm -rf -- "$folder" "$stack_home/tap.jsonl" "$stack_run/shadow.ready"
     mkdir -p "$folder"
     stack_first_day
     stack_rabbitctl trace_on >/dev/null
@@ -137,11 +137,31 @@ _stack_record() {
     stack_start_scheduler "$1" 1 "$stack_etc/tap.conf"
     stack_wait_for_nova
     stack_wait_for 60 'the service record of the scheduler' '' stack_schedulers_are_up
+    if [ -n "${stack_with_shadow:-}" ]; then _stack_shadow_begins; fi
     "$stack_python" "$stack_tools/record.py" "$folder" "$stack_home/tap.jsonl" || status=$?
+    if [ -n "${stack_with_shadow:-}" ]; then _stack_shadow_ends; fi
     stack_rabbitctl trace_off >/dev/null
     stack_stop_schedulers
     stack_stop tap
     return $status
+}
+
+# The same with a shadow, whose report is kept.
+_stack_record_with_shadow() {
+    stack_with_shadow=1
+    _stack_record "$@"
+}
+
+_stack_shadow_begins() {
+    stack_start ebbtide-shadow "$(stack_ebbtide_bin)/ebbtide-scheduler" --config-file "$stack_etc/nova.conf" --shadow \
+        --ready-file "$stack_run/shadow.ready" --log-file "$stack_log/ebbtide-shadow.log"
+    stack_wait_for 60 'the shadow' ebbtide-shadow test -e "$stack_run/shadow.ready"
+}
+
+# It records what it knows, and only then is its report complete.
+_stack_shadow_ends() {
+    stack_stop ebbtide-shadow 30
+    "$(stack_ebbtide_bin)/ebbtide-manage" shadow report --config-file "$stack_etc/nova.conf" -o json > "$stack_home/shadow.json"
 }
 
 _stack_test_up() {
@@ -224,12 +244,23 @@ _stack_test_cells() {
 
 _stack_test_same_answers() {
     stack_build_ebbtide
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-manage; fi
     _stack_test_cloud
     # Recording ends the schedulers that it finds.
     stack_test_has_ours=
-    _stack_part 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
+    _stack_part 'the scenarios with nova-scheduler' _stack_record_with_shadow nova-scheduler original
+    _stack_part 'the shadow beside nova-scheduler' _stack_judge_shadow
     _stack_part 'the scenarios with ebbtide-scheduler' _stack_record ebbtide ours
     _stack_part 'the same answers' _stack_compare "$stack_home/recordings/original" "$stack_home/recordings/ours"
+}
+
+# Judges the report, and keeps what is wrong with it.
+_stack_judge_shadow() {
+    local said=$stack_home/shadow-faults.txt
+    rm -f -- "$said"
+    stack_tool shadow.py "$stack_home/shadow.json" > "$said" 2>&1 || { cat -- "$said"; return 1; }
+    cat -- "$said"
+    rm -- "$said"
 }
 
 # Compares, and keeps what differs.

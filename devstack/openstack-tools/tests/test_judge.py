@@ -13,6 +13,36 @@ TIMEOUT = '2026-11-24 10:00:00.000 1 ERROR nova.conductor.manager [req-1] Failed
 DATABASE = '2026-11-24 10:00:00.000 1 ERROR nova.api.openstack [req-1] DBConnectionError: Lost connection\n'
 
 
+class AtRest(unittest.TestCase):
+    def test_a_server_in_error_is_under_way_until_its_fault_is_written(self):
+        failed = {'status': 'ERROR', 'OS-EXT-STS:task_state': None}
+        self.assertFalse(judge.at_rest(failed))
+        self.assertTrue(judge.at_rest(dict(failed, fault={'message': 'No valid host was found. '})))
+
+    def test_a_server_with_a_task_is_under_way(self):
+        server = {'status': 'ACTIVE', 'OS-EXT-STS:task_state': 'deleting'}
+        self.assertFalse(judge.at_rest(server))
+        self.assertTrue(judge.at_rest(dict(server, **{'OS-EXT-STS:task_state': None})))
+        self.assertFalse(judge.at_rest({'status': 'BUILD', 'OS-EXT-STS:task_state': None}))
+
+
+class Shadow(unittest.TestCase):
+    GOOD = {'requests': 45, 'served_by_preemption': 2, 'idle': [{'most': 3}], 'verdicts': {
+        'same': 41, 'equal_weight': 0, 'different': 0, 'ebbtide_only': 2, 'nova_only': 0, 'not_compared': 2}}
+
+    def test_the_same_answers_and_those_of_preemption_are_no_fault(self):
+        self.assertEqual(judge.shadow_faults(self.GOOD), [])
+
+    def test_each_other_answer_is_a_fault(self):
+        for verdict in ('equal_weight', 'different', 'nova_only', 'ebbtide_only'):
+            counts = dict(self.GOOD['verdicts'], **{verdict: 3})
+            self.assertEqual(len(judge.shadow_faults(dict(self.GOOD, verdicts=counts))), 1, verdict)
+
+    def test_a_shadow_that_saw_little_is_a_fault(self):
+        for change in ({'requests': 3}, {'idle': []}, {'verdicts': dict(self.GOOD['verdicts'], same=9)}):
+            self.assertEqual(len(judge.shadow_faults(dict(self.GOOD, **change))), 1, change)
+
+
 class WhoseLoss(unittest.TestCase):
     def test_an_answered_request_is_novas_loss(self):
         self.assertIn('answered', judge.whose_loss([CAME, ANSWERED], []))

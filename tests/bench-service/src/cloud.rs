@@ -164,6 +164,7 @@ pub(crate) async fn fill(region: &Region, options: &BenchOptions) -> Result<()> 
     let answer = scheduler
         .what_if(v1::WhatIfRequest {
             request: Some(request),
+            ..Default::default()
         })
         .await?
         .into_inner();

@@ -83,6 +83,7 @@ async fn a_silent_agent_costs_its_host_the_request_and_no_server_its_life() {
     let mut scheduler = region.scheduler().await.unwrap();
     let what_if = v1::WhatIfRequest {
         request: Some(request("half", 1)),
+        ..Default::default()
     };
     let first = scheduler
         .what_if(what_if)
@@ -127,6 +128,7 @@ async fn a_hypervisor_that_fails_sends_the_request_elsewhere() {
     fill(&region, 0).await;
     let what_if = v1::WhatIfRequest {
         request: Some(request("half", 1)),
+        ..Default::default()
     };
     let first = region
         .scheduler()

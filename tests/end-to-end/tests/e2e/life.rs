@@ -35,6 +35,7 @@ async fn what_if_decides_the_same_and_changes_nothing() {
     let mut scheduler = region.scheduler().await.unwrap();
     let what_if = v1::WhatIfRequest {
         request: Some(request("half", 1)),
+        ..Default::default()
     };
     let would = scheduler
         .what_if(what_if)

@@ -50,6 +50,7 @@ async fn two_hosts(broker: &RabbitMq, networks: &[Network; 2]) -> Region {
 async fn where_to(region: &Region) -> String {
     let what_if = v1::WhatIfRequest {
         request: Some(request("pet", 1)),
+        ..Default::default()
     };
     let mut scheduler = region.scheduler().await.unwrap();
     let answer = scheduler.what_if(what_if).await.unwrap().into_inner();
@@ -137,6 +138,7 @@ fn lost_connections(region: &Region, host: &str) -> usize {
 async fn region_has_room_for_a_pet(region: &Region) -> bool {
     let what_if = v1::WhatIfRequest {
         request: Some(request("pet", 1)),
+        ..Default::default()
     };
     let mut scheduler = region.scheduler().await.unwrap();
     let answer = scheduler.what_if(what_if).await.unwrap().into_inner();
