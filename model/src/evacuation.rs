@@ -100,6 +100,8 @@ pub enum EvacuationCause {
     /// The price rose above the maximum of the victim's owner
     /// ([`Server::max_price`](crate::Server::max_price)).
     OutOfBid,
+    /// The operator wants so much capacity free before a normal server needs it.
+    Headroom,
 }
 
 impl EvacuationCause {
@@ -110,7 +112,15 @@ impl EvacuationCause {
             Self::Preemption => "preemption",
             Self::MaxLifetime => "max-lifetime",
             Self::OutOfBid => "out-of-bid",
+            Self::Headroom => "headroom",
         }
+    }
+
+    /// Whether the victim leaves because normal servers need its capacity, now or soon. Its owner
+    /// could not foresee that, so disruption budgets count it.
+    #[must_use]
+    pub fn makes_room(self) -> bool {
+        matches!(self, Self::Preemption | Self::Headroom)
     }
 }
 

@@ -129,6 +129,7 @@ impl LifeInterval {
             EvacuationCause::Preemption => "a normal request needs its room",
             EvacuationCause::MaxLifetime => "it has lived as long as its flavor allows",
             EvacuationCause::OutOfBid => "the price is above the most that it pays",
+            EvacuationCause::Headroom => "its room is kept free for normal requests",
         };
         let end = format!("{cause} ({}, {} grace)", e.behaviour, e.grace);
         let reason = match &e.reason {

@@ -129,6 +129,10 @@ fn a_victim_is_warned_then_draining_until_its_deadline() {
             EvacuationCause::OutOfBid,
             "the price is above the most that it pays",
         ),
+        (
+            EvacuationCause::Headroom,
+            "its room is kept free for normal requests",
+        ),
     ] {
         let other = Evacuation {
             cause,

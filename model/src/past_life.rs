@@ -12,7 +12,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifeEnd {
-    /// A normal server needed the capacity.
+    /// A normal server needed the capacity, or was to find it free.
     Preempted,
     /// It reached the maximum lifetime of its flavor.
     MaxLifetime,
@@ -55,7 +55,7 @@ impl LifeEnd {
 impl From<EvacuationCause> for LifeEnd {
     fn from(cause: EvacuationCause) -> Self {
         match cause {
-            EvacuationCause::Preemption => Self::Preempted,
+            EvacuationCause::Preemption | EvacuationCause::Headroom => Self::Preempted,
             EvacuationCause::MaxLifetime => Self::MaxLifetime,
             EvacuationCause::OutOfBid => Self::OutOfBid,
         }

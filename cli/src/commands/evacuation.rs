@@ -173,11 +173,13 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> TableCell {
 /// Causes of evacuations without a preemptor.
 pub(super) const MAX_LIFETIME: &str = "max-lifetime";
 pub(super) const OUT_OF_BID: &str = "out-of-bid";
+pub(super) const HEADROOM: &str = "headroom";
 
 fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> TableCell {
     match evacuation.cause.as_str() {
         MAX_LIFETIME => TableCell::new("its maximum lifetime").value(&evacuation.preemptor_id),
         OUT_OF_BID => TableCell::new("its maximum price").value(&evacuation.preemptor_id),
+        HEADROOM => TableCell::new("headroom").value(&evacuation.preemptor_id),
         _ => named(names, &evacuation.preemptor_id),
     }
 }

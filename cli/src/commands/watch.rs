@@ -192,6 +192,7 @@ fn line(context: &Context, event: &v1::WatchEvent, names: &HashMap<String, Strin
                 match evacuation.cause.as_str() {
                     super::evacuation::MAX_LIFETIME => "its maximum lifetime".to_owned(),
                     super::evacuation::OUT_OF_BID => "its maximum price".to_owned(),
+                    super::evacuation::HEADROOM => "headroom".to_owned(),
                     _ => named(&evacuation.preemptor_id),
                 },
                 evacuation.behaviour,

@@ -162,6 +162,8 @@ _stack_shadow_begins() {
 _stack_shadow_ends() {
     stack_stop ebbtide-shadow 30
     "$(stack_ebbtide_bin)/ebbtide-manage" shadow report --config-file "$stack_etc/nova.conf" -o json > "$stack_home/shadow.json"
+    # One JSON text a line.
+    stack_sql --raw -N -e 'SELECT record FROM ebbtide.decisions ORDER BY created_at' > "$stack_home/shadow-decisions.jsonl"
 }
 
 _stack_test_up() {
@@ -258,7 +260,7 @@ _stack_test_same_answers() {
 _stack_judge_shadow() {
     local said=$stack_home/shadow-faults.txt
     rm -f -- "$said"
-    stack_tool shadow.py "$stack_home/shadow.json" > "$said" 2>&1 || { cat -- "$said"; return 1; }
+    stack_tool shadow.py "$stack_home/shadow.json" "$stack_home/shadow-decisions.jsonl" > "$said" 2>&1 || { cat -- "$said"; return 1; }
     cat -- "$said"
     rm -- "$said"
 }

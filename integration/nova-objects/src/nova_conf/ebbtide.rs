@@ -34,6 +34,19 @@ options! {
             "Whether preemptible servers have a quota: Keystone's unified limits of the service \
              preemption. [keystone_authtoken] is needed.",
         );
+    HEADROOM: Opt::list(GROUP, "headroom")
+        .help(
+            "m1.large:4,m1.xlarge@gpu:0-10",
+            "For how many servers of which flavors room is kept free, on the hosts of an aggregate \
+             or on any: FLAVOR:SERVERS or FLAVOR@AGGREGATE:SERVERS; of a range, as 0-10, the recorded \
+             demand says how many. Preemptible servers leave before a normal one needs their room. \
+             Not set: none.",
+        );
+    HEADROOM_INTERVAL: Opt::int(GROUP, "headroom_interval")
+        .between(1, 3600)
+        .default("30")
+        .unit("seconds")
+        .help("60", "How often headroom is looked at.");
     REPLY_WHEN: Opt::text(GROUP, "reply_when")
         .choices(&["room_free", "at_once"])
         .default("room_free")
@@ -220,6 +233,10 @@ pub struct EbbtideSection {
     pub preemption: bool,
     /// Preemptible servers have a quota.
     pub quota: bool,
+    /// Room that is kept free, each rule as it is written.
+    pub headroom: Vec<String>,
+    /// How often it is looked at; 30.
+    pub headroom_interval: i64,
     /// When the answer goes out; when the room is free.
     pub reply_when: ReplyWhen,
     /// How long the room may take to become free before the request fails; 300.
@@ -298,6 +315,8 @@ impl EbbtideSection {
             bus_url: text(&BUS_URL)?,
             preemption: config.bool(&PREEMPTION)?.unwrap_or(true),
             quota: config.bool(&QUOTA)?.unwrap_or(false),
+            headroom: config.list(&HEADROOM)?,
+            headroom_interval: number(&HEADROOM_INTERVAL)?,
             reply_when: match config.text(&REPLY_WHEN)?.as_deref() {
                 Some("at_once") => ReplyWhen::AtOnce,
                 _ => ReplyWhen::RoomFree,

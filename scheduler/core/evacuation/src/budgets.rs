@@ -68,8 +68,7 @@ impl Disruption<'_> {
     pub fn counts(&self, budget: &DisruptionBudget, now: Timestamp) -> bool {
         let since = now.minus(budget.window);
         let lately = || self.stage == DisruptionStage::Evacuated && self.claimed_at > since;
-        self.cause == EvacuationCause::Preemption
-            && (self.stage == DisruptionStage::UnderWay || lately())
+        self.cause.makes_room() && (self.stage == DisruptionStage::UnderWay || lately())
     }
 
     /// The same without a borrow.
@@ -132,6 +131,7 @@ mod tests {
         let cause = prop_oneof![
             Just(EvacuationCause::Preemption),
             Just(EvacuationCause::MaxLifetime),
+            Just(EvacuationCause::Headroom),
         ];
         (0..SERVERS, cause, 0_i64..40, stage).prop_map(|(n, cause, at, stage)| Disruption {
             victim: server(n),

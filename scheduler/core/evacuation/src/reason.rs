@@ -26,6 +26,7 @@ pub fn cause_text(cause: EvacuationCause) -> &'static str {
         EvacuationCause::OutOfBid => {
             "ended: an hour costs more now than the most that its owner pays"
         }
+        EvacuationCause::Headroom => "preempted: its room is kept free for normal requests",
     }
 }
 

@@ -43,7 +43,8 @@ pub use due::{NoticeOrder, PreemptionAction};
 pub use feed::PreemptionInput;
 pub use policy::PreemptionPolicy;
 pub use record::{
-    Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, WithdrawalReason,
+    HEADROOM_KEY, Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim,
+    WithdrawalReason, next_headroom_turn,
 };
 pub use victim_state::VictimState;
 

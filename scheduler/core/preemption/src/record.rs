@@ -244,6 +244,21 @@ pub struct Preemption {
     pub give_back_refusals: u32,
 }
 
+/// What the unique ids of [`Preemption::ahead_of_demand`] begin with.
+pub const HEADROOM_KEY: &str = "headroom ";
+
+/// The unique id of a turn. Of two, the later one is also the greater text.
+fn headroom_key(turn: u64) -> String {
+    format!("{HEADROOM_KEY}{turn:020}")
+}
+
+/// The turn after the last one that has a unique id.
+#[must_use]
+pub fn next_headroom_turn(last: Option<&str>) -> u64 {
+    let turn = last.and_then(|last| last.strip_prefix(HEADROOM_KEY)?.parse::<u64>().ok());
+    turn.map_or(1, |turn| turn.saturating_add(1))
+}
+
 impl Preemption {
     /// The end of a server whose capacity no newcomer needs. It has no swap and no caller, so it
     /// begins where a preemption is after its answer: the victim must leave, however long that
@@ -278,6 +293,17 @@ impl Preemption {
             returned: false,
             give_back_at: None,
             give_back_refusals: 0,
+        }
+    }
+
+    /// The end of a server whose capacity is to be free before a normal server needs it. `turn`
+    /// counts these ends over all schedulers: two that planned at the same moment name the same
+    /// one, and the ledger takes only one of them.
+    #[must_use]
+    pub fn ahead_of_demand(id: Uuid, turn: u64, victim: Victim, now: Timestamp) -> Self {
+        Self {
+            unique_id: headroom_key(turn),
+            ..Self::without_newcomers(id, EvacuationCause::Headroom, victim, now, now)
         }
     }
 

@@ -1,6 +1,7 @@
 //! Converts nova.conf to the settings of the service's parts.
 
 use crate::error::NovaServiceError;
+use crate::headroom::{HeadroomOptions, HeadroomRule};
 use crate::preemption::{PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
@@ -15,6 +16,7 @@ use ebbtide_nova_objects::nova_conf::{self, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
 use ebbtide_store::StoreConfig;
 use oslo_messaging::{RabbitOptions, TransportUrl};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,7 +96,41 @@ pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
         look(crate::pages::address(address).map(drop));
     }
     look(api_address(conf).map(drop));
+    look(headroom(conf).map(drop));
     wrong
+}
+
+/// The capacity that is kept free.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] for a rule that is none, for rules without preemption, and for
+/// forecasts without decisions to learn from.
+pub(crate) fn headroom(conf: &NovaConf) -> Result<HeadroomOptions, NovaServiceError> {
+    let ours = &conf.ebbtide;
+    let wrong = |why: String| NovaServiceError::Config(format!("[ebbtide] headroom: {why}"));
+    let rules = ours.headroom.iter().map(|text| text.parse());
+    let rules: Vec<HeadroomRule> = rules.collect::<Result<_, _>>().map_err(wrong)?;
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = rules
+        .iter()
+        .find(|rule| !seen.insert((&rule.flavor, &rule.aggregate)))
+    {
+        return Err(wrong(format!("{twice}: there are two rules of this kind")));
+    }
+    if !rules.is_empty() && (ours.connection.is_none() || !ours.preemption) {
+        let needs = format!("it needs {LEDGER}, and preemption = true");
+        return Err(wrong(needs));
+    }
+    if !ours.decisions && rules.iter().any(HeadroomRule::is_forecast) {
+        let needs = "a range is a forecast from decisions, and needs decisions = true";
+        return Err(wrong(needs.to_owned()));
+    }
+    let steps = [ours.headroom_interval, ours.default_grace, ours.act_timeout];
+    Ok(HeadroomOptions {
+        rules,
+        every: Duration::from_secs(seconds(ours.headroom_interval).0.into()),
+        lead: seconds(steps.iter().fold(0, |sum, step| sum.saturating_add(*step))),
+    })
 }
 
 /// The address of the API, if one is configured.

@@ -10,6 +10,7 @@ mod endpoint;
 mod error;
 mod evacuate;
 mod facts;
+mod headroom;
 mod lives;
 mod metrics;
 mod notices;

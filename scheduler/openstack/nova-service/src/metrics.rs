@@ -1,5 +1,6 @@
 //! Metrics for Prometheus.
 
+use crate::headroom::HeadroomRule;
 use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
 use ebbtide_nova_cloud::Counts;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,6 +16,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {
     kind: &'static str,
+}
+
+/// A rule of headroom; without an aggregate: on any host.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct HeadroomLabel {
+    flavor: String,
+    aggregate: String,
 }
 
 /// All metrics. Cheap to clone.
@@ -35,6 +43,7 @@ pub(crate) struct Metrics {
     instances: Family<Label, Gauge>,
     refusals: Family<Label, Counter>,
     decision_records: Family<Label, Counter>,
+    headroom: Family<HeadroomLabel, Gauge>,
 }
 
 impl Default for Metrics {
@@ -114,6 +123,12 @@ impl Default for Metrics {
                 "Records of decisions: recorded, or lost (queue_full, failed)",
                 Family::default(),
             ),
+            headroom: shown(
+                to,
+                "headroom_is_free",
+                "Whether the servers of a rule of headroom would find room at once",
+                Family::default(),
+            ),
             registry: Arc::new(registry),
         }
     }
@@ -136,6 +151,15 @@ impl Metrics {
         self.decision_records
             .get_or_create(&Label { kind })
             .inc_by(count);
+    }
+
+    /// A rule of headroom was looked at.
+    pub(crate) fn headroom(&self, rule: &HeadroomRule, free: bool) {
+        let label = HeadroomLabel {
+            flavor: rule.flavor.clone(),
+            aggregate: rule.aggregate.clone().unwrap_or_default(),
+        };
+        self.headroom.get_or_create(&label).set(free.into());
     }
 
     pub(crate) fn refused(&self, kind: &'static str) {

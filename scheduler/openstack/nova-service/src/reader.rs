@@ -232,6 +232,28 @@ impl CloudReader {
         Ok(self.selector.what_if(spec, question.instances()).await)
     }
 
+    /// Lets a leaving server go before the end of its grace period, whichever scheduler drives its
+    /// evacuation. `None`: it is not leaving.
+    ///
+    /// # Errors
+    /// The ledger cannot be read, or the broker does not take the message for the agent.
+    pub async fn release_early(
+        &self,
+        server: ServerId,
+    ) -> Result<Option<Evacuation>, NovaServiceError> {
+        // Its absence is said where a ledger is configured.
+        self.preempting.ledger()?;
+        let Some(evacuations) = self.preempting.get() else {
+            return Ok(None);
+        };
+        let released = evacuations.release_early(server).await?;
+        Ok(released.map(|(record, place)| {
+            let victim = &record.victims[place];
+            let host = self.host_name(server.0, &victim.host);
+            evacuation(&record, victim, host)
+        }))
+    }
+
     /// The cost module in use.
     #[must_use]
     pub fn cost_module(&self) -> String {

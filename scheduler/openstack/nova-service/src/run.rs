@@ -7,6 +7,7 @@ use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts};
+use crate::headroom;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
@@ -81,6 +82,7 @@ impl NovaService {
     ) -> Result<Self, NovaServiceError> {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
+        let kept_free = configure::headroom(conf)?;
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
@@ -115,6 +117,7 @@ impl NovaService {
             decisions: decisions.clone(),
         };
         let reader = CloudReader::new(&selector);
+        headroom::start(&selector, kept_free, &metrics, &tasks);
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
         let server = RpcServer::start(
             &transport,

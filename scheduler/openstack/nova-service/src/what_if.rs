@@ -143,6 +143,18 @@ impl WhatIf {
     /// What does not exist, is malformed, or is not known here.
     pub(crate) async fn request(&self, nova: &NovaDb) -> Result<RequestSpec, WhatIfError> {
         let flavor = self.flavor(nova).await?;
+        self.request_of(flavor, nova).await
+    }
+
+    /// The same for a flavor that is known.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub(crate) async fn request_of(
+        &self,
+        flavor: Flavor,
+        nova: &NovaDb,
+    ) -> Result<RequestSpec, WhatIfError> {
         let image = self.image()?;
         if let Some(needs) = self.made_elsewhere(&flavor) {
             return Err(WhatIfError::Unknown(needs));

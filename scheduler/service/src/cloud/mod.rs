@@ -8,12 +8,14 @@
 
 mod budgets;
 mod changes;
+mod early_release;
 mod listing;
 mod openstack;
 mod question;
 mod region;
 
 pub(crate) use budgets::CloudBudgets;
+pub(crate) use early_release::EarlyRelease;
 pub(crate) use openstack::OpenStackView;
 pub(crate) use question::Question;
 pub(crate) use region::RegionView;
@@ -138,6 +140,7 @@ pub(crate) struct Api {
     pub(crate) cloud: Arc<dyn CloudView>,
     pub(crate) advice: AdviceService,
     pub(crate) budgets: Arc<dyn CloudBudgets>,
+    pub(crate) early_release: Arc<dyn EarlyRelease>,
     /// `None` on an OpenStack.
     standalone: Option<Standalone>,
 }
@@ -157,7 +160,7 @@ impl Api {
         Self::new(view, lives, None)
     }
 
-    fn new<V: CloudView + CloudBudgets + 'static>(
+    fn new<V: CloudView + CloudBudgets + EarlyRelease + 'static>(
         view: Arc<V>,
         lives: LifeTimes,
         standalone: Option<Standalone>,
@@ -165,6 +168,7 @@ impl Api {
         Self {
             advice: AdviceService::new(view.clone(), lives),
             budgets: view.clone(),
+            early_release: view.clone(),
             cloud: view,
             standalone,
         }

@@ -6,9 +6,7 @@ use crate::cloud::{Instead, ListedServer};
 use crate::error::ServiceError;
 use ebbtide_model::{EvacuationId, GroupId, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{
-    CreateGroup, CreateServers, DeleteGroup, DeleteServer, Region, RegionError, ReleaseServer,
-};
+use ebbtide_region::{CreateGroup, CreateServers, DeleteGroup, DeleteServer, Region, RegionError};
 use ebbtide_runtime::ids;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE, ServerFilter};
 use tonic::{Request, Response, Status};
@@ -130,10 +128,8 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::ReleaseServerRequest>,
     ) -> Result<Response<v1::ReleaseServerResponse>, Status> {
-        let region = self.api.standalone(Instead::NotYet("early release"))?;
         let listed = self.server_by_name(&request.into_inner().id).await?;
-        let release = ReleaseServer(listed.server.id);
-        let evacuation = region.region_actor.handle(release).await?;
+        let evacuation = self.api.early_release.release(&listed).await?;
         Ok(Response::new(v1::ReleaseServerResponse {
             evacuation: Some(convert::evacuation(&evacuation)),
         }))

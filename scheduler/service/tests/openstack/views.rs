@@ -111,6 +111,30 @@ async fn what_openstack_does_itself_is_named() {
     cloud.end().await;
 }
 
+#[tokio::test]
+async fn a_tenant_releases_its_own_leaving_server_and_no_other() {
+    let cloud = OpenStack::start("").await;
+    let member = &cloud.keystone.token_of("ada").await;
+    let reader = &cloud.keystone.token_of("rita").await;
+    let release = async |token: &str, n: i64| {
+        let path = format!("/v1/servers/{}/release", server(n));
+        ask(&cloud, token, &path, &["--json", "{}"]).await
+    };
+    let own = release(member, 2).await;
+    let evacuation = &own.json()["evacuation"];
+    assert_eq!(own.status, 200, "{evacuation}");
+    assert_eq!(evacuation["id"], json!(cloud.evacuations[0].to_string()));
+    assert_eq!(evacuation["preemptorId"], json!(null), "{evacuation}");
+    let stays = release(member, 1).await;
+    assert_eq!(stays.status, 409, "{}", stays.json());
+    let detail = stays.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("openstack server delete"), "{detail}");
+    assert_eq!(release(member, 3).await.status, 404, "another tenant's");
+    assert_eq!(release(reader, 2).await.status, 403, "a reader");
+    assert_eq!(release(&cloud.keystone.admin, 3).await.status, 200);
+    cloud.end().await;
+}
+
 /// Without requests for hosts, only the call itself reads Nova's databases.
 #[tokio::test]
 async fn an_answer_is_as_novas_databases_are_now() {

@@ -148,6 +148,8 @@ impl RegionWorld {
                 EvacuationCause::Preemption => for_whom == Some(Some(false)),
                 EvacuationCause::MaxLifetime => self.has_lived_long(evacuation),
                 EvacuationCause::OutOfBid => self.leaves_out_of_bid(evacuation, changes),
+                // Only OpenStack mode keeps capacity free ahead of demand.
+                EvacuationCause::Headroom => false,
             };
         let over = |id: EvacuationId| {
             changes
@@ -209,6 +211,7 @@ impl RegionWorld {
                 p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
             }),
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
+            EvacuationCause::Headroom => false,
         };
         let told = Message::from_bytes(&message.body).map(|m| m.body);
         let hurried =

@@ -110,6 +110,19 @@ impl Ledger {
         Ok((self.rows_named(&ids).await?, next))
     }
 
+    /// The greatest request key that begins with `prefix`, of open rows and of finished ones that
+    /// answer their requests. `prefix` has no wildcards of LIKE.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn last_request_key(&self, prefix: &str) -> Result<Option<String>, LedgerError> {
+        let sql = "SELECT MAX(request_key) FROM nova_preemption_requests WHERE request_key LIKE ?";
+        let values = vec![format!("{prefix}%").into()];
+        let rows = self.query("the request keys", sql, values).await?;
+        rows.first()
+            .map_or(Ok(None), |row| column(row, "nova_preemption_requests", 0))
+    }
+
     /// Rows in which an instance is a newcomer, newest first, finished ones included.
     ///
     /// # Errors

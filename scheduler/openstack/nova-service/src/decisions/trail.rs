@@ -5,7 +5,8 @@ use ebbtide_model::{RefusedClaim, ServerId, Timestamp};
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
-    CandidateHosts, NoPlan, PlacementQuery, PreemptionPlan, SchedulingRecord, Selected,
+    CandidateHosts, NoPlan, PlacementQuery, PlannedVictim, PreemptionPlan, SchedulingRecord,
+    Selected,
 };
 use std::time::Duration;
 use uuid::Uuid;
@@ -66,6 +67,11 @@ impl Trail {
     /// Victims leave for the request.
     pub(crate) fn planned(&mut self, plan: PreemptionPlan) {
         self.plan = Some(Box::new(plan));
+    }
+
+    /// The victims that leave for the request.
+    pub(crate) fn into_victims(self) -> Vec<PlannedVictim> {
+        self.plan.map(|plan| plan.victims).unwrap_or_default()
     }
 
     /// No victims can leave for the request.

@@ -359,7 +359,7 @@ impl super::Evacuations {
 
 /// A message identifier. The same message about the same evacuation has the same identifier, no
 /// matter which scheduler sends it.
-fn named(victim: &Victim, words: &str) -> Uuid {
+pub(super) fn named(victim: &Victim, words: &str) -> Uuid {
     Uuid::new_v5(&victim.evacuation.0, words.as_bytes())
 }
 

@@ -10,9 +10,7 @@ use crate::error::NovaServiceError;
 use crate::preemption::Preemption;
 use ebbtide_engine::Budgets;
 use ebbtide_evacuation::{Disruption, DisruptionStage, disrupted, remaining, scopes};
-use ebbtide_model::{
-    BudgetScope, DisruptionBudget, EvacuationCause, GroupId, Seconds, ServerId, Timestamp,
-};
+use ebbtide_model::{BudgetScope, DisruptionBudget, GroupId, Seconds, ServerId, Timestamp};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_store::ledger::{BudgetTurn, LedgerBudget, LedgerError, NewRow};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -115,7 +113,7 @@ impl CountedBudgets {
     }
 
     /// Whether a record keeps to all budgets.
-    fn allow(&self, record: &Preemption) -> bool {
+    pub(super) fn allow(&self, record: &Preemption) -> bool {
         self.victims(record).into_iter().all(|(scope, victims)| {
             let counted = &self.all[&scope];
             let left = remaining(&counted.budget, counted.used.len());
@@ -168,9 +166,8 @@ impl DisruptionLog {
         self.rows
             .retain(|id, all| found.contains(id) || !all.iter().any(leaving));
         for record in records {
-            let may_count = |d: &Disruption<'_>| {
-                d.cause == EvacuationCause::Preemption && d.stage != DisruptionStage::Over
-            };
+            let may_count =
+                |d: &Disruption<'_>| d.cause.makes_room() && d.stage != DisruptionStage::Over;
             let all = record.disruptions(|_| None).filter(may_count);
             let all: Vec<_> = all.map(Disruption::into_owned).collect();
             self.rows.insert(record.id, all);

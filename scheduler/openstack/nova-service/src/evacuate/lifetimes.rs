@@ -116,21 +116,31 @@ impl Evacuations {
         let Some(victim) = super::victim(&planned, &held) else {
             return Ok(false);
         };
-        self.begin_alone(end_of_lifetime(victim, since)).await
+        // No preemption: no budget counts it.
+        let budgets = CountedBudgets::default();
+        self.begin_alone(end_of_lifetime(victim, since), &budgets)
+            .await
     }
 
     /// Writes a record without newcomers into the ledger and drives it. False: another row has its
-    /// victim, or has ended this life already.
-    pub(crate) async fn begin_alone(&self, record: Preemption) -> Result<bool, NovaServiceError> {
+    /// victim, has ended this life already, or has used up one of the budgets.
+    pub(crate) async fn begin_alone(
+        &self,
+        record: Preemption,
+        budgets: &CountedBudgets,
+    ) -> Result<bool, NovaServiceError> {
         let (id, request) = (record.id, record.request_id.clone());
-        // Not a preemption: no budget counts it.
-        match self.hold_new(record, &CountedBudgets::default()).await {
+        match self.hold_new(record, budgets).await {
             Ok(held) => {
                 tracing::info!(preemption = %id, request, "a server ends");
                 self.spawn_driver(held, None);
                 Ok(true)
             }
-            Err(error @ (LedgerError::VictimTaken { .. } | LedgerError::RequestTaken { .. })) => {
+            Err(
+                error @ (LedgerError::VictimTaken { .. }
+                | LedgerError::RequestTaken { .. }
+                | LedgerError::BudgetMoved { .. }),
+            ) => {
                 tracing::debug!(code = error.code(), request, "{error}");
                 Ok(false)
             }

@@ -12,7 +12,9 @@ mod adopt;
 mod agent_sessions;
 mod budgets;
 mod drive;
+mod early_release;
 mod give_back;
+mod headroom;
 mod inbox;
 mod lifetimes;
 mod newcomers;
@@ -22,6 +24,7 @@ mod victim;
 
 use self::active_rows::{ActiveRowGuard, ActiveRows};
 pub(crate) use self::budgets::CountedBudgets;
+pub(crate) use self::headroom::AheadResult;
 #[cfg(test)]
 pub(crate) use self::lifetimes::{RestingServers, end_of_lifetime};
 pub(crate) use self::preempting::{LedgerUnavailable, Preempting};

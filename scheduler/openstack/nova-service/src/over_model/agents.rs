@@ -2,7 +2,7 @@
 
 use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
 use ebbtide_model::message::{
-    Body, Evacuated, EvacuationEnd, EvacuationFailed, Message, Notice, Spare, Spared,
+    Body, Evacuated, EvacuationEnd, EvacuationFailed, Message, Notice, Release, Spare, Spared,
 };
 use ebbtide_model::{EvacuationId, MessageId, ServerId};
 use ebbtide_runtime::clock;
@@ -57,6 +57,14 @@ impl Agent {
         match self.hears().await {
             Body::Spare(spare) => spare,
             other => panic!("a spare was expected, not {other:?}"),
+        }
+    }
+
+    /// Waits for a release.
+    pub(super) async fn release(&mut self) -> Release {
+        match self.hears().await {
+            Body::Release(release) => release,
+            other => panic!("a release was expected, not {other:?}"),
         }
     }
 

@@ -14,6 +14,7 @@ mod decisions;
 mod decisions_cost;
 mod full_host;
 mod giving_back;
+mod headroom;
 mod hostile;
 mod lifetimes;
 mod meeting;

@@ -50,6 +50,39 @@ pub(super) struct Clouds {
     _agents: Vec<Agent>,
 }
 
+impl Bench {
+    /// The flavor of the requests to come.
+    pub(super) async fn sells(&self, flavor: &Flavor) {
+        let api = &self.nova.api;
+        api.sql("DELETE FROM flavors").await;
+        api.sql("DELETE FROM flavor_extra_specs").await;
+        let vcpus = flavor.vcpus.to_string();
+        let row = [
+            ("id", "1"),
+            ("name", "'small'"),
+            ("flavorid", "'0211f765-1255-4548-9ebe-60ede6070eff'"),
+            ("memory_mb", "2000"),
+            ("vcpus", &vcpus),
+            ("swap", "0"),
+            ("root_gb", "20"),
+            ("ephemeral_gb", "0"),
+            ("disabled", "FALSE"),
+            ("is_public", "TRUE"),
+        ];
+        api.insert("flavors", &row).await;
+        for (n, (key, value)) in flavor.specs().iter().enumerate() {
+            let (id, key, value) = (n.to_string(), format!("'{key}'"), format!("'{value}'"));
+            let row = [
+                ("id", id.as_str()),
+                ("flavor_id", "1"),
+                ("key", &key),
+                ("value", &value),
+            ];
+            api.insert("flavor_extra_specs", &row).await;
+        }
+    }
+}
+
 impl Clouds {
     pub(super) async fn of_hosts(hosts: i64) -> Self {
         let mut options = Options::default();
@@ -121,33 +154,7 @@ impl Clouds {
 
     /// The flavor of the requests to come.
     pub(super) async fn sells(&self, flavor: &Flavor) {
-        let api = &self.bench.nova.api;
-        api.sql("DELETE FROM flavors").await;
-        api.sql("DELETE FROM flavor_extra_specs").await;
-        let vcpus = flavor.vcpus.to_string();
-        let row = [
-            ("id", "1"),
-            ("name", "'small'"),
-            ("flavorid", "'0211f765-1255-4548-9ebe-60ede6070eff'"),
-            ("memory_mb", "2000"),
-            ("vcpus", &vcpus),
-            ("swap", "0"),
-            ("root_gb", "20"),
-            ("ephemeral_gb", "0"),
-            ("disabled", "FALSE"),
-            ("is_public", "TRUE"),
-        ];
-        api.insert("flavors", &row).await;
-        for (n, (key, value)) in flavor.specs().iter().enumerate() {
-            let (id, key, value) = (n.to_string(), format!("'{key}'"), format!("'{value}'"));
-            let row = [
-                ("id", id.as_str()),
-                ("flavor_id", "1"),
-                ("key", &key),
-                ("value", &value),
-            ];
-            api.insert("flavor_extra_specs", &row).await;
-        }
+        self.bench.sells(flavor).await;
     }
 
     pub(super) async fn groups(&self, policy: &str, members: &[String]) {
@@ -246,8 +253,8 @@ impl Clouds {
 
 #[derive(Debug, Clone)]
 pub(super) struct Flavor {
-    vcpus: u64,
-    preemptible: bool,
+    pub(super) vcpus: u64,
+    pub(super) preemptible: bool,
 }
 
 impl Flavor {

@@ -13,6 +13,7 @@ use crate::shadow::ObservedRequest;
 use ebbtide_model::Decision;
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
+use ebbtide_nova_cloud::PlannedVictim;
 use ebbtide_nova_objects::{RpcContext, ScheduleRequest, Value as Wire};
 use ebbtide_openstack::NewClaim;
 use ebbtide_runtime::clock::Stopwatch;
@@ -100,6 +101,35 @@ impl Selector {
     /// The decision that a request for new instances would leave now.
     pub(crate) async fn what_if(&self, spec: RequestSpec, instances: Vec<Uuid>) -> Decision {
         let whole = Stopwatch::start();
+        let (request, answer) = self.tried(spec, instances).await;
+        let mut decision = decisions::explain(request, &answer, whole.elapsed(), &self.facts);
+        // No request has this id, so nothing can be found by it.
+        decision.trace.request_id.clear();
+        decision
+    }
+
+    /// The servers that would have to leave for a request for new instances now.
+    ///
+    /// # Errors
+    /// The request would get no host: why.
+    pub(crate) async fn victims_for(
+        &self,
+        spec: RequestSpec,
+        instances: Vec<Uuid>,
+    ) -> Result<Vec<PlannedVictim>, String> {
+        let (request, answer) = self.tried(spec, instances).await;
+        match answer {
+            Ok(_) => Ok(request.take_trail().into_victims()),
+            Err(error) => Err(error.message),
+        }
+    }
+
+    /// A request for new instances that writes nothing, and its answer.
+    async fn tried(
+        &self,
+        spec: RequestSpec,
+        instances: Vec<Uuid>,
+    ) -> (SelectRequest, Result<Value, RemoteError>) {
         let caller = CallState::detached();
         let uuids = instances.iter().map(Uuid::to_string).collect();
         let id = format!("req-{}", ebbtide_runtime::ids::new());
@@ -123,9 +153,6 @@ impl Selector {
         };
         let answered = Box::pin(self.answer_request(&mut request, false));
         let answer = answered.instrument(span).await;
-        let mut decision = decisions::explain(request, &answer, whole.elapsed(), &self.facts);
-        // No request has this id, so nothing can be found by it.
-        decision.trace.request_id.clear();
-        decision
+        (request, answer)
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Decisions for tests.
 
 use ebbtide_model::decision::Explanation;
 use ebbtide_model::{
@@ -8,7 +8,7 @@ use ebbtide_model::{
 use uuid::Uuid;
 
 /// A decision with this outcome about one server.
-pub(super) fn decision(outcome: DecisionOutcome, explanation: Explanation) -> Decision {
+pub(crate) fn decision(outcome: DecisionOutcome, explanation: Explanation) -> Decision {
     Decision {
         id: DecisionId(Uuid::nil()),
         at: Timestamp::from_millis(0),
@@ -36,7 +36,7 @@ pub(super) fn decision(outcome: DecisionOutcome, explanation: Explanation) -> De
 }
 
 /// A server on a host, with so many victims.
-pub(super) fn placed(host: &str, victims: usize) -> Placement {
+pub(crate) fn placed(host: &str, victims: usize) -> Placement {
     let victim = Victim {
         server_id: ServerId(Uuid::nil()),
         name: String::new(),

@@ -9,7 +9,7 @@
 mod answers;
 mod idle;
 #[cfg(test)]
-mod kit;
+pub(crate) mod kit;
 mod observer;
 mod report;
 mod service;

@@ -94,6 +94,7 @@ fn notices_follow_claims(world: &World) {
                 p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
             }),
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
+            EvacuationCause::Headroom => false,
         };
         if !claims || evacuation.state.is_final() || evacuation.spare_requested {
             fail(

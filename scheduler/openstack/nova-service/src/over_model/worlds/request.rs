@@ -75,7 +75,9 @@ impl World {
                 None => continue,
                 Some(life) => {
                     let all = life.evacuations.clone();
-                    life.does(async move { all.begin_alone(record).await })
+                    life.does(
+                        async move { all.begin_alone(record, &CountedBudgets::default()).await },
+                    )
                 }
             };
             let begun = work.await;

@@ -1,0 +1,93 @@
+//! Evicts servers before a normal server needs their capacity. The ledger decides which scheduler
+//! does.
+
+use super::{Evacuations, read};
+use crate::error::NovaServiceError;
+use crate::preemption::{HEADROOM_KEY, Preemption, VictimState, next_headroom_turn};
+use ebbtide_model::EvacuationCause;
+use ebbtide_nova_cloud::PlannedVictim;
+use ebbtide_runtime::{clock, ids};
+use ebbtide_store::ledger::LedgerError;
+
+/// What became of victims that were planned ahead of demand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AheadResult {
+    /// The evacuations of so many have begun.
+    Begun(usize),
+    /// None has begun; why.
+    NotNow(String),
+}
+
+/// Whether a victim of headroom is on its way. One that failed is not: nothing says when it goes.
+fn is_leaving(state: &VictimState) -> bool {
+    matches!(
+        state,
+        VictimState::Claimed
+            | VictimState::Notified { .. }
+            | VictimState::Draining { .. }
+            | VictimState::SpareRequested { .. }
+    )
+}
+
+impl Evacuations {
+    /// The next turn of headroom. `None`: victims of an earlier turn are leaving, on whatever
+    /// scheduler.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub(crate) async fn headroom_turn(&self) -> Result<Option<u64>, LedgerError> {
+        let ledger = &self.shared.ledger;
+        // Before the rows: what another scheduler writes in between has this turn.
+        let last = ledger.last_request_key(HEADROOM_KEY).await?;
+        let rows = ledger.open_rows().await?;
+        let records = rows.iter().filter_map(read);
+        let mut ahead = records.filter(|record| record.cause == EvacuationCause::Headroom);
+        let leaving = ahead.any(|record| record.victims.iter().any(|v| is_leaving(&v.state)));
+        Ok((!leaving).then(|| next_headroom_turn(last.as_deref())))
+    }
+
+    /// Begins the evacuation of victims that were planned after `turn` was read.
+    ///
+    /// # Errors
+    /// Those of the ledger, of Placement, and of the bus to the agents.
+    pub(crate) async fn evict_ahead(
+        &self,
+        planned: &[PlannedVictim],
+        turn: u64,
+    ) -> Result<AheadResult, NovaServiceError> {
+        let facts = &self.shared.facts;
+        let placement = facts
+            .providers
+            .placement(EvacuationCause::Headroom.as_str());
+        let mut victims = Vec::with_capacity(planned.len());
+        for planned in planned {
+            let host = &planned.host.host;
+            let queue = self.shared.prefix.agent(host)?;
+            // The room of one victim may be worth nothing without that of the others.
+            if !self.shared.bus.is_read(&queue).await? {
+                let why = format!("no agent reads from the queue of host {host}");
+                return Ok(AheadResult::NotNow(why));
+            }
+            let held = placement.allocations(planned.uuid).await?;
+            let Some(victim) = super::victim(planned, &held) else {
+                let why = format!("server {} has left meanwhile", planned.uuid);
+                return Ok(AheadResult::NotNow(why));
+            };
+            victims.push(victim);
+        }
+        let budgets = self.budgets().await?;
+        let mut begun = 0;
+        for (victim, turn) in victims.into_iter().zip(turn..) {
+            let record = Preemption::ahead_of_demand(ids::new(), turn, victim, clock::now());
+            let allowed = budgets.allow(&record);
+            if !allowed || !self.begin_alone(record, &budgets).await? {
+                break;
+            }
+            begun += 1;
+        }
+        Ok(match begun {
+            0 => AheadResult::NotNow("another scheduler was faster, or a budget is used up".into()),
+            begun => AheadResult::Begun(begun),
+        })
+    }
+}
