@@ -338,8 +338,8 @@ def the_api_with_a_token(stage):
     with contextlib.suppress(Refused):
         cloud.request('preemption', 'POST', '/v1/servers', {'name': 'a', 'request': {'flavor': 'large'}})
         must(False, 'a server was created by our API')
-    refused = cloud.request('preemption', 'GET', '/v1/prices', check=False)
-    must((refused.status_code, refused.json()['code']) == (501, 'EB-SERVICE-013'), 'prices are %s' % refused.text)
+    refused = cloud.request('preemption', 'GET', '/v1/plugins', check=False)
+    must((refused.status_code, refused.json()['code']) == (501, 'EB-SERVICE-013'), 'plugins are %s' % refused.text)
     wrong = cloud.session.get(cloud.endpoints['preemption'] + '/v1/servers', headers={'X-Auth-Token': 'gAAAAAwrong'}, timeout=30)
     must(wrong.status_code == 401 and 'Keystone uri=' in wrong.headers['WWW-Authenticate'], 'a wrong token gets %s' % wrong.status_code)
     print('      the API: %d hosts, %d servers, %d evacuations of today' % (len(hosts), len(known), len(ended)), flush=True)
@@ -441,6 +441,23 @@ def advice_from_history(stage):
         cloud.nova('DELETE', '/flavors/' + flavor)
 
 
+@contextlib.contextmanager
+def scheduler_with(name, *lines):
+    """The scheduler with these lines of [ebbtide] and what follows, and afterwards without them."""
+    config = processes.HOME + '/etc/%s.conf' % name
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('[ebbtide]\n%s\n' % '\n'.join(lines))
+    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+    stack('stack_start_scheduler', 'ebbtide', '1', config)
+    try:
+        wait_scheduler()
+        yield
+    finally:
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
+
+
 @chapter
 def a_quota_of_unified_limits(stage):
     """[ebbtide] quota: a project gets as many preemptible servers as Keystone says, and normal ones
@@ -460,43 +477,35 @@ def a_quota_of_unified_limits(stage):
     made = keystone('POST', '/registered_limits', {'registered_limits': [
         {'service_id': service, 'region_id': 'RegionOne', 'resource_name': name, 'default_limit': most} for name, most in limits]})
     made = {one['resource_name']: one['id'] for one in made['registered_limits']}
-    config = processes.HOME + '/etc/quota.conf'
-    with open(config, 'w', encoding='utf-8') as file:
-        file.write('[ebbtide]\nquota = true\n[keystone_authtoken]\ntoken_cache_time = 1\n')
-    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
-    stack('stack_start_scheduler', 'ebbtide', '1', config)
     try:
-        wait_scheduler()
-        for n in range(2):
-            server = cloud.boot('within%d' % n, 'large.preemptible')
-            must(server['status'] == 'ACTIVE', 'within the quota a server is %s: %s' % (server['status'], server.get('fault')))
-        over = cloud.boot('over', 'large.preemptible')
-        fault = (over.get('fault') or {}).get('message', '')
-        must(over['status'] == 'ERROR' and 'EB-DOOR-063' in fault and 'preemptible_servers: 2 of 2 in use, 1 more asked for' in fault,
-             'over the quota a server is %s: %s' % (over['status'], fault))
-        request = cloud.asked[over['id']]
-        decision = until('the decision', 20, lambda: cloud.request('preemption', 'GET', '/v1/decisions/' + request, check=False).json().get('decision'))
-        must('EB-DOOR-063' in decision['no_valid_host']['reason'], 'the decision says %s' % decision['no_valid_host'])
-        cloud.delete(over['id'])
-        normal = cloud.boot('normal', 'large')
-        must(normal['status'] == 'ACTIVE', 'a normal server beside the quota is %s: %s' % (normal['status'], normal.get('fault')))
-        keystone('PATCH', '/registered_limits/' + made['preemptible_servers'], {'registered_limit': {'default_limit': 3}})
+        with scheduler_with('quota', 'quota = true', '[keystone_authtoken]', 'token_cache_time = 1'):
+            for n in range(2):
+                server = cloud.boot('within%d' % n, 'large.preemptible')
+                must(server['status'] == 'ACTIVE', 'within the quota a server is %s: %s' % (server['status'], server.get('fault')))
+            over = cloud.boot('over', 'large.preemptible')
+            fault = (over.get('fault') or {}).get('message', '')
+            must(over['status'] == 'ERROR' and 'EB-DOOR-063' in fault and 'preemptible_servers: 2 of 2 in use, 1 more asked for' in fault,
+                 'over the quota a server is %s: %s' % (over['status'], fault))
+            request = cloud.asked[over['id']]
+            decision = until('the decision', 20, lambda: cloud.request('preemption', 'GET', '/v1/decisions/' + request, check=False).json().get('decision'))
+            must('EB-DOOR-063' in decision['no_valid_host']['reason'], 'the decision says %s' % decision['no_valid_host'])
+            cloud.delete(over['id'])
+            normal = cloud.boot('normal', 'large')
+            must(normal['status'] == 'ACTIVE', 'a normal server beside the quota is %s: %s' % (normal['status'], normal.get('fault')))
+            keystone('PATCH', '/registered_limits/' + made['preemptible_servers'], {'registered_limit': {'default_limit': 3}})
 
-        def third():
-            server = cloud.boot('third', 'large.preemptible')
-            if server['status'] == 'ACTIVE':
-                return server
-            cloud.delete(server['id'])
-            return None
-        until('the higher limit to be seen', 30, third, pause=0.5)
-        print('      quota: %s' % fault, flush=True)
+            def third():
+                server = cloud.boot('third', 'large.preemptible')
+                if server['status'] == 'ACTIVE':
+                    return server
+                cloud.delete(server['id'])
+                return None
+            until('the higher limit to be seen', 30, third, pause=0.5)
+            print('      quota: %s' % fault, flush=True)
     finally:
         stage.clear()
         for one in made.values():
             keystone('DELETE', '/registered_limits/' + one)
-        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
-        stack('stack_start_scheduler', 'ebbtide', '1')
-        wait_scheduler()
 
 
 @chapter
@@ -542,6 +551,88 @@ def a_budget_protects_a_project(stage):
         for scope in scopes:
             cloud.request('preemption', 'DELETE', path + '?' + scope, check=False)
         cloud.nova('DELETE', '/os-server-groups/' + group)
+
+
+@chapter
+def room_before_it_is_asked_for(stage):
+    """[ebbtide] headroom: a preemptible server leaves before a normal one needs its room, and no
+    more than one; its owner releases it before its grace period is over."""
+    cloud = stage.cloud
+    specs = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '300'}
+    flavor = cloud.flavor('large.patient', 4, 8000, 80, specs)
+
+    def asked(path):
+        return cloud.request('preemption', 'GET', '/v1' + path).json()
+
+    def leaving():
+        return [one for one in asked('/evacuations')['evacuations'] if one['cause'] == 'headroom' and one['victim_id'] in ages and one['state'] == 'draining']
+    try:
+        ages = stage.fill('large.patient')
+        with scheduler_with('headroom', 'headroom = large:1', 'headroom_interval = 1'):
+            (evacuation,) = until('a server to leave ahead of demand', 60, leaving)
+            victim = evacuation['victim_id']
+            must(victim in stage.cheapest(ages), 'not the cheapest server leaves: %s' % evacuation)
+            stays = next(uuid for uuid in ages if uuid != victim)
+            refused = cloud.request('preemption', 'POST', '/v1/servers/%s/release' % stays, {}, check=False)
+            must(refused.status_code == 409, 'the release of a server that stays gets %s: %s' % (refused.status_code, refused.text))
+            began = time.monotonic()
+            cloud.request('preemption', 'POST', '/v1/servers/%s/release' % victim, {})
+            stage.wait_gone({victim})
+            seconds = time.monotonic() - began
+            must(seconds < 100, 'a released server went after %.0f s' % seconds)
+            free = 'ebbtide_headroom_is_free{flavor="large",aggregate=""} 1'
+            until('the room to be known', 60, lambda: free in told('/metrics').splitlines())
+            must(set(stage.left(ages)) == set(ages) - {victim}, 'more servers have left than were needed')
+            began = time.monotonic()
+            server = cloud.boot('at once', 'large')
+            took = time.monotonic() - began
+            must(server['status'] == 'ACTIVE', 'the server is %s: %s' % (server['status'], server.get('fault')))
+            until('room for the next one to be made', 60, leaving)
+            print('      headroom: released in %.1f s of 300, then a normal server in %.1f s' % (seconds, took), flush=True)
+            audit()
+    finally:
+        stage.clear()
+        cloud.nova('DELETE', '/flavors/' + flavor)
+
+
+@chapter
+def prices_and_bids(stage):
+    """[ebbtide] market: the price rises as the cloud fills; below it a request is refused, and a
+    server whose owner pays less leaves with notice."""
+    cloud = stage.cloud
+    specs = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '5', 'ebbtide:price_per_hour': '0.1'}
+    flavor = cloud.flavor('large.priced', 4, 8000, 80, specs)
+
+    def price():
+        prices = cloud.request('preemption', 'GET', '/v1/prices').json()
+        must(prices['market'], 'there is no market: %s' % prices)
+        return next(float(one['price']) for one in prices['prices'] if one['flavor'] == 'large.priced')
+    try:
+        with scheduler_with('market', 'market = true', 'market_interval = 1', 'market_step_percent = 100'):
+            until('the price of an empty cloud', 60, lambda: price() < 0.02)
+            poor = cloud.boot('poor', 'large.priced', hints={'ebbtide:max_price': '0.001'})
+            fault = (poor.get('fault') or {}).get('message', '')
+            must(poor['status'] == 'ERROR' and 'EB-DOOR-066' in fault and '0.001 was to be the most' in fault,
+                 'below the price a server is %s: %s' % (poor['status'], fault))
+            cloud.delete(poor['id'])
+            thrifty = cloud.boot('thrifty', 'large.priced', hints={'ebbtide:max_price': '0.05'})
+            must(thrifty['status'] == 'ACTIVE', 'above the price a server is %s: %s' % (thrifty['status'], thrifty.get('fault')))
+            others = stage.fill('large.priced', 5)
+            stage.wait_gone({thrifty['id']})
+            must(stage.left(others) == others, 'servers left whose owners name no maximum price')
+            # The agent's report comes after Nova's deletion.
+            ended = until('the end in the ledger', 60, lambda: rows(
+                "select document from ebbtide.nova_preemptions where finished_at is not null and request_id = %s", 'out-of-bid ' + thrifty['id']))
+            must(len(ended) == 1, 'the ledger has %s' % ended)
+            history = cloud.request('preemption', 'GET', '/v1/price-history?flavor=large.priced').json()['prices']
+            must(len(history) >= 3 and max(float(one['price']) for one in history[:-1]) > 0.05, 'the price was %s' % history)
+            life = until('the past life', 60, lambda: cloud.request('preemption', 'GET', '/v1/lives?flavor=large.priced').json()['lives'])
+            must([one['end'] for one in life] == ['out-of-bid'] and float(life[0]['price_per_hour']) == 0.1, 'the past life is %s' % life)
+            print('      prices: %s; %s' % (' '.join(one['price'] for one in reversed(history)), fault), flush=True)
+            audit()
+    finally:
+        stage.clear()
+        cloud.nova('DELETE', '/flavors/' + flavor)
 
 
 @chapter

@@ -22,6 +22,9 @@ pub const PROTECTED_SECONDS: &str = "ebbtide:protected_seconds";
 pub const PRICE_PER_HOUR: &str = "ebbtide:price_per_hour";
 /// Priority class 0 (goes first, default) to [`MAX_PRIORITY`].
 pub const PRIORITY: &str = "ebbtide:priority";
+/// Extra spec: the most that the owner of a server pays for an hour, where the request names no
+/// maximum price.
+pub const MAX_PRICE: &str = "ebbtide:max_price";
 /// Seconds after launch at which a preemptible instance ends, even if no other server needs its
 /// capacity; default never. Its notice comes a grace period before.
 pub const MAX_LIFETIME_SECONDS: &str = "ebbtide:max_lifetime_seconds";
@@ -141,6 +144,8 @@ pub struct FlavorProperties {
     pub expected: Option<Seconds>,
     /// Price of an instance-hour.
     pub price_per_hour: Money,
+    /// The most that an owner pays for an hour who names no maximum price.
+    pub max_price: Option<Money>,
     /// Priority class, 0 goes first.
     pub priority: u8,
     /// Traits that a host must have.
@@ -205,6 +210,7 @@ impl Flavor {
                 allowed: "at least one resource class above 0".to_owned(),
             });
         }
+        p.check_max_price()?;
         p.check_lifetime()?;
         Ok(p)
     }
@@ -254,6 +260,7 @@ impl FlavorProperties {
             max_lifetime: None,
             expected: None,
             price_per_hour: Money::default(),
+            max_price: None,
             priority: 0,
             required_traits: BTreeSet::new(),
             forbidden_traits: BTreeSet::new(),
@@ -275,7 +282,20 @@ impl FlavorProperties {
                     .map_err(|problem| wrong_spec(key, value, problem))?;
             }
         }
+        self.check_max_price()?;
         self.check_lifetime()
+    }
+
+    /// The price of a normal flavor does not change.
+    fn check_max_price(&self) -> Result<(), ModelError> {
+        match self.max_price {
+            Some(price) if !self.preemptible => Err(ModelError::ExtraSpec {
+                key: MAX_PRICE.to_owned(),
+                value: price.to_string(),
+                problem: "only preemptible flavors have one".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What an instance keeps after its evacuation, until its owner deletes it: the local disk of a
@@ -347,6 +367,9 @@ impl FlavorProperties {
             PRICE_PER_HOUR => {
                 self.price_per_hour = value.parse().map_err(|e: ModelError| e.to_string())?
             }
+            MAX_PRICE => {
+                self.max_price = Some(value.parse().map_err(|e: ModelError| e.to_string())?);
+            }
             PRIORITY => match value.parse::<u8>() {
                 Ok(n) if n <= MAX_PRIORITY => self.priority = n,
                 _ => return Err(format!("use a class from 0 to {MAX_PRIORITY}")),
@@ -354,7 +377,7 @@ impl FlavorProperties {
             _ => {
                 return Err(format!(
                     "unknown key; known are {PREEMPTIBLE}, {INTERRUPTION}, {GRACE_SECONDS}, {PROTECTED_SECONDS}, \
-                     {MAX_LIFETIME_SECONDS}, {PRICE_PER_HOUR}, {PRIORITY}"
+                     {MAX_LIFETIME_SECONDS}, {PRICE_PER_HOUR}, {MAX_PRICE}, {PRIORITY}"
                 ));
             }
         }
@@ -389,6 +412,7 @@ mod tests {
             (GRACE_SECONDS, "600"),
             (PROTECTED_SECONDS, "300"),
             (PRICE_PER_HOUR, "0.031"),
+            (MAX_PRICE, "0.02"),
             (PRIORITY, "2"),
             ("resources:CUSTOM_LICENCE", "1"),
             ("resources:DISK_GB", "0"),
@@ -406,6 +430,7 @@ mod tests {
             (Some(Seconds(600)), Some(Seconds(300)))
         );
         assert_eq!((p.price_per_hour.micros(), p.priority), (31_000, 2));
+        assert_eq!(p.max_price.map(Money::micros), Some(20_000));
         assert_eq!(
             p.resources.to_string(),
             "CUSTOM_LICENCE=1, MEMORY_MB=4000, VCPU=2"

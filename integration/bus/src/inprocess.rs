@@ -176,6 +176,13 @@ impl Bus for InProcessBus {
         Ok(Subscription::new(queue.clone(), Box::new(source)).alone(hold))
     }
 
+    async fn is_read(&self, queue: &QueueName) -> Result<bool, BusError> {
+        self.shared.ensure_open()?;
+        let known = self.shared.broker.find(queue);
+        let left = known.map(|queue| queue.readers.available_permits());
+        Ok(left.is_some_and(|left| left < MOST_READERS as usize))
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.shared.board.subscribe()
     }

@@ -107,6 +107,44 @@ impl NovaDb {
         Ok(all)
     }
 
+    /// All flavors of which nova-api builds servers, with extra specs and who may use them, by
+    /// database id.
+    ///
+    /// # Errors
+    /// Those of the API database.
+    pub async fn flavors_for_sale(&self) -> Result<Vec<OfferedFlavor>, NovaDbError> {
+        let dialect = self.api().dialect();
+        let specs = format!(
+            "SELECT {}, s.{}, s.value FROM flavor_extra_specs s ORDER BY s.id",
+            dialect.int("s.flavor_id"),
+            dialect.quoted("key")
+        );
+        let projects = format!(
+            "SELECT {}, p.project_id, p.project_id FROM flavor_projects p",
+            dialect.int("p.flavor_id"),
+        );
+        let (found, specs, projects) = tokio::try_join!(
+            self.offered("ORDER BY f.id", Vec::new()),
+            self.triples((READ, "flavor_extra_specs"), &specs, Vec::new()),
+            self.triples((READ, "flavor_projects"), &projects, Vec::new())
+        )?;
+        let mut of_flavor: BTreeMap<i64, Vec<(String, String)>> = BTreeMap::new();
+        for (id, key, value) in specs {
+            of_flavor.entry(id).or_default().push((key, value));
+        }
+        let mut all = Vec::new();
+        for (id, is_public, mut offered) in found.into_iter().filter(|(.., one)| !one.disabled) {
+            let specs = of_flavor.remove(&id).unwrap_or_default();
+            offered.flavor.extra_specs = Some(specs.into_iter().collect());
+            if !is_public {
+                let own = projects.iter().filter(|(flavor, ..)| *flavor == id);
+                offered.projects = Some(own.map(|(_, project, _)| project.clone()).collect());
+            }
+            all.push(offered);
+        }
+        Ok(all)
+    }
+
     /// All flavors of which nova-api builds servers, with their amounts and without extra specs, by
     /// database id.
     ///

@@ -23,6 +23,7 @@ mod discover;
 mod error;
 mod flavors;
 mod follow;
+mod hints;
 mod history;
 mod lookup;
 mod pool;

@@ -66,6 +66,54 @@ async fn a_flavor_is_found_by_id_and_name_with_those_who_may_use_it(cloud: Cloud
         assert_eq!(found[0].is_for(project), may, "{name} {project}");
     }
     assert!(nova.flavors_called("none").await.unwrap().is_empty());
+    // All at once, without those of which no servers are built.
+    let sold = nova.flavors_for_sale().await.unwrap();
+    let each = async |name: &str| nova.flavors_called(name).await.unwrap().remove(0);
+    assert_eq!(
+        sold,
+        [each("small").await, each("secret").await, {
+            let mut both = nova.flavors_called("f1").await.unwrap();
+            both.remove(1)
+        }]
+    );
+}
+
+async fn hints_of_servers_are_read_by_their_name(cloud: CloudDatabases) {
+    let uuid = |n: u8| format!("66666666-6666-4666-8666-66666666666{n}");
+    let specs = [
+        (
+            1,
+            r#"{"scheduler_hints": {"ebbtide:max_price": ["0.03"], "group": ["g"]}}"#,
+        ),
+        (2, r#"{"scheduler_hints": {"group": ["g"]}}"#),
+        (3, r#"{"scheduler_hints": null}"#),
+        (
+            4,
+            r#"{"scheduler_hints": {"ebbtide:max_price": ["1", "2"]}}"#,
+        ),
+    ];
+    for (n, data) in specs {
+        let spec =
+            format!(r#"'{{"nova_object.name": "RequestSpec", "nova_object.data": {data}}}'"#);
+        let (id, text) = (n.to_string(), format!("'{}'", uuid(n)));
+        let row = [
+            ("id", id.as_str()),
+            ("instance_uuid", &text),
+            ("spec", &spec),
+        ];
+        cloud.api.insert("request_specs", &row).await;
+    }
+    let nova = cloud.open().await;
+    // One more than a statement takes; most of them do not exist.
+    let asked: Vec<String> = (1..=4)
+        .map(uuid)
+        .chain((0..200).map(|n| format!("77777777-7777-4777-8777-{n:012}")))
+        .collect();
+    let hints = nova.hints_of("ebbtide:max_price", &asked).await.unwrap();
+    assert_eq!(hints.len(), 2);
+    assert_eq!(hints[&uuid(1)], ["0.03"]);
+    assert_eq!(hints[&uuid(4)], ["1", "2"]);
+    assert!(nova.hints_of("group", &[]).await.unwrap().is_empty());
 }
 
 async fn server_groups_are_listed_with_their_owners_and_policies(cloud: CloudDatabases) {
@@ -116,5 +164,6 @@ async fn server_groups_are_listed_with_their_owners_and_policies(cloud: CloudDat
 
 on_every_database!(
     a_flavor_is_found_by_id_and_name_with_those_who_may_use_it,
+    hints_of_servers_are_read_by_their_name,
     server_groups_are_listed_with_their_owners_and_policies,
 );

@@ -34,6 +34,50 @@ options! {
             "Whether preemptible servers have a quota: Keystone's unified limits of the service \
              preemption. [keystone_authtoken] is needed.",
         );
+    // The ranges and defaults are those of a standalone region (`ebbtide_market::MarketConfig`).
+    MARKET: Opt::bool(GROUP, "market")
+        .default("false")
+        .help(
+            "true",
+            "Whether the price of an hour of a preemptible flavor follows supply and demand; false: \
+             it is what the flavor says (ebbtide:price_per_hour).",
+        );
+    MARKET_INTERVAL: Opt::int(GROUP, "market_interval")
+        .between(1, 86_400)
+        .default("300")
+        .unit("seconds")
+        .help(
+            "60",
+            "How often prices are made. They change at whole multiples of it since 1970.",
+        );
+    MARKET_FLOOR_PERCENT: Opt::int(GROUP, "market_floor_percent")
+        .between(0, 1000)
+        .default("10")
+        .help("20", "The price without demand, of what the flavor says, in per cent.");
+    MARKET_CEILING_PERCENT: Opt::int(GROUP, "market_ceiling_percent")
+        .between(1, 1000)
+        .default("100")
+        .help(
+            "80",
+            "The price while everything is taken, of what the flavor says, in per cent. Not below \
+             market_floor_percent.",
+        );
+    MARKET_STEEPNESS: Opt::int(GROUP, "market_steepness")
+        .between(1, 32)
+        .default("4")
+        .help(
+            "2",
+            "How late the price rises: the share that is taken, to the power of this, is the way \
+             from floor to ceiling.",
+        );
+    MARKET_STEP_PERCENT: Opt::int(GROUP, "market_step_percent")
+        .between(1, 100)
+        .default("25")
+        .help(
+            "100",
+            "How far the price goes towards where it belongs at each interval, in per cent of the \
+             way.",
+        );
     HEADROOM: Opt::list(GROUP, "headroom")
         .help(
             "m1.large:4,m1.xlarge@gpu:0-10",
@@ -233,6 +277,18 @@ pub struct EbbtideSection {
     pub preemption: bool,
     /// Preemptible servers have a quota.
     pub quota: bool,
+    /// Prices follow supply and demand.
+    pub market: bool,
+    /// How often prices are made; 300.
+    pub market_interval: i64,
+    /// The price without demand, in per cent; 10.
+    pub market_floor_percent: i64,
+    /// The price while everything is taken, in per cent; 100.
+    pub market_ceiling_percent: i64,
+    /// How late the price rises; 4.
+    pub market_steepness: i64,
+    /// How far the price goes at each interval, in per cent; 25.
+    pub market_step_percent: i64,
     /// Room that is kept free, each rule as it is written.
     pub headroom: Vec<String>,
     /// How often it is looked at; 30.
@@ -315,6 +371,12 @@ impl EbbtideSection {
             bus_url: text(&BUS_URL)?,
             preemption: config.bool(&PREEMPTION)?.unwrap_or(true),
             quota: config.bool(&QUOTA)?.unwrap_or(false),
+            market: config.bool(&MARKET)?.unwrap_or(false),
+            market_interval: number(&MARKET_INTERVAL)?,
+            market_floor_percent: number(&MARKET_FLOOR_PERCENT)?,
+            market_ceiling_percent: number(&MARKET_CEILING_PERCENT)?,
+            market_steepness: number(&MARKET_STEEPNESS)?,
+            market_step_percent: number(&MARKET_STEP_PERCENT)?,
             headroom: config.list(&HEADROOM)?,
             headroom_interval: number(&HEADROOM_INTERVAL)?,
             reply_when: match config.text(&REPLY_WHEN)?.as_deref() {

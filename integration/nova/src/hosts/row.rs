@@ -6,7 +6,7 @@ use crate::python::Value;
 use std::collections::BTreeMap;
 
 /// A row of `compute_nodes`, taken in by its object's fields; the ratios are those in effect.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ComputeRow {
     /// Service's host.
     pub host: String,

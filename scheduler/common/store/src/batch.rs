@@ -11,7 +11,7 @@ use crate::tables::{
     IDLE_HOURS, LIVES, OUTBOX, PRICES, SERVERS, TABLES, Table, scope,
 };
 use ebbtide_model::record::Change;
-use ebbtide_model::{Decision, IdleHour, PastLife};
+use ebbtide_model::{Decision, IdleHour, PastLife, PricePoint};
 use std::collections::HashMap;
 
 /// What happens to one row in the end.
@@ -138,6 +138,21 @@ impl Batch {
         for hour in hours {
             let row = encoder.idle_hour(hour)?;
             tables[IDLE_HOURS.index].set(hour.key(), Fate::Put(row));
+        }
+        Ok(Self::of_tables(tables))
+    }
+
+    /// Encodes prices.
+    ///
+    /// # Errors
+    /// `Unstorable` for the first that no database gives back.
+    pub(crate) fn of_prices<'p>(
+        points: impl Iterator<Item = &'p PricePoint>,
+        encoder: &Encoder,
+    ) -> Result<Self, StoreError> {
+        let mut tables: Vec<Changes> = TABLES.iter().map(|_| Changes::default()).collect();
+        for point in points {
+            tables[PRICES.index].set(point.key(), Fate::Put(encoder.price(point)?));
         }
         Ok(Self::of_tables(tables))
     }

@@ -6,7 +6,9 @@
 
 use crate::batch::Batch;
 use crate::store::Store;
-use crate::{Backend, DecisionFilter, LifeStore, MAX_PAGE, PurgeKind, StoreConfig, StoreError};
+use crate::{
+    Backend, DecisionFilter, LifeStore, MAX_PAGE, PriceStore, PurgeKind, StoreConfig, StoreError,
+};
 use ebbtide_model::{Decision, DecisionId, IdleHour, ServerId, Timestamp};
 
 /// The decisions in a database. Cheap to clone; all clones share the connections.
@@ -41,6 +43,12 @@ impl DecisionStore {
     #[must_use]
     pub fn lives(&self) -> LifeStore {
         LifeStore::new(self.store.clone())
+    }
+
+    /// The prices in the same database.
+    #[must_use]
+    pub fn prices(&self) -> PriceStore {
+        PriceStore::new(self.store.clone())
     }
 
     /// One decision: [`Store::decision`].

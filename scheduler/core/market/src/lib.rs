@@ -11,7 +11,9 @@
 
 pub mod billing;
 mod line;
+mod points;
 mod rule;
 
 pub use line::PriceLine;
+pub use points::{FlavorPrice, Places, next_points};
 pub use rule::{MarketConfig, MarketError, PriceRule};

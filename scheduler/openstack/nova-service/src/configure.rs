@@ -6,6 +6,7 @@ use crate::preemption::{PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_evacuation::EvacuationPolicy;
+use ebbtide_market::{MarketConfig, PriceRule};
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova::model::Options;
@@ -97,7 +98,34 @@ pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
     }
     look(api_address(conf).map(drop));
     look(headroom(conf).map(drop));
+    look(market(conf).map(drop));
     wrong
+}
+
+/// How prices are made; `None`: they are what flavors say.
+///
+/// # Errors
+/// [`NovaServiceError::Config`]: a floor above the ceiling, or no database for prices.
+pub(crate) fn market(conf: &NovaConf) -> Result<Option<PriceRule>, NovaServiceError> {
+    let ours = &conf.ebbtide;
+    if !ours.market {
+        return Ok(None);
+    }
+    let wrong = |why: String| NovaServiceError::Config(format!("[ebbtide] market: {why}"));
+    if ours.connection.is_none() || !ours.decisions {
+        let needs = format!("prices are rows of {LEDGER}, and need it and decisions = true");
+        return Err(wrong(needs));
+    }
+    let percent = |number: i64| u32::try_from(number).unwrap_or(0);
+    let rule = PriceRule::new(MarketConfig {
+        enabled: true,
+        interval_seconds: seconds(ours.market_interval),
+        floor_percent: percent(ours.market_floor_percent),
+        ceiling_percent: percent(ours.market_ceiling_percent),
+        steepness: percent(ours.market_steepness),
+        step_percent: percent(ours.market_step_percent),
+    });
+    rule.map(Some).map_err(|error| wrong(error.to_string()))
 }
 
 /// The capacity that is kept free.

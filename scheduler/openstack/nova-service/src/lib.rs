@@ -12,6 +12,7 @@ mod evacuate;
 mod facts;
 mod headroom;
 mod lives;
+mod market;
 mod metrics;
 mod notices;
 #[cfg(test)]

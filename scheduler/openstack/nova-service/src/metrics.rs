@@ -10,12 +10,20 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry, Unit};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {
     kind: &'static str,
+}
+
+/// Servers of one project and flavor.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProjectLabel {
+    project_id: String,
+    flavor: String,
 }
 
 /// A rule of headroom; without an aggregate: on any host.
@@ -44,6 +52,7 @@ pub(crate) struct Metrics {
     refusals: Family<Label, Counter>,
     decision_records: Family<Label, Counter>,
     headroom: Family<HeadroomLabel, Gauge>,
+    running: Family<ProjectLabel, Gauge>,
 }
 
 impl Default for Metrics {
@@ -129,6 +138,12 @@ impl Default for Metrics {
                 "Whether the servers of a rule of headroom would find room at once",
                 Family::default(),
             ),
+            running: shown(
+                to,
+                "preemptible_servers",
+                "Preemptible servers that run, by project and flavor, for rating",
+                Family::default(),
+            ),
             registry: Arc::new(registry),
         }
     }
@@ -207,6 +222,20 @@ impl Metrics {
         }
     }
 
+    /// The preemptible servers that run now, by project and flavor.
+    pub(crate) fn running(&self, servers: &BTreeMap<(&str, &str), u64>) {
+        // A project that has none any more goes.
+        self.running.clear();
+        for ((project, flavor), count) in servers {
+            let label = ProjectLabel {
+                project_id: (*project).to_owned(),
+                flavor: (*flavor).to_owned(),
+            };
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.running.get_or_create(&label).set(count);
+        }
+    }
+
     /// The page with the current values.
     pub(crate) fn text(&self, counts: Counts, under_way: usize) -> String {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
@@ -257,7 +286,11 @@ mod tests {
             preemptible: 2,
             ..Counts::default()
         };
+        let servers = BTreeMap::from([(("lab", "large"), 2)]);
+        metrics.running(&BTreeMap::from([(("web", "large"), 1)]));
+        metrics.running(&servers);
         let page = metrics.text(counts, 1);
+        assert!(!page.contains("\"web\""), "{page}");
         for line in [
             "ebbtide_requests_total{kind=\"selected\"} 2",
             "ebbtide_request_seconds_count{kind=\"whole\"} 2",
@@ -265,6 +298,7 @@ mod tests {
             "ebbtide_preemptions_under_way 1",
             "ebbtide_hosts 3",
             "ebbtide_instances{kind=\"normal\"} 3",
+            "ebbtide_preemptible_servers{project_id=\"lab\",flavor=\"large\"} 2",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
         }

@@ -12,7 +12,6 @@ use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use ebbtide_listen::{ConnectionLimits, Deadlines, Reporter, Seats, http};
-use ebbtide_nova_cloud::Cloud;
 use oslo_messaging::{Transport, TransportStatus};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -76,7 +75,10 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
-    let counts = pages.facts.read(Cloud::counts);
+    let counts = pages.facts.read(|cloud| {
+        pages.metrics.running(&cloud.running_preemptible());
+        cloud.counts()
+    });
     let under_way = pages.preempting.under_way();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     (

@@ -7,6 +7,7 @@ use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, Preempting};
 use crate::facts::Facts;
 use crate::lives::LifeRecorder;
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, VictimState};
@@ -15,9 +16,10 @@ use crate::release::CloudRelease;
 use crate::select::{Members, Selector, VictimReservations};
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
+use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Server, ServerGroup,
-    ServerId, Timestamp,
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Money, Server,
+    ServerGroup, ServerId, Timestamp,
 };
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{Cloud, CloudSettings, NodeView, flavor_view};
@@ -88,6 +90,7 @@ impl CloudReader {
             members: Members::default(),
             preempting: Preempting::ready(evacuations),
             quota: Quota::default(),
+            market: Market::default(),
             decisions: Decisions::default(),
             release: CloudRelease::fixed(),
         });
@@ -168,6 +171,39 @@ impl CloudReader {
         };
         let found = offered_flavor(nova, id_or_name, is_wanted).await?;
         Ok(flavor_view(&found))
+    }
+
+    /// What an hour of each flavor costs that says a price, by name. With `projects` only of flavors
+    /// of which nova-api builds servers for one of them.
+    ///
+    /// # Errors
+    /// Nova's API database cannot be read.
+    pub async fn prices(
+        &self,
+        projects: Option<&[String]>,
+    ) -> Result<Vec<FlavorPrice>, NovaServiceError> {
+        let offered = self.facts.database.nova().flavors_for_sale().await?;
+        let visible = offered.iter().filter(|offered| {
+            projects.is_none_or(|all| all.iter().any(|project| offered.is_for(project)))
+        });
+        let flavors = visible.map(|offered| flavor_view(&offered.flavor));
+        let market = &self.selector.market;
+        let mut prices: Vec<FlavorPrice> = flavors.map(|f| market.flavor_price(&f)).collect();
+        prices.retain(|price| price.base > Money::default());
+        prices.sort_by(|a, b| a.flavor.cmp(&b.flavor));
+        Ok(prices)
+    }
+
+    /// What an hour of a flavor costs.
+    #[must_use]
+    pub fn price(&self, flavor: &Flavor) -> FlavorPrice {
+        self.selector.market.flavor_price(flavor)
+    }
+
+    /// Whether prices follow supply and demand.
+    #[must_use]
+    pub fn has_market(&self) -> bool {
+        self.selector.market.is_open()
     }
 
     /// All disruption budgets, by scope. None without a ledger.

@@ -8,6 +8,7 @@ use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts};
 use crate::headroom;
+use crate::market::{self, Market};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
@@ -83,6 +84,7 @@ impl NovaService {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
         let kept_free = configure::headroom(conf)?;
+        let rule = configure::market(conf)?;
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
@@ -95,6 +97,8 @@ impl NovaService {
         let metrics = Metrics::default();
         let preempting = Preempting::start(conf, &settings, &facts, &tasks, &metrics).await?;
         let decisions = Decisions::start(DecisionOptions::read(conf)?, &facts, &tasks, &metrics);
+        let market = Market::new(rule);
+        market::start(&market, &facts, &decisions, &preempting, &tasks);
         if let Some(address) = &conf.ebbtide.metrics_listen {
             let pages = Pages {
                 facts: facts.clone(),
@@ -114,6 +118,7 @@ impl NovaService {
             metrics: metrics.clone(),
             preempting: preempting.clone(),
             quota: Quota::new(limits),
+            market: market.clone(),
             decisions: decisions.clone(),
         };
         let reader = CloudReader::new(&selector);

@@ -10,12 +10,14 @@ mod budgets;
 mod changes;
 mod early_release;
 mod listing;
+mod market;
 mod openstack;
 mod question;
 mod region;
 
 pub(crate) use budgets::CloudBudgets;
 pub(crate) use early_release::EarlyRelease;
+pub(crate) use market::CloudMarket;
 pub(crate) use openstack::OpenStackView;
 pub(crate) use question::Question;
 pub(crate) use region::RegionView;
@@ -26,12 +28,13 @@ use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent};
 use async_trait::async_trait;
+use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
     Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, PricePoint,
     Server, ServerGroup, ServerId,
 };
 use ebbtide_nova_service::{LIVES_KEPT, LIVES_LATE};
-use ebbtide_region::{FlavorPrice, HostView, RegionConfig, RegionSummary};
+use ebbtide_region::{HostView, RegionConfig, RegionSummary};
 use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, ServerFilter, Store};
 use std::sync::Arc;
 use tokio::sync::broadcast;
@@ -141,6 +144,7 @@ pub(crate) struct Api {
     pub(crate) advice: AdviceService,
     pub(crate) budgets: Arc<dyn CloudBudgets>,
     pub(crate) early_release: Arc<dyn EarlyRelease>,
+    pub(crate) market: Arc<dyn CloudMarket>,
     /// `None` on an OpenStack.
     standalone: Option<Standalone>,
 }
@@ -160,15 +164,15 @@ impl Api {
         Self::new(view, lives, None)
     }
 
-    fn new<V: CloudView + CloudBudgets + EarlyRelease + 'static>(
-        view: Arc<V>,
-        lives: LifeTimes,
-        standalone: Option<Standalone>,
-    ) -> Self {
+    fn new<V>(view: Arc<V>, lives: LifeTimes, standalone: Option<Standalone>) -> Self
+    where
+        V: CloudView + CloudBudgets + EarlyRelease + CloudMarket + 'static,
+    {
         Self {
             advice: AdviceService::new(view.clone(), lives),
             budgets: view.clone(),
             early_release: view.clone(),
+            market: view.clone(),
             cloud: view,
             standalone,
         }

@@ -14,12 +14,12 @@ use ebbtide_model::{
     ServerGroup, ServerId, names,
 };
 use ebbtide_nova_service::{CloudReader, NodeView, NovaServiceError, WhatIfError};
-use ebbtide_region::{FlavorPrice, HostView, RegionError, RegionSummary, sum_inventories};
+use ebbtide_region::{HostView, RegionError, RegionSummary, sum_inventories};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{
-    DecisionFilter, DecisionStore, EvacuationFilter, LifeFilter, LifeStore, MAX_PAGE, ServerFilter,
-    StoreConfig,
+    DecisionFilter, DecisionStore, EvacuationFilter, LifeFilter, LifeStore, MAX_PAGE, PriceFilter,
+    PriceStore, ServerFilter, StoreConfig,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -152,6 +152,12 @@ impl OpenStackView {
             Ok(recorded) => recorded,
             Err(_) => Ok(self.decisions.open().await?.map(DecisionStore::lives)),
         }
+    }
+
+    /// Where prices are. `None` without a ledger.
+    pub(super) async fn price_store(&self) -> Result<Option<PriceStore>, ServiceError> {
+        let store = self.decisions.open().await?;
+        Ok(store.map(DecisionStore::prices))
     }
 
     /// What is read, as Nova's databases are now: a scheduler without requests would answer from
@@ -395,28 +401,27 @@ impl CloudView for OpenStackView {
         Err(ServiceError::OpenStackCommand { command })
     }
 
-    /// Prices do not follow supply and demand here: each flavor has its own.
     async fn priced_flavor(
         &self,
         name: &str,
         projects: Option<&[String]>,
-        _changes: u32,
+        changes: u32,
     ) -> Result<PricedFlavor, ServiceError> {
         let flavor = self.reader.flavor(name, projects).await;
         let flavor = flavor.map_err(unanswered)?;
-        let properties = flavor.properties().map_err(RegionError::from)?;
-        let price = properties.price_per_hour;
+        flavor.properties().map_err(RegionError::from)?;
+        let filter = PriceFilter {
+            flavor: Some(flavor.name.clone()),
+            limit: changes,
+            ..PriceFilter::default()
+        };
+        let changes = match self.price_store().await? {
+            Some(store) => store.prices(&filter).await.map_err(|e| not_read(&e))?,
+            None => Vec::new(),
+        };
         Ok(PricedFlavor {
-            price: FlavorPrice {
-                flavor: flavor.name.clone(),
-                preemptible: properties.preemptible,
-                price,
-                base: price,
-                floor: price,
-                ceiling: price,
-                last: None,
-            },
-            changes: Vec::new(),
+            price: self.reader.price(&flavor),
+            changes,
             flavor,
         })
     }

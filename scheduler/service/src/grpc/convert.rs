@@ -1,6 +1,7 @@
 //! Conversion from the model to the wire. Every field of a message is set in one place, here.
 
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
+use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Explanation,
     Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PartTime, PastLife, Placement,
@@ -8,7 +9,7 @@ use ebbtide_model::{
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
-use ebbtide_region::{FlavorPrice, HostView, RegionEvent};
+use ebbtide_region::{HostView, RegionEvent};
 use std::collections::HashMap;
 
 fn time(at: Option<Timestamp>) -> String {

@@ -4,16 +4,14 @@ use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
 use crate::advice::AskedFlavor;
-use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
-use crate::region_actor::not_read;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Viewer;
 use ebbtide_advice::life::hours_of;
 use ebbtide_model::{Flavor, Money};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
-use ebbtide_region::{Region, RegionError};
+use ebbtide_region::RegionError;
 use ebbtide_store::{LifeFilter, PriceFilter};
 use tonic::{Request, Response, Status};
 
@@ -22,10 +20,11 @@ const ROWS: u32 = 1000;
 /// Number of price changes in advice.
 const CHANGES: u32 = 100;
 
-impl ApiHandlers {
-    fn market(&self) -> Result<&Standalone, ServiceError> {
-        self.api.standalone(Instead::NotYet("market"))
-    }
+/// What the guard has found that the caller may see. A request that has bypassed the guard is
+/// refused.
+fn viewer<T>(request: &Request<T>) -> Result<Viewer, ServiceError> {
+    let viewer = request.extensions().get::<Viewer>().cloned();
+    viewer.ok_or(ServiceError::Access(AccessError::Unauthenticated))
 }
 
 /// What advice needs of a flavor, which must be preemptible.
@@ -68,13 +67,12 @@ impl Market for ApiHandlers {
     }
     async fn list_prices(
         &self,
-        _request: Request<v1::ListPricesRequest>,
+        request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        let region = self.market()?;
-        let prices = region.region_actor.read(Region::flavor_prices).await?;
+        let (prices, market) = self.api.market.prices(&viewer(&request)?).await?;
         Ok(Response::new(v1::ListPricesResponse {
             prices: prices.iter().map(convert::flavor_price).collect(),
-            market: region.region.market.enabled,
+            market,
         }))
     }
 
@@ -82,6 +80,7 @@ impl Market for ApiHandlers {
         &self,
         request: Request<v1::ListPriceHistoryRequest>,
     ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
+        let viewer = viewer(&request)?;
         let wire = request.into_inner();
         let filter = PriceFilter {
             flavor: optional(wire.flavor),
@@ -90,8 +89,7 @@ impl Market for ApiHandlers {
             limit: limit(wire.limit, ROWS, ROWS),
             marker: optional(wire.marker),
         };
-        let prices = self.market()?.store.prices(&filter).await;
-        let prices = prices.map_err(|e| not_read(&e))?;
+        let prices = self.api.market.price_history(&viewer, filter).await?;
         Ok(Response::new(v1::ListPriceHistoryResponse {
             prices: prices.iter().map(convert::price).collect(),
         }))
@@ -101,9 +99,7 @@ impl Market for ApiHandlers {
         &self,
         request: Request<v1::GetAdviceRequest>,
     ) -> Result<Response<v1::GetAdviceResponse>, Status> {
-        // The guard has set the asker. A request that has bypassed the guard is refused.
-        let asker = request.extensions().get::<Viewer>().cloned();
-        let asker = asker.ok_or(ServiceError::Access(AccessError::Unauthenticated))?;
+        let asker = viewer(&request)?;
         let wire = request.into_inner();
         let question = advice::question(&wire);
         let projects = match &asker {

@@ -57,14 +57,17 @@ impl v1::servers_server::Servers for ApiHandlers {
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let quota = self.gate.quota(&who, &request.project_id);
+        let asked = parsed("max_price", &wire.max_price)?;
+        // The flavor's own is for those who name none.
+        let of_flavor = || request.flavor.properties().ok()?.max_price;
         let create = CreateServers {
             quota: quota.map(|quota| quota.servers),
-            max_price: parsed("max_price", &wire.max_price)?,
+            max_price: asked.or_else(of_flavor),
             name: wire.name,
             request,
             external: false,
         };
-        let idle_bid = match create.max_price {
+        let idle_bid = match asked {
             Some(most) => {
                 let flavor = create.request.flavor.clone();
                 let look = move |region: &Region| region.idle_bid(&flavor, most);

@@ -13,6 +13,7 @@ mod keystone;
 mod budgets;
 mod decisions;
 mod lives;
+mod market;
 mod policy;
 mod tenants;
 mod tokens;

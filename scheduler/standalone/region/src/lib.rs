@@ -69,7 +69,6 @@ pub use effects::{Effects, RegionEvent};
 pub use error::RegionError;
 pub use examine::{Disagreement, Examination};
 pub use input::{Ids, InputKind, Published, RegionInput, Report, Tick};
-pub use market::FlavorPrice;
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use shadow::{DecisionComparison, Side};
 pub use speculate::{Speculation, SpeculationCounts};

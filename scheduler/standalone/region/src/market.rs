@@ -4,30 +4,11 @@
 use crate::evacuate::EvacuationReason;
 use crate::transition::Transition;
 use crate::{Region, RegionError};
-use ebbtide_market::PriceRule;
+use ebbtide_market::{FlavorPrice, PriceRule};
 use ebbtide_model::{
     EvacuationCause, Flavor, FlavorId, Money, PricePoint, Server, ServerId, ServerStatus, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The price of a flavor for an hour.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlavorPrice {
-    /// The flavor's name.
-    pub flavor: String,
-    /// True if the market may change the price.
-    pub preemptible: bool,
-    /// The present price.
-    pub price: Money,
-    /// The price in the flavor's extra specs.
-    pub base: Money,
-    /// The lowest possible price.
-    pub floor: Money,
-    /// The highest possible price.
-    pub ceiling: Money,
-    /// The last change of the price, if there was one.
-    pub last: Option<PricePoint>,
-}
 
 /// The state of the market.
 #[derive(Debug, Default)]
@@ -60,6 +41,12 @@ impl Market {
 }
 
 impl Region {
+    /// Whether prices follow supply and demand.
+    #[must_use]
+    pub fn has_market(&self) -> bool {
+        self.market.rule.is_some()
+    }
+
     /// The price of each flavor that has one, by flavor name.
     #[must_use]
     pub fn flavor_prices(&self) -> Vec<FlavorPrice> {
@@ -75,18 +62,9 @@ impl Region {
     /// The price of a flavor and its limits.
     #[must_use]
     pub fn flavor_price(&self, flavor: &Flavor) -> FlavorPrice {
-        let (base, price) = (base_of(flavor), self.price_of(flavor));
-        let preemptible = flavor.is_preemptible();
-        let rule = self.market.rule.as_ref().filter(|_| preemptible);
-        FlavorPrice {
-            flavor: flavor.name.clone(),
-            preemptible,
-            price,
-            base,
-            floor: rule.map_or(price, |rule| rule.floor(base)),
-            ceiling: rule.map_or(price, |rule| rule.ceiling(base)),
-            last: rule.and_then(|_| self.market.prices.get(&flavor.id).cloned()),
-        }
+        let rule = self.market.rule.as_ref();
+        let last = self.market.prices.get(&flavor.id);
+        FlavorPrice::new(flavor, base_of(flavor), self.price_of(flavor), rule, last)
     }
 
     /// The present price of a flavor for an hour. Before its first price was set: the price that it

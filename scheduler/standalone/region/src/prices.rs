@@ -13,9 +13,9 @@ use crate::Region;
 use crate::market::base_of;
 use crate::transition::Transition;
 use ebbtide_engine::{ClassUsage, HostUsage};
-use ebbtide_market::PriceRule;
+use ebbtide_market::{Places, PriceRule, next_points};
 use ebbtide_model::record::Change;
-use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Timestamp};
+use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Timestamp};
 use std::collections::BTreeMap;
 
 /// The inputs of prices: usage of the hosts that are up, and servers that wait to be resumed.
@@ -23,13 +23,6 @@ struct Known<'r> {
     region: &'r Region,
     usages: BTreeMap<&'r str, HostUsage>,
     waiting: BTreeMap<FlavorId, u64>,
-}
-
-/// Supply and demand of a flavor, in places.
-#[derive(Debug, Clone, Copy)]
-struct Places {
-    supply: u64,
-    demand: u64,
 }
 
 impl<'r> Known<'r> {
@@ -62,7 +55,7 @@ impl<'r> Known<'r> {
         }
         let places = |free: fn(&ClassUsage) -> i64| -> u64 {
             let all = usages.iter();
-            all.map(|usage| places_on(usage, &properties.resources, free))
+            all.map(|usage| usage.places(&properties.resources, free))
                 .sum()
         };
         let supply = places(|class| class.free_normal);
@@ -75,26 +68,11 @@ impl<'r> Known<'r> {
 
     /// Price points to publish for a flavor; empty if its price does not change.
     fn next(&self, flavor: &Flavor, rule: &PriceRule, now: Timestamp) -> Vec<PricePoint> {
-        let Some(Places { supply, demand }) = self.places(flavor) else {
-            return Vec::new();
-        };
-        let base = base_of(flavor);
-        let before = self.region.market.prices.get(&flavor.id);
-        let price = rule.next(before.map(|point| point.price), base, supply, demand);
-        let point = |at, price| PricePoint {
-            flavor_id: flavor.id,
-            flavor: flavor.name.clone(),
-            at,
-            price,
-            supply,
-            demand,
-        };
-        match before {
-            Some(before) if before.price == price => Vec::new(),
-            Some(_) => vec![point(now, price)],
-            // Includes the price before the market opened, for bills.
-            None => vec![point(Timestamp::default(), base), point(now, price)],
-        }
+        let last = self.region.market.prices.get(&flavor.id);
+        let places = self.places(flavor);
+        places.map_or_else(Vec::new, |places| {
+            next_points(rule, flavor, base_of(flavor), last, places, now)
+        })
     }
 }
 
@@ -218,15 +196,4 @@ impl Region {
         let changed = changed.collect();
         self.publish(transition, changed);
     }
-}
-
-/// Number of instances with these resources that fit into a host's free capacity.
-fn places_on(usage: &HostUsage, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
-    let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
-    let places = of_class.map(|(class, amount)| {
-        let known = usage.classes.iter().find(|known| known.class == *class);
-        let free = known.map_or(0, |known| u64::try_from(free(known)).unwrap_or(0));
-        free / amount
-    });
-    places.min().unwrap_or(0)
 }

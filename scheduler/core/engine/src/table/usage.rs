@@ -1,7 +1,7 @@
 //! What is used and free, host by host and in all.
 
 use super::{ClassIndex, HostIndex, HostTable};
-use ebbtide_model::{HostHealth, ResourceClass};
+use ebbtide_model::{HostHealth, ResourceClass, Resources};
 
 /// One resource class of one host, or of all of them. Amounts are in the unit that the class names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,20 @@ pub struct HostUsage {
     pub preemptible_instances: u32,
     /// The classes that the host has or that an instance on it uses, by name.
     pub classes: Vec<ClassUsage>,
+}
+
+impl HostUsage {
+    /// How many instances with these resources fit into what `free` says of each class.
+    #[must_use]
+    pub fn places(&self, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
+        let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
+        let places = of_class.map(|(class, amount)| {
+            let known = self.classes.iter().find(|known| known.class == *class);
+            let free = known.map_or(0, |known| u64::try_from(free(known)).unwrap_or(0));
+            free / amount
+        });
+        places.min().unwrap_or(0)
+    }
 }
 
 /// The same sums over all hosts, one for each class that a host has or an instance uses.

@@ -36,6 +36,18 @@ impl Cloud {
         self.cells = cells.to_vec();
     }
 
+    /// What the computes of a host report, whenever they did: rows with equal content are equal.
+    #[must_use]
+    pub fn reports_of(&self, host: &str) -> Vec<ComputeRow> {
+        let nodes = self.nodes_of.get(host).into_iter().flatten();
+        let rows = nodes.filter_map(|uuid| self.nodes.get(uuid));
+        rows.map(|node| ComputeRow {
+            updated_at: None,
+            ..node.row.clone()
+        })
+        .collect()
+    }
+
     /// The lowest version of a nova-compute over all cells (`services.version`).
     pub fn set_min_compute_version(&mut self, version: i64) {
         self.min_compute_version = version;

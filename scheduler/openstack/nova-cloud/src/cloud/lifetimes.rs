@@ -71,10 +71,22 @@ impl Cloud {
         })
     }
 
-    /// A server as the victim of its maximum lifetime. A move would not end its life, so one that
-    /// would be migrated live is stopped.
+    /// Whether a server can get a notice because its life is over: it is on a host, not locked, in no
+    /// task, not leaving, and has not ended in the way in which it is to end.
     #[must_use]
-    pub fn victim_of_lifetime(&self, uuid: Uuid) -> Option<PlannedVictim> {
+    pub fn may_end(&self, uuid: Uuid) -> bool {
+        let Some(instance) = self.instances.get(&uuid) else {
+            return false;
+        };
+        let on_host = instance.record.host.is_some();
+        let ends_here = on_host && instance.is_free_to_go() && !instance.has_stopped();
+        ends_here && !self.leaving.contains(&uuid)
+    }
+
+    /// A server as the victim of its maximum lifetime or of its maximum price. A move would not end
+    /// its life, so one that would be migrated live is stopped.
+    #[must_use]
+    pub fn victim_of_end(&self, uuid: Uuid) -> Option<PlannedVictim> {
         let mut victim = self.victim(uuid, 0.0)?;
         if victim.interruption == InterruptionBehaviour::LiveMigrate {
             victim.interruption = InterruptionBehaviour::Stop;
@@ -118,11 +130,7 @@ impl Cloud {
 
     fn notice_of_lifetime(&self, uuid: Uuid) -> Option<Timestamp> {
         let (most, grace) = self.max_lifetime(uuid)?;
-        let instance = self.instances.get(&uuid)?;
-        let on_host = instance.record.host.is_some();
-        let ends_here = on_host && instance.is_free_to_go() && !instance.has_stopped();
-        let stays = self.leaving.contains(&uuid) || !ends_here;
-        if stays {
+        if !self.may_end(uuid) {
             return None;
         }
         Some(notice_at(self.lives_since(uuid)?, most, grace))

@@ -2,7 +2,7 @@
 
 use super::Cloud;
 use ebbtide_nova::model::Flavor;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
 use uuid::Uuid;
 
@@ -69,6 +69,21 @@ impl Cloud {
         });
         let each = its.filter_map(|(uuid, _)| self.preemptible_usage_of(*uuid));
         each.fold(PreemptibleUsage::default(), Add::add)
+    }
+
+    /// How many preemptible servers of each project and flavor, by name, run, for rating.
+    #[must_use]
+    pub fn running_preemptible(&self) -> BTreeMap<(&str, &str), u64> {
+        let mut all = BTreeMap::new();
+        for instance in self.instances.values() {
+            let record = &instance.record;
+            let runs = record.vm_state.as_deref() == Some("active") && record.host.is_some();
+            if runs && instance.terms.is_some() {
+                let of = (record.project_id.as_str(), record.flavor.name.as_str());
+                *all.entry(of).or_default() += 1;
+            }
+        }
+        all
     }
 
     /// What a server takes; `None` for one that is unknown or normal. One that is shelved and

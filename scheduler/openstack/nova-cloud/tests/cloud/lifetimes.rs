@@ -160,7 +160,7 @@ fn one_that_would_be_moved_is_stopped_and_keeps_its_disk() {
     let moved = cloud.victim(server(1), 0.0).unwrap();
     assert_eq!(moved.interruption, InterruptionBehaviour::LiveMigrate);
     assert!(moved.keeps.is_empty());
-    let ended = cloud.victim_of_lifetime(server(1)).unwrap();
+    let ended = cloud.victim_of_end(server(1)).unwrap();
     assert_eq!(ended.interruption, InterruptionBehaviour::Stop);
     let kept: Vec<_> = ended.keeps.values().flatten().collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
@@ -173,7 +173,7 @@ fn a_server_that_is_leaving_is_no_victim_of_its_lifetime() {
     put(&mut cloud, 1, 90, &[("max_lifetime_seconds", "3600")]);
     cloud.set_leaving(server(1), true);
     assert_eq!(cloud.lifetimes_due(now()), Vec::<Uuid>::new());
-    assert_eq!(cloud.victim_of_lifetime(server(1)), None);
+    assert_eq!(cloud.victim_of_end(server(1)), None);
     cloud.set_leaving(server(1), false);
     assert_eq!(cloud.lifetimes_due(now()), [server(1)]);
 }

@@ -162,6 +162,11 @@ impl Decisions {
         }
     }
 
+    /// Whether decisions are recorded.
+    pub(crate) fn are_recorded(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     /// Where decisions are, once the database is open. `None` also if none are recorded.
     pub(crate) fn store(&self) -> Option<&DecisionStore> {
         self.recorder.as_ref()?.store.get()

@@ -5,6 +5,7 @@ use super::{CountedBudgets, Evacuations};
 use crate::error::NovaServiceError;
 use crate::preemption::{Preemption, Victim};
 use ebbtide_model::{EvacuationCause, Seconds, Timestamp};
+use ebbtide_nova_cloud::PlannedVictim;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::LedgerError;
@@ -25,11 +26,16 @@ const REST: Seconds = Seconds(30);
 pub(crate) struct RestingServers(HashMap<Uuid, Timestamp>);
 
 impl RestingServers {
-    fn begin(&mut self, server: Uuid, now: Timestamp) {
+    /// Whether a server is left alone.
+    pub(crate) fn is_resting(&self, server: Uuid) -> bool {
+        self.0.contains_key(&server)
+    }
+
+    pub(crate) fn begin(&mut self, server: Uuid, now: Timestamp) {
         self.0.insert(server, now.plus(REST));
     }
 
-    fn forget_old(&mut self, now: Timestamp) {
+    pub(crate) fn forget_old(&mut self, now: Timestamp) {
         self.0.retain(|_, until| *until > now);
     }
 }
@@ -66,7 +72,7 @@ impl Evacuations {
             if self.shared.tasks.stop().is_cancelled() {
                 return;
             }
-            if resting.0.contains_key(&server) {
+            if resting.is_resting(server) {
                 continue;
             }
             match self.end_lifetime(server).await {
@@ -92,12 +98,44 @@ impl Evacuations {
         let known = facts.read(|cloud| {
             let due = cloud.lifetimes_due(now).contains(&server);
             let since = cloud.lives_since(server).filter(|_| due)?;
-            Some((since, cloud.victim_of_lifetime(server)))
+            Some((since, cloud.victim_of_end(server)))
         });
         // Its owner has started it meanwhile, or it is leaving: nothing to do.
         let Some((since, planned)) = known else {
             return Ok(true);
         };
+        let cause = EvacuationCause::MaxLifetime;
+        self.end(server, planned, since, cause).await
+    }
+
+    /// Begins the evacuation of a server whose owner does not pay the present price. False: not
+    /// now.
+    ///
+    /// # Errors
+    /// Those of Nova's databases, the ledger, Placement, and the bus to the agents.
+    pub(crate) async fn end_outbid(&self, server: Uuid) -> Result<bool, NovaServiceError> {
+        self.look_for_start(server).await?;
+        let known = self.shared.facts.read(|cloud| {
+            let since = cloud.lives_since(server);
+            let since = since.filter(|_| cloud.may_end(server))?;
+            Some((since, cloud.victim_of_end(server)))
+        });
+        let Some((since, planned)) = known else {
+            return Ok(false);
+        };
+        let cause = EvacuationCause::OutOfBid;
+        self.end(server, planned, since, cause).await
+    }
+
+    /// Begins the evacuation of a server that no newcomer needs to leave. `since`: the beginning of
+    /// its life. False: not now.
+    async fn end(
+        &self,
+        server: Uuid,
+        planned: Option<PlannedVictim>,
+        since: Timestamp,
+        cause: EvacuationCause,
+    ) -> Result<bool, NovaServiceError> {
         let Some(planned) = planned else {
             return Ok(false);
         };
@@ -106,19 +144,20 @@ impl Evacuations {
             tracing::info!(
                 %server,
                 host = planned.host.host,
-                "its lifetime is over; no agent reads from the queue of its host, so it has no notice yet"
+                cause = cause.as_str(),
+                "its life is over; no agent reads from the queue of its host, so it has no notice yet"
             );
             return Ok(false);
         }
-        let request = format!("{} {server}", EvacuationCause::MaxLifetime.as_str());
-        let placement = facts.providers.placement(&request);
+        let request = format!("{} {server}", cause.as_str());
+        let placement = self.shared.facts.providers.placement(&request);
         let held = placement.allocations(server).await?;
         let Some(victim) = super::victim(&planned, &held) else {
             return Ok(false);
         };
         // No preemption: no budget counts it.
         let budgets = CountedBudgets::default();
-        self.begin_alone(end_of_lifetime(victim, since), &budgets)
+        self.begin_alone(end_of_life(cause, victim, since), &budgets)
             .await
     }
 
@@ -171,8 +210,12 @@ impl Evacuations {
 }
 
 /// The record of a server that has lived as long as its flavor allows.
+#[cfg(test)]
 pub(crate) fn end_of_lifetime(victim: Victim, since: Timestamp) -> Preemption {
+    end_of_life(EvacuationCause::MaxLifetime, victim, since)
+}
+
+fn end_of_life(cause: EvacuationCause, victim: Victim, since: Timestamp) -> Preemption {
     let id = ebbtide_runtime::ids::new();
-    let cause = EvacuationCause::MaxLifetime;
     Preemption::without_newcomers(id, cause, victim, since, clock::now())
 }

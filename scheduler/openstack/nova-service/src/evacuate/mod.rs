@@ -25,8 +25,9 @@ mod victim;
 use self::active_rows::{ActiveRowGuard, ActiveRows};
 pub(crate) use self::budgets::CountedBudgets;
 pub(crate) use self::headroom::AheadResult;
+pub(crate) use self::lifetimes::RestingServers;
 #[cfg(test)]
-pub(crate) use self::lifetimes::{RestingServers, end_of_lifetime};
+pub(crate) use self::lifetimes::end_of_lifetime;
 pub(crate) use self::preempting::{LedgerUnavailable, Preempting};
 pub(crate) use self::victim::{json_of, victim};
 use crate::Tasks;

@@ -17,6 +17,7 @@ mod giving_back;
 mod headroom;
 mod hostile;
 mod lifetimes;
+mod market;
 mod meeting;
 mod preemptions;
 mod quota;
@@ -29,6 +30,7 @@ use crate::Tasks;
 use crate::decisions::Decisions;
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::quota::Quota;
@@ -165,6 +167,7 @@ impl Bench {
             members: Members::default(),
             preempting: Preempting::default(),
             quota: Quota::default(),
+            market: Market::default(),
             decisions: Decisions::default(),
             release,
         };

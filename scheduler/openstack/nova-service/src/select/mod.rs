@@ -18,6 +18,7 @@ pub(crate) use self::reservations::VictimReservations;
 use crate::decisions::Decisions;
 use crate::evacuate::{LedgerUnavailable, Preempting, PreemptionResult};
 use crate::facts::Facts;
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::quota::{Quota, QuotaRequest};
@@ -55,6 +56,8 @@ pub(crate) struct Selector {
     pub(crate) preempting: Preempting,
     /// What projects may have of preemptible servers.
     pub(crate) quota: Quota,
+    /// What preemptible servers cost.
+    pub(crate) market: Market,
     /// What records decisions after their answers.
     pub(crate) decisions: Decisions,
     /// The Nova release whose decisions this scheduler makes.
@@ -167,6 +170,10 @@ impl Selector {
             let admitted = limits.and_then(|of| self.quota.admit(&self.facts, wanted, &of, trial));
             admitted.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
         }
+        if !rebuild && self.is_new(request) {
+            let admitted = self.market.admit(&request.schedule.spec);
+            admitted.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
+        }
         let watch = Stopwatch::start();
         self.enter_group(request).await;
         let decided = self.decide(request).await;
@@ -195,6 +202,13 @@ impl Selector {
         let result = request.result(&selected);
         request.trail().selected(selected);
         Ok(result)
+    }
+
+    /// Whether none of the servers runs yet: one that moves has been admitted before.
+    fn is_new(&self, request: &SelectRequest) -> bool {
+        let known = |server: Uuid| self.facts.read(|cloud| cloud.server(server));
+        let mut servers = request.servers().into_iter();
+        !servers.any(|server| known(server).is_some_and(|known| known.host.is_some()))
     }
 
     async fn limits(

@@ -9,7 +9,7 @@ use crate::decisions::{self, Decisions};
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
-use crate::shadow::ObservedRequest;
+use crate::shadow::{HostReports, ObservedRequest};
 use ebbtide_model::Decision;
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
@@ -92,8 +92,10 @@ impl Selector {
         // The caller waits, though for another process.
         (request.redelivered, request.is_call) = (false, true);
         let answer = Box::pin(self.answer_request(&mut request, rebuild)).await;
+        let decision = decisions::explain(request, &answer, whole.elapsed(), &self.facts);
         Ok(ObservedRequest {
-            decision: decisions::explain(request, &answer, whole.elapsed(), &self.facts),
+            reports: HostReports::of(&decision, &self.facts),
+            decision,
             rebuild,
         })
     }

@@ -8,8 +8,10 @@ use crate::Tasks;
 use crate::decisions::Decisions;
 use crate::facts::Facts;
 use ebbtide_model::{ComparisonVerdict, Decision, ServerId};
+use ebbtide_nova::hosts::ComputeRow;
 use ebbtide_nova_db::CallerWait;
 use ebbtide_runtime::task::pause;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -17,7 +19,7 @@ use tokio::sync::Semaphore;
 
 /// Pauses between two looks, in milliseconds; together a little more than the time after which a
 /// caller gives up (`rpc_response_timeout`).
-const PAUSES: [u64; 8] = [250, 250, 500, 1000, 2000, 4000, 16_000, 40_000];
+const PAUSES: [u64; 10] = [100, 100, 150, 250, 500, 1000, 2000, 4000, 16_000, 40_000];
 /// Most requests whose answers are waited for.
 const MOST_OPEN: u32 = 2000;
 /// Most looks at Placement at the same time.
@@ -28,6 +30,37 @@ pub(crate) struct ObservedRequest {
     pub(crate) decision: Decision,
     /// A rebuild on the server's own host, which claims nothing.
     pub(crate) rebuild: bool,
+    /// What the hosts that were ranked had reported.
+    pub(crate) reports: HostReports,
+}
+
+/// What hosts had reported when a decision was made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct HostReports(BTreeMap<String, Vec<ComputeRow>>);
+
+impl HostReports {
+    /// Those of the hosts that a decision ranked.
+    pub(crate) fn of(decision: &Decision, facts: &Facts) -> Self {
+        let instances = decision.explanation.instances.iter();
+        let ranked = instances.flat_map(|instance| &instance.ranking);
+        let hosts: BTreeSet<&String> = ranked.map(|ranked| &ranked.host).collect();
+        let rows = facts.read(|cloud| {
+            let hosts = hosts.into_iter();
+            hosts
+                .map(|host| (host.clone(), cloud.reports_of(host)))
+                .collect()
+        });
+        Self(rows)
+    }
+
+    /// The hosts that have reported something else since.
+    fn changed(&self, facts: &Facts) -> Vec<String> {
+        facts.read(|cloud| {
+            let hosts = self.0.iter();
+            let changed = hosts.filter(|(host, rows)| cloud.reports_of(host) != **rows);
+            changed.map(|(host, _)| host.clone()).collect()
+        })
+    }
 }
 
 /// What waits for answers. Cheap to clone.
@@ -100,17 +133,19 @@ impl Answers {
         }
         let this = self.clone();
         self.tasks.spawn("shadow-answer", async move {
-            let answer = this.wait(&observed.decision).await;
+            let answer = this.wait(&observed.decision, &observed.reports).await;
             this.record(observed.decision, &answer, open.beside);
         });
     }
 
-    async fn wait(&self, decision: &Decision) -> NovaAnswer {
+    async fn wait(&self, decision: &Decision, reports: &HostReports) -> NovaAnswer {
         let ids = decision.request.server_ids.iter().copied();
         let mut servers: Vec<AwaitedServer> = ids.map(|id| self.awaited(id)).collect();
         self.look_at_all(&mut servers).await;
         // What is claimed already was in the way while the shadow decided.
         let raced = servers.iter().any(|server| server.host.is_some());
+        // nova-scheduler reads the hosts again for each request, and may have read these.
+        let mut changed = BTreeSet::new();
         let mut ended = false;
         for millis in PAUSES {
             if ended || servers.iter().all(AwaitedServer::is_known) {
@@ -118,13 +153,19 @@ impl Answers {
             }
             // At the end there is one more look, without the rest of the pauses.
             ended = !pause(self.tasks.stop(), Duration::from_millis(millis)).await;
+            self.facts.database.freshen().await;
+            changed.extend(reports.changed(&self.facts));
             self.look_at_all(&mut servers).await;
         }
         if ended && !servers.iter().all(AwaitedServer::is_known) {
             return NovaAnswer::Unknown("the shadow ended before the answer");
         }
         let hosts = servers.into_iter().map(|server| server.host).collect();
-        NovaAnswer::Hosts { hosts, raced }
+        NovaAnswer::Hosts {
+            hosts,
+            raced,
+            changed,
+        }
     }
 
     fn awaited(&self, id: ServerId) -> AwaitedServer {

@@ -17,7 +17,7 @@ mod verdict;
 
 #[cfg(test)]
 pub(crate) use answers::Answers;
-pub(crate) use answers::ObservedRequest;
+pub(crate) use answers::{HostReports, ObservedRequest};
 pub use report::{IdleFlavor, ReasonCount, ShadowReport};
 pub use service::ShadowService;
 

@@ -9,6 +9,7 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, Preempting};
 use crate::facts::{Database, Facts};
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
@@ -96,6 +97,7 @@ impl ShadowService {
             members: Members::default(),
             preempting: preempting.clone(),
             quota: Quota::new(limits),
+            market: Market::default(),
             decisions: Decisions::default(),
             release: CloudRelease::fixed(),
         };

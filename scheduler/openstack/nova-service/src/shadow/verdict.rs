@@ -2,6 +2,7 @@
 
 use ebbtide_model::decision::{InstanceExplanation, RankedHost};
 use ebbtide_model::{Comparison, ComparisonVerdict, Decision, DecisionOutcome, Placement};
+use std::collections::BTreeSet;
 
 /// Weights closer than this are equal: Nova adds Python floats in another order.
 const EQUAL: f64 = 1e-9;
@@ -15,6 +16,9 @@ pub(super) enum NovaAnswer {
         hosts: Vec<Option<String>>,
         /// Some of it was claimed before the shadow had decided, and took room from it.
         raced: bool,
+        /// Hosts that reported something else after the shadow had decided and before it knew the
+        /// answer. nova-scheduler may have read that.
+        changed: BTreeSet<String>,
     },
     /// It cannot be known, in words.
     Unknown(&'static str),
@@ -28,12 +32,19 @@ pub(super) fn compare(decision: &Decision, answer: &NovaAnswer, beside: u32) -> 
             (*why).to_owned(),
             Vec::new(),
         ),
-        NovaAnswer::Hosts { hosts, raced } => {
+        NovaAnswer::Hosts {
+            hosts,
+            raced,
+            changed,
+        } => {
+            let not = |why: &str| (ComparisonVerdict::NotCompared, why.to_owned());
             let (verdict, reason) = match judge(decision, hosts) {
                 (ComparisonVerdict::Same, reason) => (ComparisonVerdict::Same, reason),
-                _ if *raced => {
-                    let faster = "nova-scheduler claimed before the shadow had decided";
-                    (ComparisonVerdict::NotCompared, faster.to_owned())
+                _ if *raced => not("nova-scheduler claimed before the shadow had decided"),
+                (ComparisonVerdict::Different | ComparisonVerdict::EqualWeight, _)
+                    if differs_at(decision, hosts).any(|host| changed.contains(host)) =>
+                {
+                    not("a host reported something else while both decided")
                 }
                 judged => judged,
             };
@@ -74,6 +85,21 @@ fn judge(decision: &Decision, theirs: &[Option<String>]) -> (ComparisonVerdict, 
             }
         }
     }
+}
+
+/// The hosts that only one of both has chosen for a server.
+fn differs_at<'a>(
+    decision: &'a Decision,
+    theirs: &'a [Option<String>],
+) -> impl Iterator<Item = &'a str> {
+    let ours: &[Placement] = match &decision.outcome {
+        DecisionOutcome::Placed(ours) => ours,
+        DecisionOutcome::NoValidHost(_) => &[],
+    };
+    let pairs = ours.iter().zip(theirs);
+    let pairs = pairs.map(|(ours, theirs)| (ours.host.as_str(), theirs.as_deref()));
+    let differing = pairs.filter(|(ours, theirs)| Some(*ours) != *theirs);
+    differing.flat_map(|(ours, theirs)| std::iter::once(ours).chain(theirs))
 }
 
 /// Why Ebbtide has hosts where nova-scheduler has none.
@@ -179,10 +205,12 @@ mod tests {
         let raced = NovaAnswer::Hosts {
             hosts: hosts.clone(),
             raced: true,
+            changed: BTreeSet::new(),
         };
         let answer = NovaAnswer::Hosts {
             hosts,
             raced: false,
+            changed: BTreeSet::from(["elsewhere".to_owned()]),
         };
         let late = compare(&decision(outcome.clone()), &raced, 2).verdict;
         let found = compare(&decision(outcome), &answer, 2);
@@ -262,6 +290,24 @@ mod tests {
             assert_eq!(found, expected, "{theirs:?}: {reason}");
             assert!(reason.starts_with(words), "{theirs:?}: {reason}");
         }
+    }
+
+    #[test]
+    fn a_host_that_reported_while_both_decided_explains_a_difference() {
+        use ComparisonVerdict::{Different, NotCompared, Same};
+        let verdict = |theirs: &str, changed: &str| {
+            let answer = NovaAnswer::Hosts {
+                hosts: vec![Some(theirs.to_owned())],
+                raced: false,
+                changed: BTreeSet::from([changed.to_owned()]),
+            };
+            let ours = decision(DecisionOutcome::Placed(vec![placed("a", 0)]));
+            compare(&ours, &answer, 0).verdict
+        };
+        assert_eq!(verdict("a", "a"), Same);
+        assert_eq!(verdict("c", "a"), NotCompared);
+        assert_eq!(verdict("c", "c"), NotCompared);
+        assert_eq!(verdict("c", "b"), Different);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Market calls of tenants: a tenant sees its own lives, and those of others only as aggregated
-//! advice. Prices are public.
+//! Market calls of tenants: a tenant sees its own lives, those of others only as aggregated advice,
+//! and the prices of the flavors that it may use.
 
 use super::super::ApiHandlers;
 use super::{Guard, caller};
@@ -8,6 +8,17 @@ use ebbtide_advice::Viewer;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
 use tonic::{Request, Response, Status};
+
+/// Says whose data a call may see.
+fn set_viewer<T>(request: &mut Request<T>) -> Result<(), Status> {
+    let who = caller(request)?;
+    let viewer = match who.is_tenant() {
+        true => Viewer::Projects(who.projects),
+        false => Viewer::Everything,
+    };
+    request.extensions_mut().insert(viewer);
+    Ok(())
+}
 
 #[tonic::async_trait]
 impl Market for Guard {
@@ -24,18 +35,17 @@ impl Market for Guard {
     }
     async fn list_prices(
         &self,
-        request: Request<v1::ListPricesRequest>,
+        mut request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        // Prices are the same for every caller.
-        caller(&request)?;
+        set_viewer(&mut request)?;
         <ApiHandlers as Market>::list_prices(&self.handlers, request).await
     }
 
     async fn list_price_history(
         &self,
-        request: Request<v1::ListPriceHistoryRequest>,
+        mut request: Request<v1::ListPriceHistoryRequest>,
     ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
-        caller(&request)?;
+        set_viewer(&mut request)?;
         <ApiHandlers as Market>::list_price_history(&self.handlers, request).await
     }
 
@@ -43,13 +53,7 @@ impl Market for Guard {
         &self,
         mut request: Request<v1::GetAdviceRequest>,
     ) -> Result<Response<v1::GetAdviceResponse>, Status> {
-        let who = caller(&request)?;
-        let asker = if who.is_tenant() {
-            Viewer::Projects(who.projects)
-        } else {
-            Viewer::Everything
-        };
-        request.extensions_mut().insert(asker);
+        set_viewer(&mut request)?;
         <ApiHandlers as Market>::get_advice(&self.handlers, request).await
     }
 }

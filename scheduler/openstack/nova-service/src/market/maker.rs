@@ -1,0 +1,237 @@
+//! Makes the prices of each interval, and ends servers whose owners do not pay them.
+
+use super::bids::{self, KnownBids};
+use super::{Market, base_of};
+use crate::Tasks;
+use crate::decisions::Decisions;
+use crate::error::NovaServiceError;
+use crate::evacuate::{Preempting, RestingServers};
+use crate::facts::Facts;
+use ebbtide_market::{Places, PriceRule, next_points};
+use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
+use ebbtide_nova_cloud::{NodeView, flavor_view};
+use ebbtide_runtime::clock;
+use ebbtide_runtime::task::pause;
+use ebbtide_store::PriceStore;
+use ebbtide_store::ledger::LedgerError;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before prices that could not be made are tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// How often servers are looked for whose owners do not pay the price: new ones, and those that
+/// could not have their notice before.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What makes prices.
+pub(crate) struct MarketMaker {
+    market: Market,
+    facts: Facts,
+    decisions: Decisions,
+    preempting: Preempting,
+    bids: KnownBids,
+    resting: RestingServers,
+    /// The interval whose prices are made or read.
+    made: Option<Timestamp>,
+}
+
+/// Makes prices for as long as the scheduler runs. Without a market it ends one that an earlier
+/// configuration had.
+pub(crate) fn start(
+    market: &Market,
+    facts: &Facts,
+    decisions: &Decisions,
+    preempting: &Preempting,
+    tasks: &Tasks,
+) {
+    let mut maker = MarketMaker::new(market, facts, decisions, preempting);
+    let stop = tasks.stop().clone();
+    tasks.spawn("market", async move {
+        loop {
+            let wait = match maker.look().await {
+                Ok(true) => LOOK_EVERY,
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(code = error.code(), "prices could not be made: {error}");
+                    RETRY
+                }
+            };
+            if !pause(&stop, wait).await {
+                return;
+            }
+        }
+    });
+}
+
+/// The beginning of the interval in which a time is.
+fn interval_of(now: Timestamp, every: Seconds) -> Timestamp {
+    let every = every.as_millis().max(1);
+    Timestamp::from_millis(now.as_millis() - now.as_millis().rem_euclid(every))
+}
+
+/// Supply and demand of a flavor on the hosts that are up, by amounts; `None` if none is up.
+fn places(hosts: &[NodeView], flavor: &Flavor) -> Option<Places> {
+    let resources = flavor.properties().ok()?.resources;
+    let up = hosts.iter().filter(|host| host.health == HostHealth::Up);
+    let up: Vec<&NodeView> = up.collect();
+    if up.is_empty() {
+        return None;
+    }
+    let all = |free: fn(&ebbtide_engine::ClassUsage) -> i64| -> u64 {
+        let hosts = up.iter();
+        hosts.map(|host| host.usage.places(&resources, free)).sum()
+    };
+    let supply = all(|class| class.free_normal);
+    let demand = supply.saturating_sub(all(|class| class.free_full));
+    Some(Places { supply, demand })
+}
+
+impl MarketMaker {
+    pub(crate) fn new(
+        market: &Market,
+        facts: &Facts,
+        decisions: &Decisions,
+        preempting: &Preempting,
+    ) -> Self {
+        Self {
+            market: market.clone(),
+            facts: facts.clone(),
+            decisions: decisions.clone(),
+            preempting: preempting.clone(),
+            bids: KnownBids::default(),
+            resting: RestingServers::default(),
+            made: None,
+        }
+    }
+
+    /// Makes or reads the prices of the present interval, and ends servers whose owners do not pay
+    /// them. False: there is no market, and nothing is left to do.
+    ///
+    /// # Errors
+    /// Those of the databases, the ledger, Placement, and the bus to the agents.
+    pub(crate) async fn look(&mut self) -> Result<bool, NovaServiceError> {
+        let Some(store) = self.decisions.store().map(|store| store.prices()) else {
+            // Without a database there was no market either.
+            return match self.market.is_open() || self.decisions.are_recorded() {
+                true => Err(NovaServiceError::LedgerAway(
+                    "the database of prices is not open yet".to_owned(),
+                )),
+                false => Ok(false),
+            };
+        };
+        let Some(rule) = self.market.rule.clone() else {
+            self.end_market(&store, clock::now()).await?;
+            return Ok(false);
+        };
+        let now = clock::now();
+        let interval = interval_of(now, rule.interval());
+        if self.made != Some(interval) {
+            self.make_prices(&store, &rule, interval, now).await?;
+            self.made = Some(interval);
+        }
+        self.end_outbid(now).await?;
+        Ok(true)
+    }
+
+    /// The preemptible flavors that say what they cost.
+    async fn traded(&self) -> Result<Vec<Flavor>, NovaServiceError> {
+        let offered = self.facts.database.nova().flavors_for_sale().await?;
+        let flavors = offered.iter().map(|offered| flavor_view(&offered.flavor));
+        let mut all: Vec<Flavor> = flavors.collect();
+        all.retain(|flavor| flavor.is_preemptible() && base_of(flavor) > Money::default());
+        Ok(all)
+    }
+
+    async fn make_prices(
+        &self,
+        store: &PriceStore,
+        rule: &Arc<PriceRule>,
+        interval: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), NovaServiceError> {
+        self.facts.database.freshen().await;
+        let micros = now.as_millis().saturating_mul(1000);
+        let hosts = self.facts.read(|cloud| cloud.node_views(micros));
+        let mut made = Vec::new();
+        let traded = self.traded().await?;
+        for flavor in &traded {
+            let last = store.last(&flavor.name).await.map_err(LedgerError::Store)?;
+            let is_made = last.as_ref().is_some_and(|last| last.at >= interval);
+            let places = places(&hosts, flavor).filter(|_| !is_made);
+            made.extend(places.map_or_else(Vec::new, |places| {
+                next_points(
+                    rule,
+                    flavor,
+                    base_of(flavor),
+                    last.as_ref(),
+                    places,
+                    interval,
+                )
+            }));
+        }
+        store.publish(&made).await.map_err(LedgerError::Store)?;
+        // What counts is what is in the database: another scheduler may have been first.
+        for flavor in &traded {
+            let last = store.last(&flavor.name).await.map_err(LedgerError::Store)?;
+            if let Some(last) = last {
+                self.market.put(PricePoint {
+                    flavor_id: flavor.id,
+                    ..last
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a market that was switched off: prices return to what the flavors say.
+    async fn end_market(&self, store: &PriceStore, now: Timestamp) -> Result<(), NovaServiceError> {
+        let mut made = Vec::new();
+        for flavor in self.traded().await? {
+            let last = store.last(&flavor.name).await.map_err(LedgerError::Store)?;
+            let base = base_of(&flavor);
+            made.extend(
+                last.filter(|last| last.price != base)
+                    .map(|last| PricePoint {
+                        at: now,
+                        price: base,
+                        ..last
+                    }),
+            );
+        }
+        Ok(store.publish(&made).await.map_err(LedgerError::Store)?)
+    }
+
+    /// Begins the evacuation of every server whose owner does not pay the present price.
+    async fn end_outbid(&mut self, now: Timestamp) -> Result<(), NovaServiceError> {
+        let Some(evacuations) = self.preempting.get() else {
+            return Ok(());
+        };
+        self.facts.database.freshen().await;
+        let servers = bids::running(&self.facts);
+        self.bids.follow(&self.facts, &servers).await?;
+        self.resting.forget_old(now);
+        let outbid = servers.iter().filter(|server| {
+            let published = self.market.last(server.flavor.id);
+            let price = published.map(|last| last.price).unwrap_or_default();
+            self.bids.of(server).is_some_and(|most| price > most)
+        });
+        for server in outbid {
+            if self.resting.is_resting(server.id.0) {
+                continue;
+            }
+            match evacuations.end_outbid(server.id.0).await {
+                Ok(true) => {}
+                Ok(false) => self.resting.begin(server.id.0, now),
+                Err(error) => {
+                    self.resting.begin(server.id.0, now);
+                    tracing::warn!(
+                        code = error.code(),
+                        server = %server.id,
+                        "its owner does not pay the price, and its evacuation could not begin: {error}; it is tried again"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
