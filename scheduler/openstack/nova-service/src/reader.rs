@@ -173,8 +173,8 @@ impl CloudReader {
         Ok(flavor_view(&found))
     }
 
-    /// What an hour of each flavor costs that says a price, by name. With `projects` only of flavors
-    /// of which nova-api builds servers for one of them.
+    /// What an hour of each flavor costs that says a price, by name. With `projects` only of
+    /// flavors of which nova-api builds servers for one of them.
     ///
     /// # Errors
     /// Nova's API database cannot be read.

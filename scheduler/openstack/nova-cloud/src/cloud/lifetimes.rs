@@ -71,8 +71,8 @@ impl Cloud {
         })
     }
 
-    /// Whether a server can get a notice because its life is over: it is on a host, not locked, in no
-    /// task, not leaving, and has not ended in the way in which it is to end.
+    /// Whether a server can get a notice because its life is over: it is on a host, not locked, in
+    /// no task, not leaving, and has not ended in the way in which it is to end.
     #[must_use]
     pub fn may_end(&self, uuid: Uuid) -> bool {
         let Some(instance) = self.instances.get(&uuid) else {
