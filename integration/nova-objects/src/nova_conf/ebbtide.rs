@@ -219,6 +219,12 @@ options! {
             "Rules that replace the API's own, in the language of oslo.policy, read again when the \
              file changes; `ebbtide-manage policy` writes all rules. Not set: none.",
         );
+    API_LIMITS_FILE: Opt::path(GROUP, "api_limits_file")
+        .help(
+            "/etc/ebbtide/limits.toml",
+            "A TOML file with the section [limits] of a standalone region: how much of the API one \
+             caller can have. Not set: the defaults.",
+        );
     LOG_FORMAT: Opt::text(GROUP, "log_format")
         .choices(&["text", "json", "oslo"])
         .default("text")
@@ -323,6 +329,8 @@ pub struct EbbtideSection {
     pub api_private_key: Option<String>,
     /// File of rules that replace those of the API.
     pub api_policy_file: Option<String>,
+    /// File with `[limits]` of the API's callers.
+    pub api_limits_file: Option<String>,
     /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there
     /// are none.
     pub plugins: Option<String>,
@@ -400,6 +408,7 @@ impl EbbtideSection {
             api_certificate: text(&API_CERTIFICATE)?,
             api_private_key: text(&API_PRIVATE_KEY)?,
             api_policy_file: text(&API_POLICY_FILE)?,
+            api_limits_file: text(&API_LIMITS_FILE)?,
             plugins: text(&PLUGINS)?,
             placement_patience: number(&PLACEMENT_PATIENCE)?,
             placement_poll: number(&PLACEMENT_POLL)?,

@@ -5,8 +5,8 @@
 
 use crate::batch::Batch;
 use crate::store::Store;
-use crate::{PriceFilter, StoreError};
-use ebbtide_model::PricePoint;
+use crate::{PriceFilter, PurgeKind, StoreError};
+use ebbtide_model::{PricePoint, Timestamp};
 use std::collections::BTreeSet;
 
 /// Most keys in one list of a statement.
@@ -33,6 +33,17 @@ impl PriceStore {
         let news = points.iter().filter(|point| !known.contains(&point.key()));
         let batch = Batch::of_prices(news, &self.store.inner.encoder)?;
         self.store.put_batch("prices", batch).await
+    }
+
+    /// Deletes prices that another one had taken the place of before a time, at most `limit`,
+    /// oldest first, in small transactions. Returns how many.
+    ///
+    /// # Errors
+    /// Those of the database; what was deleted until then stays deleted.
+    pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<u64, StoreError> {
+        self.store
+            .purge_some(PurgeKind::Prices, before, limit)
+            .await
     }
 
     /// Prices, the latest first: [`Store::prices`].

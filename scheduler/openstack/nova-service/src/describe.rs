@@ -2,7 +2,9 @@
 
 use ebbtide_model::names::hide_logins;
 use ebbtide_nova::weighing;
-use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf, ReplyWhen, Section};
+use ebbtide_nova_objects::nova_conf::{
+    EbbtideSection, NotificationFormat, NovaConf, ReplyWhen, Section,
+};
 use std::fmt::{Display, Write as _};
 
 /// Options of keystoneauth that are not secret.
@@ -140,6 +142,8 @@ fn ours(text: &mut String, conf: &NovaConf) {
         option(text, name, number);
     }
     option(text, "decisions", ours.decisions);
+    headroom(text, ours);
+    market(text, ours);
     option(text, "log_format", ours.log_format.as_str());
     if let Some(release) = ours.nova_release {
         option(text, "nova_release", release);
@@ -151,12 +155,34 @@ fn ours(text: &mut String, conf: &NovaConf) {
         ("api_certificate", &ours.api_certificate),
         ("api_private_key", &ours.api_private_key),
         ("api_policy_file", &ours.api_policy_file),
+        ("api_limits_file", &ours.api_limits_file),
         ("bus_prefix", &ours.bus_prefix),
         ("name", &ours.name),
     ] {
         if let Some(word) = word {
             option(text, name, word);
         }
+    }
+}
+
+fn headroom(text: &mut String, ours: &EbbtideSection) {
+    if !ours.headroom.is_empty() {
+        option(text, "headroom", ours.headroom.join(","));
+        option(text, "headroom_interval", ours.headroom_interval);
+    }
+}
+
+fn market(text: &mut String, ours: &EbbtideSection) {
+    option(text, "market", ours.market);
+    let settings = [
+        ("market_interval", ours.market_interval),
+        ("market_floor_percent", ours.market_floor_percent),
+        ("market_ceiling_percent", ours.market_ceiling_percent),
+        ("market_steepness", ours.market_steepness),
+        ("market_step_percent", ours.market_step_percent),
+    ];
+    for (name, number) in settings.into_iter().filter(|_| ours.market) {
+        option(text, name, number);
     }
 }
 
@@ -215,6 +241,13 @@ password = s3cret
 ram_weight_multiplier = 2.5
 [ebbtide]
 connection = mysql+pymysql://ebbtide:s3cret@10.0.0.1/ebbtide
+headroom = m1.large:4, m1.xlarge@gpu:0-10
+headroom_interval = 7
+market = true
+market_interval = 60
+market_floor_percent = 20
+api_policy_file = /etc/ebbtide/policy.yaml
+api_limits_file = /etc/ebbtide/limits.toml
 ";
 
     fn read(text: &str) -> NovaConf {
@@ -254,7 +287,11 @@ connection = mysql+pymysql://ebbtide:s3cret@10.0.0.1/ebbtide
         let again = read(&describe(&conf));
         assert_eq!(again.general.host, conf.general.host);
         assert_eq!(again.options.enabled_filters, conf.options.enabled_filters);
-        assert_eq!(again.ebbtide.room_timeout, conf.ebbtide.room_timeout);
-        assert_eq!(again.ebbtide.reply_when, conf.ebbtide.reply_when);
+        assert_eq!(conf.ebbtide.headroom.len(), 2);
+        let without_password = EbbtideSection {
+            connection: again.ebbtide.connection.clone(),
+            ..conf.ebbtide
+        };
+        assert!(again.ebbtide == without_password, "{:?}", again.ebbtide);
     }
 }

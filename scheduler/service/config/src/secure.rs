@@ -3,9 +3,11 @@
 use ebbtide_access::bucket::Allowance;
 use ebbtide_access::certificate::CertificateRow;
 use ebbtide_listen::{ConnectionLimits, Deadlines};
+use ebbtide_model::settings::{OutOfRange, check_ranges};
+use ebbtide_model::toml_text;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 ebbtide_model::settings! {
@@ -149,7 +151,29 @@ ebbtide_model::settings! {
     }
 }
 
+/// A file with nothing but `[limits]`, for OpenStack mode: its other settings are in nova.conf.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsFile {
+    limits: CallerLimits,
+}
+
 impl CallerLimits {
+    /// Reads the section `[limits]` of a TOML file that has no other.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a key is unknown, malformed or out of range: file, line, key and
+    /// what is allowed.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let wrong = |problem: &str| format!("{}: {problem}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+        let file: LimitsFile = toml::from_str(&text)
+            .map_err(|e| wrong(&toml_text::problem(&text, e.span(), e.message())))?;
+        let within = |range: OutOfRange| wrong(&range.within("limits").to_string());
+        check_ranges(&file.limits).map_err(within)?;
+        Ok(file.limits)
+    }
+
     /// What an account may do: a tenant's, or an operator's or reader's.
     #[must_use]
     pub fn allowance(&self, tenant: bool) -> Allowance {
@@ -245,6 +269,34 @@ pub(crate) fn check_door(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_limits_is_read_and_its_errors_name_file_key_and_range() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limits.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            CallerLimits::read(&path)
+        };
+        let limits = read("[limits]\ntenant_requests_per_second = 2.5\n").unwrap();
+        let others = CallerLimits {
+            tenant_requests_per_second: 2.5,
+            ..CallerLimits::default()
+        };
+        assert_eq!(limits, others);
+        for (text, words) in [
+            ("[limits]\nbursts = 1.0\n", "bursts"),
+            ("[limits]\nburst = \"many\"\n", "line 2"),
+            ("[limits]\nburst = 0.0\n", "limits.burst"),
+            ("[grpc]\n", "grpc"),
+            ("", "limits"),
+        ] {
+            let error = read(text).unwrap_err();
+            let named = error.contains("limits.toml") && error.contains(words);
+            assert!(named, "{text}: {error}");
+        }
+        assert!(CallerLimits::read(Path::new("/nowhere/limits.toml")).is_err());
+    }
 
     #[test]
     fn strangers_are_kept_out_unless_the_operator_decided_otherwise() {

@@ -2,6 +2,7 @@
 
 use super::keystone::Cloud;
 use crate::curl::{Served, ask};
+use ebbtide_config::CallerLimits;
 use ebbtide_fresh_nova::{CloudDatabases, compute_uuid, instance_uuid};
 use ebbtide_keystone::AuthTokenOptions;
 use ebbtide_model::{
@@ -219,6 +220,7 @@ impl OpenStack {
             authtoken: authtoken(&keystone, more),
             ledger: Some(database.clone()),
             policy: Some(policy.clone()),
+            limits: CallerLimits::default(),
             tls: None,
         };
         let reader = reader.await.unwrap();

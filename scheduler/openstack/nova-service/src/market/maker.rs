@@ -7,6 +7,7 @@ use crate::decisions::Decisions;
 use crate::error::NovaServiceError;
 use crate::evacuate::{Preempting, RestingServers};
 use crate::facts::Facts;
+use crate::lives::LIVES_KEPT;
 use ebbtide_market::{Places, PriceRule, next_points};
 use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
 use ebbtide_nova_cloud::{NodeView, flavor_view};
@@ -22,6 +23,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How often servers are looked for whose owners do not pay the price: new ones, and those that
 /// could not have their notice before.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Most prices that are deleted in one interval.
+const MOST_PURGED: u64 = 1000;
 
 /// What makes prices.
 pub(crate) struct MarketMaker {
@@ -128,6 +132,9 @@ impl MarketMaker {
         if self.made != Some(interval) {
             self.make_prices(&store, &rule, interval, now).await?;
             self.made = Some(interval);
+            // As long as the lives that are billed by them.
+            let purged = store.purge(now.minus(LIVES_KEPT), MOST_PURGED).await;
+            purged.map_err(LedgerError::Store)?;
         }
         self.end_outbid(now).await?;
         Ok(true)

@@ -41,6 +41,10 @@ pub(super) fn compare(decision: &Decision, answer: &NovaAnswer, beside: u32) -> 
             let (verdict, reason) = match judge(decision, hosts) {
                 (ComparisonVerdict::Same, reason) => (ComparisonVerdict::Same, reason),
                 _ if *raced => not("nova-scheduler claimed before the shadow had decided"),
+                // What was weighed was not what was there when the host was to be taken.
+                _ if !decision.trace.refused_claims.is_empty() => {
+                    not("a host changed while the shadow decided")
+                }
                 (ComparisonVerdict::Different | ComparisonVerdict::EqualWeight, _)
                     if differs_at(decision, hosts).any(|host| changed.contains(host)) =>
                 {
@@ -158,8 +162,8 @@ fn weights(chosen: &RankedHost, theirs: &RankedHost) -> (ComparisonVerdict, Stri
 mod tests {
     use super::*;
     use crate::shadow::kit::{self, placed};
-    use ebbtide_model::NoValidHost;
     use ebbtide_model::decision::{DroppedHost, Explanation, FilterStep};
+    use ebbtide_model::{NoValidHost, RefusedClaim, ServerId};
 
     fn ranked(host: &str, weight: f64, chosen: bool) -> RankedHost {
         RankedHost {
@@ -308,6 +312,19 @@ mod tests {
         assert_eq!(verdict("c", "a"), NotCompared);
         assert_eq!(verdict("c", "c"), NotCompared);
         assert_eq!(verdict("c", "b"), Different);
+        let mut moved = decision(DecisionOutcome::Placed(vec![placed("a", 0)]));
+        moved.trace.refused_claims.push(RefusedClaim {
+            server_id: ServerId(uuid::Uuid::nil()),
+            host: "b".to_owned(),
+            reason: "not tried: the host has changed since it was read".to_owned(),
+        });
+        let answer = |host: &str| NovaAnswer::Hosts {
+            hosts: vec![Some(host.to_owned())],
+            raced: false,
+            changed: BTreeSet::new(),
+        };
+        assert_eq!(compare(&moved, &answer("c"), 0).verdict, NotCompared);
+        assert_eq!(compare(&moved, &answer("a"), 0).verdict, Same);
     }
 
     #[test]
