@@ -63,7 +63,7 @@ SAME = 25
 
 # How many may name another host, at most: nova-scheduler reads the computes' reports some tenths
 # of a second before or after the shadow, and not every change in between is seen.
-DIFFERENT = 4
+DIFFERENT = 6
 
 
 def shadow_faults(report):

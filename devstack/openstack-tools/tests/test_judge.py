@@ -34,12 +34,12 @@ class Shadow(unittest.TestCase):
         self.assertEqual(judge.shadow_faults(self.GOOD), [])
 
     def test_each_other_answer_is_a_fault(self):
-        for verdict, count in (('equal_weight', 5), ('different', 5), ('nova_only', 1), ('ebbtide_only', 3)):
+        for verdict, count in (('equal_weight', 7), ('different', 7), ('nova_only', 1), ('ebbtide_only', 3)):
             counts = dict(self.GOOD['verdicts'], **{verdict: count})
             self.assertEqual(len(judge.shadow_faults(dict(self.GOOD, verdicts=counts))), 1, verdict)
 
     def test_a_few_other_hosts_are_races(self):
-        counts = dict(self.GOOD['verdicts'], equal_weight=1, different=3)
+        counts = dict(self.GOOD['verdicts'], equal_weight=2, different=4)
         self.assertEqual(judge.shadow_faults(dict(self.GOOD, verdicts=counts)), [])
 
     def test_a_shadow_that_saw_little_is_a_fault(self):
