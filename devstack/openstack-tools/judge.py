@@ -67,7 +67,8 @@ DIFFERENT = 6
 
 
 def shadow_faults(report):
-    """What must not be in the report of a shadow that ran beside nova-scheduler while one request came after the other."""
+    """What must not be in the report of a shadow that ran beside nova-scheduler while one request
+    came after the other."""
     faults = []
     counts = report['verdicts']
     if report['requests'] < SHADOWED:

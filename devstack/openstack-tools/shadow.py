@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What a shadow beside nova-scheduler has recorded, judged: the same answers, but for what only preemption can serve.
+"""What a shadow beside nova-scheduler has recorded, judged: the same answers, but for what only
+preemption can serve.
 
 Usage: shadow.py REPORT.json DECISIONS.jsonl   (what `ebbtide-manage shadow report -o json` printed, and the decisions in its database)
 """

@@ -510,8 +510,8 @@ def a_quota_of_unified_limits(stage):
 
 @chapter
 def a_budget_protects_a_project(stage):
-    """Disruption budgets: no server of a project that may lose none leaves, and a server group loses
-    as many as its budget allows; the decision says why a request got no host."""
+    """Disruption budgets: no server of a project that may lose none leaves, and a server group
+    loses as many as its budget allows; the decision says why a request got no host."""
     cloud = stage.cloud
     path = '/v1/budgets'
 

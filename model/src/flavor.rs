@@ -377,7 +377,7 @@ impl FlavorProperties {
             _ => {
                 return Err(format!(
                     "unknown key; known are {PREEMPTIBLE}, {INTERRUPTION}, {GRACE_SECONDS}, {PROTECTED_SECONDS}, \
-                     {MAX_LIFETIME_SECONDS}, {PRICE_PER_HOUR}, {MAX_PRICE}, {PRIORITY}"
+                     {MAX_LIFETIME_SECONDS}, {EXPECTED_SECONDS}, {PRICE_PER_HOUR}, {MAX_PRICE}, {PRIORITY}"
                 ));
             }
         }

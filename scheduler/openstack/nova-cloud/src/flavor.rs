@@ -12,6 +12,7 @@ pub(crate) struct PreemptibleTerms {
     pub(crate) protected: Option<Seconds>,
     pub(crate) max_lifetime: Option<Seconds>,
     pub(crate) price_per_hour: Money,
+    pub(crate) max_price: Option<Money>,
     pub(crate) priority: u8,
 }
 
@@ -42,6 +43,7 @@ pub(crate) fn terms(flavor: &Flavor) -> Option<PreemptibleTerms> {
         protected: properties.protected,
         max_lifetime: properties.max_lifetime,
         price_per_hour: properties.price_per_hour,
+        max_price: properties.max_price,
         priority: properties.priority,
     })
 }

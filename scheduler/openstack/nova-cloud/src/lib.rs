@@ -28,7 +28,7 @@ mod scheduling;
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
     Cloud, CloudSettings, CostModules, Counts, NodeView, OpenPreemption, PreemptibleUsage,
-    StaleProviders, flavor_view,
+    PricedServer, StaleProviders, flavor_view,
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;

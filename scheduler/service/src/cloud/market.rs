@@ -76,12 +76,20 @@ impl CloudMarket for OpenStackView {
         let prices = self.reader().prices(Some(projects)).await;
         let prices = prices.map_err(|e| unread(&e))?.into_iter();
         let visible: BTreeSet<String> = prices.map(|price| price.flavor).collect();
+        let hidden = filter
+            .flavor
+            .as_ref()
+            .is_some_and(|flavor| !visible.contains(flavor));
+        if hidden || visible.is_empty() {
+            return Ok(Vec::new());
+        }
         // A page is full unless it is the last one, whatever it leaves out.
         let limit = if filter.limit == 0 {
             MAX_PAGE
         } else {
             filter.limit
         };
+        filter.limit = MAX_PAGE;
         let mut seen: Vec<PricePoint> = Vec::new();
         loop {
             let found = page(&filter).await?;

@@ -83,6 +83,16 @@ impl Cloud {
         ends_here && !self.leaving.contains(&uuid)
     }
 
+    /// Whether a server may still leave a host, as a plan has it: it is there, not locked, in no
+    /// task, and not leaving.
+    #[must_use]
+    pub fn may_leave(&self, uuid: Uuid, host: &str) -> bool {
+        let known = self.instances.get(&uuid);
+        known.is_some_and(|instance| {
+            instance.record.host.as_deref() == Some(host) && instance.is_free_to_go()
+        }) && !self.leaving.contains(&uuid)
+    }
+
     /// A server as the victim of its maximum lifetime or of its maximum price. A move would not end
     /// its life, so one that would be migrated live is stopped.
     #[must_use]

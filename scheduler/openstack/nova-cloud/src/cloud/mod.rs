@@ -26,7 +26,7 @@ pub(crate) use provider::{Provider, capacity};
 pub use providers::StaleProviders;
 pub use running::OpenPreemption;
 pub(crate) use running::OpenPreemptions;
-pub use usage::PreemptibleUsage;
+pub use usage::{PreemptibleUsage, PricedServer};
 pub use view::{NodeView, flavor_view};
 
 use crate::error::CloudError;

@@ -1,6 +1,8 @@
 //! What a project has of preemptible servers, for its quota.
 
 use super::Cloud;
+use super::view::flavor_id;
+use ebbtide_model::{FlavorId, Money};
 use ebbtide_nova::model::Flavor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
@@ -48,6 +50,17 @@ impl PreemptibleUsage {
     }
 }
 
+/// A server that a price can end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PricedServer {
+    /// The server.
+    pub uuid: Uuid,
+    /// Its flavor.
+    pub flavor: FlavorId,
+    /// The most that its owner pays by the flavor, where the request named nothing.
+    pub max_price: Option<Money>,
+}
+
 impl Add for PreemptibleUsage {
     type Output = Self;
 
@@ -69,6 +82,21 @@ impl Cloud {
         });
         let each = its.filter_map(|(uuid, _)| self.preemptible_usage_of(*uuid));
         each.fold(PreemptibleUsage::default(), Add::add)
+    }
+
+    /// The preemptible servers that a price can end: they run on a host and are not leaving.
+    pub fn priced_servers(&self) -> impl Iterator<Item = PricedServer> + '_ {
+        let all = self.instances.iter();
+        all.filter_map(|(uuid, instance)| {
+            let record = &instance.record;
+            let runs = record.vm_state.as_deref() == Some("active") && record.host.is_some();
+            let terms = instance.terms.as_ref().filter(|_| runs)?;
+            (!self.leaving.contains(uuid)).then(|| PricedServer {
+                uuid: *uuid,
+                flavor: flavor_id(&record.flavor),
+                max_price: terms.max_price,
+            })
+        })
     }
 
     /// How many preemptible servers of each project and flavor, by name, run, for rating.

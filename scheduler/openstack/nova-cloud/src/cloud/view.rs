@@ -246,12 +246,10 @@ fn classes(
 /// A flavor in the model's form. Nova's id need not be a UUID; then one is derived from it.
 #[must_use]
 pub fn flavor_view(flavor: &Flavor) -> ebbtide_model::Flavor {
-    let id = &flavor.flavorid;
-    let derived = || Uuid::new_v5(&Uuid::NAMESPACE_OID, id.as_bytes());
     let count = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
     let specs = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
     ebbtide_model::Flavor {
-        id: FlavorId(id.parse().unwrap_or_else(|_| derived())),
+        id: flavor_id(flavor),
         name: flavor.name.clone(),
         vcpus: count(flavor.vcpus),
         ram_mb: count(flavor.memory_mb),
@@ -260,6 +258,13 @@ pub fn flavor_view(flavor: &Flavor) -> ebbtide_model::Flavor {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
     }
+}
+
+/// Nova's id of a flavor, or one that is derived from it where it is no UUID.
+pub(super) fn flavor_id(flavor: &Flavor) -> FlavorId {
+    let id = &flavor.flavorid;
+    let derived = || Uuid::new_v5(&Uuid::NAMESPACE_OID, id.as_bytes());
+    FlavorId(id.parse().unwrap_or_else(|_| derived()))
 }
 
 /// Nova's states in the words of the API: stopped and suspended servers are `stopped`, shelved ones

@@ -14,19 +14,16 @@ use ebbtide_store::ledger::LedgerError;
 pub(crate) enum AheadResult {
     /// The evacuations of so many have begun.
     Begun(usize),
-    /// None has begun; why.
-    NotNow(String),
+    /// None has begun: no agent reads from the queue of this host.
+    NoAgent(String),
+    /// None has begun: the cloud has changed since the plan, or another scheduler was faster.
+    Overtaken,
 }
 
-/// Whether a victim of headroom is on its way. One that failed is not: nothing says when it goes.
+/// Whether a victim of headroom is on its way. One that has ended in an open record is: its room
+/// may not be given back yet. One that failed is not: nothing says when it goes.
 fn is_leaving(state: &VictimState) -> bool {
-    matches!(
-        state,
-        VictimState::Claimed
-            | VictimState::Notified { .. }
-            | VictimState::Draining { .. }
-            | VictimState::SpareRequested { .. }
-    )
+    !matches!(state, VictimState::Failed { .. } | VictimState::Spared)
 }
 
 impl Evacuations {
@@ -65,15 +62,22 @@ impl Evacuations {
             let queue = self.shared.prefix.agent(host)?;
             // The room of one victim may be worth nothing without that of the others.
             if !self.shared.bus.is_read(&queue).await? {
-                let why = format!("no agent reads from the queue of host {host}");
-                return Ok(AheadResult::NotNow(why));
+                return Ok(AheadResult::NoAgent(host.clone()));
             }
             let held = placement.allocations(planned.uuid).await?;
             let Some(victim) = super::victim(planned, &held) else {
-                let why = format!("server {} has left meanwhile", planned.uuid);
-                return Ok(AheadResult::NotNow(why));
+                return Ok(AheadResult::Overtaken);
             };
             victims.push(victim);
+        }
+        // Reading all of them took its time.
+        facts.database.freshen().await;
+        let may_leave = facts.read(|cloud| {
+            let mut planned = planned.iter();
+            planned.all(|victim| cloud.may_leave(victim.uuid, &victim.host.host))
+        });
+        if !may_leave {
+            return Ok(AheadResult::Overtaken);
         }
         let budgets = self.budgets().await?;
         let mut begun = 0;
@@ -86,7 +90,7 @@ impl Evacuations {
             begun += 1;
         }
         Ok(match begun {
-            0 => AheadResult::NotNow("another scheduler was faster, or a budget is used up".into()),
+            0 => AheadResult::Overtaken,
             begun => AheadResult::Begun(begun),
         })
     }

@@ -379,6 +379,11 @@ impl Evacuations {
         Ok(newcomers.collect())
     }
 
+    /// Whether the scheduler ends.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.shared.tasks.stop().is_cancelled()
+    }
+
     /// How many records are driven here.
     pub(crate) fn under_way(&self) -> usize {
         self.driven(|driven| driven.len())

@@ -50,11 +50,6 @@ impl Demand {
         self.requests.len()
     }
 
-    /// The time of the latest request.
-    pub(super) fn latest(&self) -> Option<Timestamp> {
-        self.requests.keys().next_back().map(|(at, _)| *at)
-    }
-
     /// Forgets what is too old, and the oldest of too many.
     pub(super) fn forget_old(&mut self, now: Timestamp) {
         let oldest = now.minus(HISTORY);
@@ -183,7 +178,7 @@ mod tests {
         demand.forget_old(at(HISTORY.0));
         assert_eq!(demand.len(), 1);
         demand.forget_old(at(HISTORY.0 + 1));
-        assert_eq!((demand.len(), demand.latest()), (0, None));
+        assert_eq!(demand.len(), 0);
     }
 
     proptest! {

@@ -25,8 +25,8 @@ use crate::evacuate::{AheadResult, Evacuations};
 use crate::metrics::Metrics;
 use crate::select::Selector;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor};
-use ebbtide_model::{Aggregate, Seconds, ServerId};
-use ebbtide_nova::model::{Destination, RequestSpec};
+use ebbtide_model::{Aggregate, Seconds, ServerId, Timestamp};
+use ebbtide_nova::model::{Destination, Flavor, RequestSpec};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_runtime::task::pause;
 use ebbtide_runtime::{clock, ids};
@@ -59,7 +59,9 @@ pub(crate) struct HeadroomOptions {
 
 /// Most decisions that are read at once.
 const PAGE: u32 = 200;
-/// How much further than the latest known decision a look goes back: decisions are recorded after
+/// Most hosts without an agent around which one look plans.
+const MOST_WITHOUT_AGENTS: usize = 8;
+/// How much further than the last look a look goes back: decisions are recorded after
 /// their answers.
 const OVERLAP: Seconds = Seconds(60);
 
@@ -70,6 +72,8 @@ pub(crate) struct HeadroomKeeper {
     /// Where the requests of the past are.
     decisions: Decisions,
     demand: Demand,
+    /// Until when decisions were read.
+    learnt_until: Option<Timestamp>,
     metrics: Metrics,
     /// Servers were leaving at the last look. What they left may not be known yet.
     waiting: bool,
@@ -103,6 +107,7 @@ impl HeadroomKeeper {
             options,
             decisions: selector.decisions.clone(),
             demand: Demand::default(),
+            learnt_until: None,
             metrics: metrics.clone(),
             waiting: false,
             states: HashMap::new(),
@@ -131,7 +136,7 @@ impl HeadroomKeeper {
         }
     }
 
-    /// `None`: servers of an earlier look are leaving.
+    /// `None`: servers of an earlier look are leaving, or the cloud has changed under the plan.
     pub(crate) async fn keep(
         &mut self,
         rule: &HeadroomRule,
@@ -144,29 +149,67 @@ impl HeadroomKeeper {
         if std::mem::take(&mut self.waiting) {
             return Ok(None);
         }
-        let aggregate = match self.aggregate(rule) {
-            Ok(aggregate) => aggregate,
-            Err(why) => return Ok(Some(HeadroomState::Lacking(why))),
-        };
-        let wanted = self.wanted(rule, aggregate.as_ref());
+        let planned = self.make_room(rule, evacuations, turn).await;
+        match planned {
+            Err(WhatIfError::Cloud(error)) => Err(error),
+            Err(error) => Ok(Some(HeadroomState::Lacking(error.to_string()))),
+            Ok(state) => Ok(state),
+        }
+    }
+
+    /// `None`: the cloud has changed meanwhile.
+    async fn make_room(
+        &self,
+        rule: &HeadroomRule,
+        evacuations: &Evacuations,
+        turn: u64,
+    ) -> Result<Option<HeadroomState>, WhatIfError> {
+        let flavor = self.flavor(rule).await?;
+        let aggregate = self.aggregate(rule)?;
+        let wanted = self.wanted(rule, &flavor.name, aggregate.as_ref());
         if wanted == 0 {
             return Ok(Some(HeadroomState::Free));
         }
-        let (spec, servers) = match self.request(rule, wanted, aggregate.as_ref()).await {
-            Ok(request) => request,
-            Err(WhatIfError::Cloud(error)) => return Err(error),
-            Err(error) => return Ok(Some(HeadroomState::Lacking(error.to_string()))),
-        };
-        let victims = match self.selector.victims_for(spec, servers).await {
-            Ok(victims) if victims.is_empty() => return Ok(Some(HeadroomState::Free)),
-            Ok(victims) => victims,
-            Err(why) => return Ok(Some(HeadroomState::Lacking(why))),
-        };
-        let begun = evacuations.evict_ahead(&victims, turn).await?;
-        Ok(Some(match begun {
-            AheadResult::Begun(count) => HeadroomState::MakingRoom(count),
-            AheadResult::NotNow(why) => HeadroomState::Lacking(why),
-        }))
+        let mut without_agents = Vec::new();
+        loop {
+            let ignored = without_agents.clone();
+            let request = self.request(flavor.clone(), wanted, aggregate.as_ref(), ignored);
+            let (spec, servers) = request.await?;
+            let victims = match self.selector.victims_for(spec, servers).await {
+                Ok(victims) if victims.is_empty() => return Ok(Some(HeadroomState::Free)),
+                Ok(victims) => victims,
+                Err(why) if without_agents.is_empty() => {
+                    return Ok(Some(HeadroomState::Lacking(why)));
+                }
+                Err(why) => {
+                    let hosts = without_agents.join(", ");
+                    let why = format!("no agent reads from the queues of {hosts}; else: {why}");
+                    return Ok(Some(HeadroomState::Lacking(why)));
+                }
+            };
+            match evacuations.evict_ahead(&victims, turn).await? {
+                AheadResult::Begun(count) => return Ok(Some(HeadroomState::MakingRoom(count))),
+                AheadResult::Overtaken => return Ok(None),
+                AheadResult::NoAgent(host) if without_agents.len() < MOST_WITHOUT_AGENTS => {
+                    without_agents.push(host);
+                }
+                AheadResult::NoAgent(host) => {
+                    let why = format!("no agent reads from the queue of {host} and others");
+                    return Ok(Some(HeadroomState::Lacking(why)));
+                }
+            }
+        }
+    }
+
+    /// The flavor of a rule, which must be a normal one.
+    async fn flavor(&self, rule: &HeadroomRule) -> Result<Flavor, WhatIfError> {
+        let nova = self.selector.facts.database.nova();
+        let flavor = offered_flavor(nova, &rule.flavor, |_| true).await?;
+        if flavor.is_preemptible() {
+            let why = "the flavor is preemptible, and no server leaves for it".to_owned();
+            return Err(WhatIfError::Unknown(why));
+        }
+        Ok(flavor)
     }
 
     /// Reads the requests that were recorded since the last look, of all schedulers.
@@ -177,7 +220,7 @@ impl HeadroomKeeper {
             return Ok(());
         };
         let now = clock::now();
-        let known = self.demand.latest().map(|latest| latest.minus(OVERLAP));
+        let known = self.learnt_until.map(|until| until.minus(OVERLAP));
         let mut filter = DecisionFilter {
             from: Some(known.unwrap_or_else(|| now.minus(HISTORY))),
             limit: PAGE,
@@ -195,56 +238,49 @@ impl HeadroomKeeper {
                 break;
             }
         }
+        // After an error the next look begins as far back as this one.
+        self.learnt_until = Some(now);
         self.demand.forget_old(now);
         Ok(())
     }
 
     /// The aggregate of a rule; `None`: any host.
-    ///
-    /// # Errors
-    /// There is none of this name, in words.
-    fn aggregate(&self, rule: &HeadroomRule) -> Result<Option<Aggregate>, String> {
+    fn aggregate(&self, rule: &HeadroomRule) -> Result<Option<Aggregate>, WhatIfError> {
         let Some(called) = &rule.aggregate else {
             return Ok(None);
         };
         let facts = &self.selector.facts;
         let mut all = facts.read(Cloud::aggregate_views).into_iter();
         let found = all.find(|known| known.name == *called || known.id.to_string() == *called);
-        match found {
-            Some(aggregate) => Ok(Some(aggregate)),
-            None => Err(format!("there is no aggregate {called:?}")),
-        }
+        let missing = || WhatIfError::Unknown(format!("there is no aggregate {called:?}"));
+        found.map(Some).ok_or_else(missing)
     }
 
     /// How many servers of a rule are to find room now.
-    fn wanted(&self, rule: &HeadroomRule, aggregate: Option<&Aggregate>) -> u32 {
+    fn wanted(&self, rule: &HeadroomRule, flavor: &str, aggregate: Option<&Aggregate>) -> u32 {
         if !rule.is_forecast() {
             return rule.most;
         }
         let hosts = aggregate.map(|aggregate| aggregate.hosts.iter().cloned().collect());
         let lead = self.options.lead;
-        let forecast = self.demand.forecast(&rule.flavor, hosts.as_ref(), lead);
+        let forecast = self.demand.forecast(flavor, hosts.as_ref(), lead);
         forecast.clamp(rule.least, rule.most)
     }
 
-    /// The request for so many servers of a rule, and their ids, which no server has.
+    /// The request for so many servers, and their ids, which no server has.
     async fn request(
         &self,
-        rule: &HeadroomRule,
+        flavor: Flavor,
         wanted: u32,
         aggregate: Option<&Aggregate>,
+        ignore_hosts: Vec<String>,
     ) -> Result<(RequestSpec, Vec<Uuid>), WhatIfError> {
-        let facts = &self.selector.facts;
-        let nova = facts.database.nova();
-        let flavor = offered_flavor(nova, &rule.flavor, |_| true).await?;
-        if flavor.is_preemptible() {
-            let why = "the flavor is preemptible, and no server leaves for it".to_owned();
-            return Err(WhatIfError::Unknown(why));
-        }
         let question = WhatIf {
             servers: (0..wanted).map(|_| ServerId(ids::new())).collect(),
+            ignore_hosts,
             ..WhatIf::default()
         };
+        let nova = self.selector.facts.database.nova();
         let mut spec = question.request_of(flavor, nova).await?;
         spec.requested_destination = aggregate.map(|aggregate| Destination {
             aggregates: Some(Some(vec![aggregate.id.to_string()])),

@@ -1,10 +1,12 @@
 //! The most that owners pay for an hour: a scheduler hint of the request, else the flavor's.
 
 use crate::error::NovaServiceError;
-use crate::facts::Facts;
-use ebbtide_model::{Flavor, Money, Server, ServerId, ServerStatus};
+use ebbtide_model::{Flavor, Money};
 use ebbtide_nova::model::RequestSpec;
-use std::collections::HashMap;
+use ebbtide_nova_cloud::PricedServer;
+use ebbtide_nova_db::NovaDb;
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
 
 /// The hint of a request.
 pub(crate) const MAX_PRICE_HINT: &str = "ebbtide:max_price";
@@ -31,55 +33,44 @@ pub(crate) fn bid_of_request(spec: &RequestSpec, flavor: &Flavor) -> Result<Opti
     price.map(Some).map_err(|error| wrong(&error.to_string()))
 }
 
+/// Most hints that are read at once. What was read stays, if a later read fails.
+const CHUNK: usize = 200;
+
 /// The hints of preemptible servers that exist. A server's hint does not change.
 #[derive(Default)]
 pub(super) struct KnownBids {
     /// `None`: no hint, or one that is no price.
-    hints: HashMap<ServerId, Option<Money>>,
+    hints: HashMap<Uuid, Option<Money>>,
 }
 
 impl KnownBids {
     /// Reads the hints of servers that were not known, and forgets those that are gone.
     pub(super) async fn follow(
         &mut self,
-        facts: &Facts,
-        servers: &[Server],
+        nova: &NovaDb,
+        servers: &[PricedServer],
     ) -> Result<(), NovaServiceError> {
-        let present: HashMap<ServerId, Option<Money>> = servers
-            .iter()
-            .filter_map(|server| Some((server.id, *self.hints.get(&server.id)?)))
-            .collect();
-        self.hints = present;
-        let unknown = servers.iter().map(|server| server.id);
-        let unknown = unknown.filter(|id| !self.hints.contains_key(id));
-        let unknown: Vec<String> = unknown.map(|id| id.to_string()).collect();
-        let nova = facts.database.nova();
-        let mut found = nova.hints_of(MAX_PRICE_HINT, &unknown).await?;
-        for uuid in unknown {
-            let hint = found.remove(&uuid).unwrap_or_default();
-            let price = match hint.as_slice() {
-                [text] => text.parse().ok(),
-                _ => None,
-            };
-            if let Ok(id) = uuid.parse() {
-                self.hints.insert(id, price);
+        let present: HashSet<Uuid> = servers.iter().map(|server| server.uuid).collect();
+        self.hints.retain(|uuid, _| present.contains(uuid));
+        let unknown = present.iter().filter(|uuid| !self.hints.contains_key(uuid));
+        let unknown: Vec<Uuid> = unknown.copied().collect();
+        for chunk in unknown.chunks(CHUNK) {
+            let asked: Vec<String> = chunk.iter().map(Uuid::to_string).collect();
+            let mut found = nova.hints_of(MAX_PRICE_HINT, &asked).await?;
+            for (uuid, text) in chunk.iter().zip(&asked) {
+                let price = match found.remove(text).as_deref() {
+                    Some([price]) => price.parse().ok(),
+                    _ => None,
+                };
+                self.hints.insert(*uuid, price);
             }
         }
         Ok(())
     }
 
     /// The most that a server's owner pays; `None`: what the market asks.
-    pub(super) fn of(&self, server: &Server) -> Option<Money> {
-        let hint = self.hints.get(&server.id).copied().flatten();
-        hint.or_else(|| of_flavor(&server.flavor))
+    pub(super) fn of(&self, server: &PricedServer) -> Option<Money> {
+        let hint = self.hints.get(&server.uuid).copied().flatten();
+        hint.or(server.max_price)
     }
-}
-
-/// The servers that a price can end.
-pub(super) fn running(facts: &Facts) -> Vec<Server> {
-    let mut servers = facts.read(ebbtide_nova_cloud::Cloud::servers);
-    servers.retain(|server| {
-        server.is_preemptible() && server.status == ServerStatus::Active && server.host.is_some()
-    });
-    servers
 }

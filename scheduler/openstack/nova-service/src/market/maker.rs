@@ -1,6 +1,6 @@
 //! Makes the prices of each interval, and ends servers whose owners do not pay them.
 
-use super::bids::{self, KnownBids};
+use super::bids::KnownBids;
 use super::{Market, base_of};
 use crate::Tasks;
 use crate::decisions::Decisions;
@@ -10,7 +10,7 @@ use crate::facts::Facts;
 use crate::lives::LIVES_KEPT;
 use ebbtide_market::{Places, PriceRule, next_points};
 use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
-use ebbtide_nova_cloud::{NodeView, flavor_view};
+use ebbtide_nova_cloud::{NodeView, PricedServer, flavor_view};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::PriceStore;
@@ -24,6 +24,8 @@ const RETRY: Duration = Duration::from_secs(5);
 /// could not have their notice before.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// How long after the beginning of an interval its prices may be made.
+const LATEST: Seconds = Seconds(20);
 /// Most prices that are deleted in one interval.
 const MOST_PURGED: u64 = 1000;
 
@@ -35,8 +37,10 @@ pub(crate) struct MarketMaker {
     preempting: Preempting,
     bids: KnownBids,
     resting: RestingServers,
-    /// The interval whose prices are made or read.
+    /// The interval whose prices are made.
     made: Option<Timestamp>,
+    /// The flavors that have prices, as of that interval.
+    traded: Vec<Flavor>,
 }
 
 /// Makes prices for as long as the scheduler runs. Without a market it ends one that an earlier
@@ -105,6 +109,7 @@ impl MarketMaker {
             bids: KnownBids::default(),
             resting: RestingServers::default(),
             made: None,
+            traded: Vec::new(),
         }
     }
 
@@ -130,13 +135,15 @@ impl MarketMaker {
         let now = clock::now();
         let interval = interval_of(now, rule.interval());
         if self.made != Some(interval) {
+            self.traded = self.traded().await?;
             self.make_prices(&store, &rule, interval, now).await?;
             self.made = Some(interval);
             // As long as the lives that are billed by them.
             let purged = store.purge(now.minus(LIVES_KEPT), MOST_PURGED).await;
             purged.map_err(LedgerError::Store)?;
         }
-        self.end_outbid(now).await?;
+        self.read_prices(&store).await?;
+        self.end_outbid(&rule).await?;
         Ok(true)
     }
 
@@ -149,6 +156,8 @@ impl MarketMaker {
         Ok(all)
     }
 
+    /// Writes the prices of an interval near its beginning: later they would count for hours that
+    /// have begun already. The first price of a flavor counts from now on.
     async fn make_prices(
         &self,
         store: &PriceStore,
@@ -159,26 +168,26 @@ impl MarketMaker {
         self.facts.database.freshen().await;
         let micros = now.as_millis().saturating_mul(1000);
         let hosts = self.facts.read(|cloud| cloud.node_views(micros));
+        let is_late = interval.plus(LATEST) < now;
         let mut made = Vec::new();
-        let traded = self.traded().await?;
-        for flavor in &traded {
+        for flavor in &self.traded {
             let last = store.last(&flavor.name).await.map_err(LedgerError::Store)?;
-            let is_made = last.as_ref().is_some_and(|last| last.at >= interval);
-            let places = places(&hosts, flavor).filter(|_| !is_made);
-            made.extend(places.map_or_else(Vec::new, |places| {
-                next_points(
-                    rule,
-                    flavor,
-                    base_of(flavor),
-                    last.as_ref(),
-                    places,
-                    interval,
-                )
-            }));
+            let at = match &last {
+                Some(last) if is_late || last.at >= interval => continue,
+                Some(_) => interval,
+                None => now,
+            };
+            if let Some(places) = places(&hosts, flavor) {
+                let base = base_of(flavor);
+                made.extend(next_points(rule, flavor, base, last.as_ref(), places, at));
+            }
         }
-        store.publish(&made).await.map_err(LedgerError::Store)?;
-        // What counts is what is in the database: another scheduler may have been first.
-        for flavor in &traded {
+        Ok(store.publish(&made).await.map_err(LedgerError::Store)?)
+    }
+
+    /// Reads what counts: the prices in the database, whichever scheduler wrote them.
+    async fn read_prices(&self, store: &PriceStore) -> Result<(), NovaServiceError> {
+        for flavor in &self.traded {
             let last = store.last(&flavor.name).await.map_err(LedgerError::Store)?;
             if let Some(last) = last {
                 self.market.put(PricePoint {
@@ -208,35 +217,41 @@ impl MarketMaker {
         Ok(store.publish(&made).await.map_err(LedgerError::Store)?)
     }
 
-    /// Begins the evacuation of every server whose owner does not pay the present price.
-    async fn end_outbid(&mut self, now: Timestamp) -> Result<(), NovaServiceError> {
+    /// Begins the evacuation of the servers whose owners do not pay the present price. The rest
+    /// waits for the next look if the scheduler stops or an interval begins, which may lower it.
+    async fn end_outbid(&mut self, rule: &PriceRule) -> Result<(), NovaServiceError> {
         let Some(evacuations) = self.preempting.get() else {
             return Ok(());
         };
         self.facts.database.freshen().await;
-        let servers = bids::running(&self.facts);
-        self.bids.follow(&self.facts, &servers).await?;
-        self.resting.forget_old(now);
+        let servers: Vec<PricedServer> = self.facts.read(|cloud| cloud.priced_servers().collect());
+        let nova = self.facts.database.nova();
+        self.bids.follow(nova, &servers).await?;
+        self.resting.forget_old(clock::now());
         let outbid = servers.iter().filter(|server| {
-            let published = self.market.last(server.flavor.id);
+            let published = self.market.last(server.flavor);
             let price = published.map(|last| last.price).unwrap_or_default();
             self.bids.of(server).is_some_and(|most| price > most)
         });
-        for server in outbid {
-            if self.resting.is_resting(server.id.0) {
+        for PricedServer { uuid: server, .. } in outbid {
+            if self.resting.is_resting(*server) {
                 continue;
             }
-            match evacuations.end_outbid(server.id.0).await {
+            match evacuations.end_outbid(*server).await {
                 Ok(true) => {}
-                Ok(false) => self.resting.begin(server.id.0, now),
+                Ok(false) => self.resting.begin(*server, clock::now()),
                 Err(error) => {
-                    self.resting.begin(server.id.0, now);
+                    self.resting.begin(*server, clock::now());
                     tracing::warn!(
                         code = error.code(),
-                        server = %server.id,
+                        %server,
                         "its owner does not pay the price, and its evacuation could not begin: {error}; it is tried again"
                     );
                 }
+            }
+            let present = interval_of(clock::now(), rule.interval());
+            if evacuations.is_stopping() || self.made != Some(present) {
+                break;
             }
         }
         Ok(())

@@ -1,11 +1,9 @@
-//! Prices of preemptible flavors that follow supply and demand (`[ebbtide] market`, [ADR 52]), and
+//! Prices of preemptible flavors that follow supply and demand (`[ebbtide] market`, ADR 52), and
 //! owners' maximum prices.
 //!
 //! The rule, the counting of places and the bills are those of a standalone region
 //! (`ebbtide-market`). Prices are rows of the ledger's database: every scheduler makes those of an
 //! interval, and the first one's count.
-//!
-//! [ADR 52]: ../../../../../docs/development/adr/0052-prices-on-an-openstack-are-rows-of-the-ledger.md
 
 mod bids;
 mod maker;

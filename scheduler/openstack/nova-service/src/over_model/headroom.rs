@@ -151,7 +151,7 @@ async fn two_that_planned_in_the_same_turn_do_not_both_begin() {
     assert_eq!(begun, AheadResult::Begun(1));
     // Another victim: no unique key of the ledger's victims is in the way.
     let refused = second.evict_ahead(&planned(2), turn).await.unwrap();
-    assert!(matches!(refused, AheadResult::NotNow(_)), "{refused:?}");
+    assert_eq!(refused, AheadResult::Overtaken);
     assert_eq!(second.headroom_turn().await.unwrap(), None);
     assert_eq!(records(&stage.ledger).await.len(), 1);
 }
@@ -260,6 +260,33 @@ async fn without_an_agent_that_reads_no_server_gets_a_notice() {
     drop(stage.take_agent());
     let said = lacking(state(&stage.bench.selector, RULE).await);
     assert!(said.contains("no agent reads"), "{said}");
+    assert!(records(&stage.ledger).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_host_without_an_agent_gives_no_room_and_the_others_do() {
+    let mut cloud = two_full_hosts().await;
+    drop(cloud.agents.remove(0));
+    let made = state(&cloud.bench.selector, "small:4").await;
+    assert_eq!(made, Some(HeadroomState::MakingRoom(4)));
+    let there: BTreeSet<_> = (5..=8).map(victim).collect();
+    assert_eq!(cloud.victims().await, there);
+}
+
+#[tokio::test]
+async fn a_server_that_was_locked_after_the_plan_stays() {
+    let stage = Stage::new().await;
+    let turn = stage.first.headroom_turn().await.unwrap().unwrap();
+    let facts = &stage.bench.selector.facts;
+    let planned = facts.read(|cloud| vec![cloud.victim(victim(1), 0.0).unwrap()]);
+    let sql = format!(
+        "UPDATE instances SET locked = 1 WHERE uuid = '{}'",
+        victim(1)
+    );
+    stage.bench.nova.cell.sql(&sql).await;
+    stage.bench.look().await;
+    let begun = stage.first.evict_ahead(&planned, turn).await.unwrap();
+    assert_eq!(begun, AheadResult::Overtaken);
     assert!(records(&stage.ledger).await.is_empty());
 }
 

@@ -169,10 +169,23 @@ async fn the_price_follows_demand_and_schedulers_agree_on_it() {
     let all = times.len();
     times.dedup();
     assert_eq!(times.len(), all, "one price for each interval");
-    // A market that is switched off leaves the flavor's own price.
+}
+
+#[tokio::test]
+async fn a_market_that_is_switched_off_leaves_the_price_of_the_flavor() {
+    let cloud = Clouds::of_hosts(1).await;
+    sells(&cloud.bench, &[]).await;
+    let (url, none) = (ledger_url(&cloud.bench), Preempting::default());
+    let mut on = Trader::of(&cloud.bench, &url, &none).await;
+    assert!(on.maker.look().await.unwrap());
+    let before = on.prices().await;
+    assert_eq!(before[0].1, money("0.01"));
     let mut off = Trader::with(&cloud.bench, &url, &none, None).await;
-    assert!(!off.maker.look().await.unwrap());
-    assert_eq!(off.prices().await.len(), all, "it is the flavor's already");
+    for _ in 0..2 {
+        assert!(!off.maker.look().await.unwrap());
+        let after = off.prices().await;
+        assert_eq!((after.len(), after[0].1), (before.len() + 1, money("0.1")));
+    }
 }
 
 async fn flavor_of(cloud: &Clouds) -> ebbtide_model::Flavor {

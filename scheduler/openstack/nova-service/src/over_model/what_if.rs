@@ -47,7 +47,7 @@ pub(super) struct Clouds {
     pub(super) bench: Bench,
     pub(super) ledger: Ledger,
     /// They get the notices, and need not act: requests are answered before.
-    _agents: Vec<Agent>,
+    pub(super) agents: Vec<Agent>,
 }
 
 impl Bench {
@@ -118,7 +118,7 @@ impl Clouds {
         Self {
             bench,
             ledger,
-            _agents: agents,
+            agents,
         }
     }
 

@@ -153,9 +153,13 @@ impl Answers {
             }
             // At the end there is one more look, without the rest of the pauses.
             ended = !pause(self.tasks.stop(), Duration::from_millis(millis)).await;
+            self.look_at_all(&mut servers).await;
+            if servers.iter().all(AwaitedServer::is_known) {
+                // By now a compute may have reported what it got from this very answer.
+                break;
+            }
             self.facts.database.freshen().await;
             changed.extend(reports.changed(&self.facts));
-            self.look_at_all(&mut servers).await;
         }
         if ended && !servers.iter().all(AwaitedServer::is_known) {
             return NovaAnswer::Unknown("the shadow ended before the answer");
