@@ -3,6 +3,8 @@
 # Words of our scheduler's log: an answer with hosts, at once or after room was made.
 ANSWERED = ('selected', '-> done')
 REFUSED = 'outcome="no_valid_host"'
+# The server was deleted while room was made for it.
+DELETED = 'what room is made for was deleted'
 # Words of Nova's logs.
 TROUBLE = (' ERROR ', ' WARNING ', ' CRITICAL ')
 WAITED_IN_VAIN = 'MessagingTimeout'
@@ -34,6 +36,9 @@ def whose_loss(ours, novas, fault='', broker_died=False, may_refuse=False):
     if any(word in line for word in ANSWERED for line in ours):
         return 'answered, and then lost by Nova'
     if any(REFUSED in line for line in ours):
+        # Nova's own limit for an answer can end while the broker is away: it puts the server into ERROR.
+        if broker_died and any(DELETED in line for line in ours) and any(WAITED_IN_VAIN in line for line in novas):
+            return 'given up by Nova while the broker was away'
         must(may_refuse, 'refused although there was room, or a victim, and patience had not run out: %s' % last)
         return 'refused'
     must(not ours, 'the request came to the scheduler and was never answered: %s' % last)

@@ -8,6 +8,7 @@ import judge  # noqa: E402
 
 CAME = 'INFO request{id=req-1}: making room\n'
 ANSWERED = 'INFO request{id=req-1}: waiting -> done\n'
+DELETED = 'INFO request{id=req-1}: what room is made for was deleted\n'
 REFUSED = 'INFO request{id=req-1}: outcome="no_valid_host" class="NoValidHost" No valid host was found\n'
 TIMEOUT = '2026-11-24 10:00:00.000 1 ERROR nova.conductor.manager [req-1] Failed to schedule: MessagingTimeout: Timed out waiting\n'
 DATABASE = '2026-11-24 10:00:00.000 1 ERROR nova.api.openstack [req-1] DBConnectionError: Lost connection\n'
@@ -78,6 +79,13 @@ class WhoseLoss(unittest.TestCase):
         with self.assertRaisesRegex(judge.Fault, 'patience'):
             judge.whose_loss([CAME, REFUSED], [], fault='No valid host was found.')
         self.assertEqual(judge.whose_loss([CAME, REFUSED], [], may_refuse=True), 'refused')
+
+    def test_what_nova_gave_up_while_the_broker_was_away_may_be_refused_then(self):
+        ours = [CAME, DELETED, REFUSED]
+        self.assertIn('given up by Nova', judge.whose_loss(ours, [TIMEOUT], broker_died=True))
+        for ours, novas, died in ((ours, [], True), (ours, [TIMEOUT], False), ([CAME, REFUSED], [TIMEOUT], True)):
+            with self.assertRaisesRegex(judge.Fault, 'patience'):
+                judge.whose_loss(ours, novas, broker_died=died)
 
     def test_a_refusal_that_our_log_does_not_know_is_no_excuse(self):
         with self.assertRaisesRegex(judge.Fault, 'does not know'):
