@@ -4,6 +4,7 @@ Each chapter ends with the books in order.
 
 Usage: story.py [CHAPTER…]
 """
+import base64
 import collections
 import contextlib
 import os
@@ -338,8 +339,8 @@ def the_api_with_a_token(stage):
     with contextlib.suppress(Refused):
         cloud.request('preemption', 'POST', '/v1/servers', {'name': 'a', 'request': {'flavor': 'large'}})
         must(False, 'a server was created by our API')
-    refused = cloud.request('preemption', 'GET', '/v1/plugins', check=False)
-    must((refused.status_code, refused.json()['code']) == (501, 'EB-SERVICE-013'), 'plugins are %s' % refused.text)
+    refused = cloud.request('preemption', 'GET', '/v1/shadow', check=False)
+    must((refused.status_code, refused.json()['code']) == (501, 'EB-SERVICE-013'), 'what is in shadow is %s' % refused.text)
     wrong = cloud.session.get(cloud.endpoints['preemption'] + '/v1/servers', headers={'X-Auth-Token': 'gAAAAAwrong'}, timeout=30)
     must(wrong.status_code == 401 and 'Keystone uri=' in wrong.headers['WWW-Authenticate'], 'a wrong token gets %s' % wrong.status_code)
     print('      the API: %d hosts, %d servers, %d evacuations of today' % (len(hosts), len(known), len(ended)), flush=True)
@@ -661,6 +662,13 @@ def a_compute_that_nobody_mapped(stage):
         wait_scheduler()
 
 
+def emptied(stage):
+    """No server is there, and no compute reports one: weighers see the reports."""
+    stage.clear()
+    used = 'select 1 from nova_cell1.compute_nodes where deleted = 0 and vcpus_used > 0'
+    until('the computes to report that they are empty', 60, lambda: not rows(used))
+
+
 def spread_of(stage, name, count=3):
     """On how many hosts so many small servers come, one after another."""
     hosts = set()
@@ -704,17 +712,17 @@ def a_weigher_of_the_operator(stage):
         wait_scheduler()
         hosts = spread_of(stage, 'before')
         must(hosts == 3, "Nova's weighers put three servers on %d hosts of three" % hosts)
-        stage.clear()
+        emptied(stage)
         say(packs % (component, '-1e6'))
         hangup('plugins=1')
         must(spread_of(stage, 'packed') == 1, 'three servers are not on one host although the plugin weighs most')
-        stage.clear()
+        emptied(stage)
         # Half a file: what is in use stays.
         with open(component, 'r+b') as file:
             file.truncate(1000)
         hangup('stay as they are')
         must(spread_of(stage, 'still-packed') == 1, 'a file that was cut in half has changed how the scheduler decides')
-        stage.clear()
+        emptied(stage)
         say('')
         hangup('plugins=0')
         must(spread_of(stage, 'after') == 3, 'a plugin that was taken out still counts')
@@ -724,6 +732,42 @@ def a_weigher_of_the_operator(stage):
         processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
         stack('stack_start_scheduler', 'ebbtide', '1')
         wait_scheduler()
+
+
+@chapter
+def plugins_for_all_schedulers(stage):
+    """A weigher that is added through the API counts from the next request on and after a restart,
+    and a cost module is chosen there; both until they are taken away."""
+    def asked(method, path, body=None):
+        return stage.cloud.request('preemption', method, '/v1' + path, body)
+    with open(FIRST_WEIGHER, 'rb') as file:
+        component = base64.b64encode(file.read()).decode()
+    stage.clear()
+    try:
+        must(spread_of(stage, 'before') == 3, "Nova's weighers do not put three servers on three hosts")
+        emptied(stage)
+        added = asked('POST', '/plugins', {'name': 'pack', 'component': component, 'multiplier': -1e6}).json()['plugin']
+        must((added['kind'], added['in_use'], added['added']) == ('weigher', True, True), 'the plugin is %s' % added)
+        must(spread_of(stage, 'packed') == 1, 'three servers are not on one host although the plugin weighs most')
+        emptied(stage)
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
+        must(spread_of(stage, 'restarted') == 1, 'after a restart the plugin does not count')
+        emptied(stage)
+        calls = asked('GET', '/plugins').json()['plugins'][0]['calls']
+        must(int(calls) >= 3, 'after three servers the plugin was called %s times' % calls)
+        asked('PATCH', '/plugins/pack', {'enabled': False})
+        must(spread_of(stage, 'disabled') == 3, 'a plugin that is disabled counts')
+        used = asked('PUT', '/cost-module', {'name': 'newest_first'}).json()['name']
+        must(asked('GET', '/region').json()['cost_module'] == used == 'newest_first', 'the cost module is %s' % used)
+        print('      plugins: called %s times by the scheduler that started later; then %s decides' % (calls, used), flush=True)
+    finally:
+        stage.clear()
+        asked('PUT', '/cost-module', {'name': ''})
+        for left in asked('GET', '/plugins').json()['plugins']:
+            asked('DELETE', '/plugins/' + left['name'])
+    must(asked('GET', '/plugins').json()['plugins'] == [], 'a plugin that was removed is there')
 
 
 def relay(port, to):

@@ -6,6 +6,7 @@ use ebbtide_bus::BusError;
 use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
 use ebbtide_keystone::{KeystoneError, Meaning};
+use ebbtide_live_plugins::LivePluginError;
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
 use ebbtide_rest::RestError;
@@ -225,6 +226,23 @@ impl From<PluginError> for ServiceError {
         Self::Plugin {
             code: error.code(),
             message: error.to_string(),
+        }
+    }
+}
+
+impl From<LivePluginError> for ServiceError {
+    fn from(error: LivePluginError) -> Self {
+        let (code, message) = (error.code(), error.to_string());
+        match error {
+            LivePluginError::Store(_) | LivePluginError::DatabaseAway => {
+                Self::Store { code, message }
+            }
+            LivePluginError::NoShadow => Self::NotOnOpenStackYet {
+                feature: "plugins in shadow",
+            },
+            LivePluginError::Plugin(_)
+            | LivePluginError::User { .. }
+            | LivePluginError::NoDatabase => Self::Plugin { code, message },
         }
     }
 }

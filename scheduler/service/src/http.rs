@@ -97,7 +97,7 @@ async fn metrics(
         return (status, format!("{}: {error}\n", error.code())).into_response();
     }
     pages.metrics.set_duty(pages.duty.present().is_some());
-    pages.metrics.set_plugins(&pages.plugins.list());
+    pages.metrics.set_plugins(&pages.plugins.live().list());
     if let Ok(summary) = pages.region_actor.read(Region::summary).await {
         pages.metrics.set(
             &summary,

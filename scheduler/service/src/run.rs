@@ -185,8 +185,8 @@ pub async fn start(
     };
     let duty = Duty::new(first_lease(&applicant, &stop).await?);
     let tasks = Tasks::new(stop);
-    plugins.begin(&store).await?;
-    plugins.follow(store.clone(), &tasks);
+    plugins.live().begin(store.plugins()).await?;
+    plugins.live().follow(&tasks);
     gate.follow(&tasks);
     for tls in [&grpc_tls, &http_tls].into_iter().flatten() {
         tls.follow(&tasks);

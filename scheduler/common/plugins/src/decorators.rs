@@ -4,16 +4,14 @@
 
 use crate::Health;
 use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
-use crate::late_plugin::LatePlugin;
 use crate::standalone::LenientWeigher;
-use crate::unreachable_plugin::UnreachablePlugin;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, SetCost, VictimBatch};
 use ebbtide_model::Resources;
 use ebbtide_weigher_api::{
     Bounds, Column, Details, Fact, HostBatch, RequestDetails, RequestView, Weigher, WeigherError,
     WeigherForm,
 };
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Says something else than the contract's defaults everywhere.
 struct Odd {
@@ -154,25 +152,12 @@ fn description_text(weigher: &dyn Weigher, form: bool) -> String {
 fn every_decorator_of_a_weigher_passes_on_what_the_weigher_says() {
     let odd = || -> Arc<dyn Weigher> { Arc::new(Odd::new()) };
     let health = || Arc::new(Health::default());
-    let late = LatePlugin {
-        absent: UnreachablePlugin {
-            name: "odd".to_owned(),
-            multiplier_key: "odd_weight_multiplier".to_owned(),
-            problem: String::new(),
-            health: health(),
-        },
-        reached: OnceLock::from(odd()),
-    };
     let watched = MonitoredWeigher {
         inner: odd(),
         health: health(),
     };
     assert_eq!(
         description_text(&LenientWeigher(odd()), true),
-        description_text(&Odd::new(), true)
-    );
-    assert_eq!(
-        description_text(&late, true),
         description_text(&Odd::new(), true)
     );
     // A watched weigher is always called, so that its failures are counted: it has no form.

@@ -15,7 +15,6 @@ mod error;
 mod file;
 mod health;
 mod health_counter;
-mod late_plugin;
 mod load;
 mod overrides;
 mod set;

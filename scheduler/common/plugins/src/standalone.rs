@@ -1,68 +1,43 @@
 //! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
 use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
-use crate::late_plugin::LatePlugin;
-use crate::load::{self, LoadedPlugin};
+use crate::load::LoadedPlugin;
 use crate::unreachable_plugin::UnreachablePlugin;
-use crate::{Health, PluginConfig, PluginSet};
+use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
 use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherDecorator, WeigherError};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// Weighers of their own, and how those are reached that were away.
+/// Weighers and cost modules on their own.
 pub struct StandaloneWeighers {
     /// Each with its multiplier, in the operator's order.
     pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
     /// Cost modules, whether or not one is used.
     pub cost_modules: Vec<Arc<dyn CostModule>>,
-    late_plugins: Vec<(PluginConfig, Arc<Health>, Arc<LatePlugin>)>,
 }
 
-impl StandaloneWeighers {
-    /// True if some were away.
+impl Plugin {
+    /// How much it counts, if it is a weigher: as the operator has it, or as it says itself.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        let mut late = self.late_plugins.iter();
-        late.any(|(_, _, late)| late.reached.get().is_none())
-    }
-
-    /// Tries to reach those that were away. What is reached is used from the next decision on.
-    pub fn retry_late_plugins(&self) {
-        for (config, health, late) in &self.late_plugins {
-            let Some(address) = config.address.as_deref() else {
-                continue;
-            };
-            if late.reached.get().is_some() {
-                continue;
-            }
-            match load::reach(config, address) {
-                Ok(LoadedPlugin::Weigher(inner)) => {
-                    let health = Arc::clone(health);
-                    let weigher: Arc<dyn Weigher> = Arc::new(MonitoredWeigher { inner, health });
-                    // Only this function sets it, and it is called by one.
-                    let _ = late.reached.set(weigher);
-                    tracing::info!(plugin = config.name, "is there now");
-                }
-                Ok(LoadedPlugin::CostModule(_) | LoadedPlugin::Absent(_)) => tracing::error!(
-                    plugin = config.name,
-                    "is no weigher: restart the scheduler to use it"
-                ),
-                Err(error) => tracing::warn!(code = error.code(), "{error}"),
-            }
-        }
+    pub fn multiplier(&self) -> Option<f64> {
+        let own = || match &self.loaded {
+            LoadedPlugin::Weigher(weigher) => Some(weigher.default_multiplier()),
+            LoadedPlugin::CostModule(_) | LoadedPlugin::Absent(_) => None,
+        };
+        self.config.multiplier.or_else(own)
     }
 }
 
 impl PluginSet {
     /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored
-    /// says nothing about any host.
+    /// says nothing about any host. One that is away counts as a weigher, unless it has the name of
+    /// the cost module in use; its calls fail.
     #[must_use]
-    pub fn standalone(&self, on_failure: PluginFailure) -> StandaloneWeighers {
+    pub fn standalone(&self, on_failure: PluginFailure, cost_module: &str) -> StandaloneWeighers {
         let mut standalone = StandaloneWeighers {
             weighers: Vec::new(),
             cost_modules: Vec::new(),
-            late_plugins: Vec::new(),
         };
         let plugins = self.plugins.iter();
         for plugin in plugins.filter(|p| p.config.enabled && !p.config.shadow) {
@@ -79,18 +54,15 @@ impl PluginSet {
                     continue;
                 }
                 LoadedPlugin::Absent(problem) => {
-                    let late = Arc::new(LatePlugin {
-                        absent: UnreachablePlugin::of(plugin, problem, &health),
-                        reached: OnceLock::new(),
-                    });
-                    let config = plugin.config.clone();
-                    standalone
-                        .late_plugins
-                        .push((config, health, Arc::clone(&late)));
-                    late
+                    let absent = UnreachablePlugin::of(plugin, problem, &health);
+                    if plugin.config.name == cost_module {
+                        standalone.cost_modules.push(Arc::new(absent));
+                        continue;
+                    }
+                    Arc::new(absent)
                 }
             };
-            let multiplier = plugin.config.multiplier;
+            let multiplier = plugin.multiplier();
             let multiplier = multiplier.unwrap_or_else(|| weigher.default_multiplier());
             let weigher = match plugin.config.on_failure.unwrap_or(on_failure) {
                 PluginFailure::Refuse => weigher,

@@ -7,7 +7,8 @@
 use crate::batch::Batch;
 use crate::store::Store;
 use crate::{
-    Backend, DecisionFilter, LifeStore, MAX_PAGE, PriceStore, PurgeKind, StoreConfig, StoreError,
+    Backend, DecisionFilter, LifeStore, MAX_PAGE, PluginStore, PriceStore, PurgeKind, StoreConfig,
+    StoreError,
 };
 use ebbtide_model::{Decision, DecisionId, IdleHour, ServerId, Timestamp};
 
@@ -43,6 +44,12 @@ impl DecisionStore {
     #[must_use]
     pub fn lives(&self) -> LifeStore {
         LifeStore::new(self.store.clone())
+    }
+
+    /// The changes of plugins in the same database.
+    #[must_use]
+    pub fn plugins(&self) -> PluginStore {
+        self.store.plugins()
     }
 
     /// The prices in the same database.

@@ -51,7 +51,7 @@ pub use lease::Lease;
 pub use lives::LifeStore;
 pub use log::CommitChanges;
 pub use migration::SchemaState;
-pub use plugins::PluginRow;
+pub use plugins::{PluginRow, PluginStore};
 pub use price_store::PriceStore;
 pub use purge::{OldRecord, PurgeKind, Purged};
 pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter};

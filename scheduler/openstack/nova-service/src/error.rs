@@ -1,6 +1,7 @@
 //! Why a scheduler does not start or has to stop. A caller gets Nova's own exceptions instead.
 
 use ebbtide_bus::BusError;
+use ebbtide_live_plugins::LivePluginError;
 use ebbtide_nova_cloud::CloudError;
 use ebbtide_nova_db::NovaDbError;
 use ebbtide_openstack::OpenStackError;
@@ -40,6 +41,9 @@ pub enum NovaServiceError {
     /// The operator's plugins.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    /// The plugins that operators change while schedulers run.
+    #[error(transparent)]
+    LivePlugins(#[from] LivePluginError),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -62,6 +66,7 @@ impl NovaServiceError {
             Self::Cloud(error) => error.code(),
             Self::Messaging(error) => error.code(),
             Self::Plugin(error) => error.code(),
+            Self::LivePlugins(error) => error.code(),
             Self::Ledger(error) => error.code(),
             Self::LedgerAway(_) => "EB-DOOR-005",
             Self::Bus(error) => error.code(),
@@ -74,6 +79,7 @@ impl NovaServiceError {
         match self {
             Self::Config(_) | Self::Cloud(_) | Self::Plugin(_) => false,
             Self::LedgerAway(_) => true,
+            Self::LivePlugins(error) => error.is_passing(),
             Self::Database(error) => error.is_retryable(),
             Self::OpenStack(error) => error.is_passing(),
             Self::Messaging(error) => error.is_transient(),

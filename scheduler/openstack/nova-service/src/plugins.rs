@@ -1,47 +1,174 @@
-//! The operator's weighers and cost modules in OpenStack mode: `[ebbtide] plugins` of nova.conf
-//! names a file with them. The scheduler reads it when it starts, and again on SIGHUP.
+//! The operator's weighers and cost modules in OpenStack mode. `[ebbtide] plugins` of nova.conf
+//! names a file with them, which the scheduler reads when it starts and again on SIGHUP. Changes
+//! that operators make through the API are in the ledger's database, for all schedulers.
 
 use crate::Tasks;
+use crate::configure;
+use crate::deferred::{DeferredResource, OpenDelays};
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use ebbtide_engine::PluginFailure;
+use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
-use ebbtide_nova_cloud::{CloudSettings, CostModules};
+use ebbtide_nova_cloud::{Cloud, CloudSettings, CostModules};
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use ebbtide_plugins::{
-    PluginEntry, PluginError, PluginSet, Services, Sources, StandaloneWeighers, read_file,
-};
-use ebbtide_runtime::task::{blocking, pause};
+use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file};
+use ebbtide_store::PluginStore;
+use ebbtide_store::ledger::LedgerError;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
-/// Pause before the scheduler tries again to reach an unavailable service.
-const AGAIN: Duration = Duration::from_secs(15);
+/// How long the start waits for the database of changes: decisions should use them from the first
+/// request on.
+const TIMES: OpenDelays = OpenDelays {
+    first: Duration::from_secs(5),
+    pause: Duration::from_secs(2),
+};
 
-/// The current plugins.
-struct ActivePlugins {
-    set: PluginSet,
-    standalone: Arc<StandaloneWeighers>,
+/// What nova.conf says of plugins.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PluginFile {
+    plugins: Vec<PluginConfig>,
+    cost_module: String,
+}
+
+impl PluginFile {
+    fn read(conf: &NovaConf) -> Result<Self, NovaServiceError> {
+        let plugins = match &conf.ebbtide.plugins {
+            Some(path) => read_file(Path::new(path))?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            plugins,
+            cost_module: configure::cloud(conf).engine.cost_module,
+        })
+    }
+}
+
+/// Weighers and cost modules before they are used.
+pub(crate) struct PreparedPlugins {
+    weighers: Plugins,
+    modules: CostModules,
+    cost_module: String,
+}
+
+/// The cloud whose decisions use the plugins.
+pub(crate) struct CloudPlugins {
+    facts: Facts,
 }
 
 /// The plugins in use. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct NovaServicePlugins(Arc<Mutex<ActivePlugins>>);
+pub(crate) type NovaServicePlugins = LivePlugins<CloudPlugins>;
 
-/// Loads new plugins. The others continue unchanged.
-fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<PluginSet, PluginError> {
-    let configs = match &conf.ebbtide.plugins {
-        Some(path) => read_file(Path::new(path))?,
-        None => Vec::new(),
-    };
-    let entries: Vec<PluginEntry> = configs.into_iter().map(PluginEntry::from).collect();
-    PluginSet::load(&entries, before, &Sources::default(), services)
+impl PluginUser for CloudPlugins {
+    type File = PluginFile;
+    type Prepared = PreparedPlugins;
+
+    fn plugins(file: &PluginFile) -> &[PluginConfig] {
+        &file.plugins
+    }
+
+    fn prepare(
+        file: &PluginFile,
+        merged: &MergedPlugins,
+        set: &PluginSet,
+    ) -> Result<PreparedPlugins, LivePluginError> {
+        let chosen = merged.cost_module.as_ref();
+        let cost_module = chosen.unwrap_or(&file.cost_module).clone();
+        let standalone = set.standalone(PluginFailure::Ignore, &cost_module);
+        Ok(PreparedPlugins {
+            weighers: Plugins::new(standalone.weighers),
+            modules: CostModules(standalone.cost_modules),
+            cost_module,
+        })
+    }
+
+    fn apply(&self, prepared: PreparedPlugins) -> Result<(), LivePluginError> {
+        let PreparedPlugins {
+            weighers,
+            modules,
+            cost_module,
+        } = prepared;
+        let done = self
+            .facts
+            .write(|cloud| cloud.set_plugins(weighers, modules, cost_module));
+        done.map_err(|error| LivePluginError::User {
+            code: error.code(),
+            message: error.to_string(),
+        })
+    }
+
+    fn cost_module(&self) -> String {
+        let name = |cloud: &Cloud| cloud.settings().engine.cost_module.clone();
+        self.facts.read(name)
+    }
+
+    /// Nova's own weighers count as nova.conf says.
+    fn has_weigher(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn has_shadow(&self) -> bool {
+        false
+    }
+
+    fn usage(&self, plugin: &Plugin) -> PluginUsage {
+        let config = &plugin.config;
+        let decides = config.enabled && !config.shadow;
+        let engine = |cloud: &Cloud| cloud.settings().engine.clone();
+        let engine = self.facts.read(engine);
+        let own = config.on_failure;
+        match plugin.kind {
+            PluginKind::Weigher => PluginUsage {
+                in_use: decides,
+                multiplier: plugin.multiplier().filter(|_| decides),
+                on_failure: own.unwrap_or(PluginFailure::Ignore),
+            },
+            PluginKind::CostModule => {
+                let failure = engine.cost_module_failure.or(own);
+                PluginUsage {
+                    in_use: decides && engine.cost_module == config.name,
+                    multiplier: None,
+                    on_failure: failure.unwrap_or(engine.plugin_failure),
+                }
+            }
+            PluginKind::Unknown => PluginUsage {
+                in_use: false,
+                multiplier: None,
+                on_failure: own.unwrap_or(PluginFailure::Ignore),
+            },
+        }
+    }
 }
 
-fn say(set: &PluginSet) {
-    for plugin in set.plugins() {
+/// Reads the plugins of nova.conf and makes the cloud whose decisions use them, behind Nova's own
+/// weighers.
+///
+/// # Errors
+/// The first plugin that cannot be used; those of `facts`.
+pub(crate) fn load(
+    conf: &NovaConf,
+    options: Options,
+    mut settings: CloudSettings,
+    facts: impl FnOnce(Cloud) -> Facts,
+) -> Result<(NovaServicePlugins, Facts), NovaServiceError> {
+    let has_database = conf.ebbtide.connection.is_some();
+    let plugins = LivePlugins::load(PluginFile::read(conf)?, has_database, |prepared| {
+        let PreparedPlugins {
+            weighers,
+            modules,
+            cost_module,
+        } = prepared;
+        settings.cost_modules = modules;
+        settings.engine.cost_module = cost_module;
+        let cloud = Cloud::new(options.with_plugins(weighers), settings)?;
+        let facts = facts(cloud);
+        Ok::<_, NovaServiceError>(CloudPlugins { facts })
+    })?;
+    for plugin in plugins.list() {
         let name = &plugin.config.name;
         match plugin.missing() {
             Some(problem) => tracing::error!(plugin = name, "is missing: {problem}"),
@@ -54,68 +181,65 @@ fn say(set: &PluginSet) {
             );
         }
     }
+    let facts = plugins.user().facts.clone();
+    Ok((plugins, facts))
 }
 
-impl NovaServicePlugins {
-    /// Adds the plugins after Nova's own weighers, and regularly retries those whose services are
-    /// unavailable.
-    pub(crate) fn start(
-        conf: &NovaConf,
-        options: Options,
-        mut cloud: CloudSettings,
-        tasks: &Tasks,
-    ) -> Result<(Self, Options, CloudSettings), NovaServiceError> {
-        let set = load(conf, &PluginSet::default(), Services::MayBeAway)?;
-        say(&set);
-        let standalone = Arc::new(set.standalone(PluginFailure::Ignore));
-        cloud.cost_modules.0.clone_from(&standalone.cost_modules);
-        let options = options.with_plugins(Plugins::new(standalone.weighers.clone()));
-        let plugins = Self(Arc::new(Mutex::new(ActivePlugins { set, standalone })));
-        plugins.wait(tasks);
-        Ok((plugins, options, cloud))
-    }
+/// The plugins of a cloud that no scheduler decides about: none.
+///
+/// # Errors
+/// [`NovaServiceError::Plugin`].
+pub(crate) fn none(facts: &Facts) -> Result<NovaServicePlugins, NovaServiceError> {
+    let user = |_| {
+        Ok::<_, NovaServiceError>(CloudPlugins {
+            facts: facts.clone(),
+        })
+    };
+    LivePlugins::load(PluginFile::default(), false, user)
+}
 
-    /// SIGHUP: applies the current file, completely or, after any error, not at all. Running
-    /// decisions end with the plugins with which they began.
-    pub(crate) async fn read_again(
-        &self,
-        conf: &NovaConf,
-        facts: &Facts,
-    ) -> Result<usize, NovaServiceError> {
-        let before = self.held().set.clone();
-        let (plugins, own, facts) = (self.clone(), conf.clone(), facts.clone());
-        let done = blocking(move || -> Result<usize, NovaServiceError> {
-            let set = load(&own, &before, Services::MustAnswer)?;
-            let standalone = set.standalone(PluginFailure::Ignore);
-            let module = crate::configure::cloud(&own).engine.cost_module;
-            let modules = CostModules(standalone.cost_modules.clone());
-            let weighers = Plugins::new(standalone.weighers.clone());
-            facts.write(|cloud| cloud.set_plugins(weighers, modules, module))?;
-            say(&set);
-            let count = set.plugins().len();
-            let standalone = Arc::new(standalone);
-            *plugins.held() = ActivePlugins { set, standalone };
-            Ok(count)
-        });
-        done.await
-            .map_err(|error| NovaServiceError::Config(format!("the plugins: {error}")))?
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, ActivePlugins> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Regularly retries plugins whose services were unavailable.
-    fn wait(&self, tasks: &Tasks) {
-        let (plugins, stop) = (self.clone(), tasks.stop().clone());
-        tasks.spawn("plugins", async move {
-            while pause(&stop, AGAIN).await {
-                let standalone = Arc::clone(&plugins.held().standalone);
-                if standalone.is_waiting() {
-                    // The outcome is logged.
-                    let _ = blocking(move || standalone.retry_late_plugins()).await;
-                }
+/// Uses the changes that operators have made, and all later ones, and finds services that were
+/// away. Without a database there are no changes.
+///
+/// # Errors
+/// `[ebbtide] connection` cannot be used.
+pub(crate) async fn follow(
+    plugins: &NovaServicePlugins,
+    conf: &NovaConf,
+    tasks: &Tasks,
+) -> Result<(), NovaServiceError> {
+    if let Some(config) = configure::ledger_database(conf)? {
+        let (live, opened) = (plugins.clone(), Arc::new(OnceCell::new()));
+        let open = move || {
+            let (live, opened, config) = (live.clone(), Arc::clone(&opened), config.clone());
+            async move {
+                let open = || PluginStore::open(&config);
+                let store = opened.get_or_try_init(open).await;
+                let store = store.map_err(LedgerError::Store)?;
+                Ok(live.begin(store.clone()).await?)
             }
-        });
+        };
+        let what = "the changes of plugins";
+        if let Err(error) = DeferredResource::start(tasks, what, TIMES, open).await {
+            tracing::error!(
+                code = error.code(),
+                "plugins are used as the configuration has them: {error}"
+            );
+        }
     }
+    plugins.follow(tasks);
+    Ok(())
+}
+
+/// SIGHUP: applies the present file, completely or, after any error, not at all. Running decisions
+/// end with the plugins with which they began. Returns the number of plugins.
+///
+/// # Errors
+/// The file cannot be read; a plugin cannot be used.
+pub(crate) async fn read_again(
+    plugins: &NovaServicePlugins,
+    conf: &NovaConf,
+) -> Result<usize, NovaServiceError> {
+    plugins.reload(|_| PluginFile::read(conf)).await?;
+    Ok(plugins.list().len())
 }

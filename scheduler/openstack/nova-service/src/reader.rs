@@ -2,20 +2,17 @@
 //! whichever scheduler drives them.
 
 use crate::Tasks;
-use crate::decisions::Decisions;
 use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, Preempting};
 use crate::facts::Facts;
 use crate::lives::LifeRecorder;
-use crate::market::Market;
 use crate::metrics::Metrics;
-use crate::notices::Notices;
+use crate::plugins::{self, NovaServicePlugins};
 use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, VictimState};
-use crate::quota::Quota;
-use crate::release::CloudRelease;
-use crate::select::{Members, Selector, VictimReservations};
+use crate::select::Selector;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
+use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Money, Server,
@@ -40,6 +37,7 @@ pub struct CloudReader {
     pub(crate) facts: Facts,
     pub(crate) preempting: Preempting,
     pub(crate) lives: Arc<LifeRecorder>,
+    plugins: NovaServicePlugins,
     /// What answers what-ifs.
     selector: Selector,
 }
@@ -49,8 +47,9 @@ const READER: &str = "reader";
 
 impl CloudReader {
     /// A reader beside a running scheduler.
-    pub(crate) fn new(selector: &Selector) -> Self {
+    pub(crate) fn new(selector: &Selector, plugins: NovaServicePlugins) -> Self {
         Self {
+            plugins,
             facts: selector.facts.clone(),
             preempting: selector.preempting.clone(),
             lives: Arc::default(),
@@ -70,6 +69,7 @@ impl CloudReader {
     ) -> Result<Self, NovaServiceError> {
         let cloud = Cloud::new(Options::default(), CloudSettings::default())?;
         let facts = Facts::of_sources(cloud, nova, placement);
+        let plugins = plugins::none(&facts)?;
         let owner = ledger.register(READER).await?;
         let evacuations = Evacuations::new(
             facts.clone(),
@@ -81,19 +81,8 @@ impl CloudReader {
             Tasks::new(CancellationToken::new()),
             Metrics::default(),
         );
-        let reader = Self::new(&Selector {
-            facts,
-            settings: Arc::default(),
-            notices: Notices::default(),
-            metrics: Metrics::default(),
-            reservations: VictimReservations::default(),
-            members: Members::default(),
-            preempting: Preempting::ready(evacuations),
-            quota: Quota::default(),
-            market: Market::default(),
-            decisions: Decisions::default(),
-            release: CloudRelease::fixed(),
-        });
+        let selector = Selector::observer(facts, Preempting::ready(evacuations));
+        let reader = Self::new(&selector, plugins);
         reader.read_again().await?;
         Ok(reader)
     }
@@ -288,6 +277,12 @@ impl CloudReader {
             let host = self.host_name(server.0, &victim.host);
             evacuation(&record, victim, host)
         }))
+    }
+
+    /// The plugins, and how they are changed.
+    #[must_use]
+    pub fn plugins(&self) -> Arc<dyn PluginControl> {
+        Arc::new(self.plugins.clone())
     }
 
     /// The cost module in use.

@@ -12,7 +12,7 @@ use crate::market::{self, Market};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
-use crate::plugins::NovaServicePlugins;
+use crate::plugins::{self, NovaServicePlugins};
 use crate::quota::{LimitSource, Quota};
 use crate::reader::CloudReader;
 use crate::release::{self, CloudRelease};
@@ -121,7 +121,7 @@ impl NovaService {
             market: market.clone(),
             decisions: decisions.clone(),
         };
-        let reader = CloudReader::new(&selector);
+        let reader = CloudReader::new(&selector, plugins.clone());
         headroom::start(&selector, kept_free, &metrics, &tasks);
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
         let server = RpcServer::start(
@@ -183,7 +183,7 @@ impl NovaService {
             Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
         }
         let done = match conf {
-            Ok(conf) => self.plugins.read_again(&conf, &self.facts).await,
+            Ok(conf) => plugins::read_again(&self.plugins, &conf).await,
             Err(error) => Err(error),
         };
         match done {
@@ -222,6 +222,7 @@ impl NovaService {
         }
         self.preempting.close_ledger().await;
         self.decisions.close().await;
+        self.plugins.close().await;
         self.facts.database.nova().close().await;
         tracing::info!("ended");
         match self.tasks.failure() {
@@ -270,10 +271,9 @@ pub(crate) async fn open_facts(
     })
     .await?;
     let options = configure::deciding(conf, release)?;
-    let (plugins, options, settings) =
-        NovaServicePlugins::start(conf, options, configure::cloud(conf), tasks)?;
-    let cloud = Cloud::new(options, settings)?;
-    let facts = Facts::of_sources(cloud, nova, placement);
+    let facts = |cloud| Facts::of_sources(cloud, nova, placement);
+    let (plugins, facts) = plugins::load(conf, options, configure::cloud(conf), facts)?;
+    plugins::follow(&plugins, conf, tasks).await?;
     patiently(tasks, "Nova's databases", || facts.database.load()).await?;
     patiently(tasks, "Placement", || facts.providers.load()).await?;
     Ok((facts, plugins, shown))

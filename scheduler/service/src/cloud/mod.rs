@@ -28,6 +28,7 @@ use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent};
 use async_trait::async_trait;
+use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
     Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, PricePoint,
@@ -145,6 +146,7 @@ pub(crate) struct Api {
     pub(crate) budgets: Arc<dyn CloudBudgets>,
     pub(crate) early_release: Arc<dyn EarlyRelease>,
     pub(crate) market: Arc<dyn CloudMarket>,
+    pub(crate) plugins: Arc<dyn PluginControl>,
     /// `None` on an OpenStack.
     standalone: Option<Standalone>,
 }
@@ -152,7 +154,8 @@ pub(crate) struct Api {
 impl Api {
     /// The API of a standalone region.
     pub(crate) fn of_region(view: RegionView, standalone: Standalone, lives: LifeTimes) -> Self {
-        Self::new(Arc::new(view), lives, Some(standalone))
+        let plugins = Arc::new(standalone.plugins.live().clone());
+        Self::new(Arc::new(view), plugins, lives, Some(standalone))
     }
 
     /// The API of an OpenStack.
@@ -161,10 +164,16 @@ impl Api {
             retention: LIVES_KEPT,
             late: LIVES_LATE,
         };
-        Self::new(view, lives, None)
+        let plugins = view.reader().plugins();
+        Self::new(view, plugins, lives, None)
     }
 
-    fn new<V>(view: Arc<V>, lives: LifeTimes, standalone: Option<Standalone>) -> Self
+    fn new<V>(
+        view: Arc<V>,
+        plugins: Arc<dyn PluginControl>,
+        lives: LifeTimes,
+        standalone: Option<Standalone>,
+    ) -> Self
     where
         V: CloudView + CloudBudgets + EarlyRelease + CloudMarket + 'static,
     {
@@ -173,6 +182,7 @@ impl Api {
             budgets: view.clone(),
             early_release: view.clone(),
             market: view.clone(),
+            plugins,
             cloud: view,
             standalone,
         }

@@ -244,14 +244,8 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         _request: Request<v1::ListPluginsRequest>,
     ) -> Result<Response<v1::ListPluginsResponse>, Status> {
-        let region = self
-            .api
-            .standalone(Instead::NotYet("plugins through the API"))?;
-        let engine = region.plugins.engine();
-        let plugins = region.plugins.listed();
-        let plugins = plugins
-            .iter()
-            .map(|(plugin, added)| convert::plugin(plugin, *added, &engine));
+        let listed = self.api.plugins.listed();
+        let plugins = listed.iter().map(convert::plugin);
         Ok(Response::new(v1::ListPluginsResponse {
             plugins: plugins.collect(),
         }))

@@ -1,13 +1,13 @@
 //! Conversion from the model to the wire. Every field of a message is set in one place, here.
 
-use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
+use ebbtide_engine::{ClassUsage, PluginFailure};
+use ebbtide_live_plugins::ListedPlugin;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Explanation,
     Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PartTime, PastLife, Placement,
     PricePoint, RefusedClaim, Resources, Server, ServerGroup, Timestamp, Victim, decision,
 };
-use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
 use ebbtide_region::{HostView, RegionEvent};
 use std::collections::HashMap;
@@ -398,33 +398,21 @@ pub(super) fn concerns(event: &RegionEvent, project: &str) -> bool {
 }
 
 /// A plugin with its role and multiplier in the deciding engine.
-pub(super) fn plugin(plugin: &Plugin, added: bool, engine: &Engine) -> v1::Plugin {
-    let config = engine.config();
-    let name = &plugin.config.name;
+pub(super) fn plugin(listed: &ListedPlugin) -> v1::Plugin {
+    let ListedPlugin {
+        plugin,
+        added,
+        usage,
+    } = listed;
     let health = plugin.health.report();
     let shadow = plugin.shadow_health.report();
-    let (used, multiplier, failure) = match plugin.kind {
-        PluginKind::Weigher => {
-            let used = config.weighers.iter().find(|weigher| weigher.name == *name);
-            let failure = used.and_then(|weigher| weigher.on_failure);
-            (used.is_some(), engine.multiplier(name), failure)
-        }
-        PluginKind::CostModule => (
-            config.cost_module == *name,
-            None,
-            config.cost_module_failure,
-        ),
-        // The kind is unknown because the plugin has not answered yet, so no engine uses it.
-        PluginKind::Unknown => (false, None, None),
-    };
-    let failure = failure.or(plugin.config.on_failure);
-    let refuses = failure.unwrap_or(config.plugin_failure) == PluginFailure::Refuse;
+    let refuses = usage.on_failure == PluginFailure::Refuse;
     v1::Plugin {
-        name: name.clone(),
+        name: plugin.config.name.clone(),
         kind: plugin.kind.as_str().to_owned(),
         carrier: plugin.carrier.as_str().to_owned(),
         enabled: plugin.config.enabled,
-        multiplier,
+        multiplier: usage.multiplier,
         on_failure: if refuses { "refuse" } else { "ignore" }.to_owned(),
         file: plugin.config.source(),
         digest: plugin.digest.clone(),
@@ -433,10 +421,10 @@ pub(super) fn plugin(plugin: &Plugin, added: bool, engine: &Engine) -> v1::Plugi
         skipped: health.skipped,
         resting: health.resting,
         last_failure: health.last_failure.unwrap_or_default(),
-        in_use: used && plugin.config.enabled && !plugin.config.shadow,
+        in_use: usage.in_use,
         shadow: plugin.config.shadow,
         missing: plugin.missing().unwrap_or_default().to_owned(),
-        added,
+        added: *added,
         shadow_calls: shadow.calls,
         shadow_failures: shadow.failures,
     }

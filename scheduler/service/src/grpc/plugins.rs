@@ -1,10 +1,11 @@
 //! Plugin changes at run time, shadow reports, records of the region.
 
 use super::{ApiHandlers, convert};
-use crate::cloud::{Instead, Standalone};
+use crate::cloud::Instead;
 use crate::error::ServiceError;
-use crate::plugins::{PluginChange, ShadowReport};
+use crate::plugins::ShadowReport;
 use ebbtide_engine::PluginFailure;
+use ebbtide_live_plugins::PluginChange;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_plugins::PluginConfig;
 use ebbtide_proto::v1;
@@ -109,13 +110,6 @@ fn report(report: &ShadowReport, unit: String, shadow_unit: String) -> v1::Shado
     }
 }
 
-impl ApiHandlers {
-    fn plugin_region(&self) -> Result<&Standalone, ServiceError> {
-        self.api
-            .standalone(Instead::NotYet("plugins through the API"))
-    }
-}
-
 #[tonic::async_trait]
 impl v1::plugins_server::Plugins for ApiHandlers {
     async fn add_plugin(
@@ -125,16 +119,15 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         let wire = request.into_inner();
         let config = config(&wire)?;
         let component = Some(wire.component).filter(|bytes| !bytes.is_empty());
-        let region = self.plugin_region()?;
-        let (store, plugins) = (&region.store, &region.plugins);
-        plugins.add(store, config, component, wire.replace).await?;
+        let plugins = &self.api.plugins;
+        let added = plugins.add(config, component, wire.replace).await;
+        added.map_err(ServiceError::from)?;
         let listed = plugins.listed();
-        let added = listed
-            .iter()
-            .find(|(plugin, _)| plugin.config.name == wire.name);
-        let engine = plugins.engine();
-        let plugin = added.map(|(plugin, added)| convert::plugin(plugin, *added, &engine));
-        Ok(Response::new(v1::AddPluginResponse { plugin }))
+        let mut listed = listed.iter();
+        let added = listed.find(|listed| listed.plugin.config.name == wire.name);
+        Ok(Response::new(v1::AddPluginResponse {
+            plugin: added.map(convert::plugin),
+        }))
     }
 
     async fn remove_plugin(
@@ -142,8 +135,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         request: Request<v1::RemovePluginRequest>,
     ) -> Result<Response<v1::RemovePluginResponse>, Status> {
         let name = request.into_inner().name;
-        let region = self.plugin_region()?;
-        region.plugins.remove(&region.store, &name).await?;
+        let removed = self.api.plugins.remove(&name).await;
+        removed.map_err(ServiceError::from)?;
         Ok(Response::new(v1::RemovePluginResponse {}))
     }
 
@@ -158,9 +151,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
             multiplier: wire.multiplier,
             reset_multiplier: wire.reset_multiplier,
         };
-        let region = self.plugin_region()?;
-        let (store, plugins) = (&region.store, &region.plugins);
-        plugins.change(store, &wire.name, change).await?;
+        let changed = self.api.plugins.change(&wire.name, change).await;
+        changed.map_err(ServiceError::from)?;
         Ok(Response::new(v1::ChangePluginResponse {}))
     }
 
@@ -170,10 +162,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
     ) -> Result<Response<v1::UseCostModuleResponse>, Status> {
         let name = request.into_inner().name;
         let name = Some(name.as_str()).filter(|name| !name.is_empty());
-        let region = self.plugin_region()?;
-        let plugins = &region.plugins;
-        plugins.use_cost_module(&region.store, name).await?;
-        let name = plugins.engine().config().cost_module.clone();
+        let used = self.api.plugins.use_cost_module(name).await;
+        let name = used.map_err(ServiceError::from)?;
         Ok(Response::new(v1::UseCostModuleResponse { name }))
     }
 
@@ -181,7 +171,8 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         &self,
         _request: Request<v1::ShadowReportRequest>,
     ) -> Result<Response<v1::ShadowReportResponse>, Status> {
-        let plugins = &self.plugin_region()?.plugins;
+        let region = self.api.standalone(Instead::NotYet("plugins in shadow"))?;
+        let plugins = &region.plugins;
         let engines = plugins.engines().borrow().clone();
         let unit = engines.deciding.cost_unit().to_owned();
         let shadow = engines.shadow.as_ref().map(|engine| engine.cost_unit());

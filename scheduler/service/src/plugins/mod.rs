@@ -1,27 +1,20 @@
-//! The plugins of this scheduler, and the engines that use them. The region takes the engines in
-//! use at the moment of a decision.
-//!
-//! The plugins in use have two sources: the configuration, which is read again on SIGHUP, and the
-//! changes that operators make at run time, which are in the database and which all schedulers on
-//! it apply.
+//! The plugins of a standalone region's scheduler, and the engines that use them. The region takes
+//! the engines in use at the moment of a decision.
 
-mod override_store;
-mod refresh;
 mod shadow;
 
-pub(crate) use override_store::PluginChange;
 pub(crate) use shadow::ShadowBook;
 pub(crate) use shadow::ShadowReport;
 
 use crate::args::Args;
 use crate::config::{Config, Shadow};
 use crate::error::ServiceError;
-use ebbtide_engine::{Engine, EngineConfig};
-use ebbtide_plugins::{
-    EnginePurpose, Plugin, PluginConfig, PluginOverrides, PluginSet, Services, Sources, merge,
-};
-use ebbtide_runtime::{clock, ids, task};
-use std::sync::{Arc, Mutex, PoisonError};
+use ebbtide_engine::{Engine, EngineConfig, EngineError};
+use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser};
+use ebbtide_plugins::{EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet};
+use ebbtide_region::RegionError;
+use ebbtide_runtime::clock;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The engine that decides, and the one in shadow.
@@ -35,73 +28,135 @@ pub(crate) struct Engines {
 
 /// The plugins and engine settings from the configuration.
 #[derive(Debug, Clone)]
-struct FromFile {
+pub(crate) struct EngineFile {
     plugins: Vec<PluginConfig>,
     engine: EngineConfig,
     shadow: Shadow,
 }
 
-/// The plugins in use.
-#[derive(Debug, Clone)]
-struct ActivePlugins {
-    file: FromFile,
-    overrides: PluginOverrides,
-    set: PluginSet,
+/// Engines before they are used.
+pub(crate) struct PreparedEngines {
+    engines: Engines,
+    /// What is in shadow, as text; `None`: nothing is.
+    in_shadow: Option<String>,
+}
+
+/// The engines in use.
+pub(crate) struct RegionEngines {
+    engines: watch::Sender<Engines>,
+    shadow: ShadowBook,
+}
+
+/// A description of what is in shadow.
+fn in_shadow(file: &EngineFile, set: &PluginSet) -> Option<String> {
+    let plugins = set.plugins().iter();
+    let mut what: Vec<String> = plugins
+        .filter(|plugin| plugin.config.shadow && plugin.config.enabled)
+        .map(|plugin| format!("{} {}", plugin.kind.as_str(), plugin.config.name))
+        .collect();
+    if !file.shadow.is_empty() {
+        what.push("the ranking of [shadow]".to_owned());
+    }
+    Some(what.join(", ")).filter(|what| !what.is_empty())
+}
+
+fn refused(error: EngineError) -> LivePluginError {
+    let error = RegionError::from(error);
+    LivePluginError::User {
+        code: error.code(),
+        message: error.to_string(),
+    }
+}
+
+impl PluginUser for RegionEngines {
+    type File = EngineFile;
+    type Prepared = PreparedEngines;
+
+    fn plugins(file: &EngineFile) -> &[PluginConfig] {
+        &file.plugins
+    }
+
+    fn prepare(
+        file: &EngineFile,
+        merged: &MergedPlugins,
+        set: &PluginSet,
+    ) -> Result<PreparedEngines, LivePluginError> {
+        let multipliers = &merged.multipliers;
+        let mut own = file.engine.clone();
+        if let Some(cost_module) = &merged.cost_module {
+            own.cost_module.clone_from(cost_module);
+        }
+        let build = |config: &EngineConfig, purpose| {
+            let engine = set.engine(config, multipliers, purpose);
+            engine.map(Arc::new).map_err(refused)
+        };
+        let deciding = build(&own, EnginePurpose::Deciding)?;
+        let in_shadow = in_shadow(file, set);
+        let shadow = in_shadow.as_ref().map(|_| {
+            let config = file.shadow.engine(&own);
+            build(&config, EnginePurpose::Shadow)
+        });
+        let shadow = shadow.transpose()?;
+        Ok(PreparedEngines {
+            engines: Engines { deciding, shadow },
+            in_shadow,
+        })
+    }
+
+    fn apply(&self, prepared: PreparedEngines) -> Result<(), LivePluginError> {
+        self.engines.send_replace(prepared.engines);
+        self.shadow.begin(clock::now(), prepared.in_shadow);
+        Ok(())
+    }
+
+    fn cost_module(&self) -> String {
+        self.engine().config().cost_module.clone()
+    }
+
+    fn has_weigher(&self, name: &str) -> bool {
+        self.engine().multiplier(name).is_some()
+    }
+
+    fn has_shadow(&self) -> bool {
+        true
+    }
+
+    fn usage(&self, plugin: &Plugin) -> PluginUsage {
+        let engine = self.engine();
+        let (config, name) = (engine.config(), &plugin.config.name);
+        let (used, multiplier, failure) = match plugin.kind {
+            PluginKind::Weigher => {
+                let used = config.weighers.iter().find(|weigher| weigher.name == *name);
+                let failure = used.and_then(|weigher| weigher.on_failure);
+                (used.is_some(), engine.multiplier(name), failure)
+            }
+            PluginKind::CostModule => (
+                config.cost_module == *name,
+                None,
+                config.cost_module_failure,
+            ),
+            // The kind is unknown because the plugin has not answered yet, so no engine uses it.
+            PluginKind::Unknown => (false, None, None),
+        };
+        let failure = failure.or(plugin.config.on_failure);
+        PluginUsage {
+            in_use: used && plugin.config.enabled && !plugin.config.shadow,
+            multiplier,
+            on_failure: failure.unwrap_or(config.plugin_failure),
+        }
+    }
+}
+
+impl RegionEngines {
+    fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engines.borrow().deciding)
+    }
 }
 
 /// The plugins in use. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugins {
-    active: Arc<Mutex<ActivePlugins>>,
-    engines: watch::Sender<Engines>,
-    shadow: ShadowBook,
-    /// Allows one change at a time.
-    turn: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// Clock and random numbers for plugins with those permissions.
-fn sources() -> Sources {
-    Sources {
-        clock: Some(Arc::new(|| {
-            let millis = u64::try_from(clock::now().as_millis()).unwrap_or(0);
-            millis.saturating_mul(1_000_000)
-        })),
-        randomness: Some(Arc::new(fill)),
-    }
-}
-
-/// Random bytes, for plugins with that permission.
-fn fill(bytes: &mut [u8]) {
-    if let Err(error) = ids::fill(bytes) {
-        tracing::error!("the system has no random numbers: {error}");
-    }
-}
-
-/// Loads new plugins and builds the engines.
-fn prepare(
-    file: &FromFile,
-    overrides: &PluginOverrides,
-    before: &PluginSet,
-    services: Services,
-) -> Result<(PluginSet, Engines), ServiceError> {
-    let merged = merge(&file.plugins, overrides)?;
-    let multipliers = &merged.multipliers;
-    let mut own = file.engine.clone();
-    own.cost_module = merged.cost_module.unwrap_or(own.cost_module);
-    let set = PluginSet::load(&merged.entries, before, &sources(), services)?;
-    let deciding = set.engine(&own, multipliers, EnginePurpose::Deciding)?;
-    let mut plugins = set.plugins().iter();
-    let is_looked_at = plugins.any(|plugin| plugin.config.shadow && plugin.config.enabled);
-    let shadow = match is_looked_at || !file.shadow.is_empty() {
-        true => {
-            let config = file.shadow.engine(&own);
-            let engine = set.engine(&config, multipliers, EnginePurpose::Shadow)?;
-            Some(Arc::new(engine))
-        }
-        false => None,
-    };
-    let deciding = Arc::new(deciding);
-    Ok((set, Engines { deciding, shadow }))
+    live: LivePlugins<RegionEngines>,
 }
 
 impl Plugins {
@@ -110,94 +165,47 @@ impl Plugins {
     /// # Errors
     /// The first plugin that cannot be used, or an invalid engine configuration.
     pub fn load(config: &Config) -> Result<Self, ServiceError> {
-        let file = FromFile {
+        let file = EngineFile {
             plugins: config.plugins.clone(),
             engine: config.engine.clone(),
             shadow: config.shadow.clone(),
         };
-        let overrides = PluginOverrides::default();
-        let (set, engines) = prepare(
-            &file,
-            &overrides,
-            &PluginSet::default(),
-            Services::MayBeAway,
-        )?;
-        let (engines, _) = watch::channel(engines);
-        let plugins = Self {
-            active: Arc::new(Mutex::new(ActivePlugins {
-                file,
-                overrides,
-                set,
-            })),
-            engines,
-            shadow: ShadowBook::default(),
-            turn: Arc::default(),
+        let user = |prepared: PreparedEngines| {
+            let shadow = ShadowBook::default();
+            shadow.begin(clock::now(), prepared.in_shadow);
+            let (engines, _) = watch::channel(prepared.engines);
+            Ok::<_, ServiceError>(RegionEngines { engines, shadow })
         };
-        plugins.look_at_shadow();
-        Ok(plugins)
-    }
-
-    /// Replaces the plugins in use, completely or, on any error, not at all. Decisions under way
-    /// end with the engine that they began with. The caller must hold the [turn](Self::turn).
-    ///
-    /// # Errors
-    /// As [`Self::load`]; nothing has changed then.
-    async fn replace(
-        &self,
-        file: FromFile,
-        overrides: PluginOverrides,
-        services: Services,
-    ) -> Result<(), ServiceError> {
-        let before = self.active().set;
-        let (file, overrides, done) = task::blocking_io(move || {
-            let done = prepare(&file, &overrides, &before, services);
-            Ok((file, overrides, done))
-        })
-        .await
-        .map_err(|error| ServiceError::Config(format!("the plugins: {error}")))?;
-        let (set, engines) = done?;
-        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = ActivePlugins {
-            file,
-            overrides,
-            set,
-        };
-        self.engines.send_replace(engines);
-        self.look_at_shadow();
-        Ok(())
+        let live = LivePlugins::load(file, true, user)?;
+        Ok(Self { live })
     }
 
     /// SIGHUP: reads the configuration again and applies its plugins and its settings for weighers,
     /// cost module and lifetime models. Other changes apply at the next start.
     pub async fn read_again(&self, args: &Args) {
-        let _turn = self.turn.lock().await;
-        let active = self.active();
-        let done = match args.config(std::env::vars()) {
-            Ok(config) => {
-                let engine = EngineConfig {
-                    weighers: config.engine.weighers,
-                    cost_module: config.engine.cost_module,
-                    plugin_failure: config.engine.plugin_failure,
-                    cost_module_failure: config.engine.cost_module_failure,
-                    lifetime_model: config.engine.lifetime_model,
-                    interruption_model: config.engine.interruption_model,
-                    risk_horizon_seconds: config.engine.risk_horizon_seconds,
-                    lifetimes: config.engine.lifetimes,
-                    interruptions: config.engine.interruptions,
-                    ..active.file.engine
-                };
-                let file = FromFile {
-                    plugins: config.plugins,
-                    engine,
-                    shadow: config.shadow,
-                };
-                self.replace(file, active.overrides, Services::MustAnswer)
-                    .await
-            }
-            Err(error) => Err(error),
+        let read = |active: &EngineFile| {
+            let config = args.config(std::env::vars())?;
+            let engine = EngineConfig {
+                weighers: config.engine.weighers,
+                cost_module: config.engine.cost_module,
+                plugin_failure: config.engine.plugin_failure,
+                cost_module_failure: config.engine.cost_module_failure,
+                lifetime_model: config.engine.lifetime_model,
+                interruption_model: config.engine.interruption_model,
+                risk_horizon_seconds: config.engine.risk_horizon_seconds,
+                lifetimes: config.engine.lifetimes,
+                interruptions: config.engine.interruptions,
+                ..active.engine.clone()
+            };
+            Ok::<_, ServiceError>(EngineFile {
+                plugins: config.plugins,
+                engine,
+                shadow: config.shadow,
+            })
         };
-        match done {
+        match self.live.reload(read).await {
             Ok(()) => tracing::info!(
-                plugins = self.list().len(),
+                plugins = self.live.list().len(),
                 "SIGHUP: the plugins were read again"
             ),
             Err(error) => tracing::error!(
@@ -207,63 +215,24 @@ impl Plugins {
         }
     }
 
-    fn active(&self) -> ActivePlugins {
-        self.active
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Passes a description of what is in shadow now to the report.
-    fn look_at_shadow(&self) {
-        let active = self.active();
-        let mut what: Vec<String> = active
-            .set
-            .plugins()
-            .iter()
-            .filter(|plugin| plugin.config.shadow && plugin.config.enabled)
-            .map(|plugin| format!("{} {}", plugin.kind.as_str(), plugin.config.name))
-            .collect();
-        if !active.file.shadow.is_empty() {
-            what.push("the ranking of [shadow]".to_owned());
-        }
-        let what = Some(what.join(", ")).filter(|what| !what.is_empty());
-        self.shadow.begin(clock::now(), what);
-    }
-
-    /// All plugins, in the operator's order.
-    #[must_use]
-    pub fn list(&self) -> Vec<Plugin> {
-        self.active().set.plugins().to_vec()
-    }
-
-    /// All plugins, each with whether it was added at run time.
-    #[must_use]
-    pub fn listed(&self) -> Vec<(Plugin, bool)> {
-        let active = self.active();
-        let is_added = |plugin: &Plugin| {
-            let overrides = active.overrides.get(&plugin.config.name);
-            overrides.is_some_and(|overrides| overrides.config.is_some())
-        };
-        let plugins = active.set.plugins().iter();
-        plugins
-            .map(|plugin| (plugin.clone(), is_added(plugin)))
-            .collect()
+    /// The plugins with the changes that operators make while schedulers run.
+    pub(crate) fn live(&self) -> &LivePlugins<RegionEngines> {
+        &self.live
     }
 
     /// The engine in use.
     #[must_use]
     pub fn engine(&self) -> Arc<Engine> {
-        Arc::clone(&self.engines.borrow().deciding)
+        self.live.user().engine()
     }
 
     /// The engines in use, and all later ones.
     pub(crate) fn engines(&self) -> watch::Receiver<Engines> {
-        self.engines.subscribe()
+        self.live.user().engines.subscribe()
     }
 
     /// The collected shadow comparisons.
     pub(crate) fn shadow(&self) -> &ShadowBook {
-        &self.shadow
+        &self.live.user().shadow
     }
 }

@@ -95,7 +95,7 @@ async fn what_openstack_does_itself_is_named() {
             "openstack flavor list",
         ),
         ("/v1/audit", &[], "EB-SERVICE-012", "ebbtide-manage audit"),
-        ("/v1/plugins", &[], "EB-SERVICE-013", "plugins"),
+        ("/v1/shadow", &[], "EB-SERVICE-013", "plugins in shadow"),
     ] {
         let answer = ask(&cloud, admin, path, options).await;
         let problem = answer.json();
@@ -106,6 +106,25 @@ async fn what_openstack_does_itself_is_named() {
         );
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(words), "{path}: {detail}");
+    }
+    cloud.end().await;
+}
+
+/// How they reach all schedulers is tested with databases, in `over_model/plugins.rs`.
+#[tokio::test]
+async fn plugins_are_the_operators_and_need_a_database_to_be_changed() {
+    let cloud = OpenStack::start("").await;
+    let admin = &cloud.keystone.admin;
+    let listed = read(&cloud, "/v1/plugins").await;
+    assert_eq!(listed["plugins"], json!([]));
+    let add = json!({"name": "far", "address": "http://127.0.0.1:9"}).to_string();
+    let refused = ask(&cloud, admin, "/v1/plugins", &["--json", &add]).await;
+    let problem = refused.json();
+    assert_eq!(problem["code"], json!("EB-PLUGIN-011"), "{problem}");
+    let member = &cloud.keystone.token_of("ada").await;
+    for options in [&[][..], &["--json", &add]] {
+        let refused = ask(&cloud, member, "/v1/plugins", options).await;
+        assert_eq!(refused.status, 403, "{}", refused.json());
     }
     cloud.end().await;
 }

@@ -2,11 +2,11 @@
 
 use super::full_host::{FullHost, victim};
 use super::preemptions::Stage;
+use super::reader;
 use super::what_if::{Clouds, GROUP, Wanted};
 use super::{Bench, newcomer, small};
 use crate::evacuate::Preempting;
 use crate::preemption::{Preemption, ReplyWhen};
-use crate::reader::CloudReader;
 use crate::select::{Members, Selector, VictimReservations};
 use crate::settings::SelectSettings;
 use ebbtide_fresh_nova::instance_uuid;
@@ -54,7 +54,7 @@ async fn two_projects() -> Clouds {
 }
 
 async fn put(cloud: &Clouds, budget: DisruptionBudget) {
-    let reader = CloudReader::new(&cloud.bench.selector);
+    let reader = reader(&cloud.bench.selector);
     assert!(reader.put_budget(&budget).await.unwrap());
 }
 
@@ -107,7 +107,7 @@ async fn a_budget_that_is_used_up_protects_its_project_and_others_give_the_capac
         asks(&cloud, 4).await,
         "a larger budget allows another victim"
     );
-    let reader = CloudReader::new(&cloud.bench.selector);
+    let reader = reader(&cloud.bench.selector);
     assert!(reader.delete_budget(&project("lab")).await.unwrap());
     assert!(asks(&cloud, 5).await, "no budget is left");
     assert_eq!(cloud.victims().await.len(), 4);
@@ -122,7 +122,7 @@ async fn a_budget_of_a_group_counts_the_members_that_nova_knows() {
         .await;
     let group = BudgetScope::Group(GroupId(GROUP.parse().unwrap()));
     let unknown = BudgetScope::Group(GroupId(newcomer(9)));
-    let reader = CloudReader::new(&cloud.bench.selector);
+    let reader = reader(&cloud.bench.selector);
     let refused = reader.put_budget(&budget(unknown, 1, 600)).await.unwrap();
     assert!(!refused, "Nova has no such group");
     put(&cloud, budget(group.clone(), 1, 600)).await;
@@ -142,7 +142,7 @@ async fn a_budget_of_a_group_counts_the_members_that_nova_knows() {
 async fn a_server_that_is_gone_counts_within_the_window_and_no_longer() {
     let mut stage = Stage::new().await;
     let mut agent = stage.take_agent();
-    let reader = CloudReader::new(&stage.bench.selector);
+    let reader = reader(&stage.bench.selector);
     let set = async |most, window| {
         let budget = budget(project("p1"), most, window);
         assert!(reader.put_budget(&budget).await.unwrap());

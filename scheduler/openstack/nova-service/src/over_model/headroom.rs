@@ -4,12 +4,12 @@ use super::Bench;
 use super::full_host::{FullHost, replay, victim, write};
 use super::newcomer;
 use super::preemptions::Stage;
+use super::reader;
 use super::what_if::{Clouds, Flavor, Wanted};
 use crate::evacuate::{AheadResult, Preempting};
 use crate::headroom::{HeadroomKeeper, HeadroomOptions, HeadroomState};
 use crate::metrics::Metrics;
 use crate::preemption::{Preemption, PreemptionState};
-use crate::reader::CloudReader;
 use crate::select::Selector;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34, quote};
 use ebbtide_harness::SharedServers;
@@ -235,7 +235,7 @@ async fn what_cannot_be_kept_free_is_said_and_evicts_no_server() {
 async fn a_disruption_budget_limits_headroom_and_counts_its_victims() {
     let cloud = two_full_hosts().await;
     let selector = &cloud.bench.selector;
-    let reader = CloudReader::new(selector);
+    let reader = reader(selector);
     let server = selector.facts.read(|cloud| cloud.server(victim(1)));
     let budget = DisruptionBudget {
         scope: BudgetScope::Project(server.unwrap().project_id),
@@ -295,7 +295,7 @@ async fn a_leaving_server_is_released_early_by_any_scheduler_and_others_are_not(
     let mut stage = Stage::new().await;
     stage.bench.sells(&flavor(2)).await;
     let selector = &stage.bench.selector;
-    let reader = CloudReader::new(selector);
+    let reader = reader(selector);
     for n in 1..=4 {
         let released = reader.release_early(ServerId(victim(n))).await.unwrap();
         assert_eq!(released, None, "it is not leaving");

@@ -4,13 +4,13 @@
 use super::full_host::{victim, write};
 use super::newcomer;
 use super::preemptions::Stage;
+use super::reader;
 use super::what_if::{Clouds, Flavor, Wanted};
 use crate::Tasks;
 use crate::decisions::{DecisionOptions, Decisions};
 use crate::evacuate::Preempting;
 use crate::market::{MAX_PRICE_HINT, Market, MarketMaker};
 use crate::preemption::{Preemption, PreemptionState};
-use crate::reader::CloudReader;
 use crate::select::Selector;
 use ebbtide_fresh_nova::{instance_uuid, quote};
 use ebbtide_harness::eventually;
@@ -135,7 +135,7 @@ async fn the_price_follows_demand_and_schedulers_agree_on_it() {
     let prices = one.prices().await;
     assert_eq!(prices.last(), Some(&(0, money("0.1"))));
     assert_eq!(prices[0].1, money("0.01"));
-    let reader = CloudReader::new(&Selector {
+    let reader = reader(&Selector {
         market: two.market.clone(),
         ..cloud.bench.selector.clone()
     });
@@ -189,7 +189,7 @@ async fn a_market_that_is_switched_off_leaves_the_price_of_the_flavor() {
 }
 
 async fn flavor_of(cloud: &Clouds) -> ebbtide_model::Flavor {
-    let reader = CloudReader::new(&cloud.bench.selector);
+    let reader = reader(&cloud.bench.selector);
     reader.flavor("small", None).await.unwrap()
 }
 
@@ -263,15 +263,9 @@ async fn asked_with(stage: &Stage, n: i64, most: &str) {
     api.insert("request_specs", &row).await;
 }
 
-#[tokio::test]
-async fn a_server_whose_owner_does_not_pay_the_price_leaves_with_notice_and_once() {
-    let mut stage = Stage::new().await;
-    sells(&stage.bench, &[]).await;
-    // The host is full, so an hour costs what the flavor says.
-    asked_with(&stage, 1, "0.05").await;
-    asked_with(&stage, 2, "0.1").await;
-    asked_with(&stage, 3, "no price").await;
-    let flavor = CloudReader::new(&stage.bench.selector)
+/// The four servers of the host are of the flavor that is sold.
+async fn priced(stage: &Stage) {
+    let flavor = reader(&stage.bench.selector)
         .flavor("small", None)
         .await
         .unwrap();
@@ -286,6 +280,17 @@ async fn a_server_whose_owner_does_not_pay_the_price_leaves_with_notice_and_once
             format!("UPDATE instance_extra SET flavor = {text} WHERE instance_uuid = '{uuid}'");
         nova.cell.sql(&sql).await;
     }
+}
+
+#[tokio::test]
+async fn a_server_whose_owner_does_not_pay_the_price_leaves_with_notice_and_once() {
+    let mut stage = Stage::new().await;
+    sells(&stage.bench, &[]).await;
+    // The host is full, so an hour costs what the flavor says.
+    asked_with(&stage, 1, "0.05").await;
+    asked_with(&stage, 2, "0.1").await;
+    asked_with(&stage, 3, "no price").await;
+    priced(&stage).await;
     stage.bench.look().await;
     let url = ledger_url(&stage.bench);
     let preempting = stage.bench.selector.preempting.clone();

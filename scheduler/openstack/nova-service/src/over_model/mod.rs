@@ -19,6 +19,7 @@ mod hostile;
 mod lifetimes;
 mod market;
 mod meeting;
+mod plugins;
 mod preemptions;
 mod quota;
 mod shadow;
@@ -27,15 +28,11 @@ mod what_if;
 mod worlds;
 
 use crate::Tasks;
-use crate::decisions::Decisions;
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
-use crate::market::Market;
-use crate::metrics::Metrics;
-use crate::notices::Notices;
-use crate::quota::Quota;
+use crate::reader::CloudReader;
 use crate::release::CloudRelease;
-use crate::select::{Members, Selector, VictimReservations};
+use crate::select::Selector;
 use crate::settings::SelectSettings;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, compute_uuid};
 use ebbtide_nova::model::Options;
@@ -68,6 +65,11 @@ impl Drop for Bench {
     fn drop(&mut self) {
         self.tasks.stop().cancel();
     }
+}
+
+/// What the API reads of a scheduler without plugins.
+pub(super) fn reader(selector: &Selector) -> CloudReader {
+    CloudReader::new(selector, crate::plugins::none(&selector.facts).unwrap())
 }
 
 pub(super) fn host(n: i64) -> Uuid {
@@ -157,19 +159,10 @@ impl Bench {
             placement_patience: Duration::from_millis(300),
             ..SelectSettings::default()
         };
-        let metrics = Metrics::default();
         let selector = Selector {
-            facts,
             settings: Arc::new(settings),
-            notices: Notices::default(),
-            metrics,
-            reservations: VictimReservations::default(),
-            members: Members::default(),
-            preempting: Preempting::default(),
-            quota: Quota::default(),
-            market: Market::default(),
-            decisions: Decisions::default(),
             release,
+            ..Selector::observer(facts, Preempting::default())
         };
         Self {
             placement,

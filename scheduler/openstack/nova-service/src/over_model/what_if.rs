@@ -2,11 +2,11 @@
 
 use super::agents::Agent;
 use super::full_host::open_ledger;
+use super::reader;
 use super::{ASKED, Bench, LONG, host, message_for, newcomer, other_claims};
 use crate::evacuate::{Evacuations, Preempting};
 use crate::metrics::Metrics;
 use crate::preemption::{Preemption, PreemptionPolicy, ReplyWhen};
-use crate::reader::CloudReader;
 use crate::settings::SelectSettings;
 use crate::{WhatIf, WhatIfError, WhatIfImage};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
@@ -239,9 +239,7 @@ impl Clouds {
 
     pub(super) async fn what_if(&self, question: &WhatIf) -> Result<Decision, WhatIfError> {
         let (writes, rows) = (self.writes(), self.victims().await);
-        let decision = CloudReader::new(&self.bench.selector)
-            .what_if(question)
-            .await;
+        let decision = reader(&self.bench.selector).what_if(question).await;
         assert_eq!(
             (self.writes(), self.victims().await),
             (writes, rows),

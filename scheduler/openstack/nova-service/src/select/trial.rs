@@ -4,11 +4,15 @@
 //! ([`super::claim`]), reservations ([`super::reservations`]), the ledger ([`super::preempt`]), and
 //! answers that are remembered for server groups ([`super::members`]).
 
-use super::{SelectRequest, Selector, read_request};
+use super::{Members, SelectRequest, Selector, VictimReservations, read_request};
 use crate::decisions::{self, Decisions};
+use crate::evacuate::Preempting;
 use crate::facts::Facts;
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::quota::Quota;
+use crate::release::CloudRelease;
 use crate::shadow::{HostReports, ObservedRequest};
 use ebbtide_model::Decision;
 use ebbtide_nova::model::RequestSpec;
@@ -21,7 +25,7 @@ use ebbtide_swap::taken_by;
 use oslo_messaging::{CallState, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -69,6 +73,24 @@ impl Trial {
 }
 
 impl Selector {
+    /// What decides beside the schedulers of a cloud: it sends and records nothing, knows of no
+    /// quota and of no market, and its release does not change.
+    pub(crate) fn observer(facts: Facts, preempting: Preempting) -> Self {
+        Self {
+            facts,
+            settings: Arc::default(),
+            notices: Notices::default(),
+            metrics: Metrics::default(),
+            reservations: VictimReservations::default(),
+            members: Members::default(),
+            preempting,
+            quota: Quota::default(),
+            market: Market::default(),
+            decisions: Decisions::default(),
+            release: CloudRelease::fixed(),
+        }
+    }
+
     /// The same without notifications, and with metrics of its own: requests are counted
     /// elsewhere.
     pub(crate) fn for_what_ifs(&self) -> Self {

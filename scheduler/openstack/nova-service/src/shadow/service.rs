@@ -9,14 +9,12 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, Preempting};
 use crate::facts::{Database, Facts};
-use crate::market::Market;
 use crate::metrics::Metrics;
-use crate::notices::Notices;
 use crate::pages::{self, Pages};
+use crate::plugins::NovaServicePlugins;
 use crate::quota::{LimitSource, Quota};
-use crate::release::CloudRelease;
 use crate::run::{open_facts, patiently};
-use crate::select::{Members, Selector, VictimReservations};
+use crate::select::Selector;
 use crate::settings::SelectSettings;
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
 use ebbtide_nova_cloud::Cloud;
@@ -37,6 +35,7 @@ pub struct ShadowService {
     facts: Facts,
     preempting: Preempting,
     decisions: Decisions,
+    plugins: NovaServicePlugins,
     /// What waits for nova-scheduler's answers. It ends before what records them.
     answers: Tasks,
     tasks: Tasks,
@@ -67,7 +66,7 @@ impl ShadowService {
         let tasks = Tasks::new(stop);
         let (broker, messaging) = configure::messaging(conf)?;
         let transport = Transport::start(&broker, messaging, &conf.general.control_exchange)?;
-        let (facts, _plugins, _) = open_facts(conf, &tasks).await?;
+        let (facts, plugins, _) = open_facts(conf, &tasks).await?;
         let metrics = Metrics::default();
         let store = configure::ledger(url)?;
         let ledger = patiently(&tasks, "the ledger", || async {
@@ -89,17 +88,10 @@ impl ShadowService {
             pages::start(address, pages, &tasks).await?;
         }
         let selector = Selector {
-            facts: facts.clone(),
             settings: Arc::clone(&settings),
-            notices: Notices::default(),
             metrics,
-            reservations: VictimReservations::default(),
-            members: Members::default(),
-            preempting: preempting.clone(),
             quota: Quota::new(limits),
-            market: Market::default(),
-            decisions: Decisions::default(),
-            release: CloudRelease::fixed(),
+            ..Selector::observer(facts.clone(), preempting.clone())
         };
         let answers = Tasks::default();
         let api = ShadowApi {
@@ -133,6 +125,7 @@ impl ShadowService {
             facts,
             preempting,
             decisions,
+            plugins,
             answers,
             tasks,
         })
@@ -156,6 +149,7 @@ impl ShadowService {
         self.transport.close().await;
         self.preempting.close_ledger().await;
         self.decisions.close().await;
+        self.plugins.close().await;
         self.facts.database.nova().close().await;
         tracing::info!("ended");
         self.tasks

@@ -1,12 +1,10 @@
 //! Applies plugin changes that operators have made through any scheduler.
 
-use super::Plugins;
-use super::override_store::read;
-use crate::Tasks;
-use crate::error::ServiceError;
+use crate::rows::read;
+use crate::{LivePluginError, LivePlugins, PluginUser};
 use ebbtide_plugins::Services;
-use ebbtide_runtime::task::pause;
-use ebbtide_store::Store;
+use ebbtide_runtime::task::{Tasks, pause};
+use ebbtide_store::PluginStore;
 use std::time::Duration;
 
 /// Interval between checks for changes.
@@ -14,15 +12,18 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Checks to skip after a plugin could not be used, because a service or a file is missing.
 const AGAIN: u32 = 15;
 
-impl Plugins {
-    /// Loads the plugins from the database. A plugin that cannot be used now counts as missing and
-    /// its calls fail; a scheduler that does not start would be worse.
+impl<U: PluginUser> LivePlugins<U> {
+    /// Loads the changes from a database, which keeps further ones. A plugin that cannot be used
+    /// now counts as missing and its calls fail; a scheduler that does not start would be worse.
     ///
     /// # Errors
     /// Database errors; a plugin that was added has the name of one in the configuration.
-    pub(crate) async fn begin(&self, store: &Store) -> Result<(), ServiceError> {
-        let _turn = self.turn.lock().await;
-        let active = self.active();
+    pub async fn begin(&self, store: PluginStore) -> Result<(), LivePluginError> {
+        let shared = &self.shared;
+        let cell = shared.store.as_ref().ok_or(LivePluginError::NoDatabase)?;
+        let _changing = shared.changing.lock().await;
+        let store = cell.get_or_init(|| store);
+        let active = shared.active();
         let overrides = read(store, &active.overrides).await?;
         if !overrides.is_empty() {
             self.replace(active.file, overrides, Services::MayBeAway)
@@ -36,15 +37,14 @@ impl Plugins {
         Ok(())
     }
 
-    /// Starts the periodic checks.
-    pub(crate) fn follow(&self, store: Store, tasks: &Tasks) {
-        let plugins = self.clone();
-        let stop = tasks.stop().clone();
+    /// Starts the periodic checks for changes, and for services that were away.
+    pub fn follow<E: Send + Sync + 'static>(&self, tasks: &Tasks<E>) {
+        let (plugins, stop) = (self.clone(), tasks.stop().clone());
         tasks.spawn("plugins", async move {
             let mut patience = 0;
             while pause(&stop, LOOK).await {
                 patience = match patience {
-                    0 => plugins.check_changes(&store).await,
+                    0 => plugins.check_changes().await,
                     more => more - 1,
                 };
             }
@@ -52,10 +52,15 @@ impl Plugins {
     }
 
     /// Applies changes. Returns the number of checks to skip before the next.
-    async fn check_changes(&self, store: &Store) -> u32 {
-        let _turn = self.turn.lock().await;
-        let active = self.active();
-        let overrides = match read(store, &active.overrides).await {
+    async fn check_changes(&self) -> u32 {
+        let _changing = self.shared.changing.lock().await;
+        let active = self.shared.active();
+        let stored = match self.store() {
+            Ok(store) => read(store, &active.overrides).await,
+            // Only the services of the configuration are looked for.
+            Err(_) => Ok(active.overrides.clone()),
+        };
+        let overrides = match stored {
             Ok(overrides) => overrides,
             // Only at debug level: failed writes report the same problem.
             Err(error) => {
@@ -77,7 +82,7 @@ impl Plugins {
                 tracing::info!("the plugins were changed");
                 0
             }
-            Ok(()) if self.active().set.is_whole() => {
+            Ok(()) if self.shared.active().set.is_whole() => {
                 tracing::info!("all plugins are there");
                 0
             }
