@@ -71,6 +71,17 @@ pub struct PreemptionRow {
     pub record: Option<Preemption>,
 }
 
+/// A row of the ledger's database that no scheduler can read.
+#[derive(Debug, Clone)]
+pub struct UnreadableRow {
+    /// Its table.
+    pub table: String,
+    /// Its key.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 /// The data of an audit, read as close together as possible.
 #[derive(Debug, Clone, Default)]
 pub struct AuditSnapshot {
@@ -84,6 +95,8 @@ pub struct AuditSnapshot {
     pub rows: Vec<PreemptionRow>,
     /// Server groups that have a disruption budget, and whether Nova has them.
     pub budgeted_groups: BTreeMap<GroupId, bool>,
+    /// The first row of each table beside the ledger's own that cannot be read.
+    pub unreadable: Vec<UnreadableRow>,
 }
 
 /// One disagreement.
@@ -116,6 +129,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     rows(picture, &held, &mut findings);
     columns(picture, &mut findings);
     budgets(picture, &mut findings);
+    unreadable(picture, &mut findings);
     findings.sort();
     AuditReport {
         hosts: picture.hosts.len(),
@@ -465,6 +479,17 @@ fn budgets(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
             subject: format!("disruption budget of server group {group}"),
             what: "Nova has no such server group, so the budget protects no server".to_owned(),
             next: "ebbtide budget delete --group ID",
+        });
+    }
+}
+
+fn unreadable(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
+    for row in &picture.unreadable {
+        findings.push(Disagreement {
+            code: "EB-AUDIT-014",
+            subject: format!("row {:?} of the table {}", row.key, row.table),
+            what: format!("no scheduler can read it: {}", row.reason),
+            next: "repair or delete it; requests go on, and what the table is for does not",
         });
     }
 }

@@ -5,9 +5,11 @@
 
 mod compare;
 mod read;
+mod tables;
 
 pub use compare::{
-    AuditServer, AuditSnapshot, Disagreement, Host, Migration, PreemptionRow, compare,
+    AuditServer, AuditSnapshot, Disagreement, Host, Migration, PreemptionRow, UnreadableRow,
+    compare,
 };
 pub use read::read;
 

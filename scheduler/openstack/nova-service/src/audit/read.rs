@@ -1,6 +1,7 @@
 //! Reads Placement, Nova's databases and the ledger.
 
 use super::compare::{Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow};
+use super::tables;
 use crate::configure;
 use crate::error::NovaServiceError;
 use ebbtide_model::{BudgetScope, GroupId};
@@ -29,10 +30,15 @@ pub async fn read(
     // The ledger comes first: a preemption that it does not show yet is younger than the other
     // reads, and appears there as a task of its server.
     let (rows, groups) = ledger(conf).await?;
+    let unreadable = match configure::ledger_database(conf)? {
+        Some(config) => tables::unreadable(&config).await?,
+        None => Vec::new(),
+    };
     let nova = NovaDb::connect(&configure::databases(conf)?).await?;
     nova.cells().await?;
     let (mut picture, nodes) = nova_side(&nova).await?;
     picture.rows = rows;
+    picture.unreadable = unreadable;
     for group in groups {
         let exists = nova.group(&group.to_string()).await?.is_some();
         picture.budgeted_groups.insert(group, exists);

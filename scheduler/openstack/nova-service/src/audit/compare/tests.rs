@@ -294,3 +294,20 @@ fn a_budget_of_a_group_that_nova_does_not_have_is_named() {
         found.subject
     );
 }
+
+#[test]
+fn a_row_that_no_scheduler_can_read_is_named_with_its_table() {
+    let mut picture = in_order();
+    picture.unreadable.push(UnreadableRow {
+        table: "prices".to_owned(),
+        key: "small/5".to_owned(),
+        reason: "no number".to_owned(),
+    });
+    let report = compare(&picture);
+    let found = &report.findings[0];
+    assert_eq!((report.findings.len(), found.code), (1, "EB-AUDIT-014"));
+    for words in ["prices", "small/5"] {
+        assert!(found.subject.contains(words), "{}", found.subject);
+    }
+    assert!(found.what.contains("no number"), "{}", found.what);
+}
