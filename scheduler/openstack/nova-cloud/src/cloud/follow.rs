@@ -150,7 +150,7 @@ impl Cloud {
             launched_at: record.launched_at.map(millis),
             protected_until,
             price_per_hour: terms.price_per_hour,
-            max_price: terms.price_per_hour,
+            max_price: self.bid_of(uuid, terms),
             // OpenStack mode has no lifetime models, so the flavor is not used.
             flavor: String::new(),
             ends_at: self.end_of_life(uuid),

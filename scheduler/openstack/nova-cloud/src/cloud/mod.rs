@@ -5,6 +5,7 @@
 //! the consumers' allocations (`consumers`), and the two states of the cloud for the choice of
 //! victims (a host table of `ebbtide-engine`).
 
+mod bids;
 mod columns;
 mod consumers;
 pub(crate) mod follow;
@@ -34,7 +35,7 @@ use crate::facts::{CellFacts, HostRef};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_evacuation::Lifetimes;
-use ebbtide_model::{GroupId, Seconds};
+use ebbtide_model::{GroupId, Money, Seconds};
 use ebbtide_nova::model::{Aggregate, Options, Service};
 use ebbtide_nova::table::{self, HostSet};
 use ebbtide_nova::weighing::Plugins;
@@ -142,6 +143,8 @@ pub struct Cloud {
     pub(crate) lifetimes: Lifetimes,
     /// Beginnings of lives that are later than the launch, microseconds since 1970.
     pub(crate) started: HashMap<Uuid, i64>,
+    /// The most that owners pay for an hour, as far as a market has told.
+    pub(crate) bids: HashMap<Uuid, Money>,
     /// Members of server groups that have a disruption budget.
     pub(crate) group_members: HashMap<Uuid, GroupId>,
     /// Preemptions under way, of all schedulers.
@@ -195,6 +198,7 @@ impl Cloud {
             leaving: HashSet::new(),
             lifetimes: Lifetimes::default(),
             started: HashMap::new(),
+            bids: HashMap::new(),
             group_members: HashMap::new(),
             open: OpenPreemptions::default(),
             engine,

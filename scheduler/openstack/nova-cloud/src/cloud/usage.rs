@@ -57,6 +57,8 @@ pub struct PricedServer {
     pub uuid: Uuid,
     /// Its flavor.
     pub flavor: FlavorId,
+    /// What an hour of its flavor costs without a market.
+    pub price_per_hour: Money,
     /// The most that its owner pays by the flavor, where the request named nothing.
     pub max_price: Option<Money>,
 }
@@ -94,6 +96,7 @@ impl Cloud {
             (!self.leaving.contains(uuid)).then(|| PricedServer {
                 uuid: *uuid,
                 flavor: flavor_id(&record.flavor),
+                price_per_hour: terms.price_per_hour,
                 max_price: terms.max_price,
             })
         })

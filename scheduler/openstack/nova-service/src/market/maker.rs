@@ -15,8 +15,10 @@ use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::PriceStore;
 use ebbtide_store::ledger::LedgerError;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Pause before prices that could not be made are tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -217,6 +219,20 @@ impl MarketMaker {
         Ok(store.publish(&made).await.map_err(LedgerError::Store)?)
     }
 
+    /// Tells cost modules what owners pay at most: without a maximum price, as much as the market can
+    /// ask.
+    fn tell_bids(&self, rule: &PriceRule, servers: &[PricedServer]) {
+        let bid = |server: &PricedServer| {
+            let own = self.bids.of(server);
+            own.unwrap_or_else(|| rule.ceiling(server.price_per_hour))
+        };
+        let bids = servers.iter().map(|server| (server.uuid, bid(server)));
+        let bids: HashMap<Uuid, Money> = bids.collect();
+        if !self.facts.read(|cloud| cloud.has_bids(&bids)) {
+            self.facts.write(|cloud| cloud.set_bids(bids));
+        }
+    }
+
     /// Begins the evacuation of the servers whose owners do not pay the present price. The rest
     /// waits for the next look if the scheduler stops or an interval begins, which may lower it.
     async fn end_outbid(&mut self, rule: &PriceRule) -> Result<(), NovaServiceError> {
@@ -227,6 +243,7 @@ impl MarketMaker {
         let servers: Vec<PricedServer> = self.facts.read(|cloud| cloud.priced_servers().collect());
         let nova = self.facts.database.nova();
         self.bids.follow(nova, &servers).await?;
+        self.tell_bids(rule, &servers);
         self.resting.forget_old(clock::now());
         let outbid = servers.iter().filter(|server| {
             let published = self.market.last(server.flavor);

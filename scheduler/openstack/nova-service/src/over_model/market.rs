@@ -16,6 +16,8 @@ use ebbtide_fresh_nova::{instance_uuid, quote};
 use ebbtide_harness::eventually;
 use ebbtide_market::{MarketConfig, PriceRule};
 use ebbtide_model::{EvacuationCause, Money, Seconds};
+use ebbtide_nova::weighing::Plugins;
+use ebbtide_nova_cloud::CostModules;
 use ebbtide_store::{DecisionStore, PriceFilter, StoreConfig};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -332,4 +334,31 @@ fn named(flavor: &mut Value, name: &str, id: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| named(item, name, id)),
         _ => {}
     }
+}
+
+#[tokio::test]
+async fn the_cost_module_of_lowest_bids_knows_what_owners_pay() {
+    let mut stage = Stage::new().await;
+    sells(&stage.bench, &[]).await;
+    // All pay the price, which is at most 0.1, so the market ends none of them.
+    for (n, most) in [(1, "0.3"), (2, "0.2"), (3, "0.12"), (4, "0.4")] {
+        asked_with(&stage, n, most).await;
+    }
+    priced(&stage).await;
+    stage.bench.look().await;
+    let url = ledger_url(&stage.bench);
+    let preempting = stage.bench.selector.preempting.clone();
+    let mut trader = Trader::of(&stage.bench, &url, &preempting).await;
+    trader.maker.look().await.unwrap();
+    let lowest = "lowest_bid".to_owned();
+    let facts = stage.bench.selector.facts.clone();
+    let done =
+        facts.write(|cloud| cloud.set_plugins(Plugins::default(), CostModules::default(), lowest));
+    done.unwrap();
+    let mut agent = stage.take_agent();
+    let notice = tokio::select! {
+        notice = agent.notice() => notice,
+        answer = stage.bench.ask(newcomer(1), 2) => panic!("the victim has no end: {answer:?}"),
+    };
+    assert_eq!(notice.server_id.0, victim(3));
 }
