@@ -36,7 +36,8 @@ def whose_loss(ours, novas, fault='', broker_died=False, may_refuse=False):
     if any(word in line for word in ANSWERED for line in ours):
         return 'answered, and then lost by Nova'
     if any(REFUSED in line for line in ours):
-        # Nova's own limit for an answer can end while the broker is away: it puts the server into ERROR.
+        # Nova's own limit for an answer can end while the broker is away: the server goes into
+        # ERROR and is deleted.
         if broker_died and any(DELETED in line for line in ours) and any(WAITED_IN_VAIN in line for line in novas):
             return 'given up by Nova while the broker was away'
         must(may_refuse, 'refused although there was room, or a victim, and patience had not run out: %s' % last)
