@@ -24,6 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let asked = protox::compile([&plugin], [&root])?;
     tonic_prost_build::configure().compile_fds(asked)?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    // A test compares it with what the Python kit reads. It is made here, because a development
+    // dependency on protox makes Cargo build this script, and all that stands on this crate, once
+    // more for the tests.
+    let mut compiler = protox::Compiler::new([&root])?;
+    compiler.include_source_info(false).include_imports(true);
+    compiler.open_file(&plugin)?;
+    let plain = encode(&compiler.file_descriptor_set());
+    std::fs::write(out.join("plugin_descriptor.bin"), plain)?;
     std::fs::write(out.join("ebbtide_descriptor.bin"), encode(&descriptors))?;
     tonic_prost_build::configure().compile_fds(descriptors)?;
     Ok(())
