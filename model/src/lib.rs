@@ -22,6 +22,7 @@ pub mod host;
 pub mod host_set;
 pub mod idle_hour;
 pub mod ids;
+pub mod index;
 pub mod life;
 pub mod life_table;
 pub mod message;

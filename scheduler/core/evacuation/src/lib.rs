@@ -21,6 +21,7 @@
 //! - [`EndReason`] has the texts and codes of what ended an evacuation, [`cause_text`] those of why
 //!   it began.
 //! - [`Lifetimes`] says which servers get their notice because of their age.
+//! - [`ResumeQueue`] says which of the servers that were kept comes back next.
 //! - [`Disruption`] says which evacuations a disruption budget counts.
 //!
 //! # Where the two clouds differ
@@ -47,6 +48,7 @@
 //! them.
 
 mod budgets;
+mod comeback;
 mod lifetime;
 mod overdue;
 mod policy;
@@ -54,6 +56,10 @@ mod progress;
 mod reason;
 
 pub use budgets::{Disruption, DisruptionStage, disrupted, remaining, scopes};
+pub use comeback::{
+    ClassRoom, ComebackConfig, ReservedCapacity, ResumeEntry, ResumeQueue, ResumeState,
+    failed_attempt, reserved_for, saved,
+};
 pub use lifetime::{Lifetimes, notice_at};
 pub use overdue::{LateNotice, Overdue, Wait, late_notice, overdue};
 pub use policy::EvacuationPolicy;

@@ -1,7 +1,7 @@
 //! The policies of a region, with defaults and limits.
 
 use crate::RegionError;
-use ebbtide_evacuation::EvacuationPolicy;
+use ebbtide_evacuation::{ComebackConfig, EvacuationPolicy};
 use ebbtide_market::{MarketConfig, MarketError};
 use ebbtide_model::Seconds;
 use ebbtide_model::flavor::{MAX_GRACE, MAX_PROTECTED};
@@ -52,37 +52,6 @@ ebbtide_model::settings! {
         pub comeback: ComebackConfig = ComebackConfig::default();
         /// Prices of preemptible instances.
         pub market: MarketConfig = MarketConfig::default();
-    }
-}
-
-ebbtide_model::settings! {
-    /// When servers that were stopped or hibernated for a preemptor are resumed automatically.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct ComebackConfig: Default {
-        /// Whether servers that were stopped or hibernated for a preemptor come back by themselves;
-        /// false: they stay as they are until their owners delete them.
-        pub enabled: bool = true => key("false");
-        /// How long a server stays away at least after it had to leave, and after an attempt that
-        /// failed. Twice as long each further time, up to `max_seconds`.
-        // A grace period: a preemptor whose request is withdrawn may give the capacity back at
-        // once.
-        pub first_seconds: Seconds = Seconds(30) => key("60").range(1..=7 * DAY);
-        /// Longest time that a server stays away if there is room. Not below `first_seconds`.
-        pub max_seconds: Seconds = Seconds(3600) => key("7200").range(1..=7 * DAY);
-        /// A server that has run this long starts again with `first_seconds`; resumes of a project
-        /// within this time count for its turn.
-        pub window_seconds: Seconds = Seconds(3600) => key("7200").range(1..=7 * DAY);
-        /// How much of each resource class of a host has to stay free for the next request when a
-        /// server comes back. Ignored on a host without other servers.
-        // One processor of 20 and 5 GiB of 100: enough for a small request, and nothing on
-        // hosts with few processors.
-        pub reserve_percent: u32 = 5 => key("10").range(0..=90);
-        /// In every second period of this length the first server in a host's queue reserves the
-        /// free capacity; in the others smaller servers may go before it.
-        pub hold_seconds: Seconds = Seconds(600) => key("300").range(1..=DAY);
-        /// How many servers return to one host at the same time.
-        // Their memory is read from one disk.
-        pub at_once: u32 = 4 => key("2").range(1..=1000);
     }
 }
 

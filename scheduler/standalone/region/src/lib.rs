@@ -64,7 +64,8 @@ pub use command::{
     DeleteBudget, DeleteFlavor, DeleteGroup, DeleteServer, DisableHost, EnableHost, PutAggregate,
     PutBudget, ReleaseServer,
 };
-pub use config::{ComebackConfig, RegionConfig};
+pub use config::RegionConfig;
+pub use ebbtide_evacuation::ComebackConfig;
 pub use effects::{Effects, RegionEvent};
 pub use error::RegionError;
 pub use examine::{Disagreement, Examination};

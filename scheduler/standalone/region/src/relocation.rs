@@ -12,10 +12,10 @@
 //! (`docs/operate/evacuation.md`). But the region asks another host only after the one that was
 //! asked before has reported that the server does not run there.
 
-use crate::comeback::ReservedCapacity;
 use crate::transition::Transition;
 use crate::{Region, RegionEvent};
 use ebbtide_engine::HostUsage;
+use ebbtide_evacuation::ReservedCapacity;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     DecisionOutcome, HostHealth, Resources, Server, ServerId, ServerStatus, Timestamp,
@@ -58,8 +58,8 @@ impl Region {
     fn waiting_by_storage(&self, now: Timestamp) -> BTreeMap<String, Vec<ServerId>> {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut due: BTreeMap<String, Vec<(Timestamp, ServerId)>> = BTreeMap::new();
-        for host in self.servers.resume_queue().hosts() {
-            for id in self.servers.resume_queue().waiting_on(&host) {
+        for host in self.servers.resume_queue().places() {
+            for id in self.servers.resume_queue().waiting_at(&host) {
                 let server = self.servers.get(&id);
                 let paying = server.filter(|s| self.pays(s));
                 let Some(comeback) = paying.and_then(|s| s.comeback.as_ref()) else {
@@ -107,8 +107,8 @@ impl Region {
             .hosts
             .get(name)
             .is_some_and(|entry| entry.health == HostHealth::Up);
-        let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        if !up || self.servers.resume_queue().returning_on(name) >= limit {
+        let limit = self.config.comeback.most_at_once();
+        if !up || self.servers.resume_queue().returning_at(name) >= limit {
             return None;
         }
         Some(Candidate {

@@ -1,6 +1,6 @@
 //! Servers that wait for capacity, by host.
 
-use super::index::same;
+use ebbtide_model::index::same;
 use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Servers that went recently.
 
-use super::index::same;
+use ebbtide_model::index::same;
 use ebbtide_model::{ServerId, Timestamp};
 use std::collections::{HashSet, VecDeque};
 

@@ -1,7 +1,7 @@
 //! The evacuations under way, those that a budget still counts, and those that ended recently.
 
-use super::index::{Index, same};
 use crate::budgets;
+use ebbtide_model::index::{Index, same};
 use ebbtide_model::{BudgetScope, Evacuation, EvacuationId, MessageId, ServerId, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 

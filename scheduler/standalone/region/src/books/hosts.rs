@@ -1,7 +1,7 @@
 //! The hosts whose agents have registered.
 
 use super::host_entry::HostEntry;
-use super::index::{Index, same};
+use ebbtide_model::index::{Index, same};
 use ebbtide_model::{Host, HostHealth, ServerId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

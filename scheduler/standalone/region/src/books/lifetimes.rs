@@ -1,9 +1,9 @@
 //! When running servers must get their notice because of their maximum lifetime. Derived from the
 //! servers alone; the index is that of `ebbtide-evacuation`.
 
-use super::index::same;
 use ebbtide_evacuation::Lifetimes;
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
+use ebbtide_model::index::same;
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
 
 /// Checks that the entries follow from the servers.

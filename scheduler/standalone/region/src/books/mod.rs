@@ -9,7 +9,6 @@ mod deleted_servers;
 mod evacuations;
 mod host_entry;
 mod hosts;
-mod index;
 mod lifetimes;
 mod pending_calls;
 mod resume_queue;

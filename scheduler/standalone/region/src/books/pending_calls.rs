@@ -3,7 +3,7 @@
 //! An agent's time counts from the moment at which the broker has the message: the agent is not
 //! late while the broker is unavailable.
 
-use super::index::same;
+use ebbtide_model::index::same;
 use ebbtide_model::{MessageId, ServerId, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 

@@ -2,11 +2,11 @@
 
 use super::claims::ClaimQueues;
 use super::deleted_servers::DeletedServers;
-use super::index::{Index, same};
 use super::lifetimes;
 use super::pending_calls::PendingAgentCalls;
-use super::resume_queue::ResumeQueue;
-use ebbtide_evacuation::Lifetimes;
+use super::resume_queue;
+use ebbtide_evacuation::{Lifetimes, ResumeQueue};
+use ebbtide_model::index::{Index, same};
 use ebbtide_model::{Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
@@ -61,7 +61,7 @@ impl ServerBook {
         let id = server.id;
         let old = self.records.get(&id);
         self.claims.put(old, &server, patience);
-        self.resume_queue.put(&server);
+        self.resume_queue.put(id, resume_queue::entry(&server));
         let notice_at = lifetimes::notice_at(&server, self.default_grace);
         self.lifetimes.put(id, notice_at);
         if !is_called(&server) {
@@ -264,7 +264,8 @@ impl ServerBook {
         let hosts = all().filter_map(|s| Some((s.host.clone()?, s.id)));
         same("hosts", &self.by_host, &hosts.collect())?;
         self.claims.audit(all())?;
-        self.resume_queue.audit(all())?;
+        let entries = all().filter_map(|s| Some((s.id, resume_queue::entry(s)?)));
+        self.resume_queue.audit(entries)?;
         lifetimes::audit(&self.lifetimes, all(), self.default_grace)?;
         self.deleted.audit()?;
         self.calls

@@ -265,7 +265,7 @@ proptest! {
                 let queue = book.resume_queue();
                 let waiting = model.on(&host).filter(|s| s.waits_to_come_back());
                 let waiting: Vec<ServerId> = waiting.map(|s| s.id).collect();
-                prop_assert_eq!(queue.waiting_on(&host).collect::<Vec<_>>(), waiting);
+                prop_assert_eq!(queue.waiting_at(&host).collect::<Vec<_>>(), waiting);
             }
         }
     }

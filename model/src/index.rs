@@ -1,11 +1,11 @@
-//! An index of a book: keys with the identifiers of the records that have the key.
+//! An index over records: keys with the identifiers of the records that have the key.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Identifiers by key, both in order. A key without identifiers is not in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Index<K: Ord, V: Ord>(BTreeMap<K, BTreeSet<V>>);
+pub struct Index<K: Ord, V: Ord>(BTreeMap<K, BTreeSet<V>>);
 
 impl<K: Ord, V: Ord> Default for Index<K, V> {
     fn default() -> Self {
@@ -15,7 +15,7 @@ impl<K: Ord, V: Ord> Default for Index<K, V> {
 
 impl<K: Ord, V: Ord> Index<K, V> {
     /// Adds an identifier. The key is copied only if it is new.
-    pub(crate) fn insert<Q>(&mut self, key: &Q, value: V)
+    pub fn insert<Q>(&mut self, key: &Q, value: V)
     where
         K: Borrow<Q>,
         Q: Ord + ToOwned<Owned = K> + ?Sized,
@@ -27,7 +27,7 @@ impl<K: Ord, V: Ord> Index<K, V> {
     }
 
     /// Removes an identifier.
-    pub(crate) fn remove<Q>(&mut self, key: &Q, value: &V)
+    pub fn remove<Q>(&mut self, key: &Q, value: &V)
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -41,7 +41,7 @@ impl<K: Ord, V: Ord> Index<K, V> {
     }
 
     /// The identifiers of a key.
-    pub(crate) fn get<'i, Q>(
+    pub fn get<'i, Q>(
         &'i self,
         key: &Q,
     ) -> impl DoubleEndedIterator<Item = &'i V> + use<'i, K, V, Q>
@@ -53,7 +53,7 @@ impl<K: Ord, V: Ord> Index<K, V> {
     }
 
     /// True if a record has the key.
-    pub(crate) fn contains<Q>(&self, key: &Q) -> bool
+    pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -62,7 +62,7 @@ impl<K: Ord, V: Ord> Index<K, V> {
     }
 
     /// The keys.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
     }
 }
@@ -78,7 +78,7 @@ impl<K: Ord, V: Ord> FromIterator<(K, V)> for Index<K, V> {
 }
 
 /// An error if an index is not what the records say.
-pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+pub fn same<T: PartialEq + std::fmt::Debug>(
     what: &str,
     kept: &T,
     derived: &T,
