@@ -557,7 +557,7 @@ def a_budget_protects_a_project(stage):
 @chapter
 def room_before_it_is_asked_for(stage):
     """[ebbtide] headroom: a preemptible server leaves before a normal one needs its room, and no
-    more than one; its owner releases it before its grace period is over."""
+    more than one; its owner releases it before its grace period is over; the next one is warned."""
     cloud = stage.cloud
     specs = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '300'}
     flavor = cloud.flavor('large.patient', 4, 8000, 80, specs)
@@ -584,6 +584,9 @@ def room_before_it_is_asked_for(stage):
             free = 'ebbtide_headroom_is_free{flavor="large",aggregate=""} 1'
             until('the room to be known', 60, lambda: free in told('/metrics').splitlines())
             must(set(stage.left(ages)) == set(ages) - {victim}, 'more servers have left than were needed')
+            warned = "select instance_uuid from nova_cell1.instance_metadata where `key` = 'ebbtide:rebalance' and deleted = 0"
+            early = until('a server to be warned early', 60, lambda: {row['instance_uuid'] for row in rows(warned)} & set(stage.left(ages)))
+            must(len(early) == 1, 'more than the next server is warned: %s' % early)
             began = time.monotonic()
             server = cloud.boot('at once', 'large')
             took = time.monotonic() - began
@@ -594,6 +597,66 @@ def room_before_it_is_asked_for(stage):
     finally:
         stage.clear()
         cloud.nova('DELETE', '/flavors/' + flavor)
+
+
+@chapter
+def servers_that_come_back(stage):
+    """[ebbtide] comeback: servers that were stopped and shelved for a normal one come back when there
+    is room, with what they held; one that its owner starts gets its claim, too."""
+    cloud = stage.cloud
+    keys = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '2'}
+    made = [cloud.flavor('slim.' + name, 4, 8000, 1, specs) for name, specs in (
+        ('stopping', dict(keys, **{'ebbtide:interruption': 'stop'})),
+        ('shelving', dict(keys, **{'ebbtide:interruption': 'hibernate'})),
+        ('normal', {}))]
+    kept = {'slim.stopping': 'SHUTOFF', 'slim.shelving': 'SHELVED_OFFLOADED'}
+
+    def leaves(flavor):
+        """One of the flavor has had to leave a full cloud for a normal server; both."""
+        one = cloud.boot('kept', flavor)['id']
+        others = [cloud.boot('other-%d' % n, 'slim.normal')['id'] for n in range(5)]
+        large = cloud.boot('large', 'slim.normal')
+        must(large['status'] == 'ACTIVE', 'no room was made: %s' % large.get('fault'))
+        left = cloud.settled(one, (kept[flavor], 'ERROR'))
+        must(left['status'] == kept[flavor], 'the victim is %s' % left['status'])
+        return one, large['id'], others
+
+    def runs_again(one, whole):
+        began = time.monotonic()
+        until('the server to run again', 120, lambda: cloud.server(one)['status'] == 'ACTIVE', pause=0.5)
+        seconds = time.monotonic() - began
+        until('its whole claim', 30, lambda: allocations().get(one) == whole)
+        return seconds
+    try:
+        with scheduler_with('comeback', 'comeback_first = 2', 'comeback_reserve_percent = 0'):
+            times = {}
+            for flavor in kept:
+                one, large, others = leaves(flavor)
+                whole = allocations()[large]
+                must(allocations().get(one, {}) != whole, 'a server that left holds all')
+                cloud.delete(large)
+                times[flavor] = runs_again(one, whole)
+                actions = [a['action'] for a in cloud.nova('GET', '/servers/%s/os-instance-actions' % one).json()['instanceActions']]
+                must(actions[0] == {'slim.stopping': 'start', 'slim.shelving': 'unshelve'}[flavor], 'the server has %s' % actions)
+                audit()
+                cloud.delete(one, *others)
+            # Its owner starts it. The lock keeps the scheduler from doing so first.
+            one, large, others = leaves('slim.stopping')
+            cloud.action(one, {'lock': None})
+            cloud.delete(large)
+            waiting = 'ebbtide_servers_waiting 1'
+            until('the queue to be known', 30, lambda: waiting in told('/metrics').splitlines())
+            # An administrator may start what a tenant has locked.
+            cloud.action(one, {'os-start': None})
+            runs_again(one, whole)
+            lines = {'ebbtide_comebacks_total{kind="resumed"} 2', 'ebbtide_comebacks_total{kind="started_by_owner"} 1'}
+            until('the figures', 30, lambda: lines <= set(told('/metrics').splitlines()))
+            print('      came back %s' % ', '.join('%s in %.1f s' % item for item in times.items()), flush=True)
+            audit()
+    finally:
+        stage.clear()
+        for flavor in made:
+            cloud.nova('DELETE', '/flavors/' + flavor)
 
 
 @chapter

@@ -70,6 +70,29 @@ impl CellDb {
         Ok(())
     }
 
+    /// Servers that are not deleted and have this key in their metadata.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn servers_with_metadata(&self, key: &str) -> Result<Vec<String>, NovaDbError> {
+        const TABLE: &str = "instance_metadata";
+        let column = self.pool.dialect().quoted("key");
+        let sql = format!(
+            "SELECT m.instance_uuid FROM {TABLE} m JOIN instances i ON i.uuid = m.instance_uuid \
+             WHERE m.{column} = ? AND m.deleted = 0 AND i.deleted = 0"
+        );
+        let rows = self
+            .pool
+            .rows("read metadata", &sql, vec![key.into()])
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let uuid = row.try_get_by_index(0);
+                uuid.map_err(|error| self.pool.unreadable(TABLE, &error))
+            })
+            .collect()
+    }
+
     async fn pairs(
         &self,
         table: &'static str,

@@ -37,6 +37,12 @@ async fn an_instance_comes_with_flavor_metadata_image_and_group(cloud: CloudData
         ];
         cloud.cell.insert("instance_metadata", &row).await;
     }
+    let of = async |key: &str| {
+        let cells = cloud.open().await.enabled_cells();
+        cells[0].servers_with_metadata(key).await.unwrap()
+    };
+    assert_eq!(of("ebbtide:price").await, std::slice::from_ref(&uuid));
+    assert_eq!(of("ebbtide:old").await, [""; 0]);
     let group = "'55555555-5555-4555-8555-555555555555'";
     cloud
         .api

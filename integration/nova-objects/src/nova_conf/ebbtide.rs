@@ -91,6 +91,62 @@ options! {
         .default("30")
         .unit("seconds")
         .help("60", "How often headroom is looked at.");
+    // The ranges and defaults are those of a standalone region (`ebbtide_evacuation::ComebackConfig`).
+    COMEBACK: Opt::bool(GROUP, "comeback")
+        .default("true")
+        .help(
+            "false",
+            "Whether servers that were stopped or shelved when they had to leave come back by \
+             themselves when there is room; false: their owners start or unshelve them. The user of \
+             [placement] has to be allowed to start and unshelve all servers.",
+        );
+    COMEBACK_FIRST: Opt::int(GROUP, "comeback_first")
+        .between(1, 604_800)
+        .default("30")
+        .unit("seconds")
+        .help(
+            "60",
+            "How long a server stays away at least after it had to leave, and after an attempt that \
+             failed. Twice as long each further time, up to comeback_max.",
+        );
+    COMEBACK_MAX: Opt::int(GROUP, "comeback_max")
+        .between(1, 604_800)
+        .default("3600")
+        .unit("seconds")
+        .help("7200", "Longest time that a server stays away if there is room.");
+    COMEBACK_WINDOW: Opt::int(GROUP, "comeback_window")
+        .between(1, 604_800)
+        .default("3600")
+        .unit("seconds")
+        .help(
+            "7200",
+            "A server that has run this long starts again with comeback_first; comebacks of a \
+             project within this time count for its turn.",
+        );
+    COMEBACK_RESERVE_PERCENT: Opt::int(GROUP, "comeback_reserve_percent")
+        .between(0, 90)
+        .default("5")
+        .help(
+            "10",
+            "How much of each resource class of a host has to stay free for the next request when a \
+             server comes back, in per cent. Ignored on a host without other servers.",
+        );
+    COMEBACK_HOLD: Opt::int(GROUP, "comeback_hold")
+        .between(1, 86_400)
+        .default("600")
+        .unit("seconds")
+        .help(
+            "300",
+            "In every second period of this length the first server in a host's queue reserves the \
+             free capacity; in the others smaller servers may go before it.",
+        );
+    COMEBACK_AT_ONCE: Opt::int(GROUP, "comeback_at_once")
+        .between(1, 1000)
+        .default("4")
+        .help(
+            "2",
+            "How many servers return to one host at the same time, and how many shelved ones in all.",
+        );
     REPLY_WHEN: Opt::text(GROUP, "reply_when")
         .choices(&["room_free", "at_once"])
         .default("room_free")
@@ -299,6 +355,20 @@ pub struct EbbtideSection {
     pub headroom: Vec<String>,
     /// How often it is looked at; 30.
     pub headroom_interval: i64,
+    /// Whether servers that were kept come back; true.
+    pub comeback: bool,
+    /// How long they stay away at least; 30.
+    pub comeback_first: i64,
+    /// How long they stay away at most; 3600.
+    pub comeback_max: i64,
+    /// How long a server has to run to start again with `comeback_first`; 3600.
+    pub comeback_window: i64,
+    /// How much of a host stays free, in per cent; 5.
+    pub comeback_reserve_percent: i64,
+    /// How long the first server waits before it reserves capacity; 600.
+    pub comeback_hold: i64,
+    /// How many return to a host at the same time; 4.
+    pub comeback_at_once: i64,
     /// When the answer goes out; when the room is free.
     pub reply_when: ReplyWhen,
     /// How long the room may take to become free before the request fails; 300.
@@ -387,6 +457,13 @@ impl EbbtideSection {
             market_step_percent: number(&MARKET_STEP_PERCENT)?,
             headroom: config.list(&HEADROOM)?,
             headroom_interval: number(&HEADROOM_INTERVAL)?,
+            comeback: config.bool(&COMEBACK)?.unwrap_or(true),
+            comeback_first: number(&COMEBACK_FIRST)?,
+            comeback_max: number(&COMEBACK_MAX)?,
+            comeback_window: number(&COMEBACK_WINDOW)?,
+            comeback_reserve_percent: number(&COMEBACK_RESERVE_PERCENT)?,
+            comeback_hold: number(&COMEBACK_HOLD)?,
+            comeback_at_once: number(&COMEBACK_AT_ONCE)?,
             reply_when: match config.text(&REPLY_WHEN)?.as_deref() {
                 Some("at_once") => ReplyWhen::AtOnce,
                 _ => ReplyWhen::RoomFree,

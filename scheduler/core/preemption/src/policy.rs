@@ -1,6 +1,6 @@
 //! Time limits.
 
-use ebbtide_evacuation::EvacuationPolicy;
+use ebbtide_evacuation::{ComebackConfig, EvacuationPolicy};
 use ebbtide_model::Seconds;
 
 /// Time limits of a preemption.
@@ -17,6 +17,8 @@ pub struct PreemptionPolicy {
     /// of a second, and each further one is twice as long. Until the return succeeds, a victim may
     /// run in capacity that Placement shows as free.
     pub give_back_pause: Seconds,
+    /// When victims that were kept come back.
+    pub comeback: ComebackConfig,
 }
 
 impl Default for PreemptionPolicy {
@@ -26,6 +28,7 @@ impl Default for PreemptionPolicy {
             room_timeout: Seconds(300),
             caller_every: Seconds(5),
             give_back_pause: Seconds(5),
+            comeback: ComebackConfig::default(),
         }
     }
 }

@@ -27,8 +27,8 @@ mod scheduling;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
-    Cloud, CloudSettings, CostModules, Counts, NodeView, OpenPreemption, PreemptibleUsage,
-    PricedServer, StaleProviders, flavor_view,
+    Cloud, CloudSettings, CostModules, Counts, KeptServerState, KeptServerView, NodeView,
+    OpenPreemption, PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;

@@ -5,7 +5,7 @@ use crate::headroom::{HeadroomOptions, HeadroomRule};
 use crate::preemption::{PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
-use ebbtide_evacuation::EvacuationPolicy;
+use ebbtide_evacuation::{ComebackConfig, EvacuationPolicy};
 use ebbtide_market::{MarketConfig, PriceRule};
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
@@ -13,8 +13,8 @@ use ebbtide_nova::model::Options;
 use ebbtide_nova::release::Release;
 use ebbtide_nova_cloud::{Cloud, CloudSettings};
 use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
-use ebbtide_nova_objects::nova_conf::{self, NovaConf};
-use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
+use ebbtide_nova_objects::nova_conf::{self, EbbtideSection, NovaConf};
+use ebbtide_openstack::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions};
 use ebbtide_store::StoreConfig;
 use oslo_messaging::{RabbitOptions, TransportUrl};
 use std::collections::BTreeSet;
@@ -68,6 +68,7 @@ pub(crate) fn settings(conf: &NovaConf) -> SelectSettings {
                 ..EvacuationPolicy::openstack()
             },
             room_timeout: seconds(ours.room_timeout),
+            comeback: comeback(ours),
             ..PreemptionPolicy::default()
         },
     }
@@ -98,8 +99,37 @@ pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
     }
     look(api_address(conf).map(drop));
     look(headroom(conf).map(drop));
+    look(comeback_times(conf));
     look(market(conf).map(drop));
     wrong
+}
+
+/// Checks when servers come back.
+///
+/// # Errors
+/// [`NovaServiceError::Config`]: a first pause that is longer than the longest one.
+pub(crate) fn comeback_times(conf: &NovaConf) -> Result<(), NovaServiceError> {
+    let (first, most) = (conf.ebbtide.comeback_first, conf.ebbtide.comeback_max);
+    match first > most {
+        true => Err(NovaServiceError::Config(format!(
+            "[ebbtide] comeback_first: {first} is above comeback_max, {most}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// When servers come back.
+fn comeback(ours: &EbbtideSection) -> ComebackConfig {
+    let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    ComebackConfig {
+        enabled: ours.comeback,
+        first_seconds: seconds(ours.comeback_first),
+        max_seconds: seconds(ours.comeback_max),
+        window_seconds: seconds(ours.comeback_window),
+        reserve_percent: count(ours.comeback_reserve_percent),
+        hold_seconds: seconds(ours.comeback_hold),
+        at_once: count(ours.comeback_at_once),
+    }
 }
 
 /// How prices are made; `None`: they are what flavors say.
@@ -296,6 +326,38 @@ pub(crate) fn placement(
         SessionOptions::new("ebbtide-scheduler"),
         AdapterOptions::placement().read("[placement]", section.lookup())?,
     ))
+}
+
+/// The endpoint of Nova's API, and the credentials for it: those of `[placement]`, with what is the
+/// same for all services.
+///
+/// # Errors
+/// [`NovaServiceError::Config`]: Placement is reached without Keystone's catalog, so nothing says
+/// where Nova's API is.
+pub(crate) fn compute(
+    conf: &NovaConf,
+) -> Result<(AuthOptions, SessionOptions, AdapterOptions), NovaServiceError> {
+    const COMMON: [&str; 2] = ["region_name", "valid_interfaces"];
+    let (mut auth, session, _) = placement(conf)?;
+    if matches!(
+        auth.method,
+        AuthMethod::AdminToken { .. } | AuthMethod::None
+    ) {
+        let why = "[placement] auth_type has no catalog that names Nova's API: set comeback = false, \
+                   or use a password or an application credential";
+        return Err(NovaServiceError::Config(format!(
+            "[ebbtide] comeback: {why}"
+        )));
+    }
+    // There it is Placement's.
+    auth.endpoint = None;
+    let section = &conf.placement;
+    let lookup = |name: &str| {
+        let is_common = COMMON.contains(&name);
+        is_common.then(|| section.get(name)).flatten()
+    };
+    let adapter = AdapterOptions::compute().read("[placement]", lookup)?;
+    Ok((auth, session, adapter))
 }
 
 /// Nova's message bus.

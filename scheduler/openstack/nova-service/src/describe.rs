@@ -143,6 +143,7 @@ fn ours(text: &mut String, conf: &NovaConf) {
     }
     option(text, "decisions", ours.decisions);
     headroom(text, ours);
+    comeback(text, ours);
     market(text, ours);
     option(text, "log_format", ours.log_format.as_str());
     if let Some(release) = ours.nova_release {
@@ -169,6 +170,21 @@ fn headroom(text: &mut String, ours: &EbbtideSection) {
     if !ours.headroom.is_empty() {
         option(text, "headroom", ours.headroom.join(","));
         option(text, "headroom_interval", ours.headroom_interval);
+    }
+}
+
+fn comeback(text: &mut String, ours: &EbbtideSection) {
+    option(text, "comeback", ours.comeback);
+    let settings = [
+        ("comeback_first", ours.comeback_first),
+        ("comeback_max", ours.comeback_max),
+        ("comeback_window", ours.comeback_window),
+        ("comeback_reserve_percent", ours.comeback_reserve_percent),
+        ("comeback_hold", ours.comeback_hold),
+        ("comeback_at_once", ours.comeback_at_once),
+    ];
+    for (name, number) in settings.into_iter().filter(|_| ours.comeback) {
+        option(text, name, number);
     }
 }
 
@@ -243,6 +259,7 @@ ram_weight_multiplier = 2.5
 connection = mysql+pymysql://ebbtide:s3cret@10.0.0.1/ebbtide
 headroom = m1.large:4, m1.xlarge@gpu:0-10
 headroom_interval = 7
+comeback_first = 45
 market = true
 market_interval = 60
 market_floor_percent = 20

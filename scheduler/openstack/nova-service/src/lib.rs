@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod brokers;
+mod comebacks;
 mod configure;
 mod decisions;
 mod deferred;
@@ -15,6 +16,7 @@ mod lives;
 mod market;
 mod metrics;
 mod notices;
+mod nova_api;
 #[cfg(test)]
 mod over_model;
 mod pages;

@@ -52,6 +52,8 @@ pub(crate) struct Metrics {
     refusals: Family<Label, Counter>,
     decision_records: Family<Label, Counter>,
     headroom: Family<HeadroomLabel, Gauge>,
+    comebacks: Family<Label, Counter>,
+    waiting: Gauge,
     running: Family<ProjectLabel, Gauge>,
 }
 
@@ -138,6 +140,18 @@ impl Default for Metrics {
                 "Whether the servers of a rule of headroom would find room at once",
                 Family::default(),
             ),
+            comebacks: shown(
+                to,
+                "comebacks",
+                "Servers that were kept when they had to leave, by what became of them",
+                Family::default(),
+            ),
+            waiting: shown(
+                to,
+                "servers_waiting",
+                "Servers that were kept and wait to come back",
+                Gauge::default(),
+            ),
             running: shown(
                 to,
                 "preemptible_servers",
@@ -175,6 +189,16 @@ impl Metrics {
             aggregate: rule.aggregate.clone().unwrap_or_default(),
         };
         self.headroom.get_or_create(&label).set(free.into());
+    }
+
+    /// What became of a server that was kept.
+    pub(crate) fn comeback(&self, kind: &'static str) {
+        self.comebacks.get_or_create(&Label { kind }).inc();
+    }
+
+    /// How many servers wait to come back.
+    pub(crate) fn waiting_servers(&self, count: usize) {
+        self.waiting.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn refused(&self, kind: &'static str) {

@@ -1,6 +1,7 @@
 //! The life of a scheduler: from nova.conf to its stop.
 
 use crate::Tasks;
+use crate::comebacks::{self, Comebacks};
 use crate::configure;
 use crate::decisions::{DecisionOptions, Decisions};
 use crate::endpoint::{BaseApi, SchedulerApi};
@@ -11,6 +12,7 @@ use crate::headroom;
 use crate::market::{self, Market};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::nova_api;
 use crate::pages::{self, Pages};
 use crate::plugins::{self, NovaServicePlugins};
 use crate::quota::{LimitSource, Quota};
@@ -84,6 +86,7 @@ impl NovaService {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
         let kept_free = configure::headroom(conf)?;
+        configure::comeback_times(conf)?;
         let rule = configure::market(conf)?;
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
@@ -122,7 +125,14 @@ impl NovaService {
             decisions: decisions.clone(),
         };
         let reader = CloudReader::new(&selector, plugins.clone());
-        headroom::start(&selector, kept_free, &metrics, &tasks);
+        let back = settings.evacuation.comeback.clone();
+        let acts = back.enabled || !kept_free.rules.is_empty();
+        let actions = acts.then(|| nova_api::open(conf)).flatten();
+        let kept = headroom::start(&selector, kept_free, actions.clone(), &metrics, &tasks);
+        if let Some(actions) = actions.filter(|_| back.enabled) {
+            let comebacks = Comebacks::new(&selector, actions, back, kept, &metrics);
+            comebacks::start(comebacks, &tasks);
+        }
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
         let server = RpcServer::start(
             &transport,

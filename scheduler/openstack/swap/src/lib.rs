@@ -13,11 +13,13 @@ mod environment;
 mod give_back;
 mod holding;
 mod release;
+mod retake;
 mod swap;
 
 pub use claims::{holds, replace, take_back, taken_by};
 pub use environment::{InstanceRow, SwapEnvironment};
 pub use holding::{Amounts, amounts};
+pub use retake::RetakeResult;
 pub use swap::{SwapResult, SwapState};
 
 use ebbtide_openstack::Placement;

@@ -160,6 +160,7 @@ fn policy() -> PreemptionPolicy {
         room_timeout: Seconds(60),
         caller_every: Seconds(5),
         give_back_pause: Seconds(2),
+        ..PreemptionPolicy::default()
     }
 }
 

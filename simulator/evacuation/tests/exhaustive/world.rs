@@ -199,6 +199,7 @@ impl Small {
                 room_timeout: Seconds(4),
                 caller_every: Seconds(2),
                 give_back_pause: Seconds(1),
+                ..PreemptionPolicy::default()
             },
         }
     }

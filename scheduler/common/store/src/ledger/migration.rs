@@ -14,7 +14,12 @@ pub(super) struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(First), Box::new(Requests), Box::new(Budgets)]
+        vec![
+            Box::new(First),
+            Box::new(Requests),
+            Box::new(Budgets),
+            Box::new(Comebacks),
+        ]
     }
 
     fn migration_table_name() -> DynIden {
@@ -118,6 +123,23 @@ impl MigrationTrait for Budgets {
     }
 }
 
+/// Servers that come back.
+struct Comebacks;
+
+impl MigrationName for Comebacks {
+    fn name(&self) -> &'static str {
+        "m20261127_000002_comebacks"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Comebacks {
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        create(manager, comeback_tables, &[]).await
+    }
+}
+
 /// Creates tables and indexes, each unless it is there: a migration that was cut off is continued.
 async fn create(
     manager: &SchemaManager<'_>,
@@ -203,6 +225,18 @@ fn budget_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
             text(backend, "scope", SCOPE),
             document(backend, "record"),
             ColumnDef::new("turn").big_integer().not_null().take(),
+        ],
+    )]
+}
+
+fn comeback_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    vec![table(
+        "nova_comebacks",
+        &["server_uuid"],
+        vec![
+            text(backend, "server_uuid", ID),
+            ColumnDef::new("version").big_integer().not_null().take(),
+            document(backend, "document"),
         ],
     )]
 }

@@ -17,6 +17,7 @@
 //! - Versions only grow, by one for each write.
 
 mod budgets;
+mod comebacks;
 mod error;
 mod migration;
 mod owner;
@@ -25,6 +26,7 @@ mod row;
 mod usage;
 
 pub use budgets::{BudgetTurn, LedgerBudget};
+pub use comebacks::ComebackRow;
 pub use error::LedgerError;
 pub use owner::{Owner, OwnerObservation};
 pub use read::FinishedMark;

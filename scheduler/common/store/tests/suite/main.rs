@@ -17,6 +17,7 @@ mod decisions;
 mod lease;
 mod ledger;
 mod ledger_budgets;
+mod ledger_comebacks;
 mod ledger_crashes;
 mod limits;
 mod open;

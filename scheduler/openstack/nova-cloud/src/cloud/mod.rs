@@ -7,6 +7,7 @@
 
 mod bids;
 mod columns;
+mod comebacks;
 mod consumers;
 pub(crate) mod follow;
 mod groups;
@@ -20,6 +21,7 @@ mod usage;
 mod view;
 
 pub(crate) use columns::{HostColumns, HostStateKind};
+pub use comebacks::{KeptServerState, KeptServerView};
 pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
 pub(crate) use instances::{CloudInstance, HostInstances};

@@ -1,7 +1,10 @@
 //! Reads Placement, Nova's databases and the ledger.
 
-use super::compare::{Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow};
+use super::compare::{
+    Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow, UnreadableRow,
+};
 use super::tables;
+use crate::comebacks::KeptServer;
 use crate::configure;
 use crate::error::NovaServiceError;
 use ebbtide_model::{BudgetScope, GroupId};
@@ -29,11 +32,15 @@ pub async fn read(
 ) -> Result<AuditSnapshot, NovaServiceError> {
     // The ledger comes first: a preemption that it does not show yet is younger than the other
     // reads, and appears there as a task of its server.
-    let (rows, groups) = ledger(conf).await?;
-    let unreadable = match configure::ledger_database(conf)? {
+    let LedgerPicture {
+        rows,
+        groups,
+        mut unreadable,
+    } = ledger(conf).await?;
+    unreadable.extend(match configure::ledger_database(conf)? {
         Some(config) => tables::unreadable(&config).await?,
         None => Vec::new(),
-    };
+    });
     let nova = NovaDb::connect(&configure::databases(conf)?).await?;
     nova.cells().await?;
     let (mut picture, nodes) = nova_side(&nova).await?;
@@ -60,10 +67,18 @@ pub async fn read(
     Ok(picture)
 }
 
-/// The open rows, and the server groups that have a disruption budget.
-async fn ledger(
-    conf: &NovaConf,
-) -> Result<(Vec<PreemptionRow>, BTreeSet<GroupId>), NovaServiceError> {
+/// What the ledger holds.
+#[derive(Default)]
+struct LedgerPicture {
+    /// The open preemptions.
+    rows: Vec<PreemptionRow>,
+    /// Server groups that have a disruption budget.
+    groups: BTreeSet<GroupId>,
+    /// Rows of servers that come back which no scheduler can read.
+    unreadable: Vec<UnreadableRow>,
+}
+
+async fn ledger(conf: &NovaConf) -> Result<LedgerPicture, NovaServiceError> {
     let Some(url) = &conf.ebbtide.connection else {
         return Ok(Default::default());
     };
@@ -72,7 +87,16 @@ async fn ledger(
     let owners = ledger.owners().await?;
     let open = ledger.open_rows().await?;
     let budgets = ledger.budgets().await?;
+    let kept = ledger.comebacks().await?;
     ledger.close().await;
+    let unreadable = kept.into_iter().filter_map(|row| {
+        let read = serde_json::from_value::<KeptServer>(row.document);
+        read.err().map(|error| UnreadableRow {
+            table: "nova_comebacks".to_owned(),
+            key: row.server.to_string(),
+            reason: error.to_string(),
+        })
+    });
     let groups = budgets.iter().filter_map(|known| match known.budget.scope {
         BudgetScope::Group(group) => Some(group),
         BudgetScope::Project(_) => None,
@@ -93,7 +117,11 @@ async fn ledger(
         newcomers: row.newcomers.into_iter().collect(),
         record: serde_json::from_value(row.document).ok(),
     });
-    Ok((rows.collect(), groups))
+    Ok(LedgerPicture {
+        rows: rows.collect(),
+        groups,
+        unreadable: unreadable.collect(),
+    })
 }
 
 /// Servers and migrations, and the compute nodes by provider.

@@ -308,7 +308,11 @@ impl Driver {
                 (None, _, Some(since)) => at.millis_since(since) / 1000 % 3600,
             },
         };
-        match self.all.shared.ledger.record_usage(&usage).await {
+        let written = async {
+            self.all.note_kept(victim, how, at).await?;
+            self.all.shared.ledger.record_usage(&usage).await
+        };
+        match written.await {
             Ok(_) => {
                 tracing::info!(
                     server = %victim.server,

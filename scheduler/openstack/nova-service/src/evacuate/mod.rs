@@ -16,6 +16,7 @@ mod early_release;
 mod give_back;
 mod headroom;
 mod inbox;
+mod kept;
 mod lifetimes;
 mod newcomers;
 mod open_rows;

@@ -12,27 +12,35 @@
 //! [ADR 51]: ../../../../../docs/development/adr/0051-headroom-is-a-what-if-whose-victims-leave.md
 
 mod forecast;
+mod kept;
+mod question;
 mod rule;
+mod warning;
 
+pub(crate) use self::kept::KeptRoom;
 pub(crate) use self::rule::HeadroomRule;
 
 use self::forecast::{Demand, HISTORY, MOST_REQUESTS};
+use self::question::RuleQuestions;
+use self::warning::EarlyWarnings;
+#[cfg(test)]
+pub(crate) use self::warning::REBALANCE;
 
 use crate::Tasks;
 use crate::decisions::Decisions;
 use crate::error::NovaServiceError;
 use crate::evacuate::{AheadResult, Evacuations};
 use crate::metrics::Metrics;
+use crate::nova_api::ServerActions;
 use crate::select::Selector;
-use crate::what_if::{WhatIf, WhatIfError, offered_flavor};
-use ebbtide_model::{Aggregate, Seconds, ServerId, Timestamp};
-use ebbtide_nova::model::{Destination, Flavor, RequestSpec};
-use ebbtide_nova_cloud::Cloud;
+use crate::what_if::WhatIfError;
+use ebbtide_model::{Aggregate, Seconds, Timestamp};
+use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
-use ebbtide_runtime::{clock, ids};
 use ebbtide_store::DecisionFilter;
 use ebbtide_store::ledger::LedgerError;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -67,7 +75,9 @@ const OVERLAP: Seconds = Seconds(60);
 
 /// Keeps the rules.
 pub(crate) struct HeadroomKeeper {
-    selector: Selector,
+    questions: Arc<RuleQuestions>,
+    /// How many servers of each rule are to find room, for those who take room away.
+    kept: KeptRoom,
     options: HeadroomOptions,
     /// Where the requests of the past are.
     decisions: Decisions,
@@ -75,58 +85,88 @@ pub(crate) struct HeadroomKeeper {
     /// Until when decisions were read.
     learnt_until: Option<Timestamp>,
     metrics: Metrics,
+    /// What warns servers that would be next; `None`: nothing does.
+    warnings: Option<EarlyWarnings>,
     /// Servers were leaving at the last look. What they left may not be known yet.
     waiting: bool,
     /// The last state of each rule, to log changes only.
     states: HashMap<HeadroomRule, HeadroomState>,
 }
 
-/// Looks at the rules regularly, if there are any.
+/// Looks at the rules regularly, if there are any. Returns what they keep free.
 pub(crate) fn start(
     selector: &Selector,
     options: HeadroomOptions,
+    actions: Option<Arc<dyn ServerActions>>,
     metrics: &Metrics,
     tasks: &Tasks,
-) {
+) -> KeptRoom {
     if options.rules.is_empty() {
-        return;
+        return KeptRoom::default();
     }
     let (stop, every) = (tasks.stop().clone(), options.every);
     let mut keeper = HeadroomKeeper::new(selector, options, metrics);
+    if let Some(actions) = actions {
+        keeper.warns_by(actions);
+    }
+    let kept = keeper.kept_room();
     tasks.spawn("headroom", async move {
         while pause(&stop, every).await {
             keeper.look().await;
         }
     });
+    kept
 }
 
 impl HeadroomKeeper {
     pub(crate) fn new(selector: &Selector, options: HeadroomOptions, metrics: &Metrics) -> Self {
-        Self {
+        let questions = Arc::new(RuleQuestions {
             selector: selector.for_what_ifs(),
+        });
+        Self {
+            kept: KeptRoom::new(&questions, &options.rules),
+            questions,
             options,
             decisions: selector.decisions.clone(),
             demand: Demand::default(),
             learnt_until: None,
             metrics: metrics.clone(),
+            warnings: None,
             waiting: false,
             states: HashMap::new(),
         }
     }
 
+    /// Servers that would be next are warned.
+    pub(crate) fn warns_by(&mut self, actions: Arc<dyn ServerActions>) {
+        self.warnings = Some(EarlyWarnings::new(actions));
+    }
+
+    /// What is kept free, for those who take room away.
+    pub(crate) fn kept_room(&self) -> KeptRoom {
+        self.kept.clone()
+    }
+
     /// Looks at every rule once.
     pub(crate) async fn look(&mut self) {
         // Without its ledger the scheduler evicts nothing.
-        let Some(evacuations) = self.selector.preempting.get().cloned() else {
+        let Some(evacuations) = self.questions.selector.preempting.get().cloned() else {
             return;
         };
         if let Err(error) = self.learn().await {
             let code = error.code();
             tracing::warn!(code, "headroom: the demand is as it was last read: {error}");
         }
+        let mut next = BTreeSet::new();
         for rule in self.options.rules.clone() {
             match self.keep(&rule, &evacuations).await {
-                Ok(Some(state)) => self.note(rule, state),
+                Ok(Some(state)) => {
+                    let is_free = state == HeadroomState::Free;
+                    self.note(rule.clone(), state);
+                    if is_free {
+                        next.extend(self.next_victims(&rule).await);
+                    }
+                }
                 // The room that is being made for one rule may do for the others.
                 Ok(None) => return,
                 Err(error) => {
@@ -134,6 +174,34 @@ impl HeadroomKeeper {
                 }
             }
         }
+        let Some(warnings) = &mut self.warnings else {
+            return;
+        };
+        let nova = self.questions.selector.facts.database.nova();
+        if let Err(error) = warnings.tell(nova, &next, clock::now()).await {
+            let code = error.code();
+            tracing::warn!(code, "headroom: no server is warned early: {error}");
+        }
+    }
+
+    /// The servers that would have to leave if one more server of a rule were requested.
+    async fn next_victims(&self, rule: &HeadroomRule) -> Vec<Uuid> {
+        let Some(wanted) = self.kept.wanted(rule).filter(|_| self.warnings.is_some()) else {
+            return Vec::new();
+        };
+        let victims = async {
+            let flavor = self.questions.flavor(rule).await?;
+            let aggregate = self.questions.aggregate(rule)?;
+            let more = wanted.saturating_add(1);
+            let victims = self
+                .questions
+                .victims(flavor, more, aggregate.as_ref(), Vec::new());
+            victims.await
+        };
+        // Why there are none, the look at the rule says.
+        let victims: Result<_, WhatIfError> = victims.await;
+        let victims = victims.ok().and_then(Result::ok).unwrap_or_default();
+        victims.into_iter().map(|victim| victim.uuid).collect()
     }
 
     /// `None`: servers of an earlier look are leaving, or the cloud has changed under the plan.
@@ -164,18 +232,19 @@ impl HeadroomKeeper {
         evacuations: &Evacuations,
         turn: u64,
     ) -> Result<Option<HeadroomState>, WhatIfError> {
-        let flavor = self.flavor(rule).await?;
-        let aggregate = self.aggregate(rule)?;
+        let flavor = self.questions.flavor(rule).await?;
+        let aggregate = self.questions.aggregate(rule)?;
         let wanted = self.wanted(rule, &flavor.name, aggregate.as_ref());
+        self.kept.set(rule, wanted);
         if wanted == 0 {
             return Ok(Some(HeadroomState::Free));
         }
         let mut without_agents = Vec::new();
         loop {
             let ignored = without_agents.clone();
-            let request = self.request(flavor.clone(), wanted, aggregate.as_ref(), ignored);
-            let (spec, servers) = request.await?;
-            let victims = match self.selector.victims_for(spec, servers).await {
+            let asked = (flavor.clone(), aggregate.as_ref());
+            let victims = self.questions.victims(asked.0, wanted, asked.1, ignored);
+            let victims = match victims.await? {
                 Ok(victims) if victims.is_empty() => return Ok(Some(HeadroomState::Free)),
                 Ok(victims) => victims,
                 Err(why) if without_agents.is_empty() => {
@@ -199,17 +268,6 @@ impl HeadroomKeeper {
                 }
             }
         }
-    }
-
-    /// The flavor of a rule, which must be a normal one.
-    async fn flavor(&self, rule: &HeadroomRule) -> Result<Flavor, WhatIfError> {
-        let nova = self.selector.facts.database.nova();
-        let flavor = offered_flavor(nova, &rule.flavor, |_| true).await?;
-        if flavor.is_preemptible() {
-            let why = "the flavor is preemptible, and no server leaves for it".to_owned();
-            return Err(WhatIfError::Unknown(why));
-        }
-        Ok(flavor)
     }
 
     /// Reads the requests that were recorded since the last look, of all schedulers.
@@ -244,18 +302,6 @@ impl HeadroomKeeper {
         Ok(())
     }
 
-    /// The aggregate of a rule; `None`: any host.
-    fn aggregate(&self, rule: &HeadroomRule) -> Result<Option<Aggregate>, WhatIfError> {
-        let Some(called) = &rule.aggregate else {
-            return Ok(None);
-        };
-        let facts = &self.selector.facts;
-        let mut all = facts.read(Cloud::aggregate_views).into_iter();
-        let found = all.find(|known| known.name == *called || known.id.to_string() == *called);
-        let missing = || WhatIfError::Unknown(format!("there is no aggregate {called:?}"));
-        found.map(Some).ok_or_else(missing)
-    }
-
     /// How many servers of a rule are to find room now.
     fn wanted(&self, rule: &HeadroomRule, flavor: &str, aggregate: Option<&Aggregate>) -> u32 {
         if !rule.is_forecast() {
@@ -265,28 +311,6 @@ impl HeadroomKeeper {
         let lead = self.options.lead;
         let forecast = self.demand.forecast(flavor, hosts.as_ref(), lead);
         forecast.clamp(rule.least, rule.most)
-    }
-
-    /// The request for so many servers, and their ids, which no server has.
-    async fn request(
-        &self,
-        flavor: Flavor,
-        wanted: u32,
-        aggregate: Option<&Aggregate>,
-        ignore_hosts: Vec<String>,
-    ) -> Result<(RequestSpec, Vec<Uuid>), WhatIfError> {
-        let question = WhatIf {
-            servers: (0..wanted).map(|_| ServerId(ids::new())).collect(),
-            ignore_hosts,
-            ..WhatIf::default()
-        };
-        let nova = self.selector.facts.database.nova();
-        let mut spec = question.request_of(flavor, nova).await?;
-        spec.requested_destination = aggregate.map(|aggregate| Destination {
-            aggregates: Some(Some(vec![aggregate.id.to_string()])),
-            ..Destination::default()
-        });
-        Ok((spec, question.instances()))
     }
 
     fn note(&mut self, rule: HeadroomRule, state: HeadroomState) {

@@ -33,6 +33,24 @@ pub(crate) fn bid_of_request(spec: &RequestSpec, flavor: &Flavor) -> Result<Opti
     price.map(Some).map_err(|error| wrong(&error.to_string()))
 }
 
+/// The most that a server's owner pays; `None`: what the market asks. A hint that is no price
+/// counts as not said.
+///
+/// # Errors
+/// Those of Nova's databases.
+pub(super) async fn bid_of_server(
+    nova: &NovaDb,
+    server: Uuid,
+    flavor: &Flavor,
+) -> Result<Option<Money>, NovaServiceError> {
+    let mut found = nova.hints_of(MAX_PRICE_HINT, &[server.to_string()]).await?;
+    let hint = match found.remove(&server.to_string()).as_deref() {
+        Some([price]) => price.parse().ok(),
+        _ => None,
+    };
+    Ok(hint.or_else(|| of_flavor(flavor)))
+}
+
 /// Most hints that are read at once. What was read stays, if a later read fails.
 const CHUNK: usize = 200;
 

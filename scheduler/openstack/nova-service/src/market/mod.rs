@@ -8,17 +8,21 @@
 mod bids;
 mod maker;
 
+use self::bids::bid_of_server;
 pub(crate) use self::bids::{MAX_PRICE_HINT, bid_of_request};
 #[cfg(test)]
 pub(crate) use self::maker::MarketMaker;
 pub(crate) use self::maker::start;
 
+use crate::error::NovaServiceError;
 use ebbtide_market::{FlavorPrice, PriceRule};
 use ebbtide_model::{Flavor, FlavorId, Money, PricePoint};
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova_cloud::flavor_view;
+use ebbtide_nova_db::NovaDb;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use uuid::Uuid;
 
 /// The market as requests and the API see it. Cheap to clone. Without a rule prices are what
 /// flavors say.
@@ -67,6 +71,24 @@ impl Market {
         let last = rule.and_then(|_| self.last(flavor.id));
         let price = last.as_ref().map_or(base, |last| last.price);
         FlavorPrice::new(flavor, base, price, rule, last.as_ref())
+    }
+
+    /// Whether a server's owner pays the present price.
+    ///
+    /// # Errors
+    /// Those of Nova's databases.
+    pub(crate) async fn pays(
+        &self,
+        nova: &NovaDb,
+        server: Uuid,
+        flavor: &Flavor,
+    ) -> Result<bool, NovaServiceError> {
+        if !self.is_open() {
+            return Ok(true);
+        }
+        let most = bid_of_server(nova, server, flavor).await?;
+        let price = self.flavor_price(flavor).price;
+        Ok(most.is_none_or(|most| price <= most))
     }
 
     /// Refuses a request for new servers whose maximum price is below the present one.

@@ -90,9 +90,14 @@ impl Agent {
 
     /// The victim of a notice is shut down and keeps its disk.
     pub(super) async fn stopped(&self, notice: &Notice) {
+        self.ended(notice, EvacuationEnd::Stopped).await;
+    }
+
+    /// The victim of a notice has ended in this way.
+    pub(super) async fn ended(&self, notice: &Notice, how: EvacuationEnd) {
         let mut body = evacuated(&self.host, notice.evacuation_id, notice.server_id);
         if let Body::Evacuated(report) = &mut body {
-            report.how = EvacuationEnd::Stopped;
+            report.how = how;
         }
         self.says(body).await;
     }

@@ -7,10 +7,12 @@ use super::preemptions::Stage;
 use super::reader;
 use super::what_if::{Clouds, Flavor, Wanted};
 use crate::evacuate::{AheadResult, Preempting};
-use crate::headroom::{HeadroomKeeper, HeadroomOptions, HeadroomState};
+use crate::headroom::{HeadroomKeeper, HeadroomOptions, HeadroomState, REBALANCE};
 use crate::metrics::Metrics;
+use crate::nova_api::{ActionResult, ServerActions};
 use crate::preemption::{Preemption, PreemptionState};
 use crate::select::Selector;
+use async_trait::async_trait;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34, quote};
 use ebbtide_harness::SharedServers;
 use ebbtide_model::{BudgetScope, DisruptionBudget, EvacuationCause, Seconds, ServerId};
@@ -18,9 +20,32 @@ use ebbtide_nova::model::Options;
 use ebbtide_store::ledger::Ledger;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use uuid::Uuid;
 
 const RULE: &str = "small:1";
+
+/// What was written into the metadata of servers.
+#[derive(Default)]
+struct Notes(Mutex<Vec<(Uuid, String, bool)>>);
+
+#[async_trait]
+impl ServerActions for Notes {
+    async fn start(&self, _server: Uuid) -> ActionResult {
+        ActionResult::Refused("headroom starts no server".to_owned())
+    }
+
+    async fn unshelve(&self, _server: Uuid) -> ActionResult {
+        ActionResult::Refused("headroom starts no server".to_owned())
+    }
+
+    async fn set_metadata(&self, server: Uuid, key: &str, value: Option<&str>) -> ActionResult {
+        let note = (server, key.to_owned(), value.is_some());
+        self.0.lock().unwrap().push(note);
+        ActionResult::Taken
+    }
+}
 
 fn keeper(selector: &Selector, rule: &str) -> HeadroomKeeper {
     let options = HeadroomOptions {
@@ -134,6 +159,60 @@ async fn room_is_made_once_on_mariadb_as_well() {
     let bench = Bench::over(nova, 1, Options::default()).await;
     let full = FullHost::over(bench, ledger.url().to_owned()).await;
     Box::pin(room_is_made_once_and_then_found_free(Stage::of(full).await)).await;
+}
+
+#[tokio::test]
+async fn a_server_that_would_be_next_is_warned_once_by_all_schedulers() {
+    let mut stage = Stage::new().await;
+    stage.bench.sells(&flavor(2)).await;
+    let mut agent = stage.take_agent();
+    let selector = &stage.bench.selector;
+    let notes = Arc::new(Notes::default());
+    let warner = || {
+        let mut keeper = keeper(selector, RULE);
+        keeper.warns_by(Arc::clone(&notes) as Arc<dyn ServerActions>);
+        keeper
+    };
+    let mut first = warner();
+    first.look().await;
+    let told = || notes.0.lock().unwrap().clone();
+    assert_eq!(told(), [], "one leaves, and the rest is not known yet");
+    let notice = agent.notice().await;
+    let leaving = (1..=4).find(|n| victim(*n) == notice.server_id.0).unwrap();
+    stage.goes(leaving).await;
+    agent.gone(&notice).await;
+    let begun = records(&stage.ledger).await;
+    stage.end_of(begun[0].id).await;
+    for _ in 0..4 {
+        first.look().await;
+    }
+    let warned = told();
+    let [(server, key, true)] = warned.as_slice() else {
+        panic!("{warned:?}");
+    };
+    assert_eq!(key, REBALANCE);
+    assert!((1..=4).any(|n| victim(n) == *server && n != leaving));
+    assert_eq!(
+        records(&stage.ledger).await.len(),
+        1,
+        "no server leaves for it"
+    );
+    // Another scheduler reads what Nova has.
+    let (uuid, key) = (format!("'{server}'"), format!("'{key}'"));
+    let row = [
+        ("instance_uuid", uuid.as_str()),
+        ("key", key.as_str()),
+        ("value", "'2026-01-01T00:00:00Z'"),
+        ("deleted", "0"),
+    ];
+    stage
+        .bench
+        .nova
+        .cell
+        .insert("instance_metadata", &row)
+        .await;
+    warner().look().await;
+    assert_eq!(told().len(), 1);
 }
 
 #[tokio::test]

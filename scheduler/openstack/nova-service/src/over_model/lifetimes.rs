@@ -22,7 +22,7 @@ const DISK: [(&str, u64); 1] = [("DISK_GB", 1)];
 
 impl Stage {
     /// The flavor of a victim has these keys, too, and Nova's row says when that was written.
-    async fn has_flavor_with(&self, n: i64, keys: &[(&str, &str)]) {
+    pub(super) async fn has_flavor_with(&self, n: i64, keys: &[(&str, &str)]) {
         let keys: String = keys
             .iter()
             .map(|(key, value)| format!(", \"ebbtide:{key}\": \"{value}\""))
@@ -41,14 +41,14 @@ impl Stage {
         self.bench.look().await;
     }
 
-    async fn sets(&self, n: i64, what: &str) {
+    pub(super) async fn sets(&self, n: i64, what: &str) {
         let uuid = victim(n);
         let sql = format!("UPDATE instances SET {what} WHERE uuid = '{uuid}'");
         self.bench.nova.cell.sql(&sql).await;
     }
 
     /// Nova has deleted a server, and what it holds.
-    async fn is_deleted(&self, n: i64) {
+    pub(super) async fn is_deleted(&self, n: i64) {
         self.sets(n, "deleted = id, host = NULL").await;
         let freed = self.bench.placement.model(|m| write(m, victim(n), &[]));
         assert_eq!(freed, 204);
@@ -64,7 +64,7 @@ impl Stage {
     }
 
     /// The record of a server that ends; a scheduler may begin it at any moment.
-    async fn record_of(&self, server: Uuid) -> Preemption {
+    pub(super) async fn record_of(&self, server: Uuid) -> Preemption {
         let begun = async {
             loop {
                 let records = self.records().await.into_iter();
@@ -81,7 +81,8 @@ impl Stage {
 }
 
 /// Launched in January, and it is later than that.
-const HOUR: [(&str, &str); 2] = [("max_lifetime_seconds", "3600"), ("grace_seconds", "5")];
+pub(super) const HOUR: [(&str, &str); 2] =
+    [("max_lifetime_seconds", "3600"), ("grace_seconds", "5")];
 
 async fn a_server_ends_with_notice_and_one_of_two_schedulers_does_it(mut stage: Stage) {
     stage.has_flavor_with(1, &HOUR).await;

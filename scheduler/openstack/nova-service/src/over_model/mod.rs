@@ -10,6 +10,7 @@ mod adoption;
 mod agents;
 mod budgets;
 mod claims;
+mod comebacks;
 mod decisions;
 mod decisions_cost;
 mod full_host;

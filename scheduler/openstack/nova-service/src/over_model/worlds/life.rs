@@ -25,6 +25,7 @@ fn policy() -> PreemptionPolicy {
         room_timeout: Seconds(15),
         caller_every: Seconds(1),
         give_back_pause: Seconds(1),
+        ..PreemptionPolicy::default()
     }
 }
 

@@ -1,0 +1,51 @@
+//! Servers that were evacuated and kept, as Nova's rows show them.
+
+use super::Cloud;
+use ebbtide_nova::model::Flavor;
+use uuid::Uuid;
+
+/// What Nova shows of a server that was evacuated and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptServerState {
+    /// It is stopped, or shelved, and Nova is not working on it.
+    Saved,
+    /// Nova is working on it.
+    Busy,
+    /// It runs.
+    Runs,
+    /// Any other state: it cannot be resumed.
+    Other,
+}
+
+/// A server that was evacuated and kept.
+#[derive(Debug, Clone)]
+pub struct KeptServerView<'c> {
+    /// What Nova shows.
+    pub state: KeptServerState,
+    /// The host that keeps it; `None`: none does.
+    pub host: Option<&'c str>,
+    /// Its owner or an administrator has locked it.
+    pub locked: bool,
+    /// Its flavor.
+    pub flavor: &'c Flavor,
+}
+
+impl Cloud {
+    /// A server that was evacuated and kept; `None`: it does not exist any more.
+    #[must_use]
+    pub fn kept_server(&self, uuid: Uuid) -> Option<KeptServerView<'_>> {
+        let record = &self.instances.get(&uuid)?.record;
+        let state = match (record.vm_state.as_deref(), record.task_state.as_deref()) {
+            (_, Some(_)) => KeptServerState::Busy,
+            (Some("stopped" | "shelved" | "shelved_offloaded"), None) => KeptServerState::Saved,
+            (Some("active"), None) => KeptServerState::Runs,
+            _ => KeptServerState::Other,
+        };
+        Some(KeptServerView {
+            state,
+            host: record.host.as_deref(),
+            locked: record.locked,
+            flavor: &record.flavor,
+        })
+    }
+}
