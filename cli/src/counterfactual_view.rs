@@ -1,6 +1,6 @@
 //! What would have been decided otherwise, below a decision.
 
-use ebbtide_counterfactual::{WithoutWeigher, needs_victims, without_weighers};
+use ebbtide_counterfactual::{WithoutWeigher, needs_victims, one_more_host, without_weighers};
 use ebbtide_model::decision::{Explanation, InstanceExplanation, RankedHost, Weight};
 use ebbtide_model::{Resources, ServerId, Victim};
 use ebbtide_proto::v1;
@@ -28,6 +28,11 @@ pub(crate) fn lines(decision: &v1::Decision, why: &v1::Explanation) -> Vec<Strin
     let victims = decision.placements.iter().map(|p| p.victims.len()).sum();
     if needs_victims(&explanation, victims) {
         lines.push("If no server could be preempted, there would be no valid host".to_owned());
+    }
+    if let Some(host) = one_more_host(&explanation, victims) {
+        lines.push(format!(
+            "One more host like {host}, without servers, would have had room without a victim"
+        ));
     }
     lines
 }

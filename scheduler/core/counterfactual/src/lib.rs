@@ -1,6 +1,6 @@
 //! Counterfactuals of a stored decision: which host would have been chosen without one of the
-//! weighers, and whether the request needed the eviction of servers. Pure, and the same for both
-//! clouds.
+//! weighers, whether the request needed the eviction of servers, and what one more host would have
+//! changed. Pure, and the same for both clouds.
 //!
 //! Weighers are normalised one by one over all hosts, so the others' numbers stay what they are
 //! without one of them. A decision keeps the best hosts only; where a host that was not kept could
@@ -54,6 +54,18 @@ pub fn without_weighers(explanation: &Explanation, waits: bool) -> Vec<WithoutWe
 pub fn needs_victims(explanation: &Explanation, victims: usize) -> bool {
     // With this policy hosts with room come first, so no other host had any.
     victims > 0 && explanation.policy == TIERED
+}
+
+/// The host of which one more, without servers, would have had room without a victim, for a request
+/// for one server: that on which servers leave. It passes the filters, and all that it has is at
+/// least what its victims leave. `None`: that is not certain.
+#[must_use]
+pub fn one_more_host(explanation: &Explanation, victims: usize) -> Option<&str> {
+    let [instance] = explanation.instances.as_slice() else {
+        return None;
+    };
+    let chosen = instance.ranking.iter().find(|host| host.chosen)?;
+    needs_victims(explanation, victims).then_some(chosen.host.as_str())
 }
 
 /// The hosts that weights alone choose from.

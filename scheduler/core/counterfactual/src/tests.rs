@@ -91,6 +91,8 @@ fn costs_come_before_weights_where_the_policy_says_so() {
     let waiting = without_weighers(&all, true);
     assert!(waiting.iter().all(|other| other.certain), "{waiting:?}");
     assert!(needs_victims(&all, 1) && !needs_victims(&all, 0));
+    assert_eq!(one_more_host(&all, 1), Some("a"));
+    assert_eq!(one_more_host(&all, 0), None);
 }
 
 #[test]
