@@ -799,8 +799,8 @@ def a_weigher_of_the_operator(stage):
 
 @chapter
 def plugins_for_all_schedulers(stage):
-    """A weigher that is added through the API counts from the next request on and after a restart,
-    and a cost module is chosen there; both until they are taken away."""
+    """A weigher that is added through the API is compared while it is in shadow, counts from the next
+    request on and after a restart, and a cost module is chosen there; until they are taken away."""
     def asked(method, path, body=None):
         return stage.cloud.request('preemption', method, '/v1' + path, body)
     with open(FIRST_WEIGHER, 'rb') as file:
@@ -809,6 +809,13 @@ def plugins_for_all_schedulers(stage):
     try:
         must(spread_of(stage, 'before') == 3, "Nova's weighers do not put three servers on three hosts")
         emptied(stage)
+        asked('POST', '/plugins', {'name': 'pack', 'component': component, 'multiplier': -1e6, 'shadow': True})
+        must(spread_of(stage, 'shadow') == 3, 'a plugin in shadow decides')
+        # Decisions are compared when they are recorded.
+        report = until('three comparisons', 30, lambda: (lambda told: told if int(told['decisions']) >= 3 else None)(asked('GET', '/shadow').json()))
+        must(int(report['different']) >= 2 and int(report['failed']) == 0 and report['what'] == 'weigher pack', 'the report is %s' % report)
+        emptied(stage)
+        asked('DELETE', '/plugins/pack')
         added = asked('POST', '/plugins', {'name': 'pack', 'component': component, 'multiplier': -1e6}).json()['plugin']
         must((added['kind'], added['in_use'], added['added']) == ('weigher', True, True), 'the plugin is %s' % added)
         must(spread_of(stage, 'packed') == 1, 'three servers are not on one host although the plugin weighs most')
@@ -824,7 +831,8 @@ def plugins_for_all_schedulers(stage):
         must(spread_of(stage, 'disabled') == 3, 'a plugin that is disabled counts')
         used = asked('PUT', '/cost-module', {'name': 'newest_first'}).json()['name']
         must(asked('GET', '/region').json()['cost_module'] == used == 'newest_first', 'the cost module is %s' % used)
-        print('      plugins: called %s times by the scheduler that started later; then %s decides' % (calls, used), flush=True)
+        print('      plugins: in shadow %s of %s decisions differ; called %s times by the scheduler that started later; then %s decides' % (
+            report['different'], report['decisions'], calls, used), flush=True)
     finally:
         stage.clear()
         asked('PUT', '/cost-module', {'name': ''})

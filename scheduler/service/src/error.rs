@@ -238,7 +238,7 @@ impl From<LivePluginError> for ServiceError {
                 Self::Store { code, message }
             }
             LivePluginError::NoShadow => Self::NotOnOpenStackYet {
-                feature: "plugins in shadow",
+                feature: "cost modules in shadow",
             },
             LivePluginError::Plugin(_)
             | LivePluginError::User { .. }

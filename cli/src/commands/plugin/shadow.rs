@@ -25,19 +25,17 @@ pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
     let totals = |of: &Option<v1::ShadowTotals>| of.unwrap_or_default();
     let (decided, shadow) = (totals(&report.decided), totals(&report.in_shadow));
     let units = (&report.cost_unit, &report.shadow_cost_unit);
-    let mut rows = vec![
-        count(
-            "requests without a valid host",
-            decided.no_valid_host,
-            shadow.no_valid_host,
-        ),
-        count("victims", decided.victims, shadow.victims),
-        cost(
-            &format!("their cost, {}", units.0),
-            decided.cost,
-            shadow.cost,
-        ),
-    ];
+    let mut rows = vec![count(
+        "requests without a valid host",
+        decided.no_valid_host,
+        shadow.no_valid_host,
+    )];
+    // An OpenStack compares hosts only.
+    if !units.0.is_empty() {
+        rows.push(count("victims", decided.victims, shadow.victims));
+        let words = format!("their cost, {}", units.0);
+        rows.push(cost(&words, decided.cost, shadow.cost));
+    }
     if units.0 != units.1 {
         let words = format!("their cost in shadow's measure, {}", units.1);
         rows.push(cost(&words, decided.shadow_cost, shadow.shadow_cost));

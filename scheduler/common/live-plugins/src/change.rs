@@ -2,7 +2,7 @@
 
 use crate::control::{ListedPlugin, PluginChange, PluginControl};
 use crate::rows::{read, write};
-use crate::{LivePluginError, LivePlugins, PluginUser};
+use crate::{LivePluginError, LivePlugins, PluginUser, ShadowReport};
 use async_trait::async_trait;
 use ebbtide_plugins::{
     Component, ENGINE, PluginConfig, PluginError, PluginKind, PluginOverride, PluginOverrides,
@@ -72,11 +72,14 @@ impl<U: PluginUser> LivePlugins<U> {
         Err(PluginError::InUse { name })
     }
 
-    /// Refuses shadow where nothing would be compared.
-    fn may_shadow(&self, shadow: bool) -> Result<(), LivePluginError> {
-        match shadow && !self.user().has_shadow() {
-            true => Err(LivePluginError::NoShadow),
-            false => Ok(()),
+    /// Refuses to put a known plugin into shadow where nothing would be compared.
+    fn may_shadow(&self, name: &str, shadow: bool) -> Result<(), LivePluginError> {
+        let active = self.shared.active();
+        let mut plugins = active.set.plugins().iter();
+        let known = plugins.find(|plugin| plugin.config.name == name);
+        match known.filter(|plugin| shadow && !self.user().compares(plugin.kind)) {
+            Some(_) => Err(LivePluginError::NoShadow),
+            None => Ok(()),
         }
     }
 }
@@ -97,6 +100,14 @@ impl<U: PluginUser> PluginControl for LivePlugins<U> {
         all.collect()
     }
 
+    fn shadow_report(&self) -> ShadowReport {
+        self.user().shadow().report()
+    }
+
+    fn cost_units(&self) -> (String, String) {
+        self.user().cost_units()
+    }
+
     async fn add(
         &self,
         config: PluginConfig,
@@ -104,7 +115,6 @@ impl<U: PluginUser> PluginControl for LivePlugins<U> {
         replace: bool,
     ) -> Result<(), LivePluginError> {
         let name = config.name.clone();
-        self.may_shadow(config.shadow)?;
         self.save_override(&name, |before, file| {
             let name = config.name.clone();
             if file.iter().any(|known| known.name == name) {
@@ -144,7 +154,7 @@ impl<U: PluginUser> PluginControl for LivePlugins<U> {
     }
 
     async fn change(&self, name: &str, change: PluginChange) -> Result<(), LivePluginError> {
-        self.may_shadow(change.shadow == Some(true))?;
+        self.may_shadow(name, change.shadow == Some(true))?;
         let is_used = self.user().has_weigher(name);
         self.save_override(name, |before, file| {
             let known = before.get(name).cloned().unwrap_or_default();

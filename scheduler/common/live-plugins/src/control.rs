@@ -1,6 +1,6 @@
 //! What an API offers: looking at plugins and changing them.
 
-use crate::{LivePluginError, PluginUsage};
+use crate::{LivePluginError, PluginUsage, ShadowReport};
 use async_trait::async_trait;
 use ebbtide_plugins::{Plugin, PluginConfig};
 
@@ -34,6 +34,12 @@ pub struct ListedPlugin {
 pub trait PluginControl: Send + Sync {
     /// All plugins, in the operator's order.
     fn listed(&self) -> Vec<ListedPlugin>;
+
+    /// What plugins in shadow would have decided otherwise, as this scheduler has seen it.
+    fn shadow_report(&self) -> ShadowReport;
+
+    /// The units of the costs in that report: of the cost module in use, and of that in shadow.
+    fn cost_units(&self) -> (String, String);
 
     /// Adds a plugin; with `replace` instead of one that was added under its name.
     ///

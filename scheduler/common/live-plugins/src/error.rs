@@ -30,7 +30,9 @@ pub enum LivePluginError {
     #[error("plugins: the database of changes is not open yet; ask again in a moment")]
     DatabaseAway,
     /// Plugins in shadow are compared with nothing here.
-    #[error("plugins in shadow: not available in OpenStack mode yet; a standalone region has it")]
+    #[error(
+        "cost modules in shadow: not available in OpenStack mode yet; a standalone region has it. `ebbtide-scheduler --shadow` with a nova.conf that uses it compares whole decisions"
+    )]
     NoShadow,
 }
 

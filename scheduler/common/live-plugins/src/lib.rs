@@ -14,10 +14,12 @@ mod error;
 mod follow;
 mod live;
 mod rows;
+mod shadow;
 mod user;
 
 pub use control::{ListedPlugin, PluginChange, PluginControl};
 pub use error::LivePluginError;
 pub use live::LivePlugins;
 pub use rows::stored_overrides;
+pub use shadow::{ShadowBook, ShadowReport};
 pub use user::{PluginUsage, PluginUser};

@@ -1,8 +1,8 @@
 //! What uses the plugins.
 
-use crate::LivePluginError;
+use crate::{LivePluginError, ShadowBook};
 use ebbtide_engine::PluginFailure;
-use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginSet};
+use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet};
 
 /// How a plugin is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,8 +47,15 @@ pub trait PluginUser: Send + Sync + 'static {
     /// Whether the multiplier of a weigher of this name, built in or a plugin, can be changed.
     fn has_weigher(&self, name: &str) -> bool;
 
-    /// Whether decisions are compared with those that plugins in shadow would have made.
-    fn has_shadow(&self) -> bool;
+    /// Whether decisions are compared with those that a plugin of this kind in shadow would have
+    /// made.
+    fn compares(&self, kind: PluginKind) -> bool;
+
+    /// The comparisons.
+    fn shadow(&self) -> &ShadowBook;
+
+    /// The units of the costs in the comparisons: of the cost module in use, and of that in shadow.
+    fn cost_units(&self) -> (String, String);
 
     /// How a plugin is used.
     fn usage(&self, plugin: &Plugin) -> PluginUsage;

@@ -1,5 +1,6 @@
 //! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
+use crate::EnginePurpose;
 use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
 use crate::load::LoadedPlugin;
 use crate::unreachable_plugin::UnreachablePlugin;
@@ -30,18 +31,27 @@ impl Plugin {
 }
 
 impl PluginSet {
-    /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored
-    /// says nothing about any host. One that is away counts as a weigher, unless it has the name of
+    /// The plugins that are enabled; those in shadow only for that purpose. A weigher that fails and
+    /// is to be ignored says nothing about any host. One that is away counts as a weigher, unless it has the name of
     /// the cost module in use; its calls fail.
     #[must_use]
-    pub fn standalone(&self, on_failure: PluginFailure, cost_module: &str) -> StandaloneWeighers {
+    pub fn standalone(
+        &self,
+        on_failure: PluginFailure,
+        cost_module: &str,
+        purpose: EnginePurpose,
+    ) -> StandaloneWeighers {
         let mut standalone = StandaloneWeighers {
             weighers: Vec::new(),
             cost_modules: Vec::new(),
         };
         let plugins = self.plugins.iter();
-        for plugin in plugins.filter(|p| p.config.enabled && !p.config.shadow) {
-            let health = Arc::clone(&plugin.health);
+        let is_shadow = purpose == EnginePurpose::Shadow;
+        for plugin in plugins.filter(|p| p.config.enabled && (is_shadow || !p.config.shadow)) {
+            let health = Arc::clone(match purpose {
+                EnginePurpose::Deciding => &plugin.health,
+                EnginePurpose::Shadow => &plugin.shadow_health,
+            });
             let weigher: Arc<dyn Weigher> = match &plugin.loaded {
                 LoadedPlugin::Weigher(inner) => {
                     let inner = Arc::clone(inner);

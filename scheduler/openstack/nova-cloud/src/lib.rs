@@ -32,7 +32,7 @@ pub use cloud::{
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;
-pub use explain::SchedulingRecord;
+pub use explain::{SchedulingRecord, ShadowRanking};
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,

@@ -14,6 +14,7 @@ use ebbtide_nova::schedule::{
 };
 use ebbtide_nova::states::{HostStates, States};
 use ebbtide_nova::table::{HostSet, HostSurvey, first_of};
+use ebbtide_nova::weighing::Plugins;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -176,6 +177,9 @@ pub struct Scheduling {
     options: Arc<Options>,
     now: i64,
     candidates: CandidateHosts,
+    /// The hosts that the filters saw.
+    hosts: HostSet,
+    shadow: Option<Arc<Plugins>>,
 }
 
 impl Scheduling {
@@ -253,6 +257,8 @@ impl Scheduling {
             options: self.options,
             now: self.now,
             candidates: self.candidates,
+            hosts: self.hosts,
+            shadow: self.shadow,
         }
     }
 
@@ -345,8 +351,11 @@ impl Cloud {
         let offer = candidates.offer.clone();
         let first = first_of(&spec, &call, self.options());
         let order = |survey: &HostSurvey| survey.best(first);
+        let filtered = hosts.clone();
         let working = self.working(&spec, hosts, offer, now, &members, order);
         Ok(Scheduling {
+            hosts: filtered,
+            shadow: self.shadow.clone(),
             steps: ScheduleRun::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,

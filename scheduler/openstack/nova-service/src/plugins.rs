@@ -8,12 +8,15 @@ use crate::deferred::{DeferredResource, OpenDelays};
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use ebbtide_engine::PluginFailure;
-use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser};
+use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser, ShadowBook};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{Cloud, CloudSettings, CostModules};
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file};
+use ebbtide_plugins::{
+    EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file,
+};
+use ebbtide_runtime::clock;
 use ebbtide_store::PluginStore;
 use ebbtide_store::ledger::LedgerError;
 use std::path::Path;
@@ -51,8 +54,43 @@ impl PluginFile {
 /// Weighers and cost modules before they are used.
 pub(crate) struct PreparedPlugins {
     weighers: Plugins,
+    shadow: ShadowPlugins,
     modules: CostModules,
     cost_module: String,
+}
+
+/// What is in shadow.
+#[derive(Default)]
+struct ShadowPlugins {
+    /// The weighers that decisions are compared with.
+    weighers: Option<Plugins>,
+    /// Their names.
+    what: Option<String>,
+}
+
+impl ShadowPlugins {
+    fn of(set: &PluginSet, cost_module: &str) -> Self {
+        let plugins = set.plugins().iter();
+        let names: Vec<&str> = plugins
+            .filter(|plugin| plugin.config.enabled && plugin.config.shadow)
+            .filter(|plugin| plugin.kind == PluginKind::Weigher)
+            .map(|plugin| plugin.config.name.as_str())
+            .collect();
+        if names.is_empty() {
+            return Self::default();
+        }
+        let purpose = EnginePurpose::Shadow;
+        let standalone = set.standalone(PluginFailure::Ignore, cost_module, purpose);
+        Self {
+            weighers: Some(Plugins::new(standalone.weighers)),
+            what: Some(format!("weigher {}", names.join(", "))),
+        }
+    }
+
+    fn apply(self, facts: &Facts) {
+        facts.write(|cloud| cloud.set_shadow(self.weighers));
+        facts.shadow.begin(clock::now(), self.what);
+    }
 }
 
 /// The cloud whose decisions use the plugins.
@@ -78,8 +116,18 @@ impl PluginUser for CloudPlugins {
     ) -> Result<PreparedPlugins, LivePluginError> {
         let chosen = merged.cost_module.as_ref();
         let cost_module = chosen.unwrap_or(&file.cost_module).clone();
-        let standalone = set.standalone(PluginFailure::Ignore, &cost_module);
+        let added = |plugin: &&Plugin| {
+            let mut file = file.plugins.iter();
+            !file.any(|known| known.name == plugin.config.name)
+        };
+        let mut shadows = set.plugins().iter().filter(|plugin| plugin.config.shadow);
+        if shadows.any(|plugin| plugin.kind == PluginKind::CostModule && added(&plugin)) {
+            return Err(LivePluginError::NoShadow);
+        }
+        let purpose = EnginePurpose::Deciding;
+        let standalone = set.standalone(PluginFailure::Ignore, &cost_module, purpose);
         Ok(PreparedPlugins {
+            shadow: ShadowPlugins::of(set, &cost_module),
             weighers: Plugins::new(standalone.weighers),
             modules: CostModules(standalone.cost_modules),
             cost_module,
@@ -89,6 +137,7 @@ impl PluginUser for CloudPlugins {
     fn apply(&self, prepared: PreparedPlugins) -> Result<(), LivePluginError> {
         let PreparedPlugins {
             weighers,
+            shadow,
             modules,
             cost_module,
         } = prepared;
@@ -98,7 +147,9 @@ impl PluginUser for CloudPlugins {
         done.map_err(|error| LivePluginError::User {
             code: error.code(),
             message: error.to_string(),
-        })
+        })?;
+        shadow.apply(&self.facts);
+        Ok(())
     }
 
     fn cost_module(&self) -> String {
@@ -111,8 +162,17 @@ impl PluginUser for CloudPlugins {
         false
     }
 
-    fn has_shadow(&self) -> bool {
-        false
+    fn compares(&self, kind: PluginKind) -> bool {
+        kind != PluginKind::CostModule
+    }
+
+    fn shadow(&self) -> &ShadowBook {
+        &self.facts.shadow
+    }
+
+    /// Only hosts are compared: no victims are chosen in shadow.
+    fn cost_units(&self) -> (String, String) {
+        Default::default()
     }
 
     fn usage(&self, plugin: &Plugin) -> PluginUsage {
@@ -159,6 +219,7 @@ pub(crate) fn load(
     let plugins = LivePlugins::load(PluginFile::read(conf)?, has_database, |prepared| {
         let PreparedPlugins {
             weighers,
+            shadow,
             modules,
             cost_module,
         } = prepared;
@@ -166,6 +227,7 @@ pub(crate) fn load(
         settings.engine.cost_module = cost_module;
         let cloud = Cloud::new(options.with_plugins(weighers), settings)?;
         let facts = facts(cloud);
+        shadow.apply(&facts);
         Ok::<_, NovaServiceError>(CloudPlugins { facts })
     })?;
     for plugin in plugins.list() {
@@ -174,10 +236,10 @@ pub(crate) fn load(
             Some(problem) => tracing::error!(plugin = name, "is missing: {problem}"),
             None => tracing::info!(plugin = name, kind = plugin.kind.as_str(), "is loaded"),
         }
-        if plugin.config.shadow {
+        if plugin.config.shadow && plugin.kind == PluginKind::CostModule {
             tracing::warn!(
                 plugin = name,
-                "OpenStack mode decides nothing in shadow: it is left out"
+                "OpenStack mode compares no cost module in shadow: it is left out"
             );
         }
     }

@@ -3,9 +3,8 @@
 use super::{ApiHandlers, convert};
 use crate::cloud::Instead;
 use crate::error::ServiceError;
-use crate::plugins::ShadowReport;
 use ebbtide_engine::PluginFailure;
-use ebbtide_live_plugins::PluginChange;
+use ebbtide_live_plugins::{PluginChange, ShadowReport};
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_plugins::PluginConfig;
 use ebbtide_proto::v1;
@@ -171,14 +170,13 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         &self,
         _request: Request<v1::ShadowReportRequest>,
     ) -> Result<Response<v1::ShadowReportResponse>, Status> {
-        let region = self.api.standalone(Instead::NotYet("plugins in shadow"))?;
-        let plugins = &region.plugins;
-        let engines = plugins.engines().borrow().clone();
-        let unit = engines.deciding.cost_unit().to_owned();
-        let shadow = engines.shadow.as_ref().map(|engine| engine.cost_unit());
-        let shadow = shadow.unwrap_or_default().to_owned();
-        let seen = plugins.shadow().report();
-        Ok(Response::new(report(&seen, unit, shadow)))
+        let plugins = &self.api.plugins;
+        let (unit, shadow_unit) = plugins.cost_units();
+        Ok(Response::new(report(
+            &plugins.shadow_report(),
+            unit,
+            shadow_unit,
+        )))
     }
 
     type RecordRegionStream = std::pin::Pin<

@@ -1,16 +1,11 @@
 //! The plugins of a standalone region's scheduler, and the engines that use them. The region takes
 //! the engines in use at the moment of a decision.
 
-mod shadow;
-
-pub(crate) use shadow::ShadowBook;
-pub(crate) use shadow::ShadowReport;
-
 use crate::args::Args;
 use crate::config::{Config, Shadow};
 use crate::error::ServiceError;
 use ebbtide_engine::{Engine, EngineConfig, EngineError};
-use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser};
+use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser, ShadowBook};
 use ebbtide_plugins::{EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet};
 use ebbtide_region::RegionError;
 use ebbtide_runtime::clock;
@@ -117,8 +112,19 @@ impl PluginUser for RegionEngines {
         self.engine().multiplier(name).is_some()
     }
 
-    fn has_shadow(&self) -> bool {
+    fn compares(&self, _kind: PluginKind) -> bool {
         true
+    }
+
+    fn shadow(&self) -> &ShadowBook {
+        &self.shadow
+    }
+
+    fn cost_units(&self) -> (String, String) {
+        let engines = self.engines.borrow();
+        let shadow = engines.shadow.as_ref().map(|engine| engine.cost_unit());
+        let deciding = engines.deciding.cost_unit().to_owned();
+        (deciding, shadow.unwrap_or_default().to_owned())
     }
 
     fn usage(&self, plugin: &Plugin) -> PluginUsage {

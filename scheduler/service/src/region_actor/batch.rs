@@ -5,11 +5,9 @@ use super::queued::{HandledInput, QueuedInput, RandomIds};
 use super::{Look, Work};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
-use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
-use ebbtide_region::{
-    DecisionComparison, Effects, InputKind, Region, RegionError, RegionEvent, Speculation,
-};
+use ebbtide_model::{DecisionComparison, Timestamp};
+use ebbtide_region::{Effects, InputKind, Region, RegionError, RegionEvent, Speculation};
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_store::StoreError;
 

@@ -1,6 +1,6 @@
 //! What an input brings about: changes to write, events for watchers.
 
-use crate::shadow::DecisionComparison;
+use ebbtide_model::DecisionComparison;
 use ebbtide_model::record::Change;
 use ebbtide_model::{Decision, Evacuation, Host, HostHealth, Server};
 

@@ -71,7 +71,6 @@ pub use error::RegionError;
 pub use examine::{Disagreement, Examination};
 pub use input::{Ids, InputKind, Published, RegionInput, Report, Tick};
 pub use record::{RECORD_FORMAT, RegionRecord};
-pub use shadow::{DecisionComparison, Side};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;
 pub use view::{HostView, RegionSummary, sum_inventories};

@@ -3,50 +3,10 @@
 use crate::Region;
 use crate::transition::Transition;
 use ebbtide_engine::Engine;
-use ebbtide_model::{Decision, DecisionId, DecisionOutcome, PlacementRequest, ServerId};
+use ebbtide_model::{
+    Decision, DecisionComparison, DecisionOutcome, DecisionSide, PlacementRequest, ServerId,
+};
 use std::sync::Arc;
-
-/// One side of a comparison.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Side {
-    /// The hosts, in the order of the request's instances; empty if there was no valid host.
-    pub hosts: Vec<String>,
-    /// Number of victims.
-    pub victims: u32,
-    /// Cost of the victims by the deciding engine's cost module, in its unit; `None` if it could
-    /// not price them.
-    pub cost: Option<f64>,
-    /// Cost of the victims by the shadow engine's cost module.
-    pub shadow_cost: Option<f64>,
-}
-
-/// A decision with the shadow decision for the same request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecisionComparison {
-    /// The decision that was made.
-    pub decision_id: DecisionId,
-    /// The request's flavor.
-    pub flavor: String,
-    /// The decision.
-    pub decided: Side,
-    /// The shadow decision, or why there is none.
-    pub shadow: Result<Side, String>,
-    /// Rule violations of plugins in the shadow engine.
-    pub warnings: Vec<String>,
-}
-
-impl DecisionComparison {
-    /// True if the shadow engine selected other hosts or another number of victims.
-    #[must_use]
-    pub fn differs(&self) -> bool {
-        match &self.shadow {
-            Ok(shadow) => {
-                shadow.hosts != self.decided.hosts || shadow.victims != self.decided.victims
-            }
-            Err(_) => false,
-        }
-    }
-}
 
 impl Region {
     /// Sets the shadow engine, which is compared with every decision from now on; `None`: no
@@ -72,7 +32,7 @@ impl Region {
         let side = |decision: &Decision| {
             let victims: Vec<ServerId> = decision.victims().map(|(_, v)| v.server_id).collect();
             let price = |engine: &Engine| engine.price(table, &victims, now).ok();
-            Side {
+            DecisionSide {
                 hosts: match &decision.outcome {
                     DecisionOutcome::Placed(placements) => {
                         placements.iter().map(|place| place.host.clone()).collect()

@@ -152,6 +152,8 @@ pub struct Cloud {
     /// Preemptions under way, of all schedulers.
     pub(crate) open: OpenPreemptions,
     pub(crate) engine: Engine,
+    /// The weighers behind Nova's own with which decisions are compared; `None`: with none.
+    pub(crate) shadow: Option<Arc<Plugins>>,
     pub(crate) victims: HostTable,
     /// Names of hosts in the victims' table, by place.
     pub(crate) names: Vec<String>,
@@ -204,6 +206,7 @@ impl Cloud {
             group_members: HashMap::new(),
             open: OpenPreemptions::default(),
             engine,
+            shadow: None,
             victims,
             names: Vec::new(),
             named: HashMap::new(),
@@ -236,6 +239,12 @@ impl Cloud {
         self.settings = settings;
         self.table.set_plugins(weighers);
         Ok(())
+    }
+
+    /// Compares decisions with those of other weighers behind Nova's own, from the next question
+    /// on; `None`: with none.
+    pub fn set_shadow(&mut self, weighers: Option<Plugins>) {
+        self.shadow = weighers.map(Arc::new);
     }
 
     /// Takes other options of Nova's into use, from the next question on: those of another release.

@@ -3,6 +3,9 @@
 
 mod offer;
 mod reason;
+mod shadow;
+
+pub use self::shadow::ShadowRanking;
 
 use crate::candidates::CandidateHosts;
 use ebbtide_model::decision::{
@@ -11,6 +14,8 @@ use ebbtide_model::decision::{
 use ebbtide_nova::model::{Options, RequestSpec};
 use ebbtide_nova::schedule::{FilterRecord, HostWeights, InstanceRecord};
 use ebbtide_nova::states::States;
+use ebbtide_nova::table::HostSet;
+use ebbtide_nova::weighing::Plugins;
 use reason::reason;
 use std::sync::Arc;
 
@@ -30,6 +35,10 @@ pub struct SchedulingRecord {
     pub(crate) now: i64,
     /// What was offered to the filters.
     pub(crate) candidates: CandidateHosts,
+    /// The hosts that they saw.
+    pub(crate) hosts: HostSet,
+    /// The weighers with which the decision is compared.
+    pub(crate) shadow: Option<Arc<Plugins>>,
 }
 
 impl SchedulingRecord {

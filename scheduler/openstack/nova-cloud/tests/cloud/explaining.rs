@@ -5,7 +5,7 @@ use crate::kit::{self, NOW, cloud_of, request, settle};
 use ebbtide_model::decision::{Explanation, InstanceExplanation, RankedHost};
 use ebbtide_nova::hosts::{new_state, update};
 use ebbtide_nova::model::{Aggregate, HostState, InstanceGroup, Options};
-use ebbtide_nova::weighing;
+use ebbtide_nova::weighing::{self, Plugins};
 use ebbtide_nova_cloud::{
     ClaimResult, Cloud, CloudSettings, ComputeFacts, PlacementQuery, SchedulingAction,
     SchedulingRecord, ServiceFacts,
@@ -156,7 +156,14 @@ proptest! {
             members: members.iter().map(|n| kit::server(*n).to_string()).collect(),
             hosts: members.iter().map(|n| kit::host_name(*n)).collect(),
         });
+        cloud.set_shadow(Some(Plugins::default()));
         let (chosen, record, asked) = decided(&cloud, (vcpus, many), group.clone(), &pattern);
+        // The same weighers in shadow choose the same.
+        let compared = record.in_shadow();
+        prop_assert!(compared.is_some() || many > 1);
+        if let Some(compared) = compared {
+            prop_assert_eq!(compared.shadow, Ok(compared.decided));
+        }
         let explained = explained(&record);
         let Some(first) = explained.first() else {
             panic!("no instance is explained");

@@ -10,6 +10,7 @@
     reason = "the kit is shared with benchmarks and examples"
 )]
 
+mod comparing;
 mod deciding;
 mod explaining;
 mod following;

@@ -5,6 +5,7 @@ use super::{DecisionOptions, WaitingRecord};
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use ebbtide_model::Decision;
+use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{DecisionStore, StoreError};
 use std::sync::Arc;
@@ -117,7 +118,15 @@ impl Writer {
     fn decision(&self, record: WaitingRecord) -> Decision {
         let scheduler = &self.options.scheduler;
         match record {
-            WaitingRecord::Answered(left) => build::decision(*left, scheduler, &self.facts),
+            WaitingRecord::Answered(left) => {
+                let shadow = build::in_shadow(&left);
+                let decision = build::decision(*left, scheduler, &self.facts);
+                if let Some(ranking) = shadow {
+                    let compared = build::comparison(&decision, ranking);
+                    self.facts.shadow.note(clock::now(), vec![compared]);
+                }
+                decision
+            }
             WaitingRecord::Made(mut decision) => {
                 decision.trace.scheduler.clone_from(scheduler);
                 *decision

@@ -14,6 +14,7 @@ pub(crate) use placement::Providers;
 pub(crate) use provider_locks::ProviderGuard;
 use versioned::{SharedCloud, VersionedCloud};
 
+use ebbtide_live_plugins::ShadowBook;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb};
 use ebbtide_openstack::Placement;
@@ -27,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) database: Arc<Database>,
     /// Placement.
     pub(crate) providers: Arc<Providers>,
+    /// What plugins in shadow would have decided otherwise.
+    pub(crate) shadow: ShadowBook,
 }
 
 impl Facts {
@@ -44,6 +47,7 @@ impl Facts {
             cloud,
             database,
             providers,
+            shadow: ShadowBook::default(),
         }
     }
 

@@ -126,7 +126,7 @@ async fn a_change_that_cannot_be_used_is_refused_and_nothing_changes() {
         codes,
         [
             "EB-PLUGIN-005",
-            "EB-SERVICE-013",
+            "EB-PLUGIN-005",
             "EB-PLUGIN-006",
             "EB-PLUGIN-006",
             "EB-PLUGIN-010"

@@ -1,7 +1,6 @@
-//! Statistics of shadow comparisons.
+//! Statistics of shadow comparisons, the same on both clouds.
 
-use ebbtide_model::Timestamp;
-use ebbtide_region::DecisionComparison;
+use ebbtide_model::{DecisionComparison, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,40 +11,40 @@ const PAIRS: usize = 1000;
 
 /// Totals of the comparisons since the present shadow configuration began.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct ShadowReport {
+pub struct ShadowReport {
     /// Since when; `None` if nothing is in shadow.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// What is in shadow, as text.
-    pub(crate) what: String,
+    pub what: String,
     /// Compared decisions.
-    pub(crate) decisions: u64,
+    pub decisions: u64,
     /// Decisions that differed in shadow.
-    pub(crate) different: u64,
+    pub different: u64,
     /// Decisions that failed in shadow.
-    pub(crate) failed: u64,
+    pub failed: u64,
     /// Shadow decisions during which a plugin failed.
-    pub(crate) warned: u64,
+    pub warned: u64,
     /// Requests without a valid host: decided, in shadow.
-    pub(crate) no_valid_host: (u64, u64),
+    pub no_valid_host: (u64, u64),
     /// Victims: decided, in shadow.
-    pub(crate) victims: (u64, u64),
+    pub victims: (u64, u64),
     /// Their cost by the deciding engine's cost module: decided, in shadow.
-    pub(crate) cost: (f64, f64),
+    pub cost: (f64, f64),
     /// Their cost by the shadow engine's cost module: decided, in shadow.
-    pub(crate) shadow_cost: (f64, f64),
+    pub shadow_cost: (f64, f64),
     /// How often the first host was selected and the shadow engine selected the second.
-    pub(crate) moves: BTreeMap<(String, String), u64>,
+    pub moves: BTreeMap<(String, String), u64>,
     /// Moves that are not in `moves` because there are too many different ones.
-    pub(crate) other_moves: u64,
+    pub other_moves: u64,
     /// The last differences, the latest last.
-    pub(crate) recent: VecDeque<(Timestamp, DecisionComparison)>,
+    pub recent: VecDeque<(Timestamp, DecisionComparison)>,
     /// Why the last shadow decision failed, or what a plugin did wrong.
-    pub(crate) last_problem: String,
+    pub last_problem: String,
 }
 
 /// The report, shared. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ShadowBook {
+pub struct ShadowBook {
     report: Arc<Mutex<ShadowReport>>,
 }
 
@@ -55,7 +54,7 @@ impl ShadowBook {
     }
 
     /// Starts a new report, unless the same is in shadow as before.
-    pub(crate) fn begin(&self, now: Timestamp, what: Option<String>) {
+    pub fn begin(&self, now: Timestamp, what: Option<String>) {
         self.with(|report| {
             let same = match &what {
                 Some(what) => report.since.is_some() && report.what == *what,
@@ -72,7 +71,7 @@ impl ShadowBook {
     }
 
     /// Adds comparisons.
-    pub(crate) fn note(&self, now: Timestamp, compared: Vec<DecisionComparison>) {
+    pub fn note(&self, now: Timestamp, compared: Vec<DecisionComparison>) {
         if compared.is_empty() {
             return;
         }
@@ -84,7 +83,7 @@ impl ShadowBook {
     }
 
     /// A copy of the report.
-    pub(crate) fn report(&self) -> ShadowReport {
+    pub fn report(&self) -> ShadowReport {
         self.with(|report| report.clone())
     }
 }
@@ -141,11 +140,10 @@ impl ShadowReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::DecisionId;
-    use ebbtide_region::Side;
+    use ebbtide_model::{DecisionId, DecisionSide};
 
-    fn side(host: &str, victims: u32, cost: f64) -> Side {
-        Side {
+    fn side(host: &str, victims: u32, cost: f64) -> DecisionSide {
+        DecisionSide {
             hosts: vec![host.to_owned()],
             victims,
             cost: Some(cost),
@@ -153,7 +151,7 @@ mod tests {
         }
     }
 
-    fn compared(decided: Side, shadow: Result<Side, String>) -> DecisionComparison {
+    fn compared(decided: DecisionSide, shadow: Result<DecisionSide, String>) -> DecisionComparison {
         DecisionComparison {
             decision_id: DecisionId(uuid::Uuid::nil()),
             flavor: "m1".to_owned(),
