@@ -47,7 +47,18 @@ pub(crate) fn open(conf: &NovaConf) -> Option<Arc<dyn ServerActions>> {
     }
 }
 
-fn client(conf: &NovaConf) -> Result<Compute, NovaServiceError> {
+/// Whether anything that the operator has configured acts on servers.
+pub(crate) fn is_needed(conf: &NovaConf) -> bool {
+    let ours = &conf.ebbtide;
+    let preempts = ours.preemption && ours.connection.is_some();
+    preempts && (ours.comeback || !ours.headroom.is_empty())
+}
+
+/// A client; nothing is sent yet.
+///
+/// # Errors
+/// [`NovaServiceError::Config`]: nothing says where Nova's API is.
+pub(crate) fn client(conf: &NovaConf) -> Result<Compute, NovaServiceError> {
     let (auth, session, adapter) = configure::compute(conf)?;
     Ok(Compute::new(Session::new(auth, session)?, adapter)?)
 }

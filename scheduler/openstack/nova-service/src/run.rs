@@ -126,7 +126,7 @@ impl NovaService {
         };
         let reader = CloudReader::new(&selector, plugins.clone());
         let back = settings.evacuation.comeback.clone();
-        let acts = back.enabled || !kept_free.rules.is_empty();
+        let acts = nova_api::is_needed(conf);
         let actions = acts.then(|| nova_api::open(conf)).flatten();
         let kept = headroom::start(&selector, kept_free, actions.clone(), &metrics, &tasks);
         if let Some(actions) = actions.filter(|_| back.enabled) {

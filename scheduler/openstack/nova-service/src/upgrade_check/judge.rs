@@ -25,6 +25,7 @@ pub fn judge(facts: &UpgradeFacts) -> Vec<CheckResult> {
     }
     results.push(differences(&facts.differences));
     results.push(placement(&facts.placement));
+    results.extend(facts.compute.as_ref().map(compute));
     results.push(messages(&facts.messages));
     results.push(ledger(facts.ledger.as_ref()));
     if let Some(agents) = &facts.agents {
@@ -193,6 +194,21 @@ fn placement(version: &Fact<String>) -> CheckResult {
             "Placement",
             error.clone(),
             "correct section [placement], or bring Keystone and Placement up",
+        ),
+    }
+}
+
+fn compute(asked: &Fact<()>) -> CheckResult {
+    let check = "Nova's API";
+    match asked {
+        Ok(()) => success(
+            check,
+            "the user of [placement] may start and unshelve servers",
+        ),
+        Err(error) => warning(
+            check,
+            format!("no server comes back by itself, and no owner is warned early: {error}"),
+            "give the user of [placement] the role admin, or set [ebbtide] comeback = false",
         ),
     }
 }

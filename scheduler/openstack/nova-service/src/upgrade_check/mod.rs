@@ -1,6 +1,7 @@
 //! The check before the switch from nova-scheduler, and before an upgrade.
 //!
-//! [`read`] asks Nova's databases, Placement, the broker and the ledger, and changes nothing.
+//! [`read`] asks Nova's databases, Placement, Nova's API, the broker and the ledger, and changes
+//! nothing.
 //! [`judge`] is pure: it says of each part whether the scheduler would start and work with it.
 
 mod judge;
@@ -28,6 +29,9 @@ pub struct UpgradeFacts {
     pub nova: Fact<NovaFacts>,
     /// Placement's newest microversion.
     pub placement: Fact<String>,
+    /// Whether the user of `[placement]` may do in Nova's API what an administrator may; `None`:
+    /// nothing needs that.
+    pub compute: Option<Fact<()>>,
     /// The broker of `[DEFAULT] transport_url`; the queue on which requests wait, if it exists.
     pub messages: Fact<Option<QueueUse>>,
     /// The ledger's tables; `None`: `[ebbtide] connection` is not set.

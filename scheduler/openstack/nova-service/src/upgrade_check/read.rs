@@ -22,9 +22,10 @@ const REQUESTS: &str = "scheduler";
 /// Reads all parts at the same time. `progress` gets the name of each that has answered.
 pub async fn read(conf: &NovaConf, progress: impl Fn(&str)) -> UpgradeFacts {
     let configuration = configure::check(conf).iter().map(shown).collect();
-    let (nova, placement, messages, ledger) = tokio::join!(
+    let (nova, placement, compute, messages, ledger) = tokio::join!(
         with_progress(&progress, "Nova's databases", nova(conf)),
         with_progress(&progress, "Placement", placement(conf)),
+        with_progress(&progress, "Nova's API", compute(conf)),
         with_progress(&progress, "the message broker", messages(conf)),
         with_progress(&progress, "the ledger", ledger(conf)),
     );
@@ -47,6 +48,7 @@ pub async fn read(conf: &NovaConf, progress: impl Fn(&str)) -> UpgradeFacts {
         configuration,
         nova,
         placement,
+        compute,
         messages,
         ledger,
         agents,
@@ -121,6 +123,19 @@ async fn placement(conf: &NovaConf) -> Fact<String> {
     let placement = said(Placement::new(session, adapter))?;
     let range = said(placement.check_version().await)?;
     Ok(range.max.to_string())
+}
+
+/// Asks what only an administrator may.
+async fn compute(conf: &NovaConf) -> Option<Fact<()>> {
+    if !crate::nova_api::is_needed(conf) {
+        return None;
+    }
+    let asked = async {
+        let compute = crate::nova_api::client(conf)?;
+        compute.services(Some("nova-scheduler")).await?;
+        Ok::<_, NovaServiceError>(())
+    };
+    Some(said(asked.await))
 }
 
 async fn ledger(conf: &NovaConf) -> Option<Fact<SchemaState>> {

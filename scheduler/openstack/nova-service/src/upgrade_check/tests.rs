@@ -22,6 +22,7 @@ fn ready() -> UpgradeFacts {
             ..NovaFacts::default()
         }),
         placement: Ok("1.39".to_owned()),
+        compute: Some(Ok(())),
         messages: Ok(Some(reader)),
         ledger: Some(Ok(SchemaState::Empty)),
         agents: Some(Ok(hosts.map(|host| (host, Some(reader))).into())),
@@ -62,7 +63,7 @@ fn nova(facts: &mut UpgradeFacts) -> &mut NovaFacts {
 #[test]
 fn a_cloud_that_is_ready_has_nothing_to_be_done() {
     let results = judge(&ready());
-    assert_eq!(results.len(), 11);
+    assert_eq!(results.len(), 12);
     for result in results {
         assert_eq!(result.result, Verdict::Success, "{result:?}");
         assert_eq!(result.next, None);
@@ -90,6 +91,22 @@ fn what_keeps_a_scheduler_from_starting_is_a_failure() {
         assert!(result.details.contains("EB-X-001"), "{result:?}");
         assert!(result.next.is_some(), "{result:?}");
     }
+}
+
+#[test]
+fn a_user_who_may_not_start_servers_is_a_warning() {
+    let refused = after("Nova's API", |facts| {
+        facts.compute = Some(Err("EB-HTTP-003: not allowed".to_owned()));
+    });
+    assert_eq!(refused.result, Verdict::Warning);
+    assert!(refused.details.contains("EB-HTTP-003"), "{refused:?}");
+    let mut facts = ready();
+    facts.compute = None;
+    assert!(
+        judge(&facts)
+            .iter()
+            .all(|result| result.check != "Nova's API")
+    );
 }
 
 #[test]
