@@ -91,7 +91,8 @@ options! {
         .default("30")
         .unit("seconds")
         .help("60", "How often headroom is looked at.");
-    // The ranges and defaults are those of a standalone region (`ebbtide_evacuation::ComebackConfig`).
+    // The ranges and defaults are those of a standalone region
+    // (`ebbtide_evacuation::ComebackConfig`).
     COMEBACK: Opt::bool(GROUP, "comeback")
         .default("true")
         .help(

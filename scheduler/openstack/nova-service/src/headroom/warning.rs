@@ -38,8 +38,8 @@ impl EarlyWarnings {
         }
     }
 
-    /// Warns the servers that would be next, and takes back warnings of those that have not been for
-    /// a while.
+    /// Warns the servers that would be next, and takes back warnings of those that have not been
+    /// so for a while.
     ///
     /// # Errors
     /// Those of Nova's databases.
