@@ -33,6 +33,9 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+/// How often a command is run again for which the API could not ask Keystone.
+const KEYSTONE_TRIES: u32 = 5;
+
 /// What a run of the command left.
 struct Ran {
     code: Option<i32>,
@@ -58,7 +61,20 @@ impl User {
         Self { folder }
     }
 
+    /// Runs the command. One that the API refuses for a moment, because a Keystone on a busy machine
+    /// has not answered in time, is run again.
     async fn run(&self, variables: &[(&str, &str)], arguments: &str) -> Ran {
+        let mut ran = self.run_once(variables, arguments).await;
+        for _ in 0..KEYSTONE_TRIES {
+            if !ran.err.contains("EB-KEYSTONE-010") {
+                break;
+            }
+            ran = self.run_once(variables, arguments).await;
+        }
+        ran
+    }
+
+    async fn run_once(&self, variables: &[(&str, &str)], arguments: &str) -> Ran {
         let output = Command::new(env!("CARGO_BIN_EXE_ebbtide"))
             .args(arguments.split(' '))
             .env_clear()
