@@ -61,8 +61,8 @@ impl User {
         Self { folder }
     }
 
-    /// Runs the command. One that the API refuses for a moment, because a Keystone on a busy machine
-    /// has not answered in time, is run again.
+    /// Runs the command, and again where the API refuses it for a moment, because a Keystone on a
+    /// busy machine has not answered in time.
     async fn run(&self, variables: &[(&str, &str)], arguments: &str) -> Ran {
         let mut ran = self.run_once(variables, arguments).await;
         for _ in 0..KEYSTONE_TRIES {

@@ -31,9 +31,9 @@ impl Plugin {
 }
 
 impl PluginSet {
-    /// The plugins that are enabled; those in shadow only for that purpose. A weigher that fails and
-    /// is to be ignored says nothing about any host. One that is away counts as a weigher, unless it
-    /// has the name of the cost module in use; its calls fail.
+    /// The plugins that are enabled; those in shadow only for that purpose. A weigher that fails
+    /// and is to be ignored says nothing about any host. One that is away counts as a weigher,
+    /// unless it has the name of the cost module in use; its calls fail.
     #[must_use]
     pub fn standalone(
         &self,

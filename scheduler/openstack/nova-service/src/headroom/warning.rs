@@ -86,8 +86,8 @@ impl EarlyWarnings {
         Ok(())
     }
 
-    /// Sets or takes back a warning. One that Nova refuses is tried again when it is due the next
-    /// time.
+    /// Sets or takes back a warning. One that Nova refuses is tried again after the databases were
+    /// read anew.
     async fn set(&mut self, server: Uuid, at: Option<Timestamp>) {
         let value = at.map(|at| at.to_string());
         let done = self
