@@ -157,7 +157,9 @@ impl Comebacks {
             }
             KeptChange::Resumed => {
                 self.metrics.comeback("resumed");
-                tracing::info!(server = %id, host = server.victim.host, "the server runs again");
+                let facts = &self.selector.facts;
+                let host = facts.read(|cloud| cloud.kept_server(id.0)?.host.map(str::to_owned));
+                tracing::info!(server = %id, host, "the server runs again");
             }
             KeptChange::StartedByOwner => {
                 self.metrics.comeback("started_by_owner");

@@ -24,8 +24,13 @@ const REST: Seconds = Seconds(60);
 /// Hosts that are up, by name, with what is free on them.
 type Hosts = BTreeMap<String, HostUsage>;
 
-/// Why an attempt came to nothing, in words for the log and the record.
-type Refusal = String;
+/// Why an attempt came to nothing.
+enum Refusal {
+    /// It can be tried again: why it failed, in words for the log and the record.
+    Failed(String),
+    /// Another process has dealt with what the server holds: its owner has resized or shelved it.
+    Changed,
+}
 
 impl KeptServer {
     pub(super) fn waits(&self) -> bool {
@@ -196,7 +201,12 @@ impl Comebacks {
                 let how = begun.server.comeback.saved_state;
                 tracing::info!(server = %id, host, ?how, "the server is on its way back");
             }
-            Err(why) => {
+            Err(Refusal::Changed) => {
+                tracing::info!(server = %id, "its owner has changed it: it does not come back by itself");
+                evacuations.forget_kept(id.0, begun.version).await?;
+                self.forget(id);
+            }
+            Err(Refusal::Failed(why)) => {
                 // Also if the claim's answer was lost.
                 self.give_back(&begun.server).await;
                 self.wait_longer(evacuations, id, begun, &why).await?;
@@ -301,19 +311,18 @@ impl Comebacks {
         let done = match server.comeback.saved_state {
             SavedState::Hibernated => self.actions.unshelve(id).await,
             SavedState::Stopped => {
-                match self.swap(victim).retake(victim).await? {
+                let held = self.swap(victim).retake(victim).await;
+                match held.map_err(Refusal::Failed)? {
                     RetakeResult::Held => {}
-                    RetakeResult::Full(why) => return Err(why),
-                    RetakeResult::Changed => {
-                        return Err("it holds something else than it was left".to_owned());
-                    }
+                    RetakeResult::Full(why) => return Err(Refusal::Failed(why)),
+                    RetakeResult::Changed => return Err(Refusal::Changed),
                 }
                 self.actions.start(id).await
             }
         };
         match done {
             ActionResult::Taken => Ok(()),
-            ActionResult::Refused(why) => Err(why),
+            ActionResult::Refused(why) => Err(Refusal::Failed(why)),
         }
     }
 

@@ -242,8 +242,9 @@ impl HeadroomKeeper {
         let mut without_agents = Vec::new();
         loop {
             let ignored = without_agents.clone();
-            let asked = (flavor.clone(), aggregate.as_ref());
-            let victims = self.questions.victims(asked.0, wanted, asked.1, ignored);
+            let victims =
+                self.questions
+                    .victims(flavor.clone(), wanted, aggregate.as_ref(), ignored);
             let victims = match victims.await? {
                 Ok(victims) if victims.is_empty() => return Ok(Some(HeadroomState::Free)),
                 Ok(victims) => victims,

@@ -216,6 +216,24 @@ async fn room_that_another_process_takes_first_is_a_failed_attempt() {
 }
 
 #[tokio::test]
+async fn one_that_its_owner_has_resized_is_forgotten() {
+    let mut stage = Stage::new().await;
+    stage.keeps("stop").await;
+    stage.is_due().await;
+    let resized = [("VCPU", 1), ("DISK_GB", 1)];
+    let status = stage
+        .bench
+        .placement
+        .model(|m| write(m, victim(1), &resized));
+    assert_eq!(status, 204);
+    let power = Arc::new(Power::default());
+    comebacks(&stage, &power).look().await.unwrap();
+    assert_eq!(power.calls(), []);
+    assert_eq!(stage.has(victim(1)), on_host(&resized));
+    assert_eq!(stage.ledger.comebacks().await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn what_was_claimed_for_a_start_that_nova_refuses_is_given_back() {
     let mut stage = Stage::new().await;
     stage.keeps("stop").await;
