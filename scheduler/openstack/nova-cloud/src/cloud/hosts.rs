@@ -116,16 +116,17 @@ impl Cloud {
         }
     }
 
-    /// A nova-compute, new or changed.
-    pub fn put_service(&mut self, service: ServiceFacts) {
+    /// A nova-compute, new or changed. Returns whether an operator has disabled or enabled it since
+    /// its row was last seen.
+    pub fn put_service(&mut self, service: ServiceFacts) -> bool {
         if self.services.get(&service.host) == Some(&service.service) {
-            return;
+            return false;
         }
-        let known = self
-            .services
-            .insert(service.host.clone(), service.service)
-            .is_some();
-        self.follow_host(&service.host, if known { Part::Service } else { Part::Row });
+        let disabled = service.service.disabled;
+        let known = self.services.insert(service.host.clone(), service.service);
+        let part = known.as_ref().map_or(Part::Row, |_| Part::Service);
+        self.follow_host(&service.host, part);
+        known.is_some_and(|known| known.disabled != disabled)
     }
 
     /// A nova-compute is gone: its nodes get nothing any more.

@@ -169,6 +169,22 @@ fn providers_with_another_generation_are_to_be_read_again() {
 }
 
 #[test]
+fn a_service_row_says_whether_an_operator_has_disabled_or_enabled_its_host() {
+    let mut cloud = cloud_of(&[4], Options::default(), CloudSettings::default());
+    let mut row = kit::service(0);
+    row.service.last_seen_up = row.service.last_seen_up.map(|seen| seen + 1);
+    assert!(!cloud.put_service(row.clone()), "a report changes neither");
+    row.service.disabled = true;
+    assert!(cloud.put_service(row.clone()));
+    assert!(!cloud.put_service(row.clone()), "the same row again");
+    row.service.disabled = false;
+    assert!(cloud.put_service(row));
+    let mut new = kit::service(1);
+    new.service.disabled = true;
+    assert!(!cloud.put_service(new), "its providers are read anyway");
+}
+
+#[test]
 fn hosts_come_and_go_with_their_services_and_rows() {
     let mut cloud = cloud_of(&[4, 4, 4], Options::default(), CloudSettings::default());
     cloud.remove_service("host1");

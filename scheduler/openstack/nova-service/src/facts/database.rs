@@ -197,8 +197,10 @@ impl Database {
             for service in &changes.services {
                 if service.deleted {
                     cloud.remove_service(&service.host);
-                } else {
-                    cloud.put_service(convert::service(service));
+                } else if cloud.put_service(convert::service(service)) {
+                    // The compute changes a trait of its provider, which the next list of providers
+                    // would show only after `placement_poll`.
+                    self.providers.mark_host(&service.host);
                 }
             }
             for node in &changes.compute_nodes {

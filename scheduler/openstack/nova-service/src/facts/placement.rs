@@ -85,6 +85,15 @@ impl Providers {
     /// Schedules a read of a host's usage after a change that does not increment the provider's
     /// generation.
     pub(crate) fn mark_usage(&self, host: &str) {
+        self.mark_nodes(host, false);
+    }
+
+    /// Schedules a complete read of a host's providers.
+    pub(crate) fn mark_host(&self, host: &str) {
+        self.mark_nodes(host, true);
+    }
+
+    fn mark_nodes(&self, host: &str, whole: bool) {
         let nodes = self
             .nodes
             .lock()
@@ -93,7 +102,7 @@ impl Providers {
             .cloned();
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         for node in nodes.into_iter().flatten() {
-            stale.entry(node).or_insert(false);
+            *stale.entry(node).or_insert(whole) |= whole;
         }
         drop(stale);
         self.wake.notify_one();
