@@ -4,24 +4,26 @@
 /// More candidates than that are not tried: a host of these worlds has room for fewer.
 const MOST: usize = 14;
 /// Costs are seconds, kept as floating-point numbers: this is less than any two of them differ by.
-pub(crate) const EPSILON: f64 = 1e-6;
+pub const EPSILON: f64 = 1e-6;
 
 /// A possible victim.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
-    pub(crate) frees: i64,
-    pub(crate) cost: f64,
+pub struct Candidate {
+    /// The room that its end makes.
+    pub frees: i64,
+    /// What its loss costs, seconds.
+    pub cost: f64,
 }
 
 /// What a victim costs that has run for so long: the used part of its started hour, the default of
 /// the engine.
-pub(crate) fn cost(age_millis: i64) -> f64 {
+pub fn cost(age_millis: i64) -> f64 {
     (age_millis.max(0) as f64 / 1000.0) % 3600.0
 }
 
 /// The least that must be paid for so much room. `None`: it cannot be had, or there are too many to
 /// try.
-pub(crate) fn cheapest(candidates: &[Candidate], needed: i64) -> Option<f64> {
+pub fn cheapest(candidates: &[Candidate], needed: i64) -> Option<f64> {
     if needed <= 0 {
         return Some(0.0);
     }
@@ -46,11 +48,7 @@ pub(crate) fn cheapest(candidates: &[Candidate], needed: i64) -> Option<f64> {
 
 /// The same for several newcomers of one size, each on any of these hosts: for every host what is
 /// free and who could leave.
-pub(crate) fn cheapest_of_all(
-    hosts: &[(i64, Vec<Candidate>)],
-    count: usize,
-    size: i64,
-) -> Option<f64> {
+pub fn cheapest_of_all(hosts: &[(i64, Vec<Candidate>)], count: usize, size: i64) -> Option<f64> {
     let Some(((free, candidates), rest)) = hosts.split_first() else {
         return (count == 0).then_some(0.0);
     };
@@ -66,24 +64,4 @@ pub(crate) fn cheapest_of_all(
             Some(cost + cheapest_of_all(rest, count - here, size)?)
         })
         .min_by(f64::total_cmp)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cheapest_of_all_sets_is_found() {
-        let of = |frees, cost| Candidate { frees, cost };
-        let host = vec![of(1, 5.0), of(2, 7.0), of(4, 11.0)];
-        assert_eq!(cheapest(&host, 0), Some(0.0));
-        assert_eq!(cheapest(&host, 3), Some(11.0), "one of 4 before 1 and 2");
-        assert_eq!(cheapest(&host, 7), Some(23.0));
-        assert_eq!(cheapest(&host, 8), None);
-        let hosts = [(0, host), (1, vec![of(1, 1.0)])];
-        assert_eq!(cheapest_of_all(&hosts, 1, 2), Some(1.0));
-        assert_eq!(cheapest_of_all(&hosts, 2, 2), Some(8.0));
-        assert_eq!(cheapest_of_all(&hosts, 9, 2), None);
-        assert_eq!(cost(3_660_500), 60.5);
-    }
 }

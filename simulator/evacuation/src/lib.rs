@@ -13,7 +13,7 @@
 
 mod agent;
 mod broker;
-mod cheapest;
+pub mod cheapest;
 mod event_log;
 mod fault;
 mod hypervisor;
@@ -31,6 +31,7 @@ mod world_base;
 
 pub use fault::{FaultCounts, FaultKind};
 pub use mutation::Mutation;
+pub use region::{LIFETIMES_FROM, MARKETS_FROM};
 pub use regressions::{Regression, parse_regressions};
 pub use run::{EvacuationCounts, SeedResult, Simulator, WorldKind};
 pub use script::{Op, Places, ScriptStep, script};
@@ -42,6 +43,3 @@ pub use violation::{Invariant, Violation};
 pub const MAX_STEPS: usize = 1_000_000;
 /// Default number of steps of a script.
 pub const DEFAULT_STEPS: usize = 400;
-
-#[cfg(test)]
-mod tests;

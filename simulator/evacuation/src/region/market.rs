@@ -15,7 +15,7 @@ use ebbtide_model::{
 use ebbtide_region::CreateFlavor;
 
 /// From this seed on some worlds have a market.
-pub(crate) const MARKETS_FROM: u64 = 20_000_000;
+pub const MARKETS_FROM: u64 = 20_000_000;
 /// How many of them, in percent.
 const MARKETS: u32 = 70;
 /// What an hour of one VCPU costs by its flavor, in millionths.

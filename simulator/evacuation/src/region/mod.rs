@@ -16,6 +16,6 @@ mod service;
 mod tenants;
 mod world;
 
-pub(crate) use market::MARKETS_FROM;
-pub(crate) use tenants::LIFETIMES_FROM;
+pub use market::MARKETS_FROM;
+pub use tenants::LIFETIMES_FROM;
 pub(crate) use world::{RegionWorld, broken_engine, engine};

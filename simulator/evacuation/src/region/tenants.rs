@@ -51,7 +51,7 @@ pub(super) struct Tenants {
 }
 
 /// From this seed on some preemptible flavors have a maximum lifetime.
-pub(crate) const LIFETIMES_FROM: u64 = 10_000_000;
+pub const LIFETIMES_FROM: u64 = 10_000_000;
 
 impl Tenants {
     pub(super) fn new(chance: WorldRng, seed: u64) -> Self {

@@ -1,8 +1,14 @@
 //! Tests of the simulator, and with it of everything that it drives.
 
-use crate::{
-    DEFAULT_STEPS, EvacuationCounts, FaultCounts, Mutation, Places, Simulator, WorldKind,
-    parse_regressions, script,
+#![allow(
+    clippy::expect_used,
+    reason = "a helper of tests that cannot go on fails"
+)]
+
+use ebbtide_evacuation_simulator::cheapest::{Candidate, cheapest, cheapest_of_all, cost};
+use ebbtide_evacuation_simulator::{
+    DEFAULT_STEPS, EvacuationCounts, FaultCounts, LIFETIMES_FROM, MARKETS_FROM, Mutation, Places,
+    Simulator, WorldKind, parse_regressions, script,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -70,13 +76,13 @@ fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
 
 #[test]
 fn a_thousand_seeds_with_maximum_lifetimes_break_no_promise() {
-    let (ends, _) = run_all(WorldKind::Region, crate::region::LIFETIMES_FROM);
+    let (ends, _) = run_all(WorldKind::Region, LIFETIMES_FROM);
     assert!(ends.expired > 300 && ends.evacuated > 1000, "{ends:?}");
 }
 
 #[test]
 fn a_thousand_seeds_with_a_market_break_no_promise() {
-    let (ends, _) = run_all(WorldKind::Region, crate::region::MARKETS_FROM);
+    let (ends, _) = run_all(WorldKind::Region, MARKETS_FROM);
     assert!(
         ends.outbid > 1000 && ends.spared > 100 && ends.resumed > 500,
         "{ends:?}"
@@ -95,7 +101,7 @@ fn a_thousand_seeds_of_novas_door_break_no_promise() {
 
 #[test]
 fn a_thousand_seeds_of_novas_door_with_maximum_lifetimes_break_no_promise() {
-    let (ends, faults) = run_all(WorldKind::Nova, crate::region::LIFETIMES_FROM);
+    let (ends, faults) = run_all(WorldKind::Nova, LIFETIMES_FROM);
     assert!(ends.expired > 300 && ends.evacuated > 1000, "{ends:?}");
     assert!(faults.total() > 20_000, "{faults:?}");
 }
@@ -229,4 +235,19 @@ fn a_line_of_regressions_that_cannot_be_read_is_named() {
         let error = parse_regressions(text).unwrap_err();
         assert!(error.starts_with(what), "{error}");
     }
+}
+
+#[test]
+fn the_cheapest_of_all_sets_is_found() {
+    let of = |frees, cost| Candidate { frees, cost };
+    let host = vec![of(1, 5.0), of(2, 7.0), of(4, 11.0)];
+    assert_eq!(cheapest(&host, 0), Some(0.0));
+    assert_eq!(cheapest(&host, 3), Some(11.0), "one of 4 before 1 and 2");
+    assert_eq!(cheapest(&host, 7), Some(23.0));
+    assert_eq!(cheapest(&host, 8), None);
+    let hosts = [(0, host), (1, vec![of(1, 1.0)])];
+    assert_eq!(cheapest_of_all(&hosts, 1, 2), Some(1.0));
+    assert_eq!(cheapest_of_all(&hosts, 2, 2), Some(8.0));
+    assert_eq!(cheapest_of_all(&hosts, 9, 2), None);
+    assert_eq!(cost(3_660_500), 60.5);
 }
