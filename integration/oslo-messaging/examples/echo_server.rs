@@ -10,16 +10,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use oslo_messaging::{
-    Endpoint, EndpointTarget, IncomingCall, RabbitOptions, RemoteError, RpcServer, ServerOptions,
-    Target, Transport, TransportUrl,
+    Endpoint, EndpointTarget, Handled, IncomingCall, RabbitOptions, RemoteError, RpcServer,
+    ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
 
 struct Echo;
 
-#[async_trait]
 impl Endpoint for Echo {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(1, 2)
@@ -29,30 +27,38 @@ impl Endpoint for Echo {
         &["echo", "sleep", "fail"]
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        // People and tests want to see when the work begins.
-        #[allow(clippy::print_stdout)]
-        {
-            println!("BEGIN {} redelivered={}", call.method, call.redelivered);
-        }
-        match call.method.as_str() {
-            "sleep" => {
-                let seconds = call.args.get("seconds").and_then(Value::as_f64);
-                let seconds = seconds
-                    .filter(|s| (0.0..3600.0).contains(s))
-                    .ok_or_else(|| {
-                        RemoteError::builtin("ValueError", "seconds must be between 0 and 3600")
-                    })?;
-                tokio::select! {
-                    () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => {}
-                    // The caller is gone and will not read the answer.
-                    () = call.state.abandoned().cancelled() => {}
-                }
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move {
+            // People and tests want to see when the work begins.
+            #[allow(clippy::print_stdout)]
+            {
+                println!("BEGIN {} redelivered={}", call.method, call.redelivered);
             }
-            "fail" => return Err(RemoteError::builtin("ValueError", "as you asked for").expected()),
-            _ => {}
-        }
-        Ok(json!({"args": call.args, "redelivered": call.redelivered}))
+            match call.method.as_str() {
+                "sleep" => {
+                    let seconds = call.args.get("seconds").and_then(Value::as_f64);
+                    let seconds =
+                        seconds
+                            .filter(|s| (0.0..3600.0).contains(s))
+                            .ok_or_else(|| {
+                                RemoteError::builtin(
+                                    "ValueError",
+                                    "seconds must be between 0 and 3600",
+                                )
+                            })?;
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => {}
+                        // The caller is gone and will not read the answer.
+                        () = call.state.abandoned().cancelled() => {}
+                    }
+                }
+                "fail" => {
+                    return Err(RemoteError::builtin("ValueError", "as you asked for").expected());
+                }
+                _ => {}
+            }
+            Ok(json!({"args": call.args, "redelivered": call.redelivered}))
+        })
     }
 }
 

@@ -9,10 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ebbtide_runtime::clock;
 use oslo_messaging::{
-    AckMode, CallOptions, Endpoint, EndpointTarget, IncomingCall, Map, RabbitOptions, RemoteError,
+    AckMode, CallOptions, Endpoint, EndpointTarget, Handled, IncomingCall, Map, RabbitOptions,
     RpcClient, RpcServer, ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
@@ -20,7 +19,6 @@ use tokio::task::JoinSet;
 
 struct Echo;
 
-#[async_trait]
 impl Endpoint for Echo {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(1, 0)
@@ -30,8 +28,8 @@ impl Endpoint for Echo {
         &["echo"]
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        Ok(Value::Object(call.args))
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move { Ok(Value::Object(call.args)) })
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Endpoint, EndpointTarget, IncomingCall, RemoteError, RpcVersion};
+use crate::{Endpoint, EndpointTarget, Handled, IncomingCall, RemoteError, RpcVersion};
 
 /// The version of a request that names none.
 const DEFAULT_VERSION: &str = "1.0";
@@ -64,7 +63,6 @@ impl Dispatcher {
 /// Answers `oslo_rpc_server_ping`, which `[DEFAULT] rpc_ping_enabled` switches on.
 struct PingEndpoint;
 
-#[async_trait]
 impl Endpoint for PingEndpoint {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(1, 0)
@@ -74,8 +72,8 @@ impl Endpoint for PingEndpoint {
         &["oslo_rpc_server_ping"]
     }
 
-    async fn handle(&self, _: IncomingCall) -> Result<Value, RemoteError> {
-        Ok(Value::String("pong".to_owned()))
+    fn handle(&self, _: IncomingCall) -> Handled<'_> {
+        Box::pin(async move { Ok(Value::String("pong".to_owned())) })
     }
 }
 
@@ -85,7 +83,6 @@ mod tests {
 
     struct Fake(EndpointTarget, &'static [&'static str]);
 
-    #[async_trait]
     impl Endpoint for Fake {
         fn target(&self) -> EndpointTarget {
             self.0.clone()
@@ -93,8 +90,8 @@ mod tests {
         fn methods(&self) -> &[&str] {
             self.1
         }
-        async fn handle(&self, _: IncomingCall) -> Result<Value, RemoteError> {
-            Ok(Value::Null)
+        fn handle(&self, _: IncomingCall) -> Handled<'_> {
+            Box::pin(async { Ok(Value::Null) })
         }
     }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ebbtide_runtime::clock;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -40,11 +40,17 @@ impl EndpointTarget {
     }
 }
 
+/// What comes of a method.
+///
+/// [`Endpoint`] is no `async_trait`: the bounds of its method on lifetimes make the compiler prove
+/// for each endpoint anew that all futures below it may change threads, which takes seconds for a
+/// large service.
+pub type Handled<'a> = BoxFuture<'a, Result<Value, RemoteError>>;
+
 /// A set of methods of one interface in one version.
 ///
 /// A request goes to the first endpoint whose namespace and version fit and that has the method.
 /// Methods that begin with `_` are never called (Python's `DefaultRPCAccessPolicy`).
-#[async_trait]
 pub trait Endpoint: Send + Sync {
     /// The interface that this endpoint implements.
     fn target(&self) -> EndpointTarget;
@@ -61,7 +67,7 @@ pub trait Endpoint: Send + Sync {
     /// # Errors
     ///
     /// What the caller gets as an exception.
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError>;
+    fn handle(&self, call: IncomingCall) -> Handled<'_>;
 }
 
 /// By which queue a request came.

@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use client::{CallOptions, RpcClient};
 pub use endpoint::{
-    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, IncomingCall,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, Handled, IncomingCall,
 };
 pub use error::MessagingError;
 pub use notifier::{Notification, Notifier, NotifierFormat, NotifierOptions, Priority};

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ebbtide_harness::{RabbitMq, SharedBroker, SharedServers};
 use oslo_messaging::{
-    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, IncomingCall, Map,
-    RabbitOptions, RemoteError, RpcServer, ServerOptions, Target, Transport, TransportUrl,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, Handled, IncomingCall,
+    Map, RabbitOptions, RemoteError, RpcServer, ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -182,7 +181,6 @@ impl Book {
 /// `ping`.
 struct Recorder(EndpointTarget, Book);
 
-#[async_trait]
 impl Endpoint for Recorder {
     fn target(&self) -> EndpointTarget {
         self.0.clone()
@@ -196,69 +194,71 @@ impl Endpoint for Recorder {
         }
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        let book = &self.1;
-        let user = call
-            .context
-            .get("user")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        let entry = Entry {
-            method: call.method.clone(),
-            args: call.args.clone(),
-            user: user.clone(),
-            source: call.source,
-            redelivered: call.redelivered,
-            delivery_count: call.delivery_count,
-            expiration: call.expiration,
-            namespace: call.namespace.clone(),
-        };
-        let state = call.state.clone();
-        if call.method == "wait" {
-            book.state.send_replace(Some(state.clone()));
-        }
-        book.entries.send_modify(|entries| entries.push(entry));
-        let result = match call.method.as_str() {
-            "slow" => {
-                let seconds = call.args["seconds"].as_f64().unwrap();
-                tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-                json!("done")
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move {
+            let book = &self.1;
+            let user = call
+                .context
+                .get("user")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            let entry = Entry {
+                method: call.method.clone(),
+                args: call.args.clone(),
+                user: user.clone(),
+                source: call.source,
+                redelivered: call.redelivered,
+                delivery_count: call.delivery_count,
+                expiration: call.expiration,
+                namespace: call.namespace.clone(),
+            };
+            let state = call.state.clone();
+            if call.method == "wait" {
+                book.state.send_replace(Some(state.clone()));
             }
-            "wait" => {
-                tokio::select! {
-                    permit = book.gate.acquire() => permit.unwrap().forget(),
-                    () = state.abandoned().cancelled() => {}
+            book.entries.send_modify(|entries| entries.push(entry));
+            let result = match call.method.as_str() {
+                "slow" => {
+                    let seconds = call.args["seconds"].as_f64().unwrap();
+                    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+                    json!("done")
                 }
-                json!("done")
-            }
-            "fail" => {
-                let reason = call.args["reason"].as_str().unwrap();
-                return Err(RemoteError::new(
-                    "peer_errors",
-                    "NoHost",
-                    format!("No host was found. {reason}"),
-                )
-                .with_kwarg("reason", reason)
-                .with_kwarg("code", 500)
-                .expected());
-            }
-            // Ends the call without an answer if the argument says so. Otherwise gives the first
-            // delivery back to the broker, for another server.
-            "leave" if call.args["to"] == "another" => {
-                state.end(CallEnd::Unanswered);
-                json!("not read by any client")
-            }
-            "leave" if !call.redelivered => {
-                state.end(CallEnd::GivenBack);
-                json!("not read by any client")
-            }
-            "leave" => json!("done"),
-            "panic" => panic!("as the test wants it"),
-            "ping" => json!({"service": "ours", "arg": call.args["arg"]}),
-            _ => json!({"context": {"user": user}, "args": call.args}),
-        };
-        book.finished.fetch_add(1, Ordering::Relaxed);
-        Ok(result)
+                "wait" => {
+                    tokio::select! {
+                        permit = book.gate.acquire() => permit.unwrap().forget(),
+                        () = state.abandoned().cancelled() => {}
+                    }
+                    json!("done")
+                }
+                "fail" => {
+                    let reason = call.args["reason"].as_str().unwrap();
+                    return Err(RemoteError::new(
+                        "peer_errors",
+                        "NoHost",
+                        format!("No host was found. {reason}"),
+                    )
+                    .with_kwarg("reason", reason)
+                    .with_kwarg("code", 500)
+                    .expected());
+                }
+                // Ends the call without an answer if the argument says so. Otherwise gives the first
+                // delivery back to the broker, for another server.
+                "leave" if call.args["to"] == "another" => {
+                    state.end(CallEnd::Unanswered);
+                    json!("not read by any client")
+                }
+                "leave" if !call.redelivered => {
+                    state.end(CallEnd::GivenBack);
+                    json!("not read by any client")
+                }
+                "leave" => json!("done"),
+                "panic" => panic!("as the test wants it"),
+                "ping" => json!({"service": "ours", "arg": call.args["arg"]}),
+                _ => json!({"context": {"user": user}, "args": call.args}),
+            };
+            book.finished.fetch_add(1, Ordering::Relaxed);
+            Ok(result)
+        })
     }
 }
 

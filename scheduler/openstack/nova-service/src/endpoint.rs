@@ -2,12 +2,11 @@
 
 use crate::facts::Facts;
 use crate::select::{Selector, raised};
-use async_trait::async_trait;
 use ebbtide_nova_objects::{
     DeleteInstanceInfo, ObjectError, SyncInstanceInfo, UpdateInstanceInfo, Value as Wire,
     read_delete_aggregate, read_update_aggregates,
 };
-use oslo_messaging::{Endpoint, EndpointTarget, IncomingCall, RemoteError};
+use oslo_messaging::{Endpoint, EndpointTarget, Handled, IncomingCall, RemoteError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -26,7 +25,6 @@ pub(crate) struct SchedulerApi {
     pub(crate) selector: Selector,
 }
 
-#[async_trait]
 impl Endpoint for SchedulerApi {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(4, 5)
@@ -36,19 +34,21 @@ impl Endpoint for SchedulerApi {
         METHODS
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        if call.method == "select_destinations" {
-            // The future of a whole decision is large: the queue's task should not carry it inline.
-            return Box::pin(self.selector.select(call)).await;
-        }
-        let args = Wire::from(&Value::Object(call.args));
-        follow(&self.selector.facts, &call.method, &args)
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move {
+            if call.method == "select_destinations" {
+                // The future of a whole decision is large: the queue's task should not carry it inline.
+                return Box::pin(self.selector.select(call)).await;
+            }
+            let args = Wire::from(&Value::Object(call.args));
+            follow(&self.selector.facts, &call.method, &args)
             .await
             .map_err(|error| {
                 tracing::warn!(code = error.code(), method = %call.method, "a cast cannot be read: {error}");
                 raised(&error.fault())
             })?;
-        Ok(Value::Null)
+            Ok(Value::Null)
+        })
     }
 }
 
@@ -100,7 +100,6 @@ pub(crate) async fn follow(facts: &Facts, method: &str, args: &Wire) -> Result<(
 /// Namespace `baseapi`, version 1.1 (`nova/baserpc.py`).
 pub(crate) struct BaseApi;
 
-#[async_trait]
 impl Endpoint for BaseApi {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(1, 1).namespace("baseapi")
@@ -110,17 +109,19 @@ impl Endpoint for BaseApi {
         &["ping", "get_backdoor_port"]
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        if call.method == "ping" {
-            let arg = call.args.get("arg").cloned().ok_or_else(|| {
-                RemoteError::builtin(
-                    "TypeError",
-                    "_BaseRPCAPI.ping() missing 1 required positional argument: 'arg'",
-                )
-            })?;
-            return Ok(json!({"service": "scheduler", "arg": arg}));
-        }
-        // This service has no backdoor.
-        Ok(Value::Null)
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move {
+            if call.method == "ping" {
+                let arg = call.args.get("arg").cloned().ok_or_else(|| {
+                    RemoteError::builtin(
+                        "TypeError",
+                        "_BaseRPCAPI.ping() missing 1 required positional argument: 'arg'",
+                    )
+                })?;
+                return Ok(json!({"service": "scheduler", "arg": arg}));
+            }
+            // This service has no backdoor.
+            Ok(Value::Null)
+        })
     }
 }

@@ -27,7 +27,6 @@ use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent};
-use async_trait::async_trait;
 use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
@@ -37,8 +36,16 @@ use ebbtide_model::{
 use ebbtide_nova_service::{LIVES_KEPT, LIVES_LATE};
 use ebbtide_region::{HostView, RegionConfig, RegionSummary};
 use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, ServerFilter, Store};
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::broadcast;
+
+/// What comes of a call.
+///
+/// The traits here are not `async_trait`s: the bounds of their methods on lifetimes make the
+/// compiler prove for each method anew that all futures below it may change threads, which took
+/// half of the time in which this crate compiles.
+pub(crate) type Answer<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
 
 /// A server, with its evacuation if that is under way or ended recently.
 #[derive(Debug, Clone)]
@@ -71,50 +78,47 @@ pub(crate) struct PricedFlavor {
 
 /// Everything that read-only calls need of a cloud. A server, host or decision that does not exist
 /// is `None`; names that fit several objects are an error.
-#[async_trait]
 pub(crate) trait CloudView: Send + Sync {
-    async fn summary(&self) -> Result<CloudSummary, ServiceError>;
+    fn summary(&self) -> Answer<'_, CloudSummary>;
     /// All hosts with both states, by name.
-    async fn hosts(&self) -> Result<Vec<HostView>, ServiceError>;
-    async fn host(&self, name: &str)
-    -> Result<Option<(HostView, Vec<ListedServer>)>, ServiceError>;
+    fn hosts(&self) -> Answer<'_, Vec<HostView>>;
+    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostView, Vec<ListedServer>)>>;
     /// A server by id, also one that is gone.
-    async fn server(&self, id: ServerId) -> Result<Option<ListedServer>, ServiceError>;
+    fn server(&self, id: ServerId) -> Answer<'_, Option<ListedServer>>;
     /// The only server that is not gone with this name or id.
-    async fn server_named(&self, name: &str) -> Result<ListedServer, ServiceError>;
-    async fn servers(&self, filter: &ServerFilter) -> Result<Vec<ListedServer>, ServiceError>;
-    async fn evacuation(&self, id: EvacuationId) -> Result<Option<Evacuation>, ServiceError>;
-    async fn evacuations(&self, filter: &EvacuationFilter)
-    -> Result<Vec<Evacuation>, ServiceError>;
-    async fn groups(&self) -> Result<Vec<ServerGroup>, ServiceError>;
-    async fn aggregates(&self) -> Result<Vec<Aggregate>, ServiceError>;
-    async fn flavors(&self) -> Result<Vec<Flavor>, ServiceError>;
-    async fn flavor(&self, name: &str) -> Result<Flavor, ServiceError>;
+    fn server_named<'a>(&'a self, name: &'a str) -> Answer<'a, ListedServer>;
+    fn servers<'a>(&'a self, filter: &'a ServerFilter) -> Answer<'a, Vec<ListedServer>>;
+    fn evacuation(&self, id: EvacuationId) -> Answer<'_, Option<Evacuation>>;
+    fn evacuations<'a>(&'a self, filter: &'a EvacuationFilter) -> Answer<'a, Vec<Evacuation>>;
+    fn groups(&self) -> Answer<'_, Vec<ServerGroup>>;
+    fn aggregates(&self) -> Answer<'_, Vec<Aggregate>>;
+    fn flavors(&self) -> Answer<'_, Vec<Flavor>>;
+    fn flavor<'a>(&'a self, name: &'a str) -> Answer<'a, Flavor>;
     /// A flavor and a server group (`""`: none) by their names or ids.
-    async fn flavor_and_group(
-        &self,
-        flavor: &str,
-        group: &str,
-    ) -> Result<(Flavor, Option<ServerGroup>), ServiceError>;
+    fn flavor_and_group<'a>(
+        &'a self,
+        flavor: &'a str,
+        group: &'a str,
+    ) -> Answer<'a, (Flavor, Option<ServerGroup>)>;
     /// A flavor by name or id with its price and at most `changes` changes of that. With `projects`
     /// only if one of them may use it.
-    async fn priced_flavor(
-        &self,
-        name: &str,
-        projects: Option<&[String]>,
+    fn priced_flavor<'a>(
+        &'a self,
+        name: &'a str,
+        projects: Option<&'a [String]>,
         changes: u32,
-    ) -> Result<PricedFlavor, ServiceError>;
+    ) -> Answer<'a, PricedFlavor>;
     /// Past lives, the latest launch first.
-    async fn lives(&self, filter: &LifeFilter) -> Result<Vec<PastLife>, ServiceError>;
+    fn lives<'a>(&'a self, filter: &'a LifeFilter) -> Answer<'a, Vec<PastLife>>;
     /// The present lives of preemptible servers, of one flavor or of all.
-    async fn running_lives(&self, flavor: Option<&str>) -> Result<Vec<RunningLife>, ServiceError>;
-    async fn decision(&self, id: DecisionId) -> Result<Option<Decision>, ServiceError>;
+    fn running_lives<'a>(&'a self, flavor: Option<&'a str>) -> Answer<'a, Vec<RunningLife>>;
+    fn decision(&self, id: DecisionId) -> Answer<'_, Option<Decision>>;
     /// The last decision about a server.
-    async fn decision_for_server(&self, id: ServerId) -> Result<Option<Decision>, ServiceError>;
+    fn decision_for_server(&self, id: ServerId) -> Answer<'_, Option<Decision>>;
     /// Newest first.
-    async fn decisions(&self, filter: &DecisionFilter) -> Result<Vec<Decision>, ServiceError>;
+    fn decisions<'a>(&'a self, filter: &'a DecisionFilter) -> Answer<'a, Vec<Decision>>;
     /// The decision that a request would get now, and what it does not know. Changes nothing.
-    async fn what_if(&self, question: Question) -> Result<(Decision, Vec<String>), ServiceError>;
+    fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)>;
     /// All events from now on.
     fn events(&self) -> broadcast::Receiver<SequencedEvent>;
 }

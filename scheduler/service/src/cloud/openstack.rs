@@ -2,12 +2,11 @@
 //! all schedulers from the ledger, decisions from the ledger's database.
 
 use super::changes::{self, Look};
-use super::{CloudSummary, CloudView, ListedServer, PricedFlavor, Question, listing};
+use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, Question, listing};
 use crate::Tasks;
 use crate::advice::RunningLife;
 use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
-use async_trait::async_trait;
 use ebbtide_engine::ClassTotals;
 use ebbtide_model::{
     Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, Seconds, Server,
@@ -272,213 +271,244 @@ fn totals(hosts: &[NodeView]) -> Vec<ClassTotals> {
     sums.into_values().collect()
 }
 
-#[async_trait]
 impl CloudView for OpenStackView {
-    async fn summary(&self) -> Result<CloudSummary, ServiceError> {
-        let reader = self.current().await;
-        let nodes = reader.hosts();
-        let evacuations = reader.evacuations(false).await;
-        let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
-        for node in &nodes {
-            *hosts.entry(node.health.as_str()).or_default() += 1;
-        }
-        let mut servers = BTreeMap::new();
-        for server in reader.servers() {
-            *servers.entry(server.status.as_str()).or_default() += 1;
-        }
-        let database = self.decisions.open().await?;
-        Ok(CloudSummary {
-            totals: RegionSummary {
-                hosts,
-                servers,
-                totals: totals(&nodes),
-                inventories: sum_inventories(nodes.iter().map(|node| &node.host)),
-                evacuations: evacuations.map_err(|error| unread(&error))?.len(),
-                contested: 0,
-            },
-            // Nova's own order of hosts; victims only where no host has room.
-            policy: "nova".to_owned(),
-            cost_module: self.reader.cost_module(),
-            bus: "amqp".to_owned(),
-            bus_connected: self.reader.bus_is_ready(),
-            database: database
-                .map_or_else(String::new, |store| store.backend().as_str().to_owned()),
-        })
-    }
-
-    async fn hosts(&self) -> Result<Vec<HostView>, ServiceError> {
-        let nodes = self.current().await.hosts();
-        Ok(nodes.into_iter().map(host).collect())
-    }
-
-    async fn host(
-        &self,
-        name: &str,
-    ) -> Result<Option<(HostView, Vec<ListedServer>)>, ServiceError> {
-        let reader = self.current().await;
-        let mut nodes = reader.hosts().into_iter();
-        let Some(node) = nodes.find(|node| node.host.name == name) else {
-            return Ok(None);
-        };
-        let mut servers = reader.servers();
-        servers.retain(|server| server.host.as_deref() == Some(name));
-        Ok(Some((host(node), self.listed(servers).await?)))
-    }
-
-    async fn server(&self, id: ServerId) -> Result<Option<ListedServer>, ServiceError> {
-        let found = self.current().await.server(id).into_iter().collect();
-        Ok(self.listed(found).await?.pop())
-    }
-
-    async fn server_named(&self, name: &str) -> Result<ListedServer, ServiceError> {
-        let mut found = self.current().await.servers();
-        found.retain(|server| server.name == name);
-        let name = names::shorten(name);
-        let error = match found.len() {
-            1 => None,
-            0 => Some(RegionError::NotFound {
-                what: "server",
-                name,
-                next: "`ebbtide server list` shows those that there are",
-            }),
-            count => Some(RegionError::Ambiguous {
-                what: "servers",
-                name,
-                count,
-            }),
-        };
-        let listed = self.listed(found).await?.pop();
-        match (error, listed) {
-            (None, Some(listed)) => Ok(listed),
-            (error, _) => Err(error.map_or(ServiceError::Stopping, ServiceError::Region)),
-        }
-    }
-
-    async fn servers(&self, filter: &ServerFilter) -> Result<Vec<ListedServer>, ServiceError> {
-        let all = self.listed(self.current().await.servers()).await?;
-        Ok(listing::servers(all, filter))
-    }
-
-    async fn evacuation(&self, id: EvacuationId) -> Result<Option<Evacuation>, ServiceError> {
-        let all = self.reader.evacuations(true).await;
-        let mut all = all.map_err(|error| unread(&error))?.into_iter();
-        Ok(all.find(|evacuation| evacuation.id == id))
-    }
-
-    async fn evacuations(
-        &self,
-        filter: &EvacuationFilter,
-    ) -> Result<Vec<Evacuation>, ServiceError> {
-        let all = self.reader.evacuations(!filter.active_only).await;
-        listing::evacuations(all.map_err(|error| unread(&error))?, filter)
-    }
-
-    async fn groups(&self) -> Result<Vec<ServerGroup>, ServiceError> {
-        let groups = self.reader.groups().await;
-        groups.map_err(|error| unread(&error))
-    }
-
-    async fn aggregates(&self) -> Result<Vec<Aggregate>, ServiceError> {
-        Ok(self.reader.aggregates())
-    }
-
-    async fn flavors(&self) -> Result<Vec<Flavor>, ServiceError> {
-        let command = "openstack flavor list --long";
-        Err(ServiceError::OpenStackCommand { command })
-    }
-
-    async fn flavor(&self, _name: &str) -> Result<Flavor, ServiceError> {
-        let command = "openstack flavor show FLAVOR";
-        Err(ServiceError::OpenStackCommand { command })
-    }
-
-    async fn flavor_and_group(
-        &self,
-        _flavor: &str,
-        _group: &str,
-    ) -> Result<(Flavor, Option<ServerGroup>), ServiceError> {
-        let command = "openstack flavor show FLAVOR";
-        Err(ServiceError::OpenStackCommand { command })
-    }
-
-    async fn priced_flavor(
-        &self,
-        name: &str,
-        projects: Option<&[String]>,
-        changes: u32,
-    ) -> Result<PricedFlavor, ServiceError> {
-        let flavor = self.reader.flavor(name, projects).await;
-        let flavor = flavor.map_err(unanswered)?;
-        flavor.properties().map_err(RegionError::from)?;
-        let filter = PriceFilter {
-            flavor: Some(flavor.name.clone()),
-            limit: changes,
-            ..PriceFilter::default()
-        };
-        let changes = match self.price_store().await? {
-            Some(store) => store.prices(&filter).await.map_err(|e| not_read(&e))?,
-            None => Vec::new(),
-        };
-        Ok(PricedFlavor {
-            price: self.reader.price(&flavor),
-            changes,
-            flavor,
-        })
-    }
-
-    async fn lives(&self, filter: &LifeFilter) -> Result<Vec<PastLife>, ServiceError> {
-        // A page that continues a list is of the lives that were known at its beginning.
-        let lives = match filter.marker {
-            None => self.lives_by_now().await?,
-            Some(_) => self.decisions.open().await?.map(DecisionStore::lives),
-        };
-        match lives {
-            Some(lives) => lives.lives(filter).await.map_err(|e| not_read(&e)),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    async fn running_lives(&self, flavor: Option<&str>) -> Result<Vec<RunningLife>, ServiceError> {
-        let running = self.current().await.running_lives(flavor).await;
-        let running = running.map_err(|error| unread(&error))?.into_iter();
-        Ok(running
-            .filter_map(|(server, began)| RunningLife::new(&server, began))
-            .collect())
-    }
-
-    async fn decision(&self, id: DecisionId) -> Result<Option<Decision>, ServiceError> {
-        match self.decisions.open().await? {
-            Some(store) => store.decision(id).await.map_err(|e| not_read(&e)),
-            None => Ok(None),
-        }
-    }
-
-    async fn decision_for_server(&self, id: ServerId) -> Result<Option<Decision>, ServiceError> {
-        match self.decisions.open().await? {
-            Some(store) => {
-                let found = store.decision_for_server(id).await;
-                found.map_err(|e| not_read(&e))
+    fn summary(&self) -> Answer<'_, CloudSummary> {
+        Box::pin(async move {
+            let reader = self.current().await;
+            let nodes = reader.hosts();
+            let evacuations = reader.evacuations(false).await;
+            let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
+            for node in &nodes {
+                *hosts.entry(node.health.as_str()).or_default() += 1;
             }
-            None => Ok(None),
-        }
+            let mut servers = BTreeMap::new();
+            for server in reader.servers() {
+                *servers.entry(server.status.as_str()).or_default() += 1;
+            }
+            let database = self.decisions.open().await?;
+            Ok(CloudSummary {
+                totals: RegionSummary {
+                    hosts,
+                    servers,
+                    totals: totals(&nodes),
+                    inventories: sum_inventories(nodes.iter().map(|node| &node.host)),
+                    evacuations: evacuations.map_err(|error| unread(&error))?.len(),
+                    contested: 0,
+                },
+                // Nova's own order of hosts; victims only where no host has room.
+                policy: "nova".to_owned(),
+                cost_module: self.reader.cost_module(),
+                bus: "amqp".to_owned(),
+                bus_connected: self.reader.bus_is_ready(),
+                database: database
+                    .map_or_else(String::new, |store| store.backend().as_str().to_owned()),
+            })
+        })
     }
 
-    async fn decisions(&self, filter: &DecisionFilter) -> Result<Vec<Decision>, ServiceError> {
-        match self.decisions.open().await? {
-            Some(store) => store.decisions(filter).await.map_err(|e| not_read(&e)),
-            None => Ok(Vec::new()),
-        }
+    fn hosts(&self) -> Answer<'_, Vec<HostView>> {
+        Box::pin(async move {
+            let nodes = self.current().await.hosts();
+            Ok(nodes.into_iter().map(host).collect())
+        })
     }
 
-    async fn what_if(&self, question: Question) -> Result<(Decision, Vec<String>), ServiceError> {
-        question.check()?;
-        let wanted = question.wanted;
-        let decision = self.reader.what_if(&wanted).await;
-        let decision = decision.map_err(unanswered)?;
-        let notices = wanted
-            .knows_no_image_properties()
-            .then(|| NO_IMAGE.to_owned());
-        Ok((decision, notices.into_iter().collect()))
+    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostView, Vec<ListedServer>)>> {
+        Box::pin(async move {
+            let reader = self.current().await;
+            let mut nodes = reader.hosts().into_iter();
+            let Some(node) = nodes.find(|node| node.host.name == name) else {
+                return Ok(None);
+            };
+            let mut servers = reader.servers();
+            servers.retain(|server| server.host.as_deref() == Some(name));
+            Ok(Some((host(node), self.listed(servers).await?)))
+        })
+    }
+
+    fn server(&self, id: ServerId) -> Answer<'_, Option<ListedServer>> {
+        Box::pin(async move {
+            let found = self.current().await.server(id).into_iter().collect();
+            Ok(self.listed(found).await?.pop())
+        })
+    }
+
+    fn server_named<'a>(&'a self, name: &'a str) -> Answer<'a, ListedServer> {
+        Box::pin(async move {
+            let mut found = self.current().await.servers();
+            found.retain(|server| server.name == name);
+            let name = names::shorten(name);
+            let error = match found.len() {
+                1 => None,
+                0 => Some(RegionError::NotFound {
+                    what: "server",
+                    name,
+                    next: "`ebbtide server list` shows those that there are",
+                }),
+                count => Some(RegionError::Ambiguous {
+                    what: "servers",
+                    name,
+                    count,
+                }),
+            };
+            let listed = self.listed(found).await?.pop();
+            match (error, listed) {
+                (None, Some(listed)) => Ok(listed),
+                (error, _) => Err(error.map_or(ServiceError::Stopping, ServiceError::Region)),
+            }
+        })
+    }
+
+    fn servers<'a>(&'a self, filter: &'a ServerFilter) -> Answer<'a, Vec<ListedServer>> {
+        Box::pin(async move {
+            let all = self.listed(self.current().await.servers()).await?;
+            Ok(listing::servers(all, filter))
+        })
+    }
+
+    fn evacuation(&self, id: EvacuationId) -> Answer<'_, Option<Evacuation>> {
+        Box::pin(async move {
+            let all = self.reader.evacuations(true).await;
+            let mut all = all.map_err(|error| unread(&error))?.into_iter();
+            Ok(all.find(|evacuation| evacuation.id == id))
+        })
+    }
+
+    fn evacuations<'a>(&'a self, filter: &'a EvacuationFilter) -> Answer<'a, Vec<Evacuation>> {
+        Box::pin(async move {
+            let all = self.reader.evacuations(!filter.active_only).await;
+            listing::evacuations(all.map_err(|error| unread(&error))?, filter)
+        })
+    }
+
+    fn groups(&self) -> Answer<'_, Vec<ServerGroup>> {
+        Box::pin(async move {
+            let groups = self.reader.groups().await;
+            groups.map_err(|error| unread(&error))
+        })
+    }
+
+    fn aggregates(&self) -> Answer<'_, Vec<Aggregate>> {
+        Box::pin(async move { Ok(self.reader.aggregates()) })
+    }
+
+    fn flavors(&self) -> Answer<'_, Vec<Flavor>> {
+        Box::pin(async move {
+            let command = "openstack flavor list --long";
+            Err(ServiceError::OpenStackCommand { command })
+        })
+    }
+
+    fn flavor<'a>(&'a self, _name: &'a str) -> Answer<'a, Flavor> {
+        Box::pin(async move {
+            let command = "openstack flavor show FLAVOR";
+            Err(ServiceError::OpenStackCommand { command })
+        })
+    }
+
+    fn flavor_and_group<'a>(
+        &'a self,
+        _flavor: &'a str,
+        _group: &'a str,
+    ) -> Answer<'a, (Flavor, Option<ServerGroup>)> {
+        Box::pin(async move {
+            let command = "openstack flavor show FLAVOR";
+            Err(ServiceError::OpenStackCommand { command })
+        })
+    }
+
+    fn priced_flavor<'a>(
+        &'a self,
+        name: &'a str,
+        projects: Option<&'a [String]>,
+        changes: u32,
+    ) -> Answer<'a, PricedFlavor> {
+        Box::pin(async move {
+            let flavor = self.reader.flavor(name, projects).await;
+            let flavor = flavor.map_err(unanswered)?;
+            flavor.properties().map_err(RegionError::from)?;
+            let filter = PriceFilter {
+                flavor: Some(flavor.name.clone()),
+                limit: changes,
+                ..PriceFilter::default()
+            };
+            let changes = match self.price_store().await? {
+                Some(store) => store.prices(&filter).await.map_err(|e| not_read(&e))?,
+                None => Vec::new(),
+            };
+            Ok(PricedFlavor {
+                price: self.reader.price(&flavor),
+                changes,
+                flavor,
+            })
+        })
+    }
+
+    fn lives<'a>(&'a self, filter: &'a LifeFilter) -> Answer<'a, Vec<PastLife>> {
+        Box::pin(async move {
+            // A page that continues a list is of the lives that were known at its beginning.
+            let lives = match filter.marker {
+                None => self.lives_by_now().await?,
+                Some(_) => self.decisions.open().await?.map(DecisionStore::lives),
+            };
+            match lives {
+                Some(lives) => lives.lives(filter).await.map_err(|e| not_read(&e)),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn running_lives<'a>(&'a self, flavor: Option<&'a str>) -> Answer<'a, Vec<RunningLife>> {
+        Box::pin(async move {
+            let running = self.current().await.running_lives(flavor).await;
+            let running = running.map_err(|error| unread(&error))?.into_iter();
+            Ok(running
+                .filter_map(|(server, began)| RunningLife::new(&server, began))
+                .collect())
+        })
+    }
+
+    fn decision(&self, id: DecisionId) -> Answer<'_, Option<Decision>> {
+        Box::pin(async move {
+            match self.decisions.open().await? {
+                Some(store) => store.decision(id).await.map_err(|e| not_read(&e)),
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn decision_for_server(&self, id: ServerId) -> Answer<'_, Option<Decision>> {
+        Box::pin(async move {
+            match self.decisions.open().await? {
+                Some(store) => {
+                    let found = store.decision_for_server(id).await;
+                    found.map_err(|e| not_read(&e))
+                }
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn decisions<'a>(&'a self, filter: &'a DecisionFilter) -> Answer<'a, Vec<Decision>> {
+        Box::pin(async move {
+            match self.decisions.open().await? {
+                Some(store) => store.decisions(filter).await.map_err(|e| not_read(&e)),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)> {
+        Box::pin(async move {
+            question.check()?;
+            let wanted = question.wanted;
+            let decision = self.reader.what_if(&wanted).await;
+            let decision = decision.map_err(unanswered)?;
+            let notices = wanted
+                .knows_no_image_properties()
+                .then(|| NO_IMAGE.to_owned());
+            Ok((decision, notices.into_iter().collect()))
+        })
     }
 
     fn events(&self) -> broadcast::Receiver<SequencedEvent> {

@@ -3,9 +3,8 @@
 use super::answers::Answers;
 use crate::endpoint::{METHODS, follow};
 use crate::select::{Selector, raised};
-use async_trait::async_trait;
 use ebbtide_nova_objects::Value as Wire;
-use oslo_messaging::{Endpoint, EndpointTarget, IncomingCall, RemoteError};
+use oslo_messaging::{Endpoint, EndpointTarget, Handled, IncomingCall};
 use serde_json::Value;
 
 /// Topic `scheduler`, version 4.5, as [`SchedulerApi`](crate::endpoint::SchedulerApi).
@@ -14,7 +13,6 @@ pub(super) struct ShadowApi {
     pub(super) answers: Answers,
 }
 
-#[async_trait]
 impl Endpoint for ShadowApi {
     fn target(&self) -> EndpointTarget {
         EndpointTarget::version(4, 5)
@@ -24,17 +22,19 @@ impl Endpoint for ShadowApi {
         METHODS
     }
 
-    async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
-        if call.method == "select_destinations" {
-            let open = self.answers.arrived();
-            let observed = Box::pin(self.selector.observe(call)).await?;
-            self.answers.follow(observed, open);
-            return Ok(Value::Null);
-        }
-        let method = call.method;
-        let args = Wire::from(&Value::Object(call.args));
-        let followed = follow(&self.selector.facts, &method, &args).await;
-        followed.map_err(|error| raised(&error.fault()))?;
-        Ok(Value::Null)
+    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+        Box::pin(async move {
+            if call.method == "select_destinations" {
+                let open = self.answers.arrived();
+                let observed = Box::pin(self.selector.observe(call)).await?;
+                self.answers.follow(observed, open);
+                return Ok(Value::Null);
+            }
+            let method = call.method;
+            let args = Wire::from(&Value::Object(call.args));
+            let followed = follow(&self.selector.facts, &method, &args).await;
+            followed.map_err(|error| raised(&error.fault()))?;
+            Ok(Value::Null)
+        })
     }
 }
