@@ -2,7 +2,7 @@
 """The story: three full hosts, six preemptible servers, and normal requests that need their room.
 Each chapter ends with the books in order.
 
-Usage: story.py [CHAPTER…]
+Usage: story.py [CHAPTER…|short]   short: without those that take longest and those whose subject other tests have
 """
 import base64
 import collections
@@ -27,15 +27,18 @@ from preempt import Stage, Watch, must, wait_scheduler, wait_up
 from processes import stack
 
 # The first component that was ever made: it prefers hosts with free VCPUs and memory.
-FIRST_WEIGHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../weighers/wasm/tests/fixtures/weigher-1.0.wasm')
+COMPONENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../weighers/wasm/tests/fixtures')
+FIRST_WEIGHER = os.path.join(COMPONENTS, 'weigher-1.0.wasm')
+# The first cost module: a server costs its processors, and each further one of a project 4 more.
+FIRST_COST_MODULE = os.path.join(COMPONENTS, 'cost-1.0.wasm')
 CHAPTERS = []
-
-
-def chapter(function):
 # Not in the short story. Their decisions are tested on the model of Placement, too, or they are told by another chapter
 # in a shorter way.
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'a_compute_that_nobody_mapped', 'a_weigher_of_the_operator', 'a_ledger_that_comes_later']
+
+
+def chapter(function):
     CHAPTERS.append(function)
     return function
 
@@ -843,6 +846,31 @@ def plugins_for_all_schedulers(stage):
         for left in asked('GET', '/plugins').json()['plugins']:
             asked('DELETE', '/plugins/' + left['name'])
     must(asked('GET', '/plugins').json()['plugins'] == [], 'a plugin that was removed is there')
+
+
+@chapter
+def a_cost_module_in_shadow(stage):
+    """To a cost module all servers are alike, so that it would take the youngest; in shadow it says so, and the
+    cheapest goes."""
+    def asked(method, path, body=None):
+        return stage.cloud.request('preemption', method, '/v1' + path, body)
+    with open(FIRST_COST_MODULE, 'rb') as file:
+        component = base64.b64encode(file.read()).decode()
+    ages = stage.fill()
+    try:
+        added = asked('POST', '/plugins', {'name': 'owners', 'component': component, 'shadow': True}).json()['plugin']
+        must(not added['in_use'], 'in shadow the plugin is %s' % added)
+        arrives(stage, ages, stage.cheapest(ages), lambda: [stage.cloud.create('compared', 'large')], 'a cost module in shadow')
+        report = until('a comparison', 30, lambda: (lambda told: told if int(told['decisions']) >= 1 else None)(asked('GET', '/shadow').json()))
+        decided, shadow = report['decided'], report['in_shadow']
+        must(int(report['failed']) == 0 and int(decided['victims']) == int(shadow['victims']) == 1, 'the report is %s' % report)
+        # Another victim, maybe on the same host: dearer by the cost module in use, alike by the one in shadow.
+        must(decided['cost'] < shadow['cost'] and decided['shadow_cost'] == shadow['shadow_cost'] > 0, 'the report is %s' % report)
+        print('      %s in shadow: its victim would cost %.0f instead of %.0f %s' % (
+            report['what'], shadow['cost'], decided['cost'], report['cost_unit']), flush=True)
+    finally:
+        for left in asked('GET', '/plugins').json()['plugins']:
+            asked('DELETE', '/plugins/' + left['name'])
 
 
 def relay(port, to):

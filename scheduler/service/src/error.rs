@@ -237,9 +237,6 @@ impl From<LivePluginError> for ServiceError {
             LivePluginError::Store(_) | LivePluginError::DatabaseAway => {
                 Self::Store { code, message }
             }
-            LivePluginError::NoShadow => Self::NotOnOpenStackYet {
-                feature: "cost modules in shadow",
-            },
             LivePluginError::Plugin(_)
             | LivePluginError::User { .. }
             | LivePluginError::NoDatabase => Self::Plugin { code, message },

@@ -71,17 +71,6 @@ impl<U: PluginUser> LivePlugins<U> {
         let name = name.to_owned();
         Err(PluginError::InUse { name })
     }
-
-    /// Refuses to put a known plugin into shadow where nothing would be compared.
-    fn may_shadow(&self, name: &str, shadow: bool) -> Result<(), LivePluginError> {
-        let active = self.shared.active();
-        let mut plugins = active.set.plugins().iter();
-        let known = plugins.find(|plugin| plugin.config.name == name);
-        match known.filter(|plugin| shadow && !self.user().compares(plugin.kind)) {
-            Some(_) => Err(LivePluginError::NoShadow),
-            None => Ok(()),
-        }
-    }
 }
 
 #[async_trait]
@@ -154,7 +143,6 @@ impl<U: PluginUser> PluginControl for LivePlugins<U> {
     }
 
     async fn change(&self, name: &str, change: PluginChange) -> Result<(), LivePluginError> {
-        self.may_shadow(name, change.shadow == Some(true))?;
         let is_used = self.user().has_weigher(name);
         self.save_override(name, |before, file| {
             let known = before.get(name).cloned().unwrap_or_default();

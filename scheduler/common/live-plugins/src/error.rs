@@ -29,11 +29,6 @@ pub enum LivePluginError {
     /// The database has not been opened yet.
     #[error("plugins: the database of changes is not open yet; ask again in a moment")]
     DatabaseAway,
-    /// Plugins in shadow are compared with nothing here.
-    #[error(
-        "cost modules in shadow: not available in OpenStack mode yet; a standalone region has it. `ebbtide-scheduler --shadow` with a nova.conf that uses it compares whole decisions"
-    )]
-    NoShadow,
 }
 
 impl LivePluginError {
@@ -46,7 +41,6 @@ impl LivePluginError {
             Self::User { code, .. } => code,
             Self::NoDatabase => "EB-PLUGIN-011",
             Self::DatabaseAway => "EB-PLUGIN-012",
-            Self::NoShadow => "EB-SERVICE-013",
         }
     }
 
@@ -56,7 +50,7 @@ impl LivePluginError {
         match self {
             Self::Store(error) => error.is_retryable(),
             Self::DatabaseAway => true,
-            Self::Plugin(_) | Self::User { .. } | Self::NoDatabase | Self::NoShadow => false,
+            Self::Plugin(_) | Self::User { .. } | Self::NoDatabase => false,
         }
     }
 }

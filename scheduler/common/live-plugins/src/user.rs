@@ -2,7 +2,7 @@
 
 use crate::{LivePluginError, ShadowBook};
 use ebbtide_engine::PluginFailure;
-use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet};
+use ebbtide_plugins::{MergedPlugins, Plugin, PluginConfig, PluginSet};
 
 /// How a plugin is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +46,6 @@ pub trait PluginUser: Send + Sync + 'static {
 
     /// Whether the multiplier of a weigher of this name, built in or a plugin, can be changed.
     fn has_weigher(&self, name: &str) -> bool;
-
-    /// Whether decisions are compared with those that a plugin of this kind in shadow would have
-    /// made.
-    fn compares(&self, kind: PluginKind) -> bool;
 
     /// The comparisons.
     fn shadow(&self) -> &ShadowBook;

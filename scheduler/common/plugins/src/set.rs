@@ -106,6 +106,17 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
+    /// The plugins that are compared with those in use, as text; `None`: none is.
+    #[must_use]
+    pub fn in_shadow(&self) -> Option<String> {
+        let shadows = self.plugins.iter().map(|plugin| (plugin, &plugin.config));
+        let what: Vec<String> = shadows
+            .filter(|(_, config)| config.enabled && config.shadow)
+            .map(|(plugin, config)| format!("{} {}", plugin.kind.as_str(), config.name))
+            .collect();
+        (!what.is_empty()).then(|| what.join(", "))
+    }
+
     /// Reads, compiles and asks all of them. A plugin of `before` whose file and configuration are
     /// the same is kept, with what is known of it.
     ///

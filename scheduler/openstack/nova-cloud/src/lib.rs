@@ -24,6 +24,7 @@ mod flavor;
 mod one_pass;
 mod plan;
 mod scheduling;
+mod shadow;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
@@ -32,7 +33,7 @@ pub use cloud::{
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;
-pub use explain::{SchedulingRecord, ShadowRanking};
+pub use explain::SchedulingRecord;
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,
@@ -44,3 +45,4 @@ pub use plan::{
     ProviderTruth, SecondBest, VerifyResult,
 };
 pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, Selected};
+pub use shadow::{ShadowChoice, ShadowPlugins};

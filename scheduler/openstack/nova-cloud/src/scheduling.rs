@@ -6,6 +6,7 @@ use crate::error::CloudError;
 use crate::expected::ExpectedInstances;
 use crate::explain::SchedulingRecord;
 use crate::facts::HostRef;
+use crate::shadow::ShadowRules;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
@@ -14,7 +15,6 @@ use ebbtide_nova::schedule::{
 };
 use ebbtide_nova::states::{HostStates, States};
 use ebbtide_nova::table::{HostSet, HostSurvey, first_of};
-use ebbtide_nova::weighing::Plugins;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -179,7 +179,7 @@ pub struct Scheduling {
     candidates: CandidateHosts,
     /// The hosts that the filters saw.
     hosts: HostSet,
-    shadow: Option<Arc<Plugins>>,
+    shadow: Option<Arc<ShadowRules>>,
 }
 
 impl Scheduling {
@@ -410,6 +410,26 @@ impl Cloud {
         members: &ExpectedInstances,
         order: impl FnOnce(&HostSurvey) -> Sorted,
     ) -> WorkingHosts {
+        let mut working = self.host_by_host(spec, hosts, offer, members);
+        // The columns know nothing of expected members: such a request is decided host by host.
+        if members.is_empty() {
+            let hosts = working.hosts.clone();
+            let survey = self.table.survey(spec, hosts, now, &mut working.states);
+            working.first = survey.as_ref().map(order);
+            let more = working.first.as_ref().is_some_and(|first| first.behind > 0);
+            working.survey = survey.filter(|_| more);
+        }
+        working
+    }
+
+    /// Hosts of which the columns are not asked.
+    fn host_by_host(
+        &self,
+        spec: &RequestSpec,
+        hosts: HostSet,
+        offer: CandidateOffer,
+        members: &ExpectedInstances,
+    ) -> WorkingHosts {
         let mut working = WorkingHosts {
             states: self.table.states().clone(),
             hosts,
@@ -422,33 +442,32 @@ impl Cloud {
         if looks_at_candidates(spec, self.options()) {
             working.attach();
         }
-        let hosts = working.hosts.clone();
         if !members.is_empty() {
-            // The columns know nothing of them: such a request is decided host by host.
+            let hosts = working.hosts.clone();
             members.stand(hosts.iter(), &mut working.states);
-            return working;
         }
-        let survey = self.table.survey(spec, hosts, now, &mut working.states);
-        working.first = survey.as_ref().map(order);
-        let more = working.first.as_ref().is_some_and(|first| first.behind > 0);
-        working.survey = survey.filter(|_| more);
         working
     }
 
     /// Filters and weighs candidates once, for the first instance, in any order; and the states as
-    /// the filters left them.
+    /// the filters left them. `others`: by these options instead of the cloud's.
     pub(crate) fn sort_once(
         &self,
         spec: &RequestSpec,
         candidates: &CandidateHosts,
         now: i64,
         members: &ExpectedInstances,
+        others: Option<&Options>,
     ) -> Result<(HostStates, Sorted), NovaException> {
         let hosts = candidates.hosts.clone();
         let offer = candidates.offer.clone();
-        let mut working = self.working(spec, hosts, offer, now, members, HostSurvey::unsorted);
+        let mut working = match others {
+            // The columns hold the weights of the weighers in use.
+            Some(_) => self.host_by_host(spec, hosts, offer, members),
+            None => self.working(spec, hosts, offer, now, members, HostSurvey::unsorted),
+        };
         let context = Context {
-            options: self.options(),
+            options: others.unwrap_or_else(|| self.options()),
             now,
         };
         let hosts = working.all();

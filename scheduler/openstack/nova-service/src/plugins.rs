@@ -11,7 +11,7 @@ use ebbtide_engine::PluginFailure;
 use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser, ShadowBook};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
-use ebbtide_nova_cloud::{Cloud, CloudSettings, CostModules};
+use ebbtide_nova_cloud::{Cloud, CloudError, CloudSettings, CostModules, ShadowPlugins};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_plugins::{
     EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file,
@@ -54,42 +54,45 @@ impl PluginFile {
 /// Weighers and cost modules before they are used.
 pub(crate) struct PreparedPlugins {
     weighers: Plugins,
-    shadow: ShadowPlugins,
+    shadow: PreparedShadow,
     modules: CostModules,
     cost_module: String,
 }
 
 /// What is in shadow.
 #[derive(Default)]
-struct ShadowPlugins {
-    /// The weighers that decisions are compared with.
-    weighers: Option<Plugins>,
-    /// Their names.
+struct PreparedShadow {
+    /// What decisions are compared with; `None`: with nothing.
+    plugins: Option<ShadowPlugins>,
+    /// What is in shadow, as text.
     what: Option<String>,
 }
 
-impl ShadowPlugins {
+impl PreparedShadow {
     fn of(set: &PluginSet, cost_module: &str) -> Self {
-        let plugins = set.plugins().iter();
-        let names: Vec<&str> = plugins
-            .filter(|plugin| plugin.config.enabled && plugin.config.shadow)
-            .filter(|plugin| plugin.kind == PluginKind::Weigher)
-            .map(|plugin| plugin.config.name.as_str())
-            .collect();
-        if names.is_empty() {
+        let Some(what) = set.in_shadow() else {
             return Self::default();
-        }
+        };
+        let plugins = set.plugins().iter();
+        let mut shadows = plugins.filter(|plugin| plugin.config.enabled && plugin.config.shadow);
+        let module = shadows.rfind(|plugin| plugin.kind == PluginKind::CostModule);
+        let cost_module = module.map_or(cost_module, |plugin| &plugin.config.name);
         let purpose = EnginePurpose::Shadow;
         let standalone = set.standalone(PluginFailure::Ignore, cost_module, purpose);
         Self {
-            weighers: Some(Plugins::new(standalone.weighers)),
-            what: Some(format!("weigher {}", names.join(", "))),
+            plugins: Some(ShadowPlugins {
+                weighers: Plugins::new(standalone.weighers),
+                cost_modules: CostModules(standalone.cost_modules),
+                cost_module: cost_module.to_owned(),
+            }),
+            what: Some(what),
         }
     }
 
-    fn apply(self, facts: &Facts) {
-        facts.write(|cloud| cloud.set_shadow(self.weighers));
+    fn apply(self, facts: &Facts) -> Result<(), CloudError> {
+        facts.write(|cloud| cloud.set_shadow(self.plugins))?;
         facts.shadow.begin(clock::now(), self.what);
+        Ok(())
     }
 }
 
@@ -116,18 +119,10 @@ impl PluginUser for CloudPlugins {
     ) -> Result<PreparedPlugins, LivePluginError> {
         let chosen = merged.cost_module.as_ref();
         let cost_module = chosen.unwrap_or(&file.cost_module).clone();
-        let added = |plugin: &&Plugin| {
-            let mut file = file.plugins.iter();
-            !file.any(|known| known.name == plugin.config.name)
-        };
-        let mut shadows = set.plugins().iter().filter(|plugin| plugin.config.shadow);
-        if shadows.any(|plugin| plugin.kind == PluginKind::CostModule && added(&plugin)) {
-            return Err(LivePluginError::NoShadow);
-        }
         let purpose = EnginePurpose::Deciding;
         let standalone = set.standalone(PluginFailure::Ignore, &cost_module, purpose);
         Ok(PreparedPlugins {
-            shadow: ShadowPlugins::of(set, &cost_module),
+            shadow: PreparedShadow::of(set, &cost_module),
             weighers: Plugins::new(standalone.weighers),
             modules: CostModules(standalone.cost_modules),
             cost_module,
@@ -144,12 +139,11 @@ impl PluginUser for CloudPlugins {
         let done = self
             .facts
             .write(|cloud| cloud.set_plugins(weighers, modules, cost_module));
-        done.map_err(|error| LivePluginError::User {
-            code: error.code(),
-            message: error.to_string(),
-        })?;
-        shadow.apply(&self.facts);
-        Ok(())
+        done.and_then(|()| shadow.apply(&self.facts))
+            .map_err(|error| LivePluginError::User {
+                code: error.code(),
+                message: error.to_string(),
+            })
     }
 
     fn cost_module(&self) -> String {
@@ -162,17 +156,12 @@ impl PluginUser for CloudPlugins {
         false
     }
 
-    fn compares(&self, kind: PluginKind) -> bool {
-        kind != PluginKind::CostModule
-    }
-
     fn shadow(&self) -> &ShadowBook {
         &self.facts.shadow
     }
 
-    /// Only hosts are compared: no victims are chosen in shadow.
     fn cost_units(&self) -> (String, String) {
-        Default::default()
+        self.facts.read(Cloud::cost_units)
     }
 
     fn usage(&self, plugin: &Plugin) -> PluginUsage {
@@ -227,7 +216,7 @@ pub(crate) fn load(
         settings.engine.cost_module = cost_module;
         let cloud = Cloud::new(options.with_plugins(weighers), settings)?;
         let facts = facts(cloud);
-        shadow.apply(&facts);
+        shadow.apply(&facts)?;
         Ok::<_, NovaServiceError>(CloudPlugins { facts })
     })?;
     for plugin in plugins.list() {
@@ -235,12 +224,6 @@ pub(crate) fn load(
         match plugin.missing() {
             Some(problem) => tracing::error!(plugin = name, "is missing: {problem}"),
             None => tracing::info!(plugin = name, kind = plugin.kind.as_str(), "is loaded"),
-        }
-        if plugin.config.shadow && plugin.kind == PluginKind::CostModule {
-            tracing::warn!(
-                plugin = name,
-                "OpenStack mode compares no cost module in shadow: it is left out"
-            );
         }
     }
     let facts = plugins.user().facts.clone();

@@ -44,15 +44,9 @@ pub(crate) struct RegionEngines {
 
 /// A description of what is in shadow.
 fn in_shadow(file: &EngineFile, set: &PluginSet) -> Option<String> {
-    let plugins = set.plugins().iter();
-    let mut what: Vec<String> = plugins
-        .filter(|plugin| plugin.config.shadow && plugin.config.enabled)
-        .map(|plugin| format!("{} {}", plugin.kind.as_str(), plugin.config.name))
-        .collect();
-    if !file.shadow.is_empty() {
-        what.push("the ranking of [shadow]".to_owned());
-    }
-    Some(what.join(", ")).filter(|what| !what.is_empty())
+    let ranking = (!file.shadow.is_empty()).then(|| "the ranking of [shadow]".to_owned());
+    let what: Vec<String> = set.in_shadow().into_iter().chain(ranking).collect();
+    (!what.is_empty()).then(|| what.join(", "))
 }
 
 fn refused(error: EngineError) -> LivePluginError {
@@ -110,10 +104,6 @@ impl PluginUser for RegionEngines {
 
     fn has_weigher(&self, name: &str) -> bool {
         self.engine().multiplier(name).is_some()
-    }
-
-    fn compares(&self, _kind: PluginKind) -> bool {
-        true
     }
 
     fn shadow(&self) -> &ShadowBook {

@@ -34,6 +34,7 @@ pub use view::{NodeView, flavor_view};
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
+use crate::shadow::{ShadowPlugins, ShadowRules};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_evacuation::Lifetimes;
@@ -152,8 +153,8 @@ pub struct Cloud {
     /// Preemptions under way, of all schedulers.
     pub(crate) open: OpenPreemptions,
     pub(crate) engine: Engine,
-    /// The weighers behind Nova's own with which decisions are compared; `None`: with none.
-    pub(crate) shadow: Option<Arc<Plugins>>,
+    /// With what decisions are compared; `None`: with nothing.
+    pub(crate) shadow: Option<Arc<ShadowRules>>,
     pub(crate) victims: HostTable,
     /// Names of hosts in the victims' table, by place.
     pub(crate) names: Vec<String>,
@@ -163,7 +164,7 @@ pub struct Cloud {
 }
 
 /// The engine for victims.
-fn engine(settings: &CloudSettings) -> Result<Engine, CloudError> {
+pub(crate) fn engine(settings: &CloudSettings) -> Result<Engine, CloudError> {
     let modules = settings.cost_modules.0.clone();
     Engine::with_plugins(settings.engine.clone(), Vec::new(), modules)
         .map_err(|error| CloudError::Engine(error.to_string()))
@@ -241,10 +242,27 @@ impl Cloud {
         Ok(())
     }
 
-    /// Compares decisions with those of other weighers behind Nova's own, from the next question
-    /// on; `None`: with none.
-    pub fn set_shadow(&mut self, weighers: Option<Plugins>) {
-        self.shadow = weighers.map(Arc::new);
+    /// Compares decisions with those of other plugins, from the next question on; `None`: with
+    /// none.
+    ///
+    /// # Errors
+    /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything
+    /// is as before.
+    pub fn set_shadow(&mut self, plugins: Option<ShadowPlugins>) -> Result<(), CloudError> {
+        let rules = plugins.map(|plugins| plugins.rules(&self.settings));
+        self.shadow = rules.transpose()?.map(Arc::new);
+        Ok(())
+    }
+
+    /// The units of the costs of victims: by the cost module in use, and by the one in shadow.
+    #[must_use]
+    pub fn cost_units(&self) -> (String, String) {
+        let shadow = self.shadow.as_ref();
+        let shadow = shadow.map(|rules| rules.engine.cost_unit().to_owned());
+        (
+            self.engine.cost_unit().to_owned(),
+            shadow.unwrap_or_default(),
+        )
     }
 
     /// Takes other options of Nova's into use, from the next question on: those of another release.

@@ -3,11 +3,9 @@
 
 mod offer;
 mod reason;
-mod shadow;
-
-pub use self::shadow::ShadowRanking;
 
 use crate::candidates::CandidateHosts;
+use crate::shadow::ShadowRules;
 use ebbtide_model::decision::{
     DroppedHost, FilterCount, FilterStep, InstanceExplanation, RankedHost, Weight,
 };
@@ -15,7 +13,6 @@ use ebbtide_nova::model::{Options, RequestSpec};
 use ebbtide_nova::schedule::{FilterRecord, HostWeights, InstanceRecord};
 use ebbtide_nova::states::States;
 use ebbtide_nova::table::HostSet;
-use ebbtide_nova::weighing::Plugins;
 use reason::reason;
 use std::sync::Arc;
 
@@ -37,8 +34,8 @@ pub struct SchedulingRecord {
     pub(crate) candidates: CandidateHosts,
     /// The hosts that they saw.
     pub(crate) hosts: HostSet,
-    /// The weighers with which the decision is compared.
-    pub(crate) shadow: Option<Arc<Plugins>>,
+    /// With what the decision is compared.
+    pub(crate) shadow: Option<Arc<ShadowRules>>,
 }
 
 impl SchedulingRecord {

@@ -2,14 +2,16 @@
 //! choice of victims.
 
 use super::group::{GroupRule, here};
-use super::{NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PreemptionPlan, SecondBest};
+use super::{
+    NoPlan, NoPlanReason, PlanOptions, PlanRules, PlannedInstance, PreemptionPlan, SecondBest,
+};
 use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
 use crate::cloud::follow::requested;
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
 use crate::facts::Allocations;
 use crate::scheduling::Selected;
-use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, EngineError};
+use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, Engine, EngineError};
 use ebbtide_model::{DecisionOutcome, Explanation, Placement, Timestamp};
 use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::schedule::{ScheduleCall, Sorted, availability_zone};
@@ -20,6 +22,7 @@ use uuid::Uuid;
 /// A request that is being planned.
 pub(super) struct Planning<'a> {
     pub(super) cloud: &'a Cloud,
+    engine: &'a Engine,
     pub(super) spec: RequestSpec,
     pub(super) uuids: Vec<Uuid>,
     resources: BTreeMap<String, u64>,
@@ -56,6 +59,28 @@ impl Cloud {
         now: i64,
         options: &PlanOptions,
     ) -> Result<PreemptionPlan, NoPlan> {
+        let rules = PlanRules {
+            engine: &self.engine,
+            options: None,
+        };
+        let mut plan = self.plan_by(rules, spec, call, asked, now, options)?;
+        if options.compared {
+            plan.shadow = self.compare_plan(&plan, now, |rules| {
+                self.plan_by(rules, spec, call, asked, now, options)
+            });
+        }
+        Ok(plan)
+    }
+
+    fn plan_by(
+        &self,
+        rules: PlanRules<'_>,
+        spec: &RequestSpec,
+        call: &ScheduleCall,
+        asked: &PlacementQuery,
+        now: i64,
+        options: &PlanOptions,
+    ) -> Result<PreemptionPlan, NoPlan> {
         if spec.flavor.is_preemptible() {
             return Err(no(
                 NoPlanReason::Preemptible,
@@ -69,7 +94,8 @@ impl Cloud {
         }
         let expected = options.expected.members(&spec, call);
         self.complete_group(&mut spec, call, &expected);
-        let mut planning = self.survey_normal(spec, uuids, asked, now, options, &expected)?;
+        let mut planning =
+            self.survey_normal(rules, spec, uuids, asked, now, options, &expected)?;
         if call.return_alternates {
             planning.alternates = usize::try_from(self.options().max_attempts - 1).unwrap_or(0);
         }
@@ -85,8 +111,10 @@ impl Cloud {
     }
 
     /// Evaluates Placement's query on h_n, then Nova's filters and weighers.
+    #[expect(clippy::too_many_arguments, reason = "one caller")]
     fn survey_normal<'a>(
         &'a self,
+        rules: PlanRules<'a>,
         spec: RequestSpec,
         uuids: Vec<Uuid>,
         asked: &PlacementQuery,
@@ -133,14 +161,14 @@ impl Cloud {
             layout: self.layout,
             believed: 0,
         };
-        let (states, sorted) =
-            self.sort_once(&spec, &candidates, now, expected)
-                .map_err(|fault| {
-                    no(
-                        NoPlanReason::Filtered,
-                        format!("Nova's filters fail: {fault}"),
-                    )
-                })?;
+        let (states, sorted) = self
+            .sort_once(&spec, &candidates, now, expected, rules.options)
+            .map_err(|fault| {
+                no(
+                    NoPlanReason::Filtered,
+                    format!("Nova's filters fail: {fault}"),
+                )
+            })?;
         if sorted.hosts.is_empty() {
             let trace = sorted.trace.iter();
             let steps: Vec<String> = trace
@@ -154,6 +182,7 @@ impl Cloud {
         }
         Ok(Planning {
             cloud: self,
+            engine: rules.engine,
             spec,
             uuids,
             resources,
@@ -188,7 +217,7 @@ impl Planning<'_> {
         let eligible = self.eligible(rule, options);
         let at = Timestamp::from_millis(now.div_euclid(1000));
         let decided = self.request().and_then(|request| {
-            self.cloud.engine.decide_for_eligible(
+            self.engine.decide_for_eligible(
                 &self.cloud.victims,
                 &options.budgets,
                 &request,
@@ -317,11 +346,12 @@ impl Planning<'_> {
             instances,
             victims,
             cost,
-            cost_unit: self.cloud.engine.cost_unit().to_owned(),
+            cost_unit: self.engine.cost_unit().to_owned(),
             optimal: explanation.optimal,
             gap: explanation.gap,
             second: second(&explanation),
             explanation,
+            shadow: None,
         })
     }
 

@@ -7,10 +7,11 @@ mod verify;
 use crate::expected::ExpectedInstances;
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::Selected;
-use ebbtide_engine::Budgets;
+use crate::shadow::ShadowChoice;
+use ebbtide_engine::{Budgets, Engine};
 use ebbtide_model::flavor::InterruptionBehaviour;
 use ebbtide_model::{Explanation, Seconds};
-use ebbtide_nova::model::AllocationCandidate;
+use ebbtide_nova::model::{AllocationCandidate, Options};
 use uuid::Uuid;
 
 /// Limits of a plan besides the cloud itself.
@@ -27,6 +28,16 @@ pub struct PlanOptions {
     pub expected: ExpectedInstances,
     /// Seed of the random choices that the engine's policy allows.
     pub seed: u64,
+    /// Whether the plan is compared with the one that plugins in shadow make.
+    pub compared: bool,
+}
+
+/// By what a plan is made.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanRules<'a> {
+    pub(crate) engine: &'a Engine,
+    /// Nova's options with the weighers behind its own; `None`: those in use.
+    pub(crate) options: Option<&'a Options>,
 }
 
 /// One instance of the request and its host.
@@ -113,6 +124,8 @@ pub struct PreemptionPlan {
     pub second: Option<SecondBest>,
     /// The explanation, for operators: it names other tenants' servers.
     pub explanation: Explanation,
+    /// The comparison with plugins in shadow; see [`PlanOptions::compared`].
+    pub shadow: Option<ShadowChoice>,
 }
 
 /// Why there is no plan.

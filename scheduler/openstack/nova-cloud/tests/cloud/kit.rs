@@ -7,15 +7,18 @@ use ebbtide_nova::image::Image;
 use ebbtide_nova::model::{Flavor, Options, OrderedMap, RequestSpec, Service};
 use ebbtide_nova::python::json;
 use ebbtide_nova::schedule::ScheduleCall;
+use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{
     CellFacts, ClaimResult, Cloud, CloudSettings, ComputeFacts, InstanceRecord, Inventory,
-    ProviderFacts, SchedulingAction, Selected, ServiceFacts,
+    ProviderFacts, SchedulingAction, Selected, ServiceFacts, ShadowPlugins,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Noon, in microseconds since 1970.
 pub const NOW: i64 = 1_772_366_400_000_000;
+/// The cost module that decides, unless a test says otherwise.
+pub const COST_MODULE: &str = "partial_hour";
 /// The only cell, unless a test says otherwise.
 pub const CELL: &str = "00000000-0000-4000-8000-00000000cell";
 
@@ -30,6 +33,15 @@ pub fn server(number: u128) -> Uuid {
 /// A request's instance.
 pub fn fresh(number: u128) -> Uuid {
     Uuid::from_u128(0x3000_0000_0000_0000_0000_0000_0000_0000 + number)
+}
+
+/// These weighers and this built-in cost module in shadow.
+pub fn in_shadow(weighers: Plugins, cost_module: &str) -> ShadowPlugins {
+    ShadowPlugins {
+        weighers,
+        cost_module: cost_module.to_owned(),
+        ..ShadowPlugins::default()
+    }
 }
 
 pub fn host_name(number: u128) -> String {

@@ -4,14 +4,13 @@ use super::trail::{Answer, AnsweredRequest, Trail};
 use crate::facts::Facts;
 use ebbtide_model::decision::{Explanation, FilterCount, FilterStep, InstanceExplanation};
 use ebbtide_model::{
-    Decision, DecisionComparison, DecisionId, DecisionOutcome, DecisionSide, Flavor, FlavorId,
-    GroupId, NoValidHost, PartTime, Placement, PlacementRequest, RequestTrace, Resources, ServerId,
-    Victim,
+    Decision, DecisionComparison, DecisionId, DecisionOutcome, Flavor, FlavorId, GroupId,
+    NoValidHost, PartTime, Placement, PlacementRequest, RequestTrace, Resources, ServerId, Victim,
 };
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
-    PlacementQuery, PlannedInstance, PlannedVictim, PreemptionPlan, Selected, ShadowRanking,
+    PlacementQuery, PlannedInstance, PlannedVictim, PreemptionPlan, Selected, ShadowChoice,
 };
 use uuid::Uuid;
 
@@ -99,26 +98,25 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
     }
 }
 
-/// What weighers in shadow would have decided. `None`: nothing is compared, among others where
-/// servers leave for the request.
-pub(super) fn in_shadow(left: &AnsweredRequest) -> Option<ShadowRanking> {
-    let compares = left.trail.plan.is_none() && left.trail.no_plan.is_none();
+/// What plugins in shadow would have decided. `None`: nothing is compared, among others a request
+/// for which no servers can leave.
+pub(super) fn in_shadow(left: &AnsweredRequest) -> Option<ShadowChoice> {
+    if let Some(plan) = &left.trail.plan {
+        return plan.shadow.clone();
+    }
+    let compares = left.trail.no_plan.is_none();
     let record = left.trail.record.as_ref().filter(|_| compares)?;
     record.in_shadow()
 }
 
-/// The comparison of a decision with what weighers in shadow would have decided.
-pub(super) fn comparison(decision: &Decision, ranking: ShadowRanking) -> DecisionComparison {
-    let side = |host: Option<String>| DecisionSide {
-        hosts: host.into_iter().collect(),
-        ..DecisionSide::default()
-    };
+/// The comparison of a decision with what plugins in shadow would have decided.
+pub(super) fn comparison(decision: &Decision, choice: ShadowChoice) -> DecisionComparison {
     DecisionComparison {
         decision_id: decision.id,
         flavor: decision.request.flavor.name.clone(),
-        decided: side(ranking.decided),
-        shadow: ranking.shadow.map(side),
-        warnings: Vec::new(),
+        decided: choice.decided,
+        shadow: choice.shadow,
+        warnings: choice.warnings,
     }
 }
 

@@ -121,8 +121,8 @@ impl Writer {
             WaitingRecord::Answered(left) => {
                 let shadow = build::in_shadow(&left);
                 let decision = build::decision(*left, scheduler, &self.facts);
-                if let Some(ranking) = shadow {
-                    let compared = build::comparison(&decision, ranking);
+                if let Some(choice) = shadow {
+                    let compared = build::comparison(&decision, choice);
                     self.facts.shadow.note(clock::now(), vec![compared]);
                 }
                 decision

@@ -349,6 +349,7 @@ impl Selector {
 pub(super) fn plan_options(request: &SelectRequest) -> PlanOptions {
     PlanOptions {
         seed: request.seed,
+        compared: request.trial.is_none(),
         ..PlanOptions::default()
     }
 }
