@@ -26,8 +26,8 @@ from race import Race
 DAYS = []
 # Days in which Nova's own time limits take most of the time.
 WAITING = ['mariadb_dies', 'placement_dies', 'the_scheduler_was_down_for_two_minutes', 'beside_the_original', 'rolled_back_in_haste']
-# A broker, an API and a scheduler die, and two schedulers want the same.
-SHORT = ['rabbitmq_dies', 'placement_dies', 'the_scheduler_is_killed_at_any_moment', 'two_schedulers_race_for_the_same_victims']
+# A broker, an API and a scheduler die.
+SHORT = ['rabbitmq_dies', 'placement_dies', 'the_scheduler_is_killed_at_any_moment']
 OURS = 'ebbtide-scheduler-1'
 PORTS = {'rabbit': 'STACK_PORT_AMQP', 'mysql': 'STACK_PORT_MYSQL', 'placement': 'STACK_PORT_PLACEMENT', 'keystone': 'STACK_PORT_KEYSTONE'}
 # [ebbtide] placement_patience, whose default the stack leaves.
