@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Long enough for two busy cores.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// Nodes that stay, and nodes of the cloud.
 const STAY: u16 = 2;
-const CLOUD: u16 = 6;
+pub(crate) const CLOUD: u16 = 6;
 /// The project of the cluster's instances.
 const PROJECT: &str = "batch";
 
