@@ -84,7 +84,8 @@ impl Run {
     }
 
     pub(crate) async fn ended(self) -> Ended {
-        let status = self.process.wait_exit(PATIENCE).await.unwrap();
+        // Some runs are preempted three times, each with a restart from a checkpoint.
+        let status = self.process.wait_exit(2 * PATIENCE).await.unwrap();
         let said = std::fs::read_to_string(self.process.log_path().unwrap()).unwrap();
         let text = std::fs::read_to_string(&self.result).unwrap();
         Ended {
