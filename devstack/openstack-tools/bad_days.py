@@ -3,7 +3,7 @@
 and no server may be evicted for nothing.
 
 Usage: bad_days.py [DAY…|busy|waiting|short]   busy: those that keep the machine at work, waiting: those that mostly wait,
-short: of each kind of death one
+short: a broker, an API and a scheduler die
 
 After each day: every server ACTIVE or in ERROR with a reason, the sum of allocations is what servers hold, no consumer without a server, no
 phantom, and no more victims gone than normal servers have come in their place.

@@ -2,7 +2,7 @@
 """The story: three full hosts, six preemptible servers, and normal requests that need their room.
 Each chapter ends with the books in order.
 
-Usage: story.py [CHAPTER…|short]   short: without those that take longest and those whose subject other tests have
+Usage: story.py [CHAPTER…|short]   short: without those of LONG
 """
 import base64
 import collections
@@ -32,8 +32,7 @@ FIRST_WEIGHER = os.path.join(COMPONENTS, 'weigher-1.0.wasm')
 # The first cost module: a server costs its processors, and each further one of a project 4 more.
 FIRST_COST_MODULE = os.path.join(COMPONENTS, 'cost-1.0.wasm')
 CHAPTERS = []
-# Not in the short story. Their decisions are tested on the model of Placement, too, or they are told by another chapter
-# in a shorter way.
+# Not in the short story, for the time that they take.
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'a_compute_that_nobody_mapped', 'a_weigher_of_the_operator', 'a_ledger_that_comes_later']
 

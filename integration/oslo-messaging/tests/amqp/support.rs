@@ -241,8 +241,8 @@ impl Endpoint for Recorder {
                     .with_kwarg("code", 500)
                     .expected());
                 }
-                // Ends the call without an answer if the argument says so. Otherwise gives the first
-                // delivery back to the broker, for another server.
+                // Ends the call without an answer if the argument says so. Otherwise gives the
+                // first delivery back to the broker, for another server.
                 "leave" if call.args["to"] == "another" => {
                     state.end(CallEnd::Unanswered);
                     json!("not read by any client")

@@ -37,7 +37,8 @@ impl Endpoint for SchedulerApi {
     fn handle(&self, call: IncomingCall) -> Handled<'_> {
         Box::pin(async move {
             if call.method == "select_destinations" {
-                // The future of a whole decision is large: the queue's task should not carry it inline.
+                // The future of a whole decision is large: the queue's task should not carry it
+                // inline.
                 return Box::pin(self.selector.select(call)).await;
             }
             let args = Wire::from(&Value::Object(call.args));
