@@ -36,6 +36,8 @@ pub const EXPECTED_SECONDS: &str = "ebbtide:expected_seconds";
 pub const MAX_LIFETIME: Seconds = Seconds(365 * 24 * 3600);
 /// Shortest maximum lifetime: a minute.
 pub const MIN_LIFETIME: Seconds = Seconds(60);
+/// The grace period of a flavor that says nothing, unless the operator's configuration does.
+pub const DEFAULT_GRACE: Seconds = Seconds(30);
 /// Longest grace period. The notice stays unacknowledged on the broker meanwhile, and RabbitMQ
 /// closes channels on deliveries older than 30 minutes (`consumer_timeout`); half of that leaves
 /// room for the interruption itself.

@@ -1,8 +1,8 @@
 //! Metrics for Prometheus.
 
-use ebbtide_model::DecisionOutcome;
+use ebbtide_engine::CloudTotals;
+use ebbtide_model::{CloudEvent, DecisionOutcome};
 use ebbtide_plugins::Plugin;
-use ebbtide_region::{RegionEvent, RegionSummary};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -284,9 +284,9 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn record_event(&self, event: &RegionEvent) {
+    pub(crate) fn record_event(&self, event: &CloudEvent) {
         match event {
-            RegionEvent::Decision(decision) => {
+            CloudEvent::Decision(decision) => {
                 let outcome = match &decision.outcome {
                     DecisionOutcome::Placed(_) if decision.victims().next().is_some() => {
                         "placed-by-preemption"
@@ -298,13 +298,13 @@ impl Metrics {
                 self.victims
                     .inc_by(u64::try_from(decision.victims().count()).unwrap_or(u64::MAX));
             }
-            RegionEvent::Evacuation(evacuation) => {
+            CloudEvent::Evacuation(evacuation) => {
                 self.evacuations
                     .get_or_create(&label(evacuation.state.as_str()))
                     .inc();
             }
-            RegionEvent::Ignored(_) => drop(self.ignored.inc()),
-            RegionEvent::Server(_) | RegionEvent::Host(..) | RegionEvent::Alarm { .. } => {}
+            CloudEvent::Ignored(_) => drop(self.ignored.inc()),
+            CloudEvent::Server(_) | CloudEvent::Host(..) | CloudEvent::Alarm { .. } => {}
         }
     }
 
@@ -348,7 +348,7 @@ impl Metrics {
     }
 
     /// Sets the metrics that are read from the state and not counted.
-    pub(crate) fn set(&self, summary: &RegionSummary, outbox: usize, bus_connected: bool) {
+    pub(crate) fn set(&self, summary: &CloudTotals, outbox: usize, bus_connected: bool) {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         for (health, n) in &summary.hosts {
             self.hosts.get_or_create(&label(health)).set(i64::from(*n));

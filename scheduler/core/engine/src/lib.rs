@@ -43,5 +43,6 @@ pub use error::EngineError;
 mod tests;
 
 pub use table::{
-    ClassTotals, ClassUsage, HostTable, HostUsage, HostView, Instance, InstancePhase, InstanceView,
+    ClassTotals, ClassUsage, CloudTotals, HostCounts, HostSummary, HostTable, HostUsage, Instance,
+    InstancePhase, InstanceView, class_totals, sum_inventories,
 };

@@ -28,8 +28,8 @@ mod shadow;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
-    Cloud, CloudSettings, CostModules, Counts, KeptServerState, KeptServerView, NodeView,
-    OpenPreemption, PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
+    Cloud, CloudSettings, CostModules, Counts, KeptServerState, KeptServerView, OpenPreemption,
+    PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;

@@ -33,7 +33,6 @@ mod what_if;
 
 pub use configure::{PROGRAM, api_address, check as check_conf, ledger_database, read_conf};
 pub use describe::describe;
-pub use ebbtide_nova_cloud::NodeView;
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::NovaServiceError;

@@ -12,6 +12,7 @@ use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, V
 use crate::select::Selector;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
+use ebbtide_engine::HostSummary;
 use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
@@ -19,7 +20,7 @@ use ebbtide_model::{
     ServerGroup, ServerId, Timestamp,
 };
 use ebbtide_nova::model::Options;
-use ebbtide_nova_cloud::{Cloud, CloudSettings, NodeView, flavor_view};
+use ebbtide_nova_cloud::{Cloud, CloudSettings, flavor_view};
 use ebbtide_nova_db::{NovaDb, OfferedFlavor};
 use ebbtide_openstack::Placement;
 use ebbtide_runtime::clock;
@@ -112,9 +113,9 @@ impl CloudReader {
 
     /// All hosts with both states, by name.
     #[must_use]
-    pub fn hosts(&self) -> Vec<NodeView> {
+    pub fn hosts(&self) -> Vec<HostSummary> {
         let now = clock::now().as_millis().saturating_mul(1000);
-        self.facts.read(|cloud| cloud.node_views(now))
+        self.facts.read(|cloud| cloud.host_summaries(now))
     }
 
     /// All servers that are not deleted, by id.

@@ -1,10 +1,9 @@
 //! What has changed between two looks at a cloud, as events for watchers. Pure.
 
 use ebbtide_model::{
-    Decision, DecisionId, Evacuation, EvacuationId, Host, HostHealth, Server, ServerId,
+    CloudEvent, Decision, DecisionId, Evacuation, EvacuationId, Host, HostHealth, Server, ServerId,
     ServerStatus, Timestamp,
 };
-use ebbtide_region::RegionEvent;
 use std::collections::BTreeMap;
 
 /// A cloud at one moment.
@@ -22,22 +21,22 @@ pub(super) struct Look {
 ///
 /// A server that is gone is `deleted`. Of hosts only what an operator or an outage changes counts,
 /// not each heartbeat; a host that is gone is `down`.
-pub(super) fn events(before: &Look, after: &Look, now: Timestamp) -> Vec<RegionEvent> {
+pub(super) fn events(before: &Look, after: &Look, now: Timestamp) -> Vec<CloudEvent> {
     let mut events = Vec::new();
     let is_new = |decision: &&Decision| !before.decisions.contains_key(&decision.id);
     let mut news: Vec<&Decision> = after.decisions.values().filter(is_new).collect();
     news.sort_by_key(|decision| (decision.at, decision.id));
     for decision in news {
-        events.push(RegionEvent::Decision(Box::new(decision.clone())));
+        events.push(CloudEvent::Decision(Box::new(decision.clone())));
     }
     for (id, server) in &after.servers {
         if before.servers.get(id) != Some(server) {
-            events.push(RegionEvent::Server(Box::new(server.clone())));
+            events.push(CloudEvent::Server(Box::new(server.clone())));
         }
     }
     let gone = |(id, _): &(&ServerId, &Server)| !after.servers.contains_key(id);
     for (_, server) in before.servers.iter().filter(gone) {
-        events.push(RegionEvent::Server(Box::new(Server {
+        events.push(CloudEvent::Server(Box::new(Server {
             status: ServerStatus::Deleted,
             ended_at: Some(now),
             ..server.clone()
@@ -45,7 +44,7 @@ pub(super) fn events(before: &Look, after: &Look, now: Timestamp) -> Vec<RegionE
     }
     for (id, evacuation) in &after.evacuations {
         if before.evacuations.get(id) != Some(evacuation) {
-            events.push(RegionEvent::Evacuation(Box::new(evacuation.clone())));
+            events.push(CloudEvent::Evacuation(Box::new(evacuation.clone())));
         }
     }
     for (name, (host, health)) in &after.hosts {
@@ -53,12 +52,12 @@ pub(super) fn events(before: &Look, after: &Look, now: Timestamp) -> Vec<RegionE
             before == health && known.disabled_reason == host.disabled_reason
         });
         if !same {
-            events.push(RegionEvent::Host(Box::new(host.clone()), *health));
+            events.push(CloudEvent::Host(Box::new(host.clone()), *health));
         }
     }
     for (name, (host, _)) in &before.hosts {
         if !after.hosts.contains_key(name) {
-            events.push(RegionEvent::Host(Box::new(host.clone()), HostHealth::Down));
+            events.push(CloudEvent::Host(Box::new(host.clone()), HostHealth::Down));
         }
     }
     events
@@ -158,12 +157,12 @@ mod tests {
             let mut decisions: Vec<Decision> = Vec::new();
             for event in events(&before, &after, now) {
                 match event {
-                    RegionEvent::Server(server) if server.status == ServerStatus::Deleted => {
+                    CloudEvent::Server(server) if server.status == ServerStatus::Deleted => {
                         prop_assert!(servers.remove(&server.id).is_some());
                     }
-                    RegionEvent::Server(server) => drop(servers.insert(server.id, *server)),
-                    RegionEvent::Host(host, health) => drop(hosts.insert(host.name, health)),
-                    RegionEvent::Decision(decision) => decisions.push(*decision),
+                    CloudEvent::Server(server) => drop(servers.insert(server.id, *server)),
+                    CloudEvent::Host(host, health) => drop(hosts.insert(host.name, health)),
+                    CloudEvent::Decision(decision) => decisions.push(*decision),
                     other => prop_assert!(false, "{other:?}"),
                 }
             }

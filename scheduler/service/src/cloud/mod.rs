@@ -27,6 +27,7 @@ use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent};
+use ebbtide_engine::{CloudTotals, HostSummary};
 use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
@@ -34,7 +35,7 @@ use ebbtide_model::{
     Server, ServerGroup, ServerId,
 };
 use ebbtide_nova_service::{LIVES_KEPT, LIVES_LATE};
-use ebbtide_region::{HostView, RegionConfig, RegionSummary};
+use ebbtide_region::RegionConfig;
 use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, ServerFilter, Store};
 use futures::future::BoxFuture;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub(crate) struct ListedServer {
 /// Totals of a cloud, and what its scheduler works with.
 #[derive(Debug, Clone)]
 pub(crate) struct CloudSummary {
-    pub(crate) totals: RegionSummary,
+    pub(crate) totals: CloudTotals,
     pub(crate) policy: String,
     pub(crate) cost_module: String,
     /// `amqp` or `in-process`.
@@ -81,8 +82,8 @@ pub(crate) struct PricedFlavor {
 pub(crate) trait CloudView: Send + Sync {
     fn summary(&self) -> Answer<'_, CloudSummary>;
     /// All hosts with both states, by name.
-    fn hosts(&self) -> Answer<'_, Vec<HostView>>;
-    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostView, Vec<ListedServer>)>>;
+    fn hosts(&self) -> Answer<'_, Vec<HostSummary>>;
+    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostSummary, Vec<ListedServer>)>>;
     /// A server by id, also one that is gone.
     fn server(&self, id: ServerId) -> Answer<'_, Option<ListedServer>>;
     /// The only server that is not gone with this name or id.

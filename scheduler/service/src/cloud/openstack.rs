@@ -7,13 +7,13 @@ use crate::Tasks;
 use crate::advice::RunningLife;
 use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
-use ebbtide_engine::ClassTotals;
+use ebbtide_engine::{CloudTotals, HostSummary, class_totals, sum_inventories};
 use ebbtide_model::{
     Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, Seconds, Server,
     ServerGroup, ServerId, names,
 };
-use ebbtide_nova_service::{CloudReader, NodeView, NovaServiceError, WhatIfError};
-use ebbtide_region::{HostView, RegionError, RegionSummary, sum_inventories};
+use ebbtide_nova_service::{CloudReader, NovaServiceError, WhatIfError};
+use ebbtide_region::RegionError;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{
@@ -239,58 +239,22 @@ fn unanswered(error: WhatIfError) -> ServiceError {
     }
 }
 
-fn host(node: NodeView) -> HostView {
-    HostView {
-        host: node.host,
-        health: node.health,
-        availability_zone: node.availability_zone,
-        aggregates: node.aggregates,
-        usage: node.usage,
-        normal_servers: node.normal_servers,
-        preemptible_servers: node.preemptible_servers,
-    }
-}
-
-/// Both states over all hosts, by resource class.
-fn totals(hosts: &[NodeView]) -> Vec<ClassTotals> {
-    let mut sums: BTreeMap<String, ClassTotals> = BTreeMap::new();
-    for class in hosts.iter().flat_map(|node| &node.usage.classes) {
-        match sums.get_mut(class.class.as_str()) {
-            None => drop(sums.insert(class.class.to_string(), class.clone())),
-            Some(sum) => {
-                sum.capacity += class.capacity;
-                sum.normal += class.normal;
-                sum.preemptible += class.preemptible;
-                sum.leaving += class.leaving;
-                sum.claimed += class.claimed;
-                sum.free_full += class.free_full;
-                sum.free_normal += class.free_normal;
-            }
-        }
-    }
-    sums.into_values().collect()
-}
-
 impl CloudView for OpenStackView {
     fn summary(&self) -> Answer<'_, CloudSummary> {
         Box::pin(async move {
             let reader = self.current().await;
             let nodes = reader.hosts();
             let evacuations = reader.evacuations(false).await;
-            let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
-            for node in &nodes {
-                *hosts.entry(node.health.as_str()).or_default() += 1;
-            }
             let mut servers = BTreeMap::new();
             for server in reader.servers() {
                 *servers.entry(server.status.as_str()).or_default() += 1;
             }
             let database = self.decisions.open().await?;
             Ok(CloudSummary {
-                totals: RegionSummary {
-                    hosts,
+                totals: CloudTotals {
+                    hosts: CloudTotals::by_health(nodes.iter().map(|node| node.health)),
                     servers,
-                    totals: totals(&nodes),
+                    totals: class_totals(&nodes),
                     inventories: sum_inventories(nodes.iter().map(|node| &node.host)),
                     evacuations: evacuations.map_err(|error| unread(&error))?.len(),
                     contested: 0,
@@ -306,14 +270,11 @@ impl CloudView for OpenStackView {
         })
     }
 
-    fn hosts(&self) -> Answer<'_, Vec<HostView>> {
-        Box::pin(async move {
-            let nodes = self.current().await.hosts();
-            Ok(nodes.into_iter().map(host).collect())
-        })
+    fn hosts(&self) -> Answer<'_, Vec<HostSummary>> {
+        Box::pin(async move { Ok(self.current().await.hosts()) })
     }
 
-    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostView, Vec<ListedServer>)>> {
+    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostSummary, Vec<ListedServer>)>> {
         Box::pin(async move {
             let reader = self.current().await;
             let mut nodes = reader.hosts().into_iter();
@@ -322,7 +283,7 @@ impl CloudView for OpenStackView {
             };
             let mut servers = reader.servers();
             servers.retain(|server| server.host.as_deref() == Some(name));
-            Ok(Some((host(node), self.listed(servers).await?)))
+            Ok(Some((node, self.listed(servers).await?)))
         })
     }
 

@@ -6,11 +6,12 @@ use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent, not_read};
 use ebbtide_bus::BusStatus;
+use ebbtide_engine::HostSummary;
 use ebbtide_model::{
     Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, Server,
     ServerGroup, ServerId, ServerStatus,
 };
-use ebbtide_region::{HostView, Region, RegionError};
+use ebbtide_region::{Region, RegionError};
 use ebbtide_store::{
     DecisionFilter, EvacuationFilter, LifeFilter, PriceFilter, ServerFilter, Store,
 };
@@ -65,11 +66,11 @@ impl CloudView for RegionView {
         })
     }
 
-    fn hosts(&self) -> Answer<'_, Vec<HostView>> {
+    fn hosts(&self) -> Answer<'_, Vec<HostSummary>> {
         Box::pin(async move { self.region_actor.read(Region::hosts).await })
     }
 
-    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostView, Vec<ListedServer>)>> {
+    fn host<'a>(&'a self, name: &'a str) -> Answer<'a, Option<(HostSummary, Vec<ListedServer>)>> {
         Box::pin(async move {
             let name = name.to_owned();
             let look = move |region: &Region| {

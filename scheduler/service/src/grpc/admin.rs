@@ -5,14 +5,14 @@ use super::servers::{CREATE, on_the_wire};
 use super::{ApiHandlers, convert};
 use crate::cloud::{Instead, ListedServer, Standalone};
 use crate::error::ServiceError;
+use ebbtide_engine::HostSummary;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, Seconds,
     ServerId, names,
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{
-    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost, HostView,
-    PutAggregate,
+    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost, PutAggregate,
 };
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status};
 const MAX_WINDOW: u32 = 30 * 24 * 3600;
 
 impl ApiHandlers {
-    async fn host(&self, name: &str) -> Result<(HostView, Vec<ListedServer>), ServiceError> {
+    async fn host(&self, name: &str) -> Result<(HostSummary, Vec<ListedServer>), ServiceError> {
         let found = self.api.cloud.host(name).await?;
         found.ok_or_else(|| ServiceError::NotFound {
             what: "host",

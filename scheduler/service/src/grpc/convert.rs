@@ -1,15 +1,15 @@
 //! Conversion from the model to the wire. Every field of a message is set in one place, here.
 
-use ebbtide_engine::{ClassUsage, PluginFailure};
+use ebbtide_engine::{ClassUsage, HostSummary, PluginFailure};
 use ebbtide_live_plugins::ListedPlugin;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Evacuation, Explanation,
-    Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PartTime, PastLife, Placement,
-    PricePoint, RefusedClaim, Resources, Server, ServerGroup, Timestamp, Victim, decision,
+    Aggregate, BudgetScope, CloudEvent, Decision, DecisionOutcome, DisruptionBudget, Evacuation,
+    Explanation, Flavor, Host, HostHealth, Inventory, LifeInterval, NoValidHost, PartTime,
+    PastLife, Placement, PricePoint, RefusedClaim, Resources, Server, ServerGroup, Timestamp,
+    Victim, decision,
 };
 use ebbtide_proto::v1;
-use ebbtide_region::{HostView, RegionEvent};
 use std::collections::HashMap;
 
 fn time(at: Option<Timestamp>) -> String {
@@ -91,7 +91,7 @@ pub(super) fn usage(u: &ClassUsage, inventory: Option<&Inventory>) -> v1::Resour
     }
 }
 
-pub(super) fn host(view: &HostView) -> v1::Host {
+pub(super) fn host(view: &HostSummary) -> v1::Host {
     v1::Host {
         availability_zone: view.availability_zone.clone(),
         aggregates: view.aggregates.clone(),
@@ -376,24 +376,24 @@ fn part_time(time: &PartTime) -> v1::PartTime {
 }
 
 /// An event for watchers; `None` for events that are only logged.
-pub(super) fn event(event: &RegionEvent) -> Option<v1::watch_event::Event> {
+pub(super) fn event(event: &CloudEvent) -> Option<v1::watch_event::Event> {
     use v1::watch_event::Event as Wire;
     Some(match event {
-        RegionEvent::Decision(d) => Wire::Decision(decision_short(d)),
-        RegionEvent::Server(s) => Wire::Server(server(s, None)),
-        RegionEvent::Evacuation(e) => Wire::Evacuation(evacuation(e)),
-        RegionEvent::Host(h, health) => Wire::Host(host_news(h, *health)),
-        RegionEvent::Ignored(_) | RegionEvent::Alarm { .. } => return None,
+        CloudEvent::Decision(d) => Wire::Decision(decision_short(d)),
+        CloudEvent::Server(s) => Wire::Server(server(s, None)),
+        CloudEvent::Evacuation(e) => Wire::Evacuation(evacuation(e)),
+        CloudEvent::Host(h, health) => Wire::Host(host_news(h, *health)),
+        CloudEvent::Ignored(_) | CloudEvent::Alarm { .. } => return None,
     })
 }
 
 /// True if the event is about this project's servers, or is a decision about its request.
-pub(super) fn concerns(event: &RegionEvent, project: &str) -> bool {
+pub(super) fn concerns(event: &CloudEvent, project: &str) -> bool {
     match event {
-        RegionEvent::Decision(d) => d.request.project_id == project,
-        RegionEvent::Server(s) => s.project_id == project,
-        RegionEvent::Evacuation(e) => e.victim_project_id == project,
-        RegionEvent::Host(..) | RegionEvent::Ignored(_) | RegionEvent::Alarm { .. } => false,
+        CloudEvent::Decision(d) => d.request.project_id == project,
+        CloudEvent::Server(s) => s.project_id == project,
+        CloudEvent::Evacuation(e) => e.victim_project_id == project,
+        CloudEvent::Host(..) | CloudEvent::Ignored(_) | CloudEvent::Alarm { .. } => false,
     }
 }
 

@@ -6,9 +6,9 @@ use super::{ApiHandlers, convert, guard};
 use crate::cloud::{Instead, Standalone};
 use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
-use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
+use ebbtide_model::{CloudEvent, Decision, DecisionId, Server, ServerId, ServerStatus, names};
 use ebbtide_proto::v1;
-use ebbtide_region::{CreateServers, CreatedServers, Region, RegionEvent};
+use ebbtide_region::{CreateServers, CreatedServers, Region};
 use ebbtide_store::DecisionFilter;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
@@ -57,7 +57,7 @@ impl ApiHandlers {
             };
             match told {
                 Ok(SequencedEvent {
-                    event: RegionEvent::Server(new),
+                    event: CloudEvent::Server(new),
                     ..
                 }) => {
                     if let Some(known) = servers.iter_mut().find(|s| s.id == new.id) {

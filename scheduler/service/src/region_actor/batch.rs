@@ -6,8 +6,8 @@ use super::{Look, Work};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use ebbtide_model::record::Change;
-use ebbtide_model::{DecisionComparison, Timestamp};
-use ebbtide_region::{Effects, InputKind, Region, RegionError, RegionEvent, Speculation};
+use ebbtide_model::{CloudEvent, DecisionComparison, Timestamp};
+use ebbtide_region::{Effects, InputKind, Region, RegionError, Speculation};
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_store::StoreError;
 
@@ -24,7 +24,7 @@ pub(super) struct Batch {
     pub(super) waiting: Vec<WaitingInput>,
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
-    pub(super) events: Vec<RegionEvent>,
+    pub(super) events: Vec<CloudEvent>,
     /// Comparisons with the shadow engine.
     pub(super) compared: Vec<DecisionComparison>,
     /// True if the batch contains a report: the broker does not deliver it again after the answer.
@@ -120,7 +120,7 @@ impl Batch {
     }
 
     /// Sends all answers, after the changes have become durable.
-    pub(super) fn answer(self) -> (Vec<RegionEvent>, Vec<Look>) {
+    pub(super) fn answer(self) -> (Vec<CloudEvent>, Vec<Look>) {
         self.handled.into_iter().for_each(HandledInput::answer);
         (self.events, self.looks)
     }

@@ -19,8 +19,8 @@ use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Engines;
 use ebbtide_live_plugins::ShadowBook;
-use ebbtide_model::{Decision, PlacementRequest, Timestamp};
-use ebbtide_region::{Region, RegionConfig, RegionEvent, RegionInput};
+use ebbtide_model::{CloudEvent, Decision, PlacementRequest, Timestamp};
+use ebbtide_region::{Region, RegionConfig, RegionInput};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_store::{Store, StoreError};
 use queued::{Call, QueuedInput, RandomIds};
@@ -40,7 +40,7 @@ pub struct SequencedEvent {
     /// Sequence number, which increases by one.
     pub sequence: u64,
     /// What happened.
-    pub event: RegionEvent,
+    pub event: CloudEvent,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, ServiceError>>;

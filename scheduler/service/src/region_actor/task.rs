@@ -6,8 +6,8 @@ use super::{ActorDependencies, SequencedEvent, Work, not_read};
 use crate::Tasks;
 use crate::error::ServiceError;
 use crate::fail_points;
-use ebbtide_model::{DecisionId, Timestamp};
-use ebbtide_region::{Region, RegionEvent};
+use ebbtide_model::{CloudEvent, DecisionId, Timestamp};
+use ebbtide_region::Region;
 use ebbtide_runtime::clock::{self, ClockWatch, Stopwatch};
 use ebbtide_runtime::ids;
 use ebbtide_runtime::task::pause;
@@ -364,7 +364,7 @@ impl ActorTask {
     async fn publish_decisions(&mut self, now: Timestamp) {
         for id in std::mem::take(&mut self.unpublished_decisions) {
             match self.holdings.store.decision(id).await {
-                Ok(Some(decision)) => self.emit(now, RegionEvent::Decision(Box::new(decision))),
+                Ok(Some(decision)) => self.emit(now, CloudEvent::Decision(Box::new(decision))),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(
                     code = error.code(),
@@ -391,8 +391,8 @@ impl ActorTask {
         for event in events {
             self.holdings.metrics.record_event(&event);
             match &event {
-                RegionEvent::Ignored(why) => tracing::warn!("not followed: {why}"),
-                RegionEvent::Alarm { code, words } => tracing::error!(code, "{words}"),
+                CloudEvent::Ignored(why) => tracing::warn!("not followed: {why}"),
+                CloudEvent::Alarm { code, words } => tracing::error!(code, "{words}"),
                 _ => {}
             }
             self.emit(now, event);
@@ -401,7 +401,7 @@ impl ActorTask {
         self.memory = Some(memory);
     }
 
-    fn emit(&mut self, at: Timestamp, event: RegionEvent) {
+    fn emit(&mut self, at: Timestamp, event: CloudEvent) {
         self.sequence += 1;
         // Fails only if there are no watchers.
         let _ = self.events.send(SequencedEvent {

@@ -1,12 +1,12 @@
 //! What operators manage: hosts, flavors, aggregates, server groups, disruption budgets.
 
 use crate::transition::Transition;
-use crate::{Region, RegionError, RegionEvent};
+use crate::{Region, RegionError};
 use ebbtide_model::flavor::{GRACE_SECONDS, MAX_LIFETIME_SECONDS};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ModelError,
-    Seconds, ServerGroup, names,
+    Aggregate, AggregateId, BudgetScope, CloudEvent, DisruptionBudget, Flavor, FlavorId, GroupId,
+    ModelError, Seconds, ServerGroup, names,
 };
 use std::str::FromStr;
 
@@ -45,7 +45,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Host(Box::new(host), health));
+            .push(CloudEvent::Host(Box::new(host), health));
         Ok(())
     }
 

@@ -14,12 +14,12 @@
 //! - every preemption whose victim is not being spared is for a server that waits on that host.
 
 use crate::transition::Transition;
-use crate::{Region, RegionEvent, capacity, servers};
+use crate::{Region, capacity, servers};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    DecisionOutcome, Evacuation, EvacuationCause, PlacementRequest, ResourceClass, Resources,
-    ServerId, ServerStatus,
+    CloudEvent, DecisionOutcome, Evacuation, EvacuationCause, PlacementRequest, ResourceClass,
+    Resources, ServerId, ServerStatus,
 };
 use std::collections::BTreeMap;
 
@@ -334,7 +334,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Decision(Box::new(decision.clone())));
+            .push(CloudEvent::Decision(Box::new(decision.clone())));
         match &decision.outcome {
             DecisionOutcome::Placed(placements) => {
                 for placement in placements {

@@ -14,14 +14,14 @@
 //!   that a late answer to an earlier start is not taken for the answer to this one.
 
 use crate::transition::Transition;
-use crate::{Region, RegionEvent, capacity};
+use crate::{Region, capacity};
 use ebbtide_engine::HostUsage;
 use ebbtide_evacuation::{ClassRoom, ReservedCapacity, agent_text, failed_attempt, saved};
 use ebbtide_model::message::StartFailed;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    DecisionOutcome, HostHealth, PlacementRequest, Resources, SavedState, Server, ServerId,
-    ServerStatus, Timestamp,
+    CloudEvent, DecisionOutcome, HostHealth, PlacementRequest, Resources, SavedState, Server,
+    ServerId, ServerStatus, Timestamp,
 };
 
 impl Region {
@@ -163,7 +163,7 @@ impl Region {
                     let changes = &mut transition.effects.changes;
                     changes.push(Change::PutDecision(Box::new(decision.clone())));
                     server.decision_id = Some(decision.id);
-                    let event = RegionEvent::Decision(Box::new(decision));
+                    let event = CloudEvent::Decision(Box::new(decision));
                     transition.effects.events.push(event);
                     return self.resume(transition, server);
                 }

@@ -4,7 +4,7 @@ use crate::RegionError;
 use ebbtide_evacuation::{ComebackConfig, EvacuationPolicy};
 use ebbtide_market::{MarketConfig, MarketError};
 use ebbtide_model::Seconds;
-use ebbtide_model::flavor::{MAX_GRACE, MAX_PROTECTED};
+use ebbtide_model::flavor::{DEFAULT_GRACE, MAX_GRACE, MAX_PROTECTED};
 use ebbtide_model::settings::{OutOfRange, check_ranges};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ ebbtide_model::settings! {
     pub struct RegionConfig: Default {
         /// Time between notice and end of a victim whose flavor says nothing.
         // 30 s, as with Google's and Azure's preemptible instances.
-        pub default_grace_seconds: Seconds = Seconds(30) => key("120").range(0..=MAX_GRACE.0);
+        pub default_grace_seconds: Seconds = DEFAULT_GRACE => key("120").range(0..=MAX_GRACE.0);
         /// How long after its launch a preemptible server whose flavor says nothing cannot be
         /// chosen as a victim.
         pub default_protected_seconds: Seconds = Seconds(0)

@@ -2,11 +2,13 @@
 
 use crate::books::HostEntry;
 use crate::transition::Transition;
-use crate::{Region, RegionEvent, servers};
+use crate::{Region, servers};
 use ebbtide_model::message::{Heartbeat, HostedState};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
-use ebbtide_model::{EvacuationState, Host, Server, ServerId, ServerStatus, Timestamp, names};
+use ebbtide_model::{
+    CloudEvent, EvacuationState, Host, Server, ServerId, ServerStatus, Timestamp, names,
+};
 use std::collections::BTreeSet;
 
 impl Region {
@@ -67,7 +69,7 @@ impl Region {
         if heard.new_health {
             self.table.set_health(name, health);
             transition.change(name);
-            let event = RegionEvent::Host(Box::new(entry.host.clone()), health);
+            let event = CloudEvent::Host(Box::new(entry.host.clone()), health);
             transition.effects.events.push(event);
         }
         let contested = entry.contested;
@@ -183,7 +185,7 @@ impl Region {
             let host = Box::new(host.clone());
             let stored = Change::PutHost(host.clone());
             transition.effects.changes.push(stored);
-            let event = RegionEvent::Host(host, health);
+            let event = CloudEvent::Host(host, health);
             transition.effects.events.push(event);
         }
     }

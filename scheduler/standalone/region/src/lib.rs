@@ -66,14 +66,13 @@ pub use command::{
 };
 pub use config::RegionConfig;
 pub use ebbtide_evacuation::ComebackConfig;
-pub use effects::{Effects, RegionEvent};
+pub use effects::Effects;
 pub use error::RegionError;
 pub use examine::{Disagreement, Examination};
 pub use input::{Ids, InputKind, Published, RegionInput, Report, Tick};
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;
-pub use view::{HostView, RegionSummary, sum_inventories};
 
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,14 @@
 //! Every change of a server or an evacuation goes through [`Region::save_server`] or
 //! [`Region::save_evacuation`], so that indexes, host table, database and watchers agree.
 
+use crate::RegionError;
 use crate::state::Region;
 use crate::transition::Transition;
-use crate::{RegionError, RegionEvent};
 use ebbtide_engine::{Instance, InstancePhase};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Evacuation, EvacuationCause, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp,
+    CloudEvent, Evacuation, EvacuationCause, Resources, Seconds, Server, ServerId, ServerStatus,
+    Timestamp,
 };
 
 /// A victim that is being spared is protected until its agent answers. The value is 136 years from
@@ -39,7 +40,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Server(Box::new(server.clone())));
+            .push(CloudEvent::Server(Box::new(server.clone())));
         if server.status.is_gone() {
             self.servers.deleted_mut().add(server.id, transition.now);
         }
@@ -168,7 +169,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Evacuation(boxed));
+            .push(CloudEvent::Evacuation(boxed));
         self.index_evacuation(evacuation);
     }
 

@@ -12,13 +12,13 @@
 //! (`docs/operate/evacuation.md`). But the region asks another host only after the one that was
 //! asked before has reported that the server does not run there.
 
+use crate::Region;
 use crate::transition::Transition;
-use crate::{Region, RegionEvent};
 use ebbtide_engine::HostUsage;
 use ebbtide_evacuation::ReservedCapacity;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    DecisionOutcome, HostHealth, Resources, Server, ServerId, ServerStatus, Timestamp,
+    CloudEvent, DecisionOutcome, HostHealth, Resources, Server, ServerId, ServerStatus, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -167,7 +167,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Decision(Box::new(decision)));
+            .push(CloudEvent::Decision(Box::new(decision)));
         server.host = Some(host.clone());
         self.resume(transition, server);
         Some(host)

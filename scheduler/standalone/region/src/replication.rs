@@ -7,11 +7,11 @@
 //! restart. Nothing is decided here.
 
 use crate::books::HostEntry;
-use crate::{Region, RegionError, RegionEvent};
+use crate::{Region, RegionError};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
-    BudgetScope, Evacuation, EvacuationState, Host, HostHealth, MessageId, Server, ServerId,
-    ServerStatus, Timestamp,
+    BudgetScope, CloudEvent, Evacuation, EvacuationState, Host, HostHealth, MessageId, Server,
+    ServerId, ServerStatus, Timestamp,
 };
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ struct Touched<'c> {
     sent: Vec<&'c OutboxMessage>,
     dequeued: Vec<MessageId>,
     aggregates: bool,
-    events: Vec<RegionEvent>,
+    events: Vec<CloudEvent>,
 }
 
 impl Region {
@@ -38,7 +38,7 @@ impl Region {
         &mut self,
         now: Timestamp,
         changes: &[Change],
-    ) -> Result<Vec<RegionEvent>, RegionError> {
+    ) -> Result<Vec<CloudEvent>, RegionError> {
         let mut touched = Touched::default();
         for change in changes {
             match change {
@@ -143,7 +143,7 @@ impl Region {
         }
         touched
             .events
-            .push(RegionEvent::Server(Box::new(server.clone())));
+            .push(CloudEvent::Server(Box::new(server.clone())));
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Region {
             // The loop over the touched victims updates the host table in the end.
             self.rest_anew(evacuation.victim_id)?;
         }
-        let event = RegionEvent::Evacuation(Box::new(evacuation.clone()));
+        let event = CloudEvent::Evacuation(Box::new(evacuation.clone()));
         touched.events.push(event);
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Region {
             self.table.set_health(&host.name, entry.health);
             self.improvements += 1;
             touched.hosts.insert(host.name.clone());
-            let event = RegionEvent::Host(Box::new(entry.host.clone()), entry.health);
+            let event = CloudEvent::Host(Box::new(entry.host.clone()), entry.health);
             touched.events.push(event);
         }
         self.hosts.put(entry);

@@ -2,13 +2,13 @@
 
 use crate::admin::within_quota;
 use crate::transition::Transition;
-use crate::{CreateServers, CreatedServers, Ids, Region, RegionError, RegionEvent, orphaned_start};
+use crate::{CreateServers, CreatedServers, Ids, Region, RegionError, orphaned_start};
 use ebbtide_model::message::{Body, Release, Start};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    Decision, DecisionId, DecisionOutcome, Evacuation, Placement, PlacementRequest, Server,
-    ServerId, ServerStatus, Timestamp, names,
+    CloudEvent, Decision, DecisionId, DecisionOutcome, Evacuation, Placement, PlacementRequest,
+    Server, ServerId, ServerStatus, Timestamp, names,
 };
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ impl Region {
         transition
             .effects
             .events
-            .push(RegionEvent::Decision(Box::new(decision.clone())));
+            .push(CloudEvent::Decision(Box::new(decision.clone())));
         self.open_price(transition, &create.request.flavor);
         let mut servers = self.servers_for(&create, &decision, transition.now);
         match &decision.outcome {

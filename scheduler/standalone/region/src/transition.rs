@@ -1,10 +1,10 @@
 //! The state of one step: time, identifiers, and the effects collected so far.
 
 use crate::speculate::Speculation;
-use crate::{Effects, Ids, RegionEvent};
+use crate::{Effects, Ids};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
-use ebbtide_model::{EvacuationId, MessageId, Timestamp};
+use ebbtide_model::{CloudEvent, EvacuationId, MessageId, Timestamp};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -85,12 +85,12 @@ impl<'a> Transition<'a> {
 
     /// Reports that the region ignored an input or could not carry it out.
     pub(crate) fn ignored(&mut self, why: String) {
-        self.effects.events.push(RegionEvent::Ignored(why));
+        self.effects.events.push(CloudEvent::Ignored(why));
     }
 
     /// Reports a problem that an operator must look at.
     pub(crate) fn alarm(&mut self, code: &'static str, words: String) {
-        self.effects.events.push(RegionEvent::Alarm { code, words });
+        self.effects.events.push(CloudEvent::Alarm { code, words });
     }
 
     /// A new identifier.

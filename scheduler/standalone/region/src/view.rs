@@ -1,55 +1,17 @@
 //! Read-only views of a region for the API.
 
 use crate::Region;
-use ebbtide_engine::{ClassTotals, HostUsage};
+use ebbtide_engine::{CloudTotals, HostSummary, sum_inventories};
 use ebbtide_model::aggregate::DEFAULT_ZONE;
 use ebbtide_model::{
-    Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Host, HostHealth, Inventory,
-    ResourceClass, Server, ServerGroup, ServerId,
+    Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Server, ServerGroup, ServerId,
 };
 use std::collections::BTreeMap;
-
-/// A host as the API shows it.
-#[derive(Debug, Clone)]
-pub struct HostView {
-    /// The host.
-    pub host: Host,
-    /// Whether it may get new servers.
-    pub health: HostHealth,
-    /// Its availability zone.
-    pub availability_zone: String,
-    /// Names of its aggregates.
-    pub aggregates: Vec<String>,
-    /// Usage in both states.
-    pub usage: HostUsage,
-    /// Normal servers that hold capacity there.
-    pub normal_servers: u32,
-    /// Preemptible servers that hold capacity there.
-    pub preemptible_servers: u32,
-}
-
-/// Totals of a region.
-#[derive(Debug, Clone)]
-pub struct RegionSummary {
-    /// Hosts by health.
-    pub hosts: BTreeMap<&'static str, u32>,
-    /// Servers that are not gone, by status.
-    pub servers: BTreeMap<&'static str, u32>,
-    /// Both states by resource class, over all hosts.
-    pub totals: Vec<ClassTotals>,
-    /// The inventories of all hosts, summed up by resource class. The allocation ratio is the mean
-    /// with which the sum's total and reserved amounts give its capacity.
-    pub inventories: BTreeMap<ResourceClass, Inventory>,
-    /// Evacuations under way.
-    pub evacuations: usize,
-    /// Hosts for which two agents report.
-    pub contested: usize,
-}
 
 impl Region {
     /// All hosts, by name.
     #[must_use]
-    pub fn hosts(&self) -> Vec<HostView> {
+    pub fn hosts(&self) -> Vec<HostSummary> {
         self.hosts
             .keys()
             .filter_map(|name| self.host(name))
@@ -65,12 +27,12 @@ impl Region {
 
     /// One host.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<HostView> {
+    pub fn host(&self, name: &str) -> Option<HostSummary> {
         let entry = self.hosts.get(name)?;
         let of_host = self.aggregates.values().filter(|a| a.hosts.contains(name));
         let mut aggregates: Vec<String> = of_host.map(|a| a.name.clone()).collect();
         aggregates.sort();
-        let mut view = HostView {
+        let mut view = HostSummary {
             host: entry.host.clone(),
             health: entry.health,
             availability_zone: self.zone_of(name).to_owned(),
@@ -138,17 +100,13 @@ impl Region {
 
     /// Totals of the region.
     #[must_use]
-    pub fn summary(&self) -> RegionSummary {
-        let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
-        for entry in self.hosts.values() {
-            *hosts.entry(entry.health.as_str()).or_default() += 1;
-        }
+    pub fn summary(&self) -> CloudTotals {
         let mut servers = BTreeMap::new();
         for server in self.servers.values() {
             *servers.entry(server.status.as_str()).or_default() += 1;
         }
-        RegionSummary {
-            hosts,
+        CloudTotals {
+            hosts: CloudTotals::by_health(self.hosts.values().map(|entry| entry.health)),
             servers,
             inventories: sum_inventories(self.hosts.values().map(|entry| &entry.host)),
             totals: self.table.totals(),
@@ -156,29 +114,4 @@ impl Region {
             contested: self.hosts.values().filter(|entry| entry.contested).count(),
         }
     }
-}
-
-/// The inventories of hosts summed up. The allocation ratio is the mean with which the sum's total
-/// and reserved amounts give its capacity.
-#[allow(clippy::cast_precision_loss)] // A ratio for people; amounts stay far below 2^53.
-#[must_use]
-pub fn sum_inventories<'a>(
-    hosts: impl Iterator<Item = &'a Host>,
-) -> BTreeMap<ResourceClass, Inventory> {
-    let mut sums: BTreeMap<ResourceClass, (Inventory, u64)> = BTreeMap::new();
-    for (class, inventory) in hosts.flat_map(|host| &host.inventory) {
-        let nothing = || (Inventory::of(0), 0);
-        let (sum, capacity) = sums.entry(class.clone()).or_insert_with(nothing);
-        sum.total = sum.total.saturating_add(inventory.total);
-        sum.reserved = sum.reserved.saturating_add(inventory.reserved);
-        *capacity = capacity.saturating_add(inventory.capacity());
-    }
-    let with_ratio = |(class, (mut sum, capacity)): (ResourceClass, (Inventory, u64))| {
-        let usable = sum.total.saturating_sub(sum.reserved);
-        if usable > 0 {
-            sum.allocation_ratio = capacity as f64 / usable as f64;
-        }
-        (class, sum)
-    };
-    sums.into_iter().map(with_ratio).collect()
 }

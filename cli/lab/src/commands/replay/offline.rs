@@ -6,6 +6,7 @@ use crate::progress::ReplayProgress;
 use ebbtide_config::ConfigError;
 use ebbtide_engine::{EngineConfig, RankingPolicy};
 use ebbtide_model::Seconds;
+use ebbtide_model::flavor::DEFAULT_GRACE;
 use ebbtide_runtime::clock;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -53,7 +54,7 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<ReplayReport, CliE
         host_mem_gb: cloud.host_mem_gb,
         engine,
         preemptible: job.share,
-        grace: Seconds(job.args.grace.unwrap_or(30)),
+        grace: job.args.grace.map_or(DEFAULT_GRACE, Seconds),
         sample_every: job.args.sample_every,
         short_seconds: f64::from(cloud.horizon),
     };

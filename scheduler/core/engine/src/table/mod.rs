@@ -27,10 +27,12 @@ mod intern;
 mod lanes;
 mod order;
 mod rows;
+mod summary;
 mod usage;
 
 pub use instance::{Instance, InstancePhase, InstanceView};
-pub use usage::{ClassTotals, ClassUsage, HostUsage, HostView};
+pub use summary::{CloudTotals, HostSummary, class_totals, sum_inventories};
+pub use usage::{ClassTotals, ClassUsage, HostCounts, HostUsage};
 
 pub(crate) use aggregates::Aggregates;
 pub(crate) use blocked::{BLOCK, Blocked};

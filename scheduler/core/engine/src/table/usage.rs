@@ -58,9 +58,9 @@ impl HostUsage {
 /// The same sums over all hosts, one for each class that a host has or an instance uses.
 pub type ClassTotals = ClassUsage;
 
-/// One host, borrowed.
+/// How many instances a host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostView<'a> {
+pub struct HostCounts<'a> {
     /// The host.
     pub name: &'a str,
     /// Whether it may get new instances.
@@ -76,7 +76,7 @@ impl HostTable {
     #[must_use]
     pub fn usage(&self, host: &str) -> Option<HostUsage> {
         let index = self.find_host(host)?;
-        let view = self.host_view(index);
+        let view = self.host_counts(index);
         let mut classes: Vec<ClassUsage> = (0..self.columns.len())
             .map(|class| self.class_usage(index, ClassIndex::new(class)))
             .filter(|u| (u.capacity, u.normal, u.preemptible, u.leaving) != (0, 0, 0, 0))
@@ -120,12 +120,12 @@ impl HostTable {
     }
 
     /// All hosts, in the order of their registration.
-    pub fn hosts(&self) -> impl Iterator<Item = HostView<'_>> {
-        self.order.iter().map(|&host| self.host_view(host))
+    pub fn hosts(&self) -> impl Iterator<Item = HostCounts<'_>> {
+        self.order.iter().map(|&host| self.host_counts(host))
     }
 
-    fn host_view(&self, host: HostIndex) -> HostView<'_> {
-        HostView {
+    fn host_counts(&self, host: HostIndex) -> HostCounts<'_> {
+        HostCounts {
             name: self.host_name(host),
             health: self.health(host),
             instances: self.counts.instances[host.at()],

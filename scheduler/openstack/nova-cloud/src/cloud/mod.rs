@@ -30,7 +30,7 @@ pub use providers::StaleProviders;
 pub use running::OpenPreemption;
 pub(crate) use running::OpenPreemptions;
 pub use usage::{PreemptibleUsage, PricedServer};
-pub use view::{NodeView, flavor_view};
+pub use view::flavor_view;
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
@@ -38,6 +38,7 @@ use crate::shadow::{ShadowPlugins, ShadowRules};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_evacuation::Lifetimes;
+use ebbtide_model::flavor::DEFAULT_GRACE;
 use ebbtide_model::{GroupId, Money, Seconds};
 use ebbtide_nova::model::{Aggregate, Options, Service};
 use ebbtide_nova::table::{self, HostSet};
@@ -82,7 +83,7 @@ impl Default for CloudSettings {
         Self {
             engine: EngineConfig::default(),
             cost_modules: CostModules::default(),
-            grace: Seconds(120),
+            grace: DEFAULT_GRACE,
             protected: Seconds(0),
             stop_keeps_disk: true,
             cut_like_placement: false,

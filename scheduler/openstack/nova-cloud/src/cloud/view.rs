@@ -3,7 +3,7 @@
 
 use super::{Cloud, Node, Provider, instances::CloudInstance};
 use crate::facts::InstanceRecord;
-use ebbtide_engine::{ClassUsage, HostUsage};
+use ebbtide_engine::{ClassUsage, HostSummary, HostUsage};
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
     Aggregate, AggregateId, FlavorId, GroupId, Host, HostHealth, Inventory, Server, ServerStatus,
@@ -14,26 +14,6 @@ use ebbtide_nova::schedule::availability_zone;
 use ebbtide_nova::states::States as _;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
-
-/// A host with both states. Amounts are those of its root provider: nested and sharing providers
-/// are not in them.
-#[derive(Debug, Clone)]
-pub struct NodeView {
-    /// Its name, inventory, traits and heartbeat.
-    pub host: Host,
-    /// Whether it may get new servers, as ComputeFilter sees it.
-    pub health: HostHealth,
-    /// Its availability zone.
-    pub availability_zone: String,
-    /// Names of its aggregates.
-    pub aggregates: Vec<String>,
-    /// Usage in both states.
-    pub usage: HostUsage,
-    /// Normal servers on it.
-    pub normal_servers: u32,
-    /// Preemptible servers on it.
-    pub preemptible_servers: u32,
-}
 
 /// Servers of a node.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +34,7 @@ fn amount(number: i64) -> u64 {
 impl Cloud {
     /// All hosts that have a nova-compute, by name. `now` in microseconds since 1970.
     #[must_use]
-    pub fn node_views(&self, now: i64) -> Vec<NodeView> {
+    pub fn host_summaries(&self, now: i64) -> Vec<HostSummary> {
         let mut counts: HashMap<Uuid, ServerCount> = HashMap::new();
         for (uuid, instance) in &self.instances {
             if let Some(node) = self.node_of(&instance.record) {
@@ -68,19 +48,25 @@ impl Cloud {
                 }
             }
         }
-        let mut views: Vec<NodeView> = self
+        let mut hosts: Vec<HostSummary> = self
             .nodes
             .iter()
             .filter_map(|(uuid, node)| {
                 let count = counts.get(uuid).copied().unwrap_or_default();
-                self.node_view(*uuid, node, count, now)
+                self.host_summary(*uuid, node, count, now)
             })
             .collect();
-        views.sort_by(|a, b| a.host.name.cmp(&b.host.name));
-        views
+        hosts.sort_by(|a, b| a.host.name.cmp(&b.host.name));
+        hosts
     }
 
-    fn node_view(&self, uuid: Uuid, node: &Node, count: ServerCount, now: i64) -> Option<NodeView> {
+    fn host_summary(
+        &self,
+        uuid: Uuid,
+        node: &Node,
+        count: ServerCount,
+        now: i64,
+    ) -> Option<HostSummary> {
         let place = node.place?;
         let provider = self.providers.get(&uuid)?;
         let state = self.table.states().get(place);
@@ -97,7 +83,7 @@ impl Cloud {
             };
             Some((class.parse().ok()?, inventory))
         };
-        Some(NodeView {
+        Some(HostSummary {
             availability_zone: availability_zone(state, &self.options().default_availability_zone),
             aggregates,
             usage: HostUsage {

@@ -2,6 +2,7 @@
 
 use crate::kit::{self, NOW, cloud_of, instance, node, request, server, settle};
 use ebbtide_engine::Budgets;
+use ebbtide_model::flavor::DEFAULT_GRACE;
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{
@@ -60,7 +61,7 @@ fn the_cheapest_leaves_and_everything_needed_is_said_about_it() {
     let victim = &plan.victims[0];
     assert_eq!((victim.cost, plan.cost), (300.0, 300.0));
     assert_eq!(victim.allocations[&node(1)]["VCPU"], 4);
-    assert_eq!((victim.generation, victim.grace), (Some(1), Seconds(120)));
+    assert_eq!((victim.generation, victim.grace), (Some(1), DEFAULT_GRACE));
     assert_eq!(victim.interruption, InterruptionBehaviour::Terminate);
     assert!(victim.keeps.is_empty());
     let instance = &plan.instances[0];
@@ -183,7 +184,7 @@ fn a_stopped_victim_keeps_its_disk_and_gives_none() {
         &[
             ("ebbtide:preemptible", "true"),
             ("ebbtide:interruption", "stop"),
-            ("ebbtide:grace_seconds", "30"),
+            ("ebbtide:grace_seconds", "45"),
         ],
     );
     cloud.put_instance(stops);
@@ -207,7 +208,7 @@ fn a_stopped_victim_keeps_its_disk_and_gives_none() {
     );
     assert_eq!(
         (victim.interruption, victim.grace),
-        (InterruptionBehaviour::Stop, Seconds(30))
+        (InterruptionBehaviour::Stop, Seconds(45))
     );
 }
 

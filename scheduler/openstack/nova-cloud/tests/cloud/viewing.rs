@@ -25,7 +25,7 @@ proptest! {
             settle(&mut cloud, instance(number, *host, *vcpus, 60, *preemptible));
             cloud.set_leaving(server(number), *leaving && *preemptible);
         }
-        let views = cloud.node_views(NOW);
+        let views = cloud.host_summaries(NOW);
         prop_assert_eq!(views.len(), hosts.len());
         for (number, view) in (0..).zip(&views) {
             let on = |fits: fn(bool, bool) -> bool| {
@@ -76,7 +76,7 @@ fn the_health_of_a_host_is_that_of_its_service() {
     cloud.put_service(disabled);
     cloud.put_service(forced);
     let health = |now: i64| -> Vec<_> {
-        let views = cloud.node_views(now).into_iter();
+        let views = cloud.host_summaries(now).into_iter();
         views
             .map(|view| (view.health, view.host.disabled_reason))
             .collect()

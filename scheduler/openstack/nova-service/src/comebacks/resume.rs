@@ -109,7 +109,10 @@ impl Comebacks {
         evacuations: &Evacuations,
     ) -> Result<(), NovaServiceError> {
         let micros = clock::now().as_millis().saturating_mul(1000);
-        let views = self.selector.facts.read(|cloud| cloud.node_views(micros));
+        let views = self
+            .selector
+            .facts
+            .read(|cloud| cloud.host_summaries(micros));
         let up = views
             .into_iter()
             .filter(|view| view.health == HostHealth::Up);

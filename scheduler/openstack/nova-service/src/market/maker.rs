@@ -8,9 +8,10 @@ use crate::error::NovaServiceError;
 use crate::evacuate::{Preempting, RestingServers};
 use crate::facts::Facts;
 use crate::lives::LIVES_KEPT;
+use ebbtide_engine::HostSummary;
 use ebbtide_market::{Places, PriceRule, next_points};
 use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
-use ebbtide_nova_cloud::{NodeView, PricedServer, flavor_view};
+use ebbtide_nova_cloud::{PricedServer, flavor_view};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::PriceStore;
@@ -80,10 +81,10 @@ fn interval_of(now: Timestamp, every: Seconds) -> Timestamp {
 }
 
 /// Supply and demand of a flavor on the hosts that are up, by amounts; `None` if none is up.
-fn places(hosts: &[NodeView], flavor: &Flavor) -> Option<Places> {
+fn places(hosts: &[HostSummary], flavor: &Flavor) -> Option<Places> {
     let resources = flavor.properties().ok()?.resources;
     let up = hosts.iter().filter(|host| host.health == HostHealth::Up);
-    let up: Vec<&NodeView> = up.collect();
+    let up: Vec<&HostSummary> = up.collect();
     if up.is_empty() {
         return None;
     }
@@ -169,7 +170,7 @@ impl MarketMaker {
     ) -> Result<(), NovaServiceError> {
         self.facts.database.freshen().await;
         let micros = now.as_millis().saturating_mul(1000);
-        let hosts = self.facts.read(|cloud| cloud.node_views(micros));
+        let hosts = self.facts.read(|cloud| cloud.host_summaries(micros));
         let is_late = interval.plus(LATEST) < now;
         let mut made = Vec::new();
         for flavor in &self.traded {

@@ -3,9 +3,9 @@
 use crate::Tasks;
 use crate::decisions::Decisions;
 use crate::facts::Facts;
+use ebbtide_engine::HostSummary;
 use ebbtide_model::{HostHealth, IdleHour, Timestamp};
 use ebbtide_nova::model::Flavor;
-use ebbtide_nova_cloud::NodeView;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn amounts(flavor: &Flavor) -> BTreeMap<&'static str, i64> {
 
 /// How many servers with these amounts fit beside all others, on all hosts that are up. Traits,
 /// aggregates and filters are not looked at, so it is an upper bound.
-fn fitting(hosts: &[NodeView], amounts: &BTreeMap<&'static str, i64>) -> u64 {
+fn fitting(hosts: &[HostSummary], amounts: &BTreeMap<&'static str, i64>) -> u64 {
     let up = hosts.iter().filter(|host| host.health == HostHealth::Up);
     up.map(|host| {
         let free = |class: &str| {
@@ -118,7 +118,7 @@ async fn sample(
     let flavors = facts.database.nova().flavors_offered().await;
     let flavors = flavors.map_err(|error| words(&error))?;
     let now = clock::now();
-    let hosts = facts.read(|cloud| cloud.node_views(now.as_millis().saturating_mul(1000)));
+    let hosts = facts.read(|cloud| cloud.host_summaries(now.as_millis().saturating_mul(1000)));
     let Some(store) = decisions.store() else {
         return Err("the database is not open yet".to_owned());
     };

@@ -13,9 +13,8 @@ mod tenant_names;
 use super::{ApiHandlers, convert, servers as front};
 use crate::error::ServiceError;
 use ebbtide_access::Caller;
-use ebbtide_model::Decision;
+use ebbtide_model::{CloudEvent, Decision};
 use ebbtide_proto::v1;
-use ebbtide_region::RegionEvent;
 use tonic::{Request, Status};
 
 /// The API with the ownership checks of each caller.
@@ -43,18 +42,18 @@ pub(super) fn visible_to(decision: Decision, who: &Caller) -> Decision {
 }
 
 /// An event as the caller may see it.
-pub(super) fn event(event: &RegionEvent, who: &Caller) -> Option<v1::watch_event::Event> {
+pub(super) fn event(event: &CloudEvent, who: &Caller) -> Option<v1::watch_event::Event> {
     if !who.is_tenant() {
         return convert::event(event);
     }
     match event {
-        RegionEvent::Decision(decision) => {
+        CloudEvent::Decision(decision) => {
             let seen = decision.for_tenant(&decision.request.project_id);
             Some(v1::watch_event::Event::Decision(convert::decision_short(
                 &seen,
             )))
         }
-        RegionEvent::Evacuation(evacuation) => Some(v1::watch_event::Event::Evacuation(
+        CloudEvent::Evacuation(evacuation) => Some(v1::watch_event::Event::Evacuation(
             front::without_preemptor(convert::evacuation(evacuation)),
         )),
         other => convert::event(other),

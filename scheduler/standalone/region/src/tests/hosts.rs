@@ -2,9 +2,11 @@
 
 use super::checks::everything_is_over;
 use super::world::{HEARTBEAT, World, normal, spot};
-use crate::{DisableHost, EnableHost, RegionEvent};
+use crate::{DisableHost, EnableHost};
 use ebbtide_model::message::{Body, Message};
-use ebbtide_model::{HostHealth, Inventory, MessageId, ResourceClass, ServerStatus, Timestamp};
+use ebbtide_model::{
+    CloudEvent, HostHealth, Inventory, MessageId, ResourceClass, ServerStatus, Timestamp,
+};
 use uuid::Uuid;
 
 fn health(world: &World, host: &str) -> HostHealth {
@@ -32,7 +34,7 @@ fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
     let told = world
         .events
         .iter()
-        .filter(|e| matches!(e, RegionEvent::Host(h, _) if h.name == "host-a"));
+        .filter(|e| matches!(e, CloudEvent::Host(h, _) if h.name == "host-a"));
     assert_eq!(
         told.count(),
         3,
@@ -205,7 +207,7 @@ fn two_agents_with_one_name_raise_an_alarm_and_give_nothing_away() {
     let alarms = alarms.filter(|e| {
         matches!(
             e,
-            RegionEvent::Alarm {
+            CloudEvent::Alarm {
                 code: "EB-REGION-007",
                 ..
             }

@@ -2,10 +2,9 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot, with};
-use crate::RegionEvent;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
-use ebbtide_model::{DecisionOutcome, EvacuationState, ServerStatus, Timestamp};
+use ebbtide_model::{CloudEvent, DecisionOutcome, EvacuationState, ServerStatus, Timestamp};
 
 #[test]
 fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
@@ -121,7 +120,7 @@ fn an_evacuation_is_told_in_every_state_it_comes_to() {
         .events
         .iter()
         .filter_map(|event| match event {
-            RegionEvent::Evacuation(e) if e.victim_id == victim => Some(e.state),
+            CloudEvent::Evacuation(e) if e.victim_id == victim => Some(e.state),
             _ => None,
         })
         .collect();

@@ -1,12 +1,11 @@
 //! Tenant operations and queries for the tests.
 
 use super::world::{Counting, Refused, World};
-use crate::{
-    AdoptServer, CreateServers, CreatedServers, DeleteServer, RegionError, RegionEvent, RegionInput,
-};
+use crate::{AdoptServer, CreateServers, CreatedServers, DeleteServer, RegionError, RegionInput};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{
-    Decision, Evacuation, EvacuationState, Flavor, PlacementRequest, Server, ServerId, ServerStatus,
+    CloudEvent, Decision, Evacuation, EvacuationState, Flavor, PlacementRequest, Server, ServerId,
+    ServerStatus,
 };
 
 impl World {
@@ -172,7 +171,7 @@ impl World {
         self.events
             .iter()
             .filter_map(|event| match event {
-                RegionEvent::Ignored(why) => Some(why.as_str()),
+                CloudEvent::Ignored(why) => Some(why.as_str()),
                 _ => None,
             })
             .collect()

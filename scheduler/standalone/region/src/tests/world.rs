@@ -5,13 +5,12 @@ use super::checks;
 use super::database::Database;
 use super::host::TestHost;
 use crate::{
-    Effects, Ids, Published, Region, RegionConfig, RegionError, RegionEvent, RegionInput, Report,
-    Tick,
+    Effects, Ids, Published, Region, RegionConfig, RegionError, RegionInput, Report, Tick,
 };
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::message::Message;
 use ebbtide_model::record::{Change, OutboxMessage};
-use ebbtide_model::{Flavor, FlavorId, Seconds, Timestamp};
+use ebbtide_model::{CloudEvent, Flavor, FlavorId, Seconds, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -51,7 +50,7 @@ pub(super) struct World {
     pub(super) fail_commit_after: Option<u32>,
     ids: Counting,
     /// All events that were published to watchers.
-    pub(super) events: Vec<RegionEvent>,
+    pub(super) events: Vec<CloudEvent>,
     /// Log of the test, shown when it fails.
     pub(super) story: VecDeque<String>,
     /// The changes of the newest input.
