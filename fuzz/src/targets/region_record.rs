@@ -3,18 +3,9 @@
 
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::{PlacementRequest, ServerId};
-use ebbtide_region::{Ids, RegionRecord};
+use ebbtide_region::{CountingIds, RegionRecord};
 use std::sync::Arc;
 use uuid::Uuid;
-
-struct Counted(u128);
-
-impl Ids for Counted {
-    fn next(&mut self) -> Uuid {
-        self.0 += 1;
-        Uuid::from_u128(self.0)
-    }
-}
 
 pub(super) fn run(bytes: &[u8]) {
     let Ok(record) = serde_json::from_slice::<RegionRecord>(bytes) else {
@@ -38,6 +29,6 @@ pub(super) fn run(bytes: &[u8]) {
             force_hosts: Vec::new(),
             alternates: 0,
         };
-        drop(region.what_if(record.at, &mut Counted(0), &request));
+        drop(region.what_if(record.at, &mut CountingIds::after(0), &request));
     }
 }

@@ -14,6 +14,25 @@ pub trait Ids {
     fn next(&mut self) -> Uuid;
 }
 
+/// Identifiers that count up, for simulations and trials: the same ones every time.
+#[derive(Debug, Clone)]
+pub struct CountingIds(u128);
+
+impl CountingIds {
+    /// The first identifier is the one after this number.
+    #[must_use]
+    pub fn after(number: u128) -> Self {
+        Self(number)
+    }
+}
+
+impl Ids for CountingIds {
+    fn next(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(self.0)
+    }
+}
+
 /// An input to the region. Only this crate has inputs: no other one can name a [`Transition`].
 pub trait RegionInput: Debug + Clone + Send + 'static {
     /// The answer to the caller.

@@ -3,20 +3,11 @@
 
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{EvacuationId, MessageId, Timestamp};
-use ebbtide_region::{Ids, Region};
+use ebbtide_region::Region;
 use std::collections::{BTreeMap, VecDeque};
-use uuid::Uuid;
 
-/// Identifiers that count up.
-#[derive(Debug, Default)]
-pub(crate) struct Counting(u128);
-
-impl Ids for Counting {
-    fn next(&mut self) -> Uuid {
-        self.0 += 1;
-        Uuid::from_u128(0x1d00_0000_0000_4000_8000_0000_0000_0000 + self.0)
-    }
-}
+/// Identifiers of the region count from here.
+pub(crate) const IDS: u128 = 0x1d00_0000_0000_4000_8000_0000_0000_0000;
 
 /// A message that the broker has, of which the region has not been told.
 pub(crate) type ConfirmedMessage = (MessageId, Option<EvacuationId>);

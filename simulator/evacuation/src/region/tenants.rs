@@ -1,7 +1,7 @@
 //! Tenants: they ask, hear nothing and ask again, change their minds, release early, and delete.
 
 use super::market::Bids;
-use super::scheduler::Counting;
+use super::scheduler::IDS;
 use super::world::RegionWorld;
 use crate::Mutation;
 use crate::fault::FaultKind;
@@ -11,7 +11,8 @@ use ebbtide_model::{
     Decision, Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
 };
 use ebbtide_region::{
-    CreateServers, CreatedServers, DeleteServer, DisableHost, EnableHost, Ids, ReleaseServer,
+    CountingIds, CreateServers, CreatedServers, DeleteServer, DisableHost, EnableHost, Ids,
+    ReleaseServer,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
@@ -263,7 +264,7 @@ impl RegionWorld {
         let clock = self.schedulers[who].clock(self.now);
         let region = self.schedulers[who].region.as_mut()?;
         // Identifiers of its own: a question must not change what comes after it.
-        let mut ids = Counting::default();
+        let mut ids = CountingIds::after(IDS);
         region.what_if(clock, &mut ids, request).ok()
     }
 

@@ -1,7 +1,7 @@
 //! The world as a whole: who is in it, and what one step does.
 
 use super::database::Database;
-use super::scheduler::{Counting, RegionScheduler};
+use super::scheduler::{IDS, RegionScheduler};
 use super::tenants::Tenants;
 use crate::agent::{Agent, HostAction};
 use crate::event_log::EventLog;
@@ -17,7 +17,9 @@ use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationCause, EvacuationState, GroupId, GroupPolicy, Seconds,
     ServerGroup, ServerId, Timestamp,
 };
-use ebbtide_region::{ComebackConfig, CreateGroup, PutBudget, RegionConfig, RegionInput};
+use ebbtide_region::{
+    ComebackConfig, CountingIds, CreateGroup, PutBudget, RegionConfig, RegionInput,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,7 +33,7 @@ pub(crate) struct RegionWorld {
     pub(super) engine: Arc<Engine>,
     pub(super) database: Database,
     pub(super) schedulers: Vec<RegionScheduler>,
-    pub(super) ids: Counting,
+    pub(super) ids: CountingIds,
     pub(super) tenants: Tenants,
     pub(super) group: Option<GroupId>,
     /// Hosts whose agents have lied, about which the database may be wrong.
@@ -170,7 +172,7 @@ impl RegionWorld {
             },
             liars: vec![false; hosts],
             schedulers,
-            ids: Counting::default(),
+            ids: CountingIds::after(IDS),
             tenants: Tenants::new(WorldRng::new(seed, 3), seed),
             group: None,
             single_request: false,

@@ -7,7 +7,7 @@ use ebbtide_model::{Decision, DecisionOutcome, Flavor, PlacementRequest, ServerI
 use ebbtide_plugins::{
     EnginePurpose, Multipliers, PluginConfig, PluginKind, PluginSet, Services, Sources,
 };
-use ebbtide_region::{Ids, RECORD_FORMAT, RegionRecord};
+use ebbtide_region::{CountingIds, RECORD_FORMAT, RegionRecord};
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::json::Json;
@@ -21,16 +21,6 @@ use uuid::Uuid;
 const NAME: &str = "tried";
 /// Most hosts that a record's ranking shows.
 const SHOWN: u32 = 1000;
-
-/// The same identifiers every time, so that both rankings have the same chance.
-struct Counted(u128);
-
-impl Ids for Counted {
-    fn next(&mut self) -> Uuid {
-        self.0 += 1;
-        Uuid::from_u128(self.0)
-    }
-}
 
 fn refused(problem: impl ToString, next: &str) -> CliError {
     CliError::Refused {
@@ -179,7 +169,8 @@ pub(super) fn run(context: &mut Context, args: &TryArgs) -> Result<(), CliError>
         let region = record
             .region(engine)
             .map_err(|error| refused(error, next))?;
-        let decided = region.what_if(record.at, &mut Counted(0), &request);
+        // The same identifiers, so that both rankings have the same chance.
+        let decided = region.what_if(record.at, &mut CountingIds::after(0), &request);
         decisions.push(decided.map_err(|error| refused(error, next))?);
     }
     let [today, tried] = decisions.as_slice() else {

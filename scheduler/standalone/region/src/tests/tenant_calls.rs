@@ -1,7 +1,9 @@
 //! Tenant operations and queries for the tests.
 
-use super::world::{Counting, Refused, World};
-use crate::{AdoptServer, CreateServers, CreatedServers, DeleteServer, RegionError, RegionInput};
+use super::world::{IDS, Refused, World};
+use crate::{
+    AdoptServer, CountingIds, CreateServers, CreatedServers, DeleteServer, RegionError, RegionInput,
+};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{
     CloudEvent, Decision, Evacuation, EvacuationState, Flavor, PlacementRequest, Server, ServerId,
@@ -26,7 +28,8 @@ impl World {
     /// The decision about a request, which changes nothing.
     pub(super) fn what_if(&mut self, request: &PlacementRequest) -> Result<Decision, RegionError> {
         let now = self.now;
-        self.region.what_if(now, &mut Counting::default(), request)
+        self.region
+            .what_if(now, &mut CountingIds::after(IDS), request)
     }
 
     pub(super) fn request(&mut self, flavor: &Flavor, count: usize) -> PlacementRequest {

@@ -5,7 +5,8 @@ use super::checks;
 use super::database::Database;
 use super::host::TestHost;
 use crate::{
-    Effects, Ids, Published, Region, RegionConfig, RegionError, RegionInput, Report, Tick,
+    CountingIds, Effects, Ids, Published, Region, RegionConfig, RegionError, RegionInput, Report,
+    Tick,
 };
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::message::Message;
@@ -15,16 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Identifiers that count up.
-#[derive(Debug, Default)]
-pub(super) struct Counting(u128);
-
-impl Ids for Counting {
-    fn next(&mut self) -> Uuid {
-        self.0 += 1;
-        Uuid::from_u128(0x1d00_0000_0000_4000_8000_0000_0000_0000 + self.0)
-    }
-}
+/// Identifiers of the region count from here.
+pub(super) const IDS: u128 = 0x1d00_0000_0000_4000_8000_0000_0000_0000;
 
 /// Why an input had no effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +41,7 @@ pub(super) struct World {
     pub(super) reports: VecDeque<Message>,
     /// After how many successful commits the next one fails.
     pub(super) fail_commit_after: Option<u32>,
-    ids: Counting,
+    ids: CountingIds,
     /// All events that were published to watchers.
     pub(super) events: Vec<CloudEvent>,
     /// Log of the test, shown when it fails.
@@ -122,7 +115,7 @@ impl World {
             outbox: BTreeMap::new(),
             reports: VecDeque::new(),
             fail_commit_after: None,
-            ids: Counting::default(),
+            ids: CountingIds::after(IDS),
             events: Vec::new(),
             story: VecDeque::new(),
             last_changes: Vec::new(),
