@@ -135,12 +135,6 @@ pub enum ServiceError {
         /// The command.
         command: &'static str,
     },
-    /// A feature that OpenStack mode does not have yet.
-    #[error("{feature}: not available in OpenStack mode yet; a standalone region has it")]
-    NotOnOpenStackYet {
-        /// The feature.
-        feature: &'static str,
-    },
     /// A what-if whose request would carry what another service makes.
     #[error("{0}")]
     NotAnswerable(String),
@@ -191,7 +185,6 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::OpenStackCommand { .. } => "EB-SERVICE-012",
-            Self::NotOnOpenStackYet { .. } => "EB-SERVICE-013",
             Self::NotAnswerable(_) => "EB-SERVICE-014",
             Self::Access(error) => error.code(),
             Self::Keystone(error) => error.code(),

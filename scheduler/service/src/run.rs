@@ -269,13 +269,13 @@ pub async fn start(
         plugins: plugins.clone(),
         policy: config.engine.policy.as_str().to_owned(),
         database: store_name.to_owned(),
+        config: config.region.clone(),
     };
     let standalone = Standalone {
         duty: duty.clone(),
         region_actor: region_actor.clone(),
         store,
         plugins: plugins.clone(),
-        region: config.region.clone(),
     };
     let lives = LifeTimes {
         retention: config.database.retention(),

@@ -35,7 +35,7 @@ use ebbtide_model::{
     Server, ServerGroup, ServerId,
 };
 use ebbtide_nova_service::{LIVES_KEPT, LIVES_LATE};
-use ebbtide_region::RegionConfig;
+use ebbtide_region::RegionRecord;
 use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, ServerFilter, Store};
 use futures::future::BoxFuture;
 use std::sync::Arc;
@@ -120,6 +120,8 @@ pub(crate) trait CloudView: Send + Sync {
     fn decisions<'a>(&'a self, filter: &'a DecisionFilter) -> Answer<'a, Vec<Decision>>;
     /// The decision that a request would get now, and what it does not know. Changes nothing.
     fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)>;
+    /// What decisions depend on now, to try plugins on.
+    fn record(&self) -> Answer<'_, RegionRecord>;
     /// All events from now on.
     fn events(&self) -> broadcast::Receiver<SequencedEvent>;
 }
@@ -131,16 +133,6 @@ pub(crate) struct Standalone {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     pub(crate) plugins: Plugins,
-    pub(crate) region: RegionConfig,
-}
-
-/// What the caller of an OpenStack gets instead of a call that only a standalone region has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Instead {
-    /// OpenStack has a command for it.
-    Command(&'static str),
-    /// The feature is to come.
-    NotYet(&'static str),
 }
 
 /// The state that the calls use. Cheap to clone.
@@ -196,11 +188,9 @@ impl Api {
     /// The standalone region.
     ///
     /// # Errors
-    /// On an OpenStack: [`ServiceError::OpenStackCommand`] or [`ServiceError::NotOnOpenStackYet`].
-    pub(crate) fn standalone(&self, instead: Instead) -> Result<&Standalone, ServiceError> {
-        self.standalone.as_ref().ok_or(match instead {
-            Instead::Command(command) => ServiceError::OpenStackCommand { command },
-            Instead::NotYet(feature) => ServiceError::NotOnOpenStackYet { feature },
-        })
+    /// On an OpenStack: [`ServiceError::OpenStackCommand`] with the command that it has instead.
+    pub(crate) fn standalone(&self, command: &'static str) -> Result<&Standalone, ServiceError> {
+        let standalone = self.standalone.as_ref();
+        standalone.ok_or(ServiceError::OpenStackCommand { command })
     }
 }

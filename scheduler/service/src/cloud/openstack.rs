@@ -13,7 +13,7 @@ use ebbtide_model::{
     ServerGroup, ServerId, names,
 };
 use ebbtide_nova_service::{CloudReader, NovaServiceError, WhatIfError};
-use ebbtide_region::RegionError;
+use ebbtide_region::{RegionConfig, RegionError, RegionRecord};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::{
@@ -469,6 +469,22 @@ impl CloudView for OpenStackView {
                 .knows_no_image_properties()
                 .then(|| NO_IMAGE.to_owned());
             Ok((decision, notices.into_iter().collect()))
+        })
+    }
+
+    fn record(&self) -> Answer<'_, RegionRecord> {
+        Box::pin(async move {
+            let recorded = self.reader.record().await;
+            let recorded = recorded.map_err(|error| unread(&error))?;
+            let longest = Seconds(24 * 3600);
+            let config = RegionConfig {
+                default_grace_seconds: recorded.grace,
+                default_protected_seconds: recorded.protected,
+                host_down_seconds: recorded.down_after.clamp(Seconds(1), longest),
+                ..RegionConfig::default()
+            };
+            let (at, engine) = (recorded.at, recorded.engine);
+            Ok(RegionRecord::new(at, engine, config, recorded.state))
         })
     }
 

@@ -8,14 +8,18 @@ use crate::region_actor::{RegionActor, SequencedEvent, not_read};
 use ebbtide_bus::BusStatus;
 use ebbtide_engine::HostSummary;
 use ebbtide_model::{
-    Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, Server,
+    Aggregate, Decision, DecisionId, Evacuation, EvacuationId, Flavor, PastLife, Seconds, Server,
     ServerGroup, ServerId, ServerStatus,
 };
-use ebbtide_region::{Region, RegionError};
+use ebbtide_region::{Region, RegionConfig, RegionError, RegionRecord};
+use ebbtide_runtime::clock;
 use ebbtide_store::{
     DecisionFilter, EvacuationFilter, LifeFilter, PriceFilter, ServerFilter, Store,
 };
 use tokio::sync::{broadcast, watch};
+
+/// A record has the evacuations of so long, which budgets count.
+const RECORDED: Seconds = Seconds(24 * 3600);
 
 /// The view of a standalone region.
 pub(crate) struct RegionView {
@@ -27,6 +31,7 @@ pub(crate) struct RegionView {
     pub(crate) plugins: Plugins,
     pub(crate) policy: String,
     pub(crate) database: String,
+    pub(crate) config: RegionConfig,
 }
 
 impl RegionView {
@@ -235,6 +240,15 @@ impl CloudView for RegionView {
             let (flavor, group) = resolved.await?;
             let request = question.resolved(flavor, group)?;
             Ok((self.region_actor.what_if(request).await?, Vec::new()))
+        })
+    }
+
+    fn record(&self) -> Answer<'_, RegionRecord> {
+        Box::pin(async move {
+            let at = clock::now();
+            let state = self.store.load(at.minus(RECORDED)).await?;
+            let engine = self.plugins.engine().config().clone();
+            Ok(RegionRecord::new(at, engine, self.config.clone(), state))
         })
     }
 

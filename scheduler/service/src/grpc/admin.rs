@@ -3,7 +3,7 @@
 use super::request::{optional, parsed, required};
 use super::servers::{CREATE, on_the_wire};
 use super::{ApiHandlers, convert};
-use crate::cloud::{Instead, ListedServer, Standalone};
+use crate::cloud::{ListedServer, Standalone};
 use crate::error::ServiceError;
 use ebbtide_engine::HostSummary;
 use ebbtide_model::{
@@ -33,7 +33,7 @@ impl ApiHandlers {
 
     /// A standalone region, where an OpenStack has a command.
     fn own(&self, command: &'static str) -> Result<&Standalone, ServiceError> {
-        self.api.standalone(Instead::Command(command))
+        self.api.standalone(command)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The audit compares database, memory and agent reports.
 
 use super::ApiHandlers;
-use crate::cloud::{Instead, Standalone};
+use crate::cloud::Standalone;
 use crate::error::ServiceError;
 use crate::region_actor::not_read;
 use ebbtide_model::{Seconds, Timestamp};
@@ -22,9 +22,8 @@ const UNSENT: Seconds = Seconds(60);
 impl ApiHandlers {
     /// Examines everything once.
     pub(super) async fn examine(&self) -> Result<v1::AuditResponse, ServiceError> {
-        let region = self.api.standalone(Instead::Command(
-            "ebbtide-manage audit --config-file /etc/nova/nova.conf",
-        ))?;
+        let command = "ebbtide-manage audit --config-file /etc/nova/nova.conf";
+        let region = self.api.standalone(command)?;
         let now = clock::now();
         let on_duty = region.duty.present().is_some();
         let examined = region

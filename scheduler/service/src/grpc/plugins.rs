@@ -1,14 +1,12 @@
 //! Plugin changes at run time, shadow reports, records of the region.
 
 use super::{ApiHandlers, convert};
-use crate::cloud::Instead;
 use crate::error::ServiceError;
 use ebbtide_engine::PluginFailure;
 use ebbtide_live_plugins::{PluginChange, ShadowReport};
-use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_model::Timestamp;
 use ebbtide_plugins::PluginConfig;
 use ebbtide_proto::v1;
-use ebbtide_region::RegionRecord;
 use std::path::PathBuf;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
@@ -187,15 +185,7 @@ impl v1::plugins_server::Plugins for ApiHandlers {
         &self,
         _request: Request<v1::RecordRegionRequest>,
     ) -> Result<Response<Self::RecordRegionStream>, Status> {
-        let at = ebbtide_runtime::clock::now();
-        let since = at.minus(Seconds(24 * 3600));
-        let region = self
-            .api
-            .standalone(Instead::NotYet("records of a region"))?;
-        let state = region.store.load(since).await;
-        let state = state.map_err(ServiceError::from)?;
-        let engine = region.plugins.engine().config().clone();
-        let record = RegionRecord::new(at, engine, region.region.clone(), state);
+        let record = self.api.cloud.record().await?;
         let json = serde_json::to_vec(&record)
             .map_err(|error| ServiceError::Config(format!("the record: {error}")))?;
         let pieces: Vec<Result<v1::RecordRegionResponse, Status>> = json

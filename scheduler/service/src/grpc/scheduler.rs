@@ -3,7 +3,7 @@
 use super::request::{REQUEST_ID, limit, optional, parsed, required};
 use super::servers::CREATE;
 use super::{ApiHandlers, convert, guard};
-use crate::cloud::{Instead, Standalone};
+use crate::cloud::Standalone;
 use crate::error::ServiceError;
 use crate::region_actor::{SequencedEvent, not_read};
 use ebbtide_model::{CloudEvent, Decision, DecisionId, Server, ServerId, ServerStatus, names};
@@ -125,7 +125,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         &self,
         request: Request<v1::SelectDestinationsRequest>,
     ) -> Result<Response<v1::SelectDestinationsResponse>, Status> {
-        let region = self.api.standalone(Instead::Command(CREATE))?;
+        let region = self.api.standalone(CREATE)?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let name = request

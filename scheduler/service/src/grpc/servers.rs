@@ -2,7 +2,7 @@
 
 use super::request::{limit, optional, parsed, required};
 use super::{ApiHandlers, convert, guard};
-use crate::cloud::{Instead, ListedServer};
+use crate::cloud::ListedServer;
 use crate::error::ServiceError;
 use ebbtide_model::{EvacuationId, GroupId, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
@@ -52,7 +52,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         &self,
         request: Request<v1::CreateServersRequest>,
     ) -> Result<Response<v1::CreateServersResponse>, Status> {
-        let region = self.api.standalone(Instead::Command(CREATE))?;
+        let region = self.api.standalone(CREATE)?;
         let who = guard::caller(&request)?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
@@ -118,7 +118,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::DeleteServerRequest>,
     ) -> Result<Response<v1::DeleteServerResponse>, Status> {
         let command = "openstack server delete SERVER";
-        let region = self.api.standalone(Instead::Command(command))?;
+        let region = self.api.standalone(command)?;
         let listed = self.server_by_name(&request.into_inner().id).await?;
         let delete = DeleteServer(listed.server.id);
         let server = region.region_actor.handle(delete).await?;
@@ -143,7 +143,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::CreateServerGroupRequest>,
     ) -> Result<Response<v1::CreateServerGroupResponse>, Status> {
         let command = "openstack server group create --policy POLICY NAME";
-        let region = self.api.standalone(Instead::Command(command))?;
+        let region = self.api.standalone(command)?;
         let who = guard::caller(&request)?;
         let wire = required("group", request.into_inner().group)?;
         let group = ServerGroup {
@@ -186,7 +186,7 @@ impl v1::servers_server::Servers for ApiHandlers {
         request: Request<v1::DeleteServerGroupRequest>,
     ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
         let command = "openstack server group delete GROUP";
-        let region = self.api.standalone(Instead::Command(command))?;
+        let region = self.api.standalone(command)?;
         let delete = DeleteGroup(request.into_inner().id);
         region.region_actor.handle(delete).await?;
         Ok(Response::new(v1::DeleteServerGroupResponse {}))

@@ -71,9 +71,9 @@ fn canonical(error: &ServiceError) -> Code {
             Meaning::Unavailable => Code::Unavailable,
         },
         ServiceError::Plugin { .. } => Code::FailedPrecondition,
-        ServiceError::OpenStackCommand { .. }
-        | ServiceError::NotOnOpenStackYet { .. }
-        | ServiceError::NotAnswerable(_) => Code::Unimplemented,
+        ServiceError::OpenStackCommand { .. } | ServiceError::NotAnswerable(_) => {
+            Code::Unimplemented
+        }
         ServiceError::Config(_) | ServiceError::Listen { .. } | ServiceError::Rest(_) => {
             Code::Internal
         }

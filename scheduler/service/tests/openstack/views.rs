@@ -95,12 +95,6 @@ async fn what_openstack_does_itself_is_named() {
             "openstack flavor list",
         ),
         ("/v1/audit", &[], "EB-SERVICE-012", "ebbtide-manage audit"),
-        (
-            "/v1/region/record",
-            &[],
-            "EB-SERVICE-013",
-            "records of a region",
-        ),
     ] {
         let answer = ask(&cloud, admin, path, options).await;
         let problem = answer.json();

@@ -1,11 +1,15 @@
 //! What-ifs over both transports: what an operator is told, and what a tenant is not.
 
-use super::kit::{HOST, OTHER_PROJECT, OpenStack, server};
+use super::kit::{HOST, NEWCOMER, OTHER_PROJECT, OpenStack, server};
 use crate::curl::{Served, ask};
 use crate::region::{Region, with};
+use ebbtide_engine::Engine;
+use ebbtide_model::{DecisionOutcome, PlacementRequest, ServerId};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
+use ebbtide_region::{CountingIds, RECORD_FORMAT, RegionRecord};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
@@ -100,6 +104,55 @@ async fn an_operator_is_told_the_host_the_victims_and_why() {
         let answer = asked(&cloud, admin, &question).await;
         assert_eq!(code(&answer), wanted, "{question}: {}", answer.1);
     }
+    cloud.end().await;
+}
+
+#[tokio::test]
+async fn an_engine_decides_on_a_record_as_the_cloud_itself() {
+    let cloud = cloud().await;
+    let admin = &cloud.keystone.admin;
+    let path = "/v1/region/record";
+    let answer = ask(&cloud, admin, path, &[]).await;
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    let record: RegionRecord = serde_json::from_value(answer.json()).unwrap();
+    assert_eq!(record.format, RECORD_FORMAT);
+    let flavors = &record.state.flavors;
+    let engine = || Arc::new(Engine::new(record.engine.clone()).unwrap());
+    let region = record.region(engine()).unwrap();
+    for name in [LARGE, "huge"] {
+        let request = PlacementRequest {
+            server_ids: vec![ServerId(NEWCOMER)],
+            project_id: cloud.keystone.project.clone(),
+            flavor: flavors.iter().find(|f| f.name == name).unwrap().clone(),
+            availability_zone: None,
+            group_id: None,
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            alternates: 0,
+        };
+        let decided = region.what_if(record.at, &mut CountingIds::after(0), &request);
+        let on_record = match decided.unwrap().outcome {
+            DecisionOutcome::Placed(placed) => {
+                let mut victims: Vec<String> = placed[0]
+                    .victims
+                    .iter()
+                    .map(|v| v.server_id.to_string())
+                    .collect();
+                victims.sort_unstable();
+                Some(victims)
+            }
+            DecisionOutcome::NoValidHost(_) => None,
+        };
+        let question = json!({"request": {"flavor": name, "project_id": cloud.keystone.project}});
+        let (_, answer) = asked(&cloud, admin, &question).await;
+        let there = answer["decision"]["placements"]
+            .as_array()
+            .map(|_| victims(&answer));
+        let there = there.map(|all| all.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(on_record, there, "{name}: {answer}");
+    }
+    let tenant = &cloud.keystone.token_of("ada").await;
+    assert_eq!(ask(&cloud, tenant, path, &[]).await.status, 403);
     cloud.end().await;
 }
 

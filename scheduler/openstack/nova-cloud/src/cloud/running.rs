@@ -52,7 +52,7 @@ impl OpenPreemption {
 /// Open preemptions by their ids in the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPreemptions {
-    rows: HashMap<Uuid, OpenPreemption>,
+    pub(super) rows: HashMap<Uuid, OpenPreemption>,
     /// The preemptions that name a consumer.
     naming: HashMap<Uuid, BTreeSet<Uuid>>,
     /// The preemptions with victims on a provider.
