@@ -180,6 +180,15 @@ impl OpenStack {
         more: &str,
         past: impl AsyncFnOnce(&CloudDatabases, &Ledger, &str),
     ) -> Self {
+        Self::start_with(more, CallerLimits::default(), past).await
+    }
+
+    /// The same with these limits of callers.
+    pub(crate) async fn start_with(
+        more: &str,
+        limits: CallerLimits,
+        past: impl AsyncFnOnce(&CloudDatabases, &Ledger, &str),
+    ) -> Self {
         let keystone = Cloud::start("").await;
         let folder = tempfile::tempdir().unwrap();
         let policy = folder.path().join("policy.yaml");
@@ -220,7 +229,7 @@ impl OpenStack {
             authtoken: authtoken(&keystone, more),
             ledger: Some(database.clone()),
             policy: Some(policy.clone()),
-            limits: CallerLimits::default(),
+            limits,
             tls: None,
         };
         let reader = reader.await.unwrap();

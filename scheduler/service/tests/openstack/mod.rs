@@ -18,4 +18,5 @@ mod policy;
 mod tenants;
 mod tokens;
 mod views;
+mod watchers;
 mod what_if;
