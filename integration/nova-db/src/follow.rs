@@ -170,6 +170,9 @@ impl Follower {
     /// # Errors
     /// Those of the database.
     pub async fn poll(&mut self, now: i64) -> Result<Changes, NovaDbError> {
+        let trackers = [&self.computes, &self.services, &self.instances];
+        let latest = trackers.iter().map(|tracker| tracker.latest()).max();
+        let written = latest.unwrap_or_default();
         let mut ids = self.special.clone();
         ids.extend(self.silent(now));
         let ids: Vec<i64> = ids.into_iter().collect();
@@ -206,8 +209,8 @@ impl Follower {
             self.cell.services_since(self.services.since(), which),
             instances
         )?;
-        self.computes.saw(computes.0, now);
-        self.instances.saw(instances.marks, now);
+        self.computes.saw(computes.0, now, written);
+        self.instances.saw(instances.marks, now, written);
         for (instance, mark) in instances.news.iter().zip(instances.news_marks) {
             if is_leaving(instance) {
                 self.leaving.insert(instance.uuid.clone(), Some(mark));
@@ -217,7 +220,7 @@ impl Follower {
         }
         Ok(Changes {
             compute_nodes: computes.1,
-            services: self.take_services(services, beats, now),
+            services: self.take_services(services, beats, now, written),
             instances: instances.news,
         })
     }
@@ -234,6 +237,7 @@ impl Follower {
         rows: Vec<(Mark, NovaService)>,
         beats: bool,
         now: i64,
+        written: i64,
     ) -> Vec<NovaService> {
         let mut marks = Vec::with_capacity(rows.len());
         let mut news = Vec::new();
@@ -255,7 +259,7 @@ impl Follower {
         }
         if beats {
             // Only a look at all services says since when to look next.
-            self.services.saw(marks, now);
+            self.services.saw(marks, now, written);
             self.handed.clear();
             self.beats_at = Some(now);
         }

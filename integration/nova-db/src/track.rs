@@ -6,10 +6,12 @@
 //! content is dropped. A writer whose clock runs ahead must not pull the look past the others:
 //! times later than our own clock count as now.
 //!
-//! In a quiet cloud the latest row may be that of a moment at which every compute wrote; each look
-//! would read them all again. So a look goes back from our own clock by [`OWN_SLACK`] at most. A
-//! scheduler whose clock is further ahead takes every compute for down, as Nova's does
-//! (`service_down_time`).
+//! In a quiet cloud the latest row of a table may be that of a moment at which every compute wrote;
+//! each look would read them all again. The same conductors write other tables, too, among them
+//! heartbeats all the time. So a look begins behind the latest row of any table that was seen before
+//! the look before it began ([`Tracker::saw`]). Without such rows it goes back from our own clock by
+//! [`OWN_SLACK`] at most. A scheduler whose clock is further ahead takes every compute for down, as
+//! Nova's does (`service_down_time`).
 //!
 //! Invariants (for clocks and transactions that differ by less than the slack):
 //! - A row that was committed after one look is in the next one.
@@ -65,14 +67,22 @@ impl Tracker {
             .is_none_or(|seen| seen.digest != mark.digest)
     }
 
+    /// The latest time of the rows seen, by their writers' clocks; microseconds since 1970.
+    #[must_use]
+    pub fn latest(&self) -> i64 {
+        self.latest
+    }
+
     /// Remembers all rows of one look, at our time `now` (microseconds since 1970), and forgets
-    /// those that the next look will not see any more.
-    pub fn saw(&mut self, marks: impl IntoIterator<Item = Mark>, now: i64) {
+    /// those that the next look will not see any more. `written`: the latest time of rows of any
+    /// table of these writers that were seen before this look began. What they commit after the
+    /// look is not more than the slack older.
+    pub fn saw(&mut self, marks: impl IntoIterator<Item = Mark>, now: i64, written: i64) {
         for mark in marks {
             self.latest = self.latest.max(mark.at.min(now));
             self.seen.insert(mark.id, mark);
         }
-        self.latest = self.latest.max(now - OWN_SLACK);
+        self.latest = self.latest.max(now - OWN_SLACK).max(written);
         let since = self.since();
         self.seen.retain(|_, mark| mark.at >= since);
     }
@@ -86,7 +96,7 @@ impl Tracker {
             self.latest = self.latest.max(mark.at.min(now));
             kept.push(mark);
         }
-        self.saw(kept, now);
+        self.saw(kept, now, 0);
     }
 
     /// How many rows are remembered.
@@ -117,7 +127,7 @@ mod tests {
             at: 100 * SECOND + 7,
             ..mark(1, 100, 1)
         };
-        tracker.saw([seen], 101 * SECOND);
+        tracker.saw([seen], 101 * SECOND, 0);
         assert_eq!(tracker.since(), 97 * SECOND);
     }
 
@@ -125,10 +135,21 @@ mod tests {
     fn rows_of_a_quiet_cloud_are_read_for_a_minute_and_then_forgotten() {
         let mut tracker = Tracker::new(3);
         let all = [1, 2, 3].map(|id| mark(id, 100, 1));
-        tracker.saw(all, 160 * SECOND);
+        tracker.saw(all, 160 * SECOND, 0);
         assert_eq!((tracker.since(), tracker.remembered()), (97 * SECOND, 3));
-        tracker.saw(all, 164 * SECOND);
+        tracker.saw(all, 164 * SECOND, 0);
         assert_eq!((tracker.since(), tracker.remembered()), (101 * SECOND, 0));
+    }
+
+    #[test]
+    fn rows_of_another_table_say_that_time_goes_on() {
+        let mut tracker = Tracker::new(3);
+        let all = [1, 2, 3].map(|id| mark(id, 100, 1));
+        tracker.saw(all, 101 * SECOND, 0);
+        tracker.saw(all, 111 * SECOND, 110 * SECOND);
+        assert_eq!((tracker.since(), tracker.remembered()), (107 * SECOND, 0));
+        tracker.saw([], 112 * SECOND, 105 * SECOND);
+        assert_eq!(tracker.latest(), 110 * SECOND);
     }
 
     #[test]
@@ -136,7 +157,7 @@ mod tests {
         let mut tracker = Tracker::new(3);
         let row = mark(1, 100, 7);
         assert!(tracker.is_news(&row));
-        tracker.saw([row], 101 * SECOND);
+        tracker.saw([row], 101 * SECOND, 0);
         assert!(!tracker.is_news(&row));
         let changed_in_the_same_second = mark(1, 100, 8);
         assert!(tracker.is_news(&changed_in_the_same_second));
@@ -145,7 +166,7 @@ mod tests {
     #[test]
     fn a_clock_that_runs_ahead_does_not_hide_the_others() {
         let mut tracker = Tracker::new(3);
-        tracker.saw([mark(1, 5000, 1)], 100 * SECOND);
+        tracker.saw([mark(1, 5000, 1)], 100 * SECOND, 0);
         assert_eq!(tracker.since(), 97 * SECOND);
         assert!(!tracker.is_news(&mark(1, 5000, 1)));
     }
@@ -162,12 +183,15 @@ mod tests {
             let mut table: HashMap<i64, (i64, u64)> = HashMap::new();
             let mut handed: HashMap<i64, u64> = HashMap::new();
             let mut now = 1000;
+            // The latest time in another table, which was seen before the present look.
+            let mut written = 0;
             for (content, (id, step, behind, look)) in changes.into_iter().enumerate() {
                 now += step;
                 // A writer's clock is up to 3 s behind, and everybody looks at least at the times
                 // of the others.
                 table.insert(id, (now - behind, content as u64));
                 if look {
+                    let beat = (now - behind) * SECOND;
                     let marks: Vec<Mark> = table
                         .iter()
                         .filter(|(_, (at, _))| at * SECOND >= tracker.since())
@@ -176,7 +200,8 @@ mod tests {
                     for mark in marks.iter().filter(|mark| tracker.is_news(mark)) {
                         prop_assert_ne!(handed.insert(mark.id, mark.digest), Some(mark.digest));
                     }
-                    tracker.saw(marks, now * SECOND);
+                    tracker.saw(marks, now * SECOND, written);
+                    written = written.max(beat);
                     for (id, (_, content)) in &table {
                         prop_assert_eq!(handed.get(id), Some(content));
                     }
