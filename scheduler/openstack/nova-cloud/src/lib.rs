@@ -28,8 +28,8 @@ mod shadow;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
-    Cloud, CloudSettings, CostModules, Counts, KeptServerState, KeptServerView, OpenPreemption,
-    PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
+    Cloud, CloudSettings, CostModules, Counts, DecisionPlugins, KeptServerState, KeptServerView,
+    OpenPreemption, PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;
@@ -45,4 +45,4 @@ pub use plan::{
     ProviderTruth, SecondBest, VerifyResult,
 };
 pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, Selected};
-pub use shadow::{ShadowChoice, ShadowPlugins};
+pub use shadow::ShadowChoice;

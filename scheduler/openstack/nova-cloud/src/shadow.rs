@@ -1,7 +1,6 @@
 //! What plugins in shadow would have decided, from what a decision was made from.
 
-use crate::cloud::{Cloud, CloudSettings, CostModules, engine};
-use crate::error::CloudError;
+use crate::cloud::Cloud;
 use crate::explain::SchedulingRecord;
 use crate::plan::{NoPlan, NoPlanReason, PlanRules, PreemptionPlan};
 use ebbtide_engine::Engine;
@@ -12,36 +11,11 @@ use ebbtide_nova::schedule::sorted;
 use ebbtide_nova::states::States;
 use ebbtide_nova::weighing::Plugins;
 
-/// The plugins with which decisions are compared: all that decide, and those in shadow.
-#[derive(Debug, Clone, Default)]
-pub struct ShadowPlugins {
-    /// Weighers behind Nova's own.
-    pub weighers: Plugins,
-    /// Cost modules that are not built in.
-    pub cost_modules: CostModules,
-    /// The name of the cost module in shadow, or of the one in use.
-    pub cost_module: String,
-}
-
 /// By what decisions are compared.
 #[derive(Debug)]
 pub(crate) struct ShadowRules {
     pub(crate) weighers: Plugins,
     pub(crate) engine: Engine,
-}
-
-impl ShadowPlugins {
-    /// # Errors
-    /// [`CloudError::Engine`].
-    pub(crate) fn rules(self, settings: &CloudSettings) -> Result<ShadowRules, CloudError> {
-        let mut settings = settings.clone();
-        settings.engine.cost_module = self.cost_module;
-        settings.cost_modules = self.cost_modules;
-        Ok(ShadowRules {
-            weighers: self.weighers,
-            engine: engine(&settings)?,
-        })
-    }
 }
 
 /// A decision and what it would have been in shadow.

@@ -7,11 +7,11 @@ use crate::configure;
 use crate::deferred::{DeferredResource, OpenDelays};
 use crate::error::NovaServiceError;
 use crate::facts::Facts;
-use ebbtide_engine::PluginFailure;
+use ebbtide_engine::{EngineConfig, PluginFailure};
 use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser, ShadowBook};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
-use ebbtide_nova_cloud::{Cloud, CloudError, CloudSettings, CostModules, ShadowPlugins};
+use ebbtide_nova_cloud::{Cloud, CloudSettings, CostModules, DecisionPlugins};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_plugins::{
     EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file,
@@ -53,46 +53,39 @@ impl PluginFile {
 
 /// Weighers and cost modules before they are used.
 pub(crate) struct PreparedPlugins {
-    weighers: Plugins,
-    shadow: PreparedShadow,
-    modules: CostModules,
-    cost_module: String,
-}
-
-/// What is in shadow.
-#[derive(Default)]
-struct PreparedShadow {
+    deciding: DecisionPlugins,
     /// What decisions are compared with; `None`: with nothing.
-    plugins: Option<ShadowPlugins>,
+    shadow: Option<DecisionPlugins>,
     /// What is in shadow, as text.
-    what: Option<String>,
+    in_shadow: Option<String>,
 }
 
-impl PreparedShadow {
-    fn of(set: &PluginSet, cost_module: &str) -> Self {
-        let Some(what) = set.in_shadow() else {
-            return Self::default();
-        };
-        let plugins = set.plugins().iter();
-        let mut shadows = plugins.filter(|plugin| plugin.config.enabled && plugin.config.shadow);
-        let module = shadows.rfind(|plugin| plugin.kind == PluginKind::CostModule);
-        let cost_module = module.map_or(cost_module, |plugin| &plugin.config.name);
-        let purpose = EnginePurpose::Shadow;
-        let standalone = set.standalone(PluginFailure::Ignore, cost_module, purpose);
-        Self {
-            plugins: Some(ShadowPlugins {
+impl PreparedPlugins {
+    fn of(set: &PluginSet, cost_module: String) -> Self {
+        let plugins = |cost_module: String, purpose| {
+            let standalone = set.standalone(PluginFailure::Ignore, &cost_module, purpose);
+            DecisionPlugins {
                 weighers: Plugins::new(standalone.weighers),
                 cost_modules: CostModules(standalone.cost_modules),
-                cost_module: cost_module.to_owned(),
-            }),
-            what: Some(what),
+                cost_module,
+            }
+        };
+        let in_shadow = set.in_shadow();
+        let shadow = in_shadow.is_some().then(|| {
+            let mut shadows = set.plugins().iter().filter(|plugin| {
+                plugin.config.enabled
+                    && plugin.config.shadow
+                    && plugin.kind == PluginKind::CostModule
+            });
+            let module = shadows.next_back().map(|plugin| plugin.config.name.clone());
+            let module = module.unwrap_or_else(|| cost_module.clone());
+            plugins(module, EnginePurpose::Shadow)
+        });
+        Self {
+            deciding: plugins(cost_module, EnginePurpose::Deciding),
+            shadow,
+            in_shadow,
         }
-    }
-
-    fn apply(self, facts: &Facts) -> Result<(), CloudError> {
-        facts.write(|cloud| cloud.set_shadow(self.plugins))?;
-        facts.shadow.begin(clock::now(), self.what);
-        Ok(())
     }
 }
 
@@ -119,31 +112,24 @@ impl PluginUser for CloudPlugins {
     ) -> Result<PreparedPlugins, LivePluginError> {
         let chosen = merged.cost_module.as_ref();
         let cost_module = chosen.unwrap_or(&file.cost_module).clone();
-        let purpose = EnginePurpose::Deciding;
-        let standalone = set.standalone(PluginFailure::Ignore, &cost_module, purpose);
-        Ok(PreparedPlugins {
-            shadow: PreparedShadow::of(set, &cost_module),
-            weighers: Plugins::new(standalone.weighers),
-            modules: CostModules(standalone.cost_modules),
-            cost_module,
-        })
+        Ok(PreparedPlugins::of(set, cost_module))
     }
 
     fn apply(&self, prepared: PreparedPlugins) -> Result<(), LivePluginError> {
         let PreparedPlugins {
-            weighers,
+            deciding,
             shadow,
-            modules,
-            cost_module,
+            in_shadow,
         } = prepared;
         let done = self
             .facts
-            .write(|cloud| cloud.set_plugins(weighers, modules, cost_module));
-        done.and_then(|()| shadow.apply(&self.facts))
-            .map_err(|error| LivePluginError::User {
-                code: error.code(),
-                message: error.to_string(),
-            })
+            .write(|cloud| cloud.set_plugins(deciding, shadow));
+        done.map_err(|error| LivePluginError::User {
+            code: error.code(),
+            message: error.to_string(),
+        })?;
+        self.facts.shadow.begin(clock::now(), in_shadow);
+        Ok(())
     }
 
     fn cost_module(&self) -> String {
@@ -207,16 +193,16 @@ pub(crate) fn load(
     let has_database = conf.ebbtide.connection.is_some();
     let plugins = LivePlugins::load(PluginFile::read(conf)?, has_database, |prepared| {
         let PreparedPlugins {
-            weighers,
+            deciding,
             shadow,
-            modules,
-            cost_module,
+            in_shadow,
         } = prepared;
-        settings.cost_modules = modules;
-        settings.engine.cost_module = cost_module;
-        let cloud = Cloud::new(options.with_plugins(weighers), settings)?;
+        // That of nova.conf may be a plugin.
+        settings.engine.cost_module = EngineConfig::default().cost_module;
+        let mut cloud = Cloud::new(options, settings)?;
+        cloud.set_plugins(deciding, shadow)?;
         let facts = facts(cloud);
-        shadow.apply(&facts)?;
+        facts.shadow.begin(clock::now(), in_shadow);
         Ok::<_, NovaServiceError>(CloudPlugins { facts })
     })?;
     for plugin in plugins.list() {

@@ -35,7 +35,7 @@ pub use view::flavor_view;
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
-use crate::shadow::{ShadowPlugins, ShadowRules};
+use crate::shadow::ShadowRules;
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_evacuation::Lifetimes;
@@ -89,6 +89,27 @@ impl Default for CloudSettings {
             stop_keeps_disk: true,
             cut_like_placement: false,
         }
+    }
+}
+
+/// Plugins by which decisions are made, or with which they are compared.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionPlugins {
+    /// Weighers behind Nova's own.
+    pub weighers: Plugins,
+    /// Cost modules that are not built in.
+    pub cost_modules: CostModules,
+    /// The name of the cost module.
+    pub cost_module: String,
+}
+
+impl DecisionPlugins {
+    /// The weighers, and the settings with the cost module.
+    fn apply(self, settings: &CloudSettings) -> (Plugins, CloudSettings) {
+        let mut settings = settings.clone();
+        settings.engine.cost_module = self.cost_module;
+        settings.cost_modules = self.cost_modules;
+        (self.weighers, settings)
     }
 }
 
@@ -223,36 +244,28 @@ impl Cloud {
         self.table.options()
     }
 
-    /// Takes other weighers behind Nova's own and other cost modules into use, from the next
-    /// question on.
+    /// Decides by these plugins from the next question on, and compares with those in shadow;
+    /// `None`: with none.
     ///
     /// # Errors
     /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything
     /// is as before.
     pub fn set_plugins(
         &mut self,
-        weighers: Plugins,
-        modules: CostModules,
-        cost_module: String,
+        deciding: DecisionPlugins,
+        shadow: Option<DecisionPlugins>,
     ) -> Result<(), CloudError> {
-        let mut settings = self.settings.clone();
-        settings.engine.cost_module = cost_module;
-        settings.cost_modules = modules;
+        let rules = shadow.map(|shadow| {
+            let (weighers, settings) = shadow.apply(&self.settings);
+            let engine = engine(&settings)?;
+            Ok::<_, CloudError>(Arc::new(ShadowRules { weighers, engine }))
+        });
+        let rules = rules.transpose()?;
+        let (weighers, settings) = deciding.apply(&self.settings);
         self.engine = engine(&settings)?;
         self.settings = settings;
         self.table.set_plugins(weighers);
-        Ok(())
-    }
-
-    /// Compares decisions with those of other plugins, from the next question on; `None`: with
-    /// none.
-    ///
-    /// # Errors
-    /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything
-    /// is as before.
-    pub fn set_shadow(&mut self, plugins: Option<ShadowPlugins>) -> Result<(), CloudError> {
-        let rules = plugins.map(|plugins| plugins.rules(&self.settings));
-        self.shadow = rules.transpose()?.map(Arc::new);
+        self.shadow = rules;
         Ok(())
     }
 

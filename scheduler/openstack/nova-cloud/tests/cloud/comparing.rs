@@ -1,12 +1,15 @@
 //! What plugins in shadow would have chosen.
 
-use crate::kit::{self, NOW, cloud_of, host_name, instance, request, server, settle};
+use crate::kit::{
+    COST_MODULE, NOW, cloud_of, host_name, instance, plugins, put_in_shadow, request, server,
+    settle,
+};
 use ebbtide_model::DecisionSide;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{
-    ClaimResult, Cloud, CloudSettings, PlanOptions, SchedulingAction, SchedulingRecord,
-    ShadowChoice, ShadowPlugins,
+    ClaimResult, Cloud, CloudSettings, DecisionPlugins, PlanOptions, SchedulingAction,
+    SchedulingRecord, ShadowChoice,
 };
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 use std::sync::Arc;
@@ -47,14 +50,10 @@ impl Weigher for Pack {
     }
 }
 
-fn in_shadow(cost_module: &str) -> Option<ShadowPlugins> {
+fn pack() -> Option<DecisionPlugins> {
     let pack: Arc<dyn Weigher> = Arc::new(Pack);
     let weighers = Plugins::new(vec![(pack, 1e6)]);
-    Some(kit::in_shadow(weighers, cost_module))
-}
-
-fn pack() -> Option<ShadowPlugins> {
-    in_shadow(kit::COST_MODULE)
+    Some(plugins(weighers, COST_MODULE))
 }
 
 fn on(host: u128) -> DecisionSide {
@@ -80,7 +79,7 @@ fn decided(cloud: &Cloud, vcpus: i64, many: u128) -> SchedulingRecord {
 fn a_weigher_in_shadow_says_what_it_would_have_chosen_and_decides_nothing() {
     let mut cloud = cloud_of(&[4, 16, 8], Options::default(), CloudSettings::default());
     assert_eq!(decided(&cloud, 2, 1).in_shadow(), None);
-    cloud.set_shadow(pack()).unwrap();
+    put_in_shadow(&mut cloud, pack()).unwrap();
     let record = decided(&cloud, 2, 1);
     let compared = ShadowChoice {
         decided: on(1),
@@ -92,14 +91,14 @@ fn a_weigher_in_shadow_says_what_it_would_have_chosen_and_decides_nothing() {
         record.explain(&mut Vec::new())[0].ranking[0].host,
         host_name(1)
     );
-    cloud.set_shadow(None).unwrap();
+    put_in_shadow(&mut cloud, None).unwrap();
     assert_eq!(decided(&cloud, 2, 1).in_shadow(), None);
 }
 
 #[test]
 fn a_host_that_the_filters_drop_is_not_chosen_in_shadow_either() {
     let mut cloud = cloud_of(&[4, 16, 8], Options::default(), CloudSettings::default());
-    cloud.set_shadow(pack()).unwrap();
+    put_in_shadow(&mut cloud, pack()).unwrap();
     let ranking = decided(&cloud, 6, 1).in_shadow().unwrap();
     assert_eq!(ranking.shadow, Ok(on(2)));
     let none = decided(&cloud, 32, 1).in_shadow().unwrap();
@@ -113,7 +112,7 @@ fn a_host_that_the_filters_drop_is_not_chosen_in_shadow_either() {
 #[test]
 fn several_servers_are_not_compared_and_a_failure_is_told() {
     let mut cloud = cloud_of(&[4, 16, 8], Options::default(), CloudSettings::default());
-    cloud.set_shadow(pack()).unwrap();
+    put_in_shadow(&mut cloud, pack()).unwrap();
     assert_eq!(decided(&cloud, 2, 2).in_shadow(), None);
     let failed = decided(&cloud, 4, 1).in_shadow().unwrap();
     assert!(failed.shadow.is_err(), "{failed:?}");
@@ -146,8 +145,8 @@ fn a_cost_module_in_shadow_says_whose_loss_it_prefers_and_evicts_no_server() {
     let mut cloud = full();
     let before = planned(&cloud, 4, true);
     assert_eq!(before, (None, vec![server(0)]), "nothing is in shadow");
-    let oldest_first = kit::in_shadow(Plugins::default(), "oldest_first");
-    cloud.set_shadow(Some(oldest_first)).unwrap();
+    let oldest_first = plugins(Plugins::default(), "oldest_first");
+    put_in_shadow(&mut cloud, Some(oldest_first)).unwrap();
     let (choice, victims) = planned(&cloud, 4, true);
     assert_eq!(victims, [server(0)], "the decision is as before");
     let choice = choice.unwrap();
@@ -179,7 +178,7 @@ fn where_victims_cost_the_same_weighers_in_shadow_choose_the_host() {
     for number in [0, 1] {
         settle(&mut cloud, instance(number, number, 4, 10, true));
     }
-    cloud.set_shadow(pack()).unwrap();
+    put_in_shadow(&mut cloud, pack()).unwrap();
     let choice = planned(&cloud, 3, true).0.unwrap();
     assert_eq!(choice.decided.hosts, [host_name(0)]);
     assert_eq!(choice.shadow.unwrap().hosts, [host_name(1)]);
@@ -190,10 +189,10 @@ fn where_victims_cost_the_same_weighers_in_shadow_choose_the_host() {
 #[test]
 fn a_cost_module_that_is_not_there_is_refused_and_what_was_in_shadow_stays() {
     let mut cloud = full();
-    let there = kit::in_shadow(Plugins::default(), "oldest_first");
-    cloud.set_shadow(Some(there)).unwrap();
-    let missing = kit::in_shadow(Plugins::default(), "no_such_module");
-    let refused = cloud.set_shadow(Some(missing)).unwrap_err();
+    let there = plugins(Plugins::default(), "oldest_first");
+    put_in_shadow(&mut cloud, Some(there)).unwrap();
+    let missing = plugins(Plugins::default(), "no_such_module");
+    let refused = put_in_shadow(&mut cloud, Some(missing)).unwrap_err();
     assert_eq!(refused.code(), "EB-CLOUD-004");
     assert!(planned(&cloud, 4, true).0.is_some());
 }

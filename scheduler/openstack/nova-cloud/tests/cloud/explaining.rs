@@ -156,7 +156,8 @@ proptest! {
             members: members.iter().map(|n| kit::server(*n).to_string()).collect(),
             hosts: members.iter().map(|n| kit::host_name(*n)).collect(),
         });
-        cloud.set_shadow(Some(kit::in_shadow(Plugins::default(), kit::COST_MODULE))).unwrap();
+        let same = kit::plugins(Plugins::default(), kit::COST_MODULE);
+        kit::put_in_shadow(&mut cloud, Some(same)).unwrap();
         let (chosen, record, asked) = decided(&cloud, (vcpus, many), group.clone(), &pattern);
         // The same weighers in shadow choose the same.
         let compared = record.in_shadow();

@@ -9,8 +9,8 @@ use ebbtide_nova::python::json;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{
-    CellFacts, ClaimResult, Cloud, CloudSettings, ComputeFacts, InstanceRecord, Inventory,
-    ProviderFacts, SchedulingAction, Selected, ServiceFacts, ShadowPlugins,
+    CellFacts, ClaimResult, Cloud, CloudError, CloudSettings, ComputeFacts, DecisionPlugins,
+    InstanceRecord, Inventory, ProviderFacts, SchedulingAction, Selected, ServiceFacts,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -35,13 +35,18 @@ pub fn fresh(number: u128) -> Uuid {
     Uuid::from_u128(0x3000_0000_0000_0000_0000_0000_0000_0000 + number)
 }
 
-/// These weighers and this built-in cost module in shadow.
-pub fn in_shadow(weighers: Plugins, cost_module: &str) -> ShadowPlugins {
-    ShadowPlugins {
+/// These weighers and this built-in cost module.
+pub fn plugins(weighers: Plugins, cost_module: &str) -> DecisionPlugins {
+    DecisionPlugins {
         weighers,
         cost_module: cost_module.to_owned(),
-        ..ShadowPlugins::default()
+        ..DecisionPlugins::default()
     }
+}
+
+/// These in shadow, and none but Nova's own weighers that decide.
+pub fn put_in_shadow(cloud: &mut Cloud, shadow: Option<DecisionPlugins>) -> Result<(), CloudError> {
+    cloud.set_plugins(plugins(Plugins::default(), COST_MODULE), shadow)
 }
 
 pub fn host_name(number: u128) -> String {

@@ -16,8 +16,7 @@ use ebbtide_fresh_nova::{instance_uuid, quote};
 use ebbtide_harness::eventually;
 use ebbtide_market::{MarketConfig, PriceRule};
 use ebbtide_model::{EvacuationCause, Money, Seconds};
-use ebbtide_nova::weighing::Plugins;
-use ebbtide_nova_cloud::CostModules;
+use ebbtide_nova_cloud::DecisionPlugins;
 use ebbtide_store::{DecisionStore, PriceFilter, StoreConfig};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -350,10 +349,12 @@ async fn the_cost_module_of_lowest_bids_knows_what_owners_pay() {
     let preempting = stage.bench.selector.preempting.clone();
     let mut trader = Trader::of(&stage.bench, &url, &preempting).await;
     trader.maker.look().await.unwrap();
-    let lowest = "lowest_bid".to_owned();
+    let lowest = DecisionPlugins {
+        cost_module: "lowest_bid".to_owned(),
+        ..DecisionPlugins::default()
+    };
     let facts = stage.bench.selector.facts.clone();
-    let done =
-        facts.write(|cloud| cloud.set_plugins(Plugins::default(), CostModules::default(), lowest));
+    let done = facts.write(|cloud| cloud.set_plugins(lowest, None));
     done.unwrap();
     let mut agent = stage.take_agent();
     let notice = tokio::select! {
