@@ -8,10 +8,10 @@
 //!
 //! In a quiet cloud the latest row of a table may be that of a moment at which every compute wrote;
 //! each look would read them all again. The same conductors write other tables, too, among them
-//! heartbeats all the time. So a look begins behind the latest row of any table that was seen before
-//! the look before it began ([`Tracker::saw`]). Without such rows it goes back from our own clock by
-//! [`OWN_SLACK`] at most. A scheduler whose clock is further ahead takes every compute for down, as
-//! Nova's does (`service_down_time`).
+//! heartbeats all the time. So a look begins a slack behind the latest row of any table that was
+//! seen before the last look began ([`Tracker::saw`]). Without such rows it goes back from our own
+//! clock by [`OWN_SLACK`] at most. A scheduler whose clock is further ahead takes every compute for
+//! down, as Nova's does (`service_down_time`).
 //!
 //! Invariants (for clocks and transactions that differ by less than the slack):
 //! - A row that was committed after one look is in the next one.

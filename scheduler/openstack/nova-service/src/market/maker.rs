@@ -220,8 +220,8 @@ impl MarketMaker {
         Ok(store.publish(&made).await.map_err(LedgerError::Store)?)
     }
 
-    /// Tells cost modules what owners pay at most: without a maximum price, as much as the market can
-    /// ask.
+    /// Tells cost modules what owners pay at most: without a maximum price, as much as the market
+    /// can ask.
     fn tell_bids(&self, rule: &PriceRule, servers: &[PricedServer]) {
         let bid = |server: &PricedServer| {
             let own = self.bids.of(server);
