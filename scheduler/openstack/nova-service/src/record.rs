@@ -21,8 +21,7 @@ pub struct CloudRecord {
     pub protected: Seconds,
     /// `[DEFAULT] service_down_time`.
     pub down_after: Seconds,
-    /// Hosts, servers and so on; evacuations that ended within a day, for
-    /// budgets.
+    /// Hosts, servers and so on; evacuations that ended within a day, for budgets.
     pub state: Snapshot,
 }
 
