@@ -7,7 +7,7 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
-use crate::facts::{Database, Facts};
+use crate::facts::{Database, Facts, other_schedulers};
 use crate::headroom;
 use crate::market::{self, Market};
 use crate::metrics::Metrics;
@@ -95,6 +95,7 @@ impl NovaService {
         let record = own_record(conf, &facts, shown, &tasks).await?;
         let release = CloudRelease::new(conf, &facts, record, shown);
         beat(&release, conf, &tasks);
+        other_schedulers::follow(&facts, conf.general.host.clone(), &tasks);
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();

@@ -53,6 +53,8 @@ pub struct LedgerHeads {
     pub open: Vec<LedgerHead>,
     /// There are disruption budgets: read them before a preemption is planned.
     pub has_budgets: bool,
+    /// Another scheduler is registered and has written a heartbeat of late.
+    pub has_other_schedulers: bool,
 }
 
 /// A preemption as it stands.

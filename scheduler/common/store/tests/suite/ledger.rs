@@ -181,7 +181,7 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     );
     let adopted = one(&ledger, 1).await;
     assert_eq!((&adopted.owner, &adopted.document), (&other, &theirs));
-    let heads = ledger.heads().await.unwrap().open;
+    let heads = ledger.heads("scheduler1", 60_000).await.unwrap().open;
     assert_eq!(
         heads,
         [LedgerHead {

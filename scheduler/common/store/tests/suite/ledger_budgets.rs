@@ -34,7 +34,7 @@ fn turns(budgets: &[LedgerBudget]) -> Vec<BudgetTurn> {
 
 async fn budgets_are_set_replaced_and_deleted_for_all_schedulers(db: TestDb) {
     let (first, second) = (open(&db).await, open(&db).await);
-    assert!(!first.heads().await.unwrap().has_budgets);
+    assert!(!first.heads("scheduler1", 60_000).await.unwrap().has_budgets);
     let group = BudgetScope::Group(GroupId(uuid(7)));
     first.put_budget(&budget(project("p"), 2)).await.unwrap();
     second.put_budget(&budget(group.clone(), 0)).await.unwrap();
@@ -42,7 +42,7 @@ async fn budgets_are_set_replaced_and_deleted_for_all_schedulers(db: TestDb) {
     let limits = known.iter().map(|known| known.budget.clone());
     let all = [budget(group.clone(), 0), budget(project("p"), 2)];
     assert_eq!(limits.collect::<Vec<_>>(), all);
-    assert!(first.heads().await.unwrap().has_budgets);
+    assert!(first.heads("scheduler1", 60_000).await.unwrap().has_budgets);
 
     second.put_budget(&budget(project("p"), 5)).await.unwrap();
     let changed = first.budgets().await.unwrap();
@@ -59,7 +59,10 @@ async fn budgets_are_set_replaced_and_deleted_for_all_schedulers(db: TestDb) {
     for scope in [project("p"), group] {
         assert!(first.delete_budget(&scope).await.unwrap());
     }
-    assert_eq!(first.heads().await.unwrap(), Default::default());
+    assert_eq!(
+        first.heads("scheduler1", 60_000).await.unwrap(),
+        Default::default()
+    );
     let long = first
         .put_budget(&budget(project(&"x".repeat(300)), 1))
         .await;
@@ -164,10 +167,16 @@ async fn a_ledger_of_an_earlier_version_gets_budgets_and_keeps_its_rows(db: Test
     let state = Ledger::schema_state(&db.config()).await.unwrap();
     assert_eq!(state, SchemaState::Older { pending: 1 });
     let ledger = open(&db).await;
-    let heads = ledger.heads().await.unwrap();
+    let heads = ledger.heads("scheduler1", 60_000).await.unwrap();
     assert_eq!((heads.open.len(), heads.has_budgets), (1, false));
     ledger.put_budget(&budget(project("p"), 1)).await.unwrap();
-    assert!(ledger.heads().await.unwrap().has_budgets);
+    assert!(
+        ledger
+            .heads("scheduler1", 60_000)
+            .await
+            .unwrap()
+            .has_budgets
+    );
     assert_eq!(one(&ledger, 1).await.victims, [uuid(1)]);
 }
 

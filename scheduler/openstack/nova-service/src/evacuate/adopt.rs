@@ -77,7 +77,7 @@ impl Evacuations {
             }
         };
         self.freshen().await?;
-        for head in self.shared.ledger.heads().await?.open {
+        for head in self.heads().await?.open {
             if self.shared.tasks.stop().is_cancelled() {
                 break;
             }
@@ -97,7 +97,7 @@ impl Evacuations {
         if driven.is_empty() {
             return Ok(());
         }
-        let heads = self.shared.ledger.heads().await?.open;
+        let heads = self.heads().await?.open;
         let versions: HashMap<Uuid, i64> = heads
             .into_iter()
             .filter(|head| head.owner == self.shared.owner)

@@ -6,6 +6,7 @@
 //! still run in the claimed capacity.
 
 use super::{Evacuations, read};
+use crate::facts::other_schedulers::GONE_AFTER;
 use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_nova_cloud::OpenPreemption;
 use ebbtide_openstack::OpenStackError;
@@ -59,8 +60,11 @@ impl Evacuations {
         let LedgerHeads {
             open: heads,
             has_budgets,
-        } = self.shared.ledger.heads().await?;
+            has_other_schedulers,
+        } = self.heads().await?;
         open.has_budgets.store(has_budgets, Ordering::SeqCst);
+        let others = &self.shared.facts.others;
+        others.set_in_ledger(has_other_schedulers);
         let versions: HashMap<Uuid, i64> = heads.iter().map(|h| (h.id, h.version)).collect();
         let changed: Vec<Uuid> = heads
             .iter()
@@ -100,6 +104,18 @@ impl Evacuations {
         }
         open.served.store(up_to, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// What the ledger says for each request. While it does not answer, other schedulers may have
+    /// registered.
+    pub(super) async fn heads(&self) -> Result<LedgerHeads, LedgerError> {
+        let shared = &self.shared;
+        let gone = i64::try_from(GONE_AFTER.as_millis()).unwrap_or(i64::MAX);
+        let heads = shared.ledger.heads(&shared.owner.name, gone).await;
+        if heads.is_err() {
+            shared.facts.others.set_in_ledger(true);
+        }
+        heads
     }
 
     /// Remembers a row that this scheduler has just written, so that the next read of the ledger

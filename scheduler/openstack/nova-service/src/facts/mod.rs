@@ -4,12 +4,14 @@ mod convert;
 mod database;
 mod ineffective_settings;
 mod instances;
+pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
 mod versioned;
 
 pub(crate) use database::Database;
 pub(crate) use ebbtide_swap::amounts;
+pub(crate) use other_schedulers::OtherSchedulers;
 pub(crate) use placement::Providers;
 pub(crate) use provider_locks::ProviderGuard;
 use versioned::{SharedCloud, VersionedCloud};
@@ -30,6 +32,8 @@ pub(crate) struct Facts {
     pub(crate) providers: Arc<Providers>,
     /// What plugins in shadow would have decided otherwise.
     pub(crate) shadow: ShadowBook,
+    /// Other schedulers of this cloud.
+    pub(crate) others: Arc<OtherSchedulers>,
 }
 
 impl Facts {
@@ -48,6 +52,7 @@ impl Facts {
             database,
             providers,
             shadow: ShadowBook::default(),
+            others: Arc::default(),
         }
     }
 

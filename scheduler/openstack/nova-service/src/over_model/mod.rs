@@ -8,6 +8,7 @@
 
 mod adoption;
 mod agents;
+mod alone;
 mod budgets;
 mod claims;
 mod comebacks;

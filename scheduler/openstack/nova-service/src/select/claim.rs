@@ -60,6 +60,10 @@ pub(super) enum HostProof {
     Before,
     /// The look after the claim: only this claim has raised the generation.
     After,
+    /// A look beside the claim, for a scheduler that is the only one: no other claim can meet this
+    /// one. If the look saw the generation raised, by this claim or before it, a look after the
+    /// claim says which.
+    Beside,
 }
 
 /// Makes claims for one request.
@@ -108,15 +112,18 @@ impl Claimer<'_> {
                 .lock_for_write(std::slice::from_ref(&new))
                 .await;
             let readings = self.facts.providers.readings(&new);
-            let tried = if self.request.redelivered || self.request.is_doubtful(new.consumer) {
-                self.replace(&new).await
-            } else {
-                self.placement.claim_new(&new).await
+            let tried = async {
+                match self.request.redelivered || self.request.is_doubtful(new.consumer) {
+                    true => self.replace(&new).await,
+                    false => self.placement.claim_new(&new).await,
+                }
             };
+            // The look goes first, so that it rarely sees the claim.
+            let (is_proven, tried) = tokio::join!(self.look_beside(&new, proof), tried);
             let fault = match &tried {
                 Ok(ebbtide_openstack::AllocationResult::Yes) => {
                     self.taken(&new, &readings);
-                    self.fault_of(&new, proof, 0).await
+                    self.fault_of(&new, proof, is_proven, 0).await
                 }
                 _ => None,
             };
@@ -148,7 +155,7 @@ impl Claimer<'_> {
                     // unknown, so the scheduler reads the host again. The claim has raised the
                     // generation by one all the same.
                     self.taken(&new, &BTreeMap::new());
-                    let fault = self.fault_of(&new, proof, 1).await;
+                    let fault = self.fault_of(&new, proof, false, 1).await;
                     return self.keep_or_give_back(&new, claim, fault).await;
                 }
             }
@@ -205,10 +212,49 @@ impl Claimer<'_> {
     }
 
     /// Why a claim that Placement has taken must not stay. Placement and the ledger are asked in
-    /// parallel. `unseen`: how many writes of this scheduler the known generation does not count.
-    async fn fault_of(&self, new: &NewClaim, proof: HostProof, unseen: i64) -> Option<ClaimFault> {
-        let (host, runs) = tokio::join!(self.host_fault(new, proof, unseen), self.runs_there(new));
-        host.or(runs)
+    /// parallel. `is_proven`: the look beside the claim has shown the host as it was known.
+    /// `unseen`: how many writes of this scheduler the known generation does not count.
+    async fn fault_of(
+        &self,
+        new: &NewClaim,
+        proof: HostProof,
+        is_proven: bool,
+        unseen: i64,
+    ) -> Option<ClaimFault> {
+        if !is_proven {
+            let (host, runs) =
+                tokio::join!(self.host_fault(new, proof, unseen), self.runs_there(new));
+            return host.or(runs);
+        }
+        // This reads the ledger, which knows of schedulers that have started since the decision. A
+        // scheduler that registers after this read claims after this claim.
+        let runs = self.runs_there(new).await;
+        if runs.is_none() && self.facts.others.may_claim() {
+            return self.host_fault(new, proof, unseen).await;
+        }
+        runs
+    }
+
+    /// Whether a look that runs beside the claim shows its host as it was known. False: only a look
+    /// after the claim can tell.
+    async fn look_beside(&self, new: &NewClaim, proof: HostProof) -> bool {
+        if proof != HostProof::Beside {
+            return false;
+        }
+        let providers: Vec<(Uuid, Option<i64>)> = taken_by(new)
+            .into_keys()
+            .map(|provider| (provider, self.facts.providers.known_generation(provider)))
+            .collect();
+        for (provider, known) in providers {
+            let now = self.placement.provider(provider).await;
+            let now = now
+                .ok()
+                .and_then(|now| i64::try_from(now.generation.0).ok());
+            if !matches!((known, now), (Some(known), Some(now)) if now <= known) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether another writer has changed a provider. The caller holds the provider's lock, so only
@@ -231,7 +277,7 @@ impl Claimer<'_> {
                 continue;
             }
             self.facts.providers.note_other_writer();
-            if proof == HostProof::After {
+            if proof != HostProof::Before {
                 return Some(ClaimFault::HostChanged);
             }
             let read = tokio::try_join!(

@@ -343,9 +343,12 @@ impl Selector {
         let replaces = request.redelivered || consumer.is_ok_and(|uuid| request.is_doubtful(uuid));
         // A trial makes no claim that could be looked at.
         let replaces = replaces || request.trial.is_some();
-        match !replaces && self.facts.providers.look_after_suffices(claim.host.uuid) {
-            true => HostProof::After,
-            false => HostProof::Before,
+        if replaces || !self.facts.providers.look_after_suffices(claim.host.uuid) {
+            HostProof::Before
+        } else if self.facts.others.may_claim() {
+            HostProof::After
+        } else {
+            HostProof::Beside
         }
     }
 
