@@ -28,8 +28,8 @@
 //! [`DriverError::NoRoom`] rather than overcommitting beyond the inventory that it reports, and
 //! leaves nothing behind.
 //!
-//! A new driver is one module, one line in [`registry`], and a test that runs it through
-//! [`conformance`].
+//! A new driver is one module, an entry in [`registry`], and a test that runs it through
+//! [`conformance`]; `docs/development/checklists/driver.md` has all of it.
 
 pub mod conformance;
 pub mod libvirt;

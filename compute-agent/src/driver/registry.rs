@@ -1,4 +1,4 @@
-//! The list of drivers. A new driver needs only an entry here.
+//! The list of drivers. What else a new one needs: `docs/development/checklists/driver.md`.
 
 use super::{Driver, DriverError, libvirt, nova, simulated};
 use crate::clock::Clock;

@@ -376,7 +376,7 @@ pub struct EbbtideSection {
     pub room_timeout: i64,
     /// Cost module; `None`: left empty, the default one.
     pub cost_module: Option<String>,
-    /// Grace period of flavors that name none; 30.
+    /// Grace period of flavors that name none.
     pub default_grace: i64,
     /// Time after launch without risk, for flavors that name none; 0.
     pub default_protected: i64,

@@ -1,4 +1,4 @@
-//! Conversion from the model to the wire. Every field of a message is set in one place, here.
+//! Conversion of objects from the model to the wire. Every field of them is set here, and only here.
 
 use ebbtide_engine::{ClassUsage, HostSummary, PluginFailure};
 use ebbtide_live_plugins::ListedPlugin;
