@@ -1,4 +1,4 @@
-//! Conversion of objects from the model to the wire. Every field of them is set here, and only here.
+//! Conversion of objects from the model to the wire. Each of their fields is set here only.
 
 use ebbtide_engine::{ClassUsage, HostSummary, PluginFailure};
 use ebbtide_live_plugins::ListedPlugin;
