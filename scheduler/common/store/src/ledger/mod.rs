@@ -19,6 +19,7 @@
 mod budgets;
 mod comebacks;
 mod error;
+mod heads;
 mod migration;
 mod owner;
 mod read;
@@ -28,9 +29,10 @@ mod usage;
 pub use budgets::{BudgetTurn, LedgerBudget};
 pub use comebacks::ComebackRow;
 pub use error::LedgerError;
+pub use heads::{LedgerHead, LedgerHeads};
 pub use owner::{Owner, OwnerObservation};
 pub use read::FinishedMark;
-pub use row::{LedgerHead, LedgerHeads, LedgerRow, NewRow, RowEnd, UpdateResult};
+pub use row::{LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
 use crate::connect::Connections;

@@ -1,9 +1,6 @@
 //! How rows are read.
 
-use super::{
-    CHUNK, Ledger, LedgerError, LedgerHead, LedgerHeads, LedgerRow, Owner, column, corrupt, id,
-    places, text,
-};
+use super::{CHUNK, Ledger, LedgerError, LedgerRow, Owner, column, corrupt, id, places, text};
 use sea_orm::{QueryResult, Value};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -163,45 +160,6 @@ impl Ledger {
              WHERE v.victim_uuid = ?"
         );
         Ok(self.rows(&sql, vec![text(victim)]).await?.pop())
-    }
-
-    /// What is read for each request, with one query. `own`: the name of the scheduler that reads;
-    /// another one counts until it has been silent for `gone_millis`.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn heads(&self, own: &str, gone_millis: i64) -> Result<LedgerHeads, LedgerError> {
-        const TABLE: &str = "nova_preemptions";
-        // The row without an id says whether there are other schedulers and budgets.
-        let sql = format!(
-            "SELECT id, owner, owner_epoch, version FROM nova_preemptions WHERE finished_at IS NULL \
-             UNION ALL SELECT '', '', \
-             (SELECT COUNT(*) FROM nova_schedulers WHERE name <> ? AND last_seen > {} - ?), \
-             CASE WHEN EXISTS (SELECT 1 FROM nova_budgets) THEN 1 ELSE 0 END \
-             ORDER BY 1",
-            self.now()
-        );
-        let values = vec![own.into(), gone_millis.into()];
-        let rows = self.query("the preemptions", &sql, values).await?;
-        let mut heads = LedgerHeads::default();
-        for row in &rows {
-            let row_id: String = column(row, TABLE, 0)?;
-            let version = column(row, TABLE, 3)?;
-            if row_id.is_empty() {
-                heads.has_budgets = version > 0;
-                heads.has_other_schedulers = column::<i64>(row, TABLE, 2)? > 0;
-                continue;
-            }
-            heads.open.push(LedgerHead {
-                id: id(&row_id, TABLE)?,
-                owner: Owner {
-                    name: column(row, TABLE, 1)?,
-                    epoch: column(row, TABLE, 2)?,
-                },
-                version,
-            });
-        }
-        Ok(heads)
     }
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<LedgerRow>, LedgerError> {

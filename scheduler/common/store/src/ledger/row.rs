@@ -35,28 +35,6 @@ pub struct NewRow {
     pub document: Json,
 }
 
-/// Of an open preemption what is looked at again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerHead {
-    /// Id.
-    pub id: Uuid,
-    /// The scheduler that drives it.
-    pub owner: Owner,
-    /// One more with each write.
-    pub version: i64,
-}
-
-/// What is looked at again and again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LedgerHeads {
-    /// The open preemptions, by id.
-    pub open: Vec<LedgerHead>,
-    /// There are disruption budgets: read them before a preemption is planned.
-    pub has_budgets: bool,
-    /// Another scheduler is registered and has written a heartbeat of late.
-    pub has_other_schedulers: bool,
-}
-
 /// A preemption as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerRow {
