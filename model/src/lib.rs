@@ -37,6 +37,7 @@ pub mod request;
 pub mod request_trace;
 pub mod resource;
 pub mod server;
+pub mod server_metadata;
 pub mod settings;
 pub mod shadow;
 pub mod time;

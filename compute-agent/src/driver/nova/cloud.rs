@@ -279,7 +279,7 @@ impl NovaCloud {
             let noticed = state
                 .servers
                 .on(host)
-                .filter(|s| s.metadata.contains_key(notice::EVACUATION));
+                .filter(|s| s.metadata.contains_key(notice::NOTICE_EVACUATION));
             let looks = |id: Uuid| state.looks.get(&id).copied();
             let due =
                 noticed.filter(|s| !is_younger(looks(s.id), now, self.settings.watch_seconds));

@@ -3,23 +3,12 @@
 
 use super::behaviour_word;
 use crate::driver::GuestNotice;
+use ebbtide_model::server_metadata::{
+    EVACUATED_AT, EVACUATED_HOW, NOTICE, NOTICE_DEADLINE, NOTICE_REASON,
+};
+pub(super) use ebbtide_model::server_metadata::{NOTICE_EVACUATION, RELEASE};
 use ebbtide_model::{EvacuationId, Timestamp};
 use std::collections::BTreeMap;
-
-/// What will happen: `terminate`, `stop`, `shelve` or `live-migrate`.
-pub(super) const NOTICE: &str = "ebbtide:notice";
-/// Not before when, RFC 3339.
-pub(super) const DEADLINE: &str = "ebbtide:notice_deadline";
-/// Which evacuation.
-pub(super) const EVACUATION: &str = "ebbtide:notice_evacuation";
-/// Why.
-pub(super) const REASON: &str = "ebbtide:notice_reason";
-/// Set by the tenant: `now`, or the evacuation, if no more time is needed.
-pub(super) const RELEASE: &str = "ebbtide:release";
-/// What has happened: `stopped`, `shelved` or `migrated`.
-pub(super) const EVACUATED_HOW: &str = "ebbtide:evacuated_how";
-/// When, RFC 3339.
-pub(super) const EVACUATED_AT: &str = "ebbtide:evacuated_at";
 
 /// Nova's limit for a value, in characters.
 const MAX_VALUE: usize = 255;
@@ -30,9 +19,9 @@ pub(super) type MetadataPairs = BTreeMap<String, String>;
 pub(super) fn pairs(notice: &GuestNotice, reason: &str) -> MetadataPairs {
     let pairs = [
         (NOTICE, behaviour_word(notice.behaviour).to_owned()),
-        (DEADLINE, notice.not_before.to_string()),
-        (EVACUATION, notice.evacuation_id.to_string()),
-        (REASON, reason.chars().take(MAX_VALUE).collect()),
+        (NOTICE_DEADLINE, notice.not_before.to_string()),
+        (NOTICE_EVACUATION, notice.evacuation_id.to_string()),
+        (NOTICE_REASON, reason.chars().take(MAX_VALUE).collect()),
     ];
     pairs.map(|(key, value)| (key.to_owned(), value)).into()
 }
@@ -48,7 +37,7 @@ pub(super) fn evacuated(how: &str, at: Timestamp) -> MetadataPairs {
 
 /// The evacuation of which the metadata tells.
 pub(super) fn evacuation_in(metadata: &MetadataPairs) -> Option<EvacuationId> {
-    metadata.get(EVACUATION)?.parse().ok()
+    metadata.get(NOTICE_EVACUATION)?.parse().ok()
 }
 
 /// The evacuation for which the tenant needs no more time.
@@ -61,7 +50,13 @@ pub(super) fn released(metadata: &MetadataPairs) -> Option<EvacuationId> {
 
 /// The keys of a notice that are there, the evacuation last.
 pub(super) fn keys_to_remove(metadata: &MetadataPairs) -> impl Iterator<Item = &'static str> + '_ {
-    [NOTICE, DEADLINE, REASON, RELEASE, EVACUATION]
-        .into_iter()
-        .filter(|key| metadata.contains_key(*key))
+    [
+        NOTICE,
+        NOTICE_DEADLINE,
+        NOTICE_REASON,
+        RELEASE,
+        NOTICE_EVACUATION,
+    ]
+    .into_iter()
+    .filter(|key| metadata.contains_key(*key))
 }
