@@ -34,6 +34,7 @@ pub mod compute;
 mod error;
 mod identity;
 mod keystone;
+mod named;
 mod options;
 pub mod placement;
 mod secret;
@@ -48,6 +49,7 @@ pub use ebbtide_runtime::ids::new_request_id;
 pub use error::{ConflictCode, OpenStackError, RequestEffect};
 pub use identity::Identity;
 pub use keystone::{Catalog, CatalogEndpoint};
+pub use named::{NamedResource, images_named, networks_named};
 pub use options::{
     AdapterOptions, ApplicationCredential, AuthMethod, AuthOptions, IdOrName, SessionOptions,
     TlsOptions, TokenScope,

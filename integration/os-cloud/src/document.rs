@@ -82,9 +82,29 @@ pub(crate) const AUTH_KEYS: &[&str] = &[
     "auth_token",
 ];
 
+/// Services besides our own of which a cloud may say where they are.
+const OTHER_SERVICES: &[&str] = &["compute_", "image_", "network_"];
+
+/// What is read of them. Other keys, such as `compute_api_version`, need not be text.
+const OTHER_KEYS: &[&str] = &[
+    "endpoint",
+    "endpoint_override",
+    "endpoint_type",
+    "interface",
+    "region_name",
+    "service_name",
+];
+
 /// Whether a key beside `auth` is read as text.
 pub(crate) fn is_text_key(key: &str) -> bool {
-    TOP_KEYS.contains(&key) || AUTH_KEYS.contains(&key) || key.starts_with("preemption_")
+    let of_other = |service: &&str| {
+        let rest = key.strip_prefix(*service);
+        rest.is_some_and(|rest| OTHER_KEYS.contains(&rest))
+    };
+    TOP_KEYS.contains(&key)
+        || AUTH_KEYS.contains(&key)
+        || key.starts_with("preemption_")
+        || OTHER_SERVICES.iter().any(of_other)
 }
 
 fn normalised(key: &str) -> String {

@@ -30,6 +30,12 @@ pub struct CloudConfig {
     pub auth: AuthOptions,
     /// How the service `preemption` is found.
     pub adapter: AdapterOptions,
+    /// How Nova is found.
+    pub compute: AdapterOptions,
+    /// How Glance is found.
+    pub image: AdapterOptions,
+    /// How Neutron is found.
+    pub network: AdapterOptions,
 }
 
 impl CloudConfig {
@@ -93,21 +99,27 @@ pub fn resolve(
         };
         settings.get(key).map(str::to_owned)
     });
-    let mut adapter = AdapterOptions::new(SERVICE_TYPE);
-    adapter.valid_interfaces = vec!["public".to_owned()];
-    let adapter = adapter.read(&place, |key| {
-        let of_service = settings.get(&format!("preemption_{key}"));
-        let for_all = || match key {
-            "interface" | "region_name" => settings.get(key),
-            "endpoint_override" => settings.get("preemption_endpoint"),
-            _ => None,
-        };
-        of_service.or_else(for_all).map(str::to_owned)
-    });
+    let service = |service_type: &str| {
+        let mut adapter = AdapterOptions::new(service_type);
+        adapter.valid_interfaces = vec!["public".to_owned()];
+        let adapter = adapter.read(&place, |key| {
+            let of_service = settings.get(&format!("{service_type}_{key}"));
+            let for_all = || match key {
+                "interface" | "region_name" => settings.get(key),
+                "endpoint_override" => settings.get(&format!("{service_type}_endpoint")),
+                _ => None,
+            };
+            of_service.or_else(for_all).map(str::to_owned)
+        });
+        adapter.map_err(failed)
+    };
     Ok(Some(CloudConfig {
         name: name.to_owned(),
         auth: auth.map_err(failed)?,
-        adapter: adapter.map_err(failed)?,
+        adapter: service(SERVICE_TYPE)?,
+        compute: service("compute")?,
+        image: service("image")?,
+        network: service("network")?,
     }))
 }
 

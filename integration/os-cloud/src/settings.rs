@@ -79,6 +79,9 @@ impl Settings {
             ("tenant_name", "project_name"),
             ("endpoint_type", "interface"),
             ("preemption_endpoint_type", "preemption_interface"),
+            ("compute_endpoint_type", "compute_interface"),
+            ("image_endpoint_type", "image_interface"),
+            ("network_endpoint_type", "network_interface"),
         ];
         for (old, new) in renamed {
             if let Some(value) = self.0.remove(old) {
@@ -160,7 +163,13 @@ impl Settings {
 
     /// `{region_name}` and the like in URLs.
     fn fill_in(&mut self) {
-        for key in ["auth_url", "preemption_endpoint_override"] {
+        for key in [
+            "auth_url",
+            "preemption_endpoint_override",
+            "compute_endpoint_override",
+            "image_endpoint_override",
+            "network_endpoint_override",
+        ] {
             let Some(url) = self.get(key).filter(|url| url.contains('{')) else {
                 continue;
             };

@@ -249,7 +249,13 @@ clouds:
     regions:
       - one
       - name: two
-        values: {interface: internal, auth: {user_id: other}, preemption_endpoint_override: 'https://o'}
+        values:
+          interface: internal
+          auth: {user_id: other}
+          preemption_endpoint_override: 'https://o'
+          compute_endpoint_override: 'https://nova.{region_name}/v2.1'
+          compute_api_version: 2.79
+          image_interface: public
   listed: {auth: {auth_url: 'http://k', user_id: u, password: p}, region_name: 'a, b'}
   single: {auth: {auth_url: 'http://k', user_id: u, password: p}, region_name: a}
   none: {auth: {auth_url: 'http://k', user_id: u, password: p}}
@@ -270,6 +276,12 @@ clouds:
     let two = user.find(Some("c"), Some("two")).unwrap();
     assert_eq!(two.adapter.valid_interfaces, ["internal"]);
     assert_eq!(two.adapter.endpoint_override.as_deref(), Some("https://o"));
+    assert_eq!(
+        two.compute.endpoint_override.as_deref(),
+        Some("https://nova.two/v2.1")
+    );
+    assert_eq!(two.image.valid_interfaces, ["public"]);
+    assert_eq!(two.network.valid_interfaces, ["internal"]);
     assert_eq!(url(&two), "http://two.k");
     for (cloud, known) in [("c", "one, two"), ("single", "a")] {
         let error = region(cloud, Some("three")).unwrap_err();

@@ -1,10 +1,12 @@
 //! Nova's API, as far as an agent and a scheduler's operator tools need it.
 
 mod actions;
+mod create;
 mod hosts;
 mod servers;
 
 pub use actions::{AcceptedAction, InstanceAction, Migration};
+pub use create::{NamedFlavor, NewServer, ServerNetworks};
 pub use hosts::{ComputeService, Hypervisor};
 pub use servers::{Server, ServerFault, ServerFilter, ServerFlavor};
 
@@ -117,7 +119,7 @@ struct DiscoveredVersion {
 }
 
 /// A value for a query, percent-encoded.
-fn encoded(value: &str) -> String {
+pub(crate) fn encoded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

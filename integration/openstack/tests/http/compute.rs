@@ -1,7 +1,7 @@
 //! Nova's API: the calls, the pages, and what its answers mean.
 
 use crate::server::{Reply, Seen, Server, compute};
-use ebbtide_openstack::compute::{AcceptedAction, ServerFilter};
+use ebbtide_openstack::compute::{AcceptedAction, NewServer, ServerFilter, ServerNetworks};
 use ebbtide_openstack::{Compute, OpenStackError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -116,6 +116,54 @@ async fn each_action_is_sent_as_nova_wants_it() {
         1,
         "versions are asked for once"
     );
+}
+
+#[tokio::test]
+async fn a_server_is_created_and_its_id_returned() {
+    let (server, compute) = nova("2.93", |seen| match seen.path.as_str() {
+        "/flavors" => Reply::json(
+            200,
+            &json!({"flavors": [{"id": "7", "name": "p.node", "links": []}]}),
+        ),
+        _ => Reply::json(202, &json!({"server": {"id": SERVER, "adminPass": "x"}})),
+    })
+    .await;
+    let flavor = compute.flavors().await.unwrap().remove(0);
+    assert_eq!((flavor.id.as_str(), flavor.name.as_str()), ("7", "p.node"));
+    let new = NewServer {
+        name: "c1".to_owned(),
+        flavor: flavor.id,
+        image: SERVER,
+        networks: ServerNetworks::None,
+        ..NewServer::default()
+    };
+    assert_eq!(compute.create(&new).await.unwrap(), SERVER);
+    let seen = server.seen().pop().unwrap();
+    assert_eq!(
+        (seen.method.as_str(), seen.path.as_str()),
+        ("POST", "/servers")
+    );
+    assert_eq!(seen.headers["openstack-api-version"], "compute 2.79");
+    assert_eq!(
+        seen.body,
+        json!({"server": {
+            "name": "c1", "flavorRef": "7", "imageRef": SERVER, "networks": "none", "metadata": {},
+        }})
+    );
+}
+
+#[tokio::test]
+async fn an_exhausted_quota_is_forbidden_in_novas_words() {
+    let words = "Quota exceeded for instances: Requested 1, but already used 0 of 0 instances";
+    let (_server, compute) = nova("2.93", move |_| {
+        Reply::json(403, &json!({"forbidden": {"code": 403, "message": words}}))
+    })
+    .await;
+    let refused = compute.create(&NewServer::default()).await.unwrap_err();
+    let OpenStackError::Forbidden { text, .. } = refused else {
+        panic!("{refused}")
+    };
+    assert!(text.contains(words), "{text}");
 }
 
 #[tokio::test]
