@@ -5,7 +5,7 @@ use crate::error::CheckpointingError;
 use crate::history::PriceHistory;
 use crate::run::{Job, JobEnd, JobResult, Market, run};
 use crate::scheme::{SchemeKind, scheme};
-use crate::terms::{AdaptKnowledge, CheckpointTerms, question};
+use crate::terms::{AdaptKnowledge, CheckpointTerms, checked_work, question};
 use ebbtide_model::Money;
 
 /// When jobs are handed in.
@@ -132,9 +132,7 @@ pub fn compare(
     starts: Starts,
 ) -> Result<BidComparison, CheckpointingError> {
     let terms = terms.checked()?;
-    if !(1..=10 * 366 * 86_400).contains(&work_seconds) {
-        return Err(question("the job", work_seconds, "from 1 s to ten years"));
-    }
+    checked_work(work_seconds)?;
     let starts = starts.of(history)?;
     let market = Market::new(history, bid);
     let mut sums: Vec<Sums> = kinds.iter().map(|_| Sums::default()).collect();
@@ -170,7 +168,7 @@ pub fn compare(
 }
 
 /// What ADAPT knows at each start; starts have to come in order.
-struct Known<'a> {
+pub(crate) struct Known<'a> {
     market: &'a Market<'a>,
     lives: BidLifetimes,
     /// Periods that are in `lives` already.
@@ -179,7 +177,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(market: &'a Market<'a>, knowledge: AdaptKnowledge) -> Self {
+    pub(crate) fn new(market: &'a Market<'a>, knowledge: AdaptKnowledge) -> Self {
         let whole = knowledge == AdaptKnowledge::Whole;
         let lives = if whole {
             BidLifetimes::until(market.availability(), i64::MAX)
@@ -194,7 +192,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn at(&mut self, start: i64) -> &BidLifetimes {
+    pub(crate) fn at(&mut self, start: i64) -> &BidLifetimes {
         let periods = self.market.availability().periods();
         while let Some(period) = periods.get(self.seen).filter(|_| !self.whole) {
             let Some(until) = period.until.filter(|until| *until <= start) else {

@@ -14,6 +14,8 @@
 //!   ACC.
 //! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with
 //!   all schemes.
+//! - [`advise`] chooses a scheme by a backtest on one history, and says what the choice is worth on
+//!   prices that it has not seen.
 //! - [`BidLifetimes`] is the failure density that a history shows for a bid;
 //!   [`expected_execution_time`] is the paper's equation 8 and [`choose`] selects a bid and an
 //!   instance type (an extension of its Algorithm 1).
@@ -21,6 +23,7 @@
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
 //! [`ebbtide_model::Money`]. Nothing here reads a clock, draws a number or touches a file.
 
+mod advise;
 mod availability;
 mod bid_lifetimes;
 mod bill;
@@ -37,6 +40,7 @@ pub mod schemes;
 mod summary;
 mod terms;
 
+pub use advise::{SchemeAdvice, advise};
 pub use availability::{Availability, Period};
 pub use bid_lifetimes::BidLifetimes;
 pub use bill::{Bill, HOUR_SECONDS, TerminatedBy, bill};
@@ -46,7 +50,7 @@ pub use error::CheckpointingError;
 pub use event::{Event, EventKind, events};
 pub use expected::expected_execution_time;
 pub use history::PriceHistory;
-pub use read::{Series, read_series};
+pub use read::{RepeatedRows, Series, read_series};
 pub use run::{Job, JobEnd, JobResult, Market, run};
 pub use scheme::{Act, Scheme, SchemeKind, SchemeView, scheme};
 pub use summary::{SchemeSummary, Spread, over_bids, over_series};

@@ -20,6 +20,33 @@ pub struct Series {
     pub name: String,
     /// Its price.
     pub history: PriceHistory,
+    /// Rows that repeat the row before them, with the same time and price. They count once.
+    pub repeated: RepeatedRows,
+}
+
+/// Rows that stand in a record more than once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RepeatedRows {
+    /// How many rows are left out.
+    pub count: u64,
+    /// The line of the first of them.
+    pub first_line: Option<u64>,
+}
+
+impl RepeatedRows {
+    /// Leaves them out of rows that are in order of time.
+    fn taken_out_of(rows: &mut Rows) -> Self {
+        let mut repeated = Self::default();
+        rows.dedup_by(|row, before| {
+            let same = (row.1, row.2) == (before.1, before.2);
+            if same {
+                repeated.count += 1;
+                repeated.first_line.get_or_insert(row.0);
+            }
+            same
+        });
+        repeated
+    }
 }
 
 /// One series as it is read: (line, time, price).
@@ -27,7 +54,8 @@ type Rows = Vec<(u64, i64, Money)>;
 
 /// Reads CSV with a header. The columns `unix_ts_utc` and `price_usd_per_hour` have to be there;
 /// all others name the series. A price holds until the next row of its series; the last row of a
-/// series says only when it ends. A silence longer than `gap_seconds` is refused as a hole in the
+/// series says only when it ends. A row that stands twice with the same price counts once
+/// ([`Series::repeated`]); another price at the same time is an error. A silence longer than `gap_seconds` is refused as a hole in the
 /// record.
 ///
 /// # Errors
@@ -80,11 +108,12 @@ pub fn read_series(text: &[u8], gap_seconds: i64) -> Result<Vec<Series>, Checkpo
     }
     found
         .into_iter()
-        .map(|(name, rows)| series(name, &rows, gap_seconds))
+        .map(|(name, rows)| series(name, rows, gap_seconds))
         .collect()
 }
 
-fn series(name: String, rows: &Rows, gap: i64) -> Result<Series, CheckpointingError> {
+fn series(name: String, mut rows: Rows, gap: i64) -> Result<Series, CheckpointingError> {
+    let repeated = RepeatedRows::taken_out_of(&mut rows);
     let place = |i: usize| {
         let line = rows.get(i).map_or(0, |row| row.0);
         if name.is_empty() {
@@ -113,7 +142,11 @@ fn series(name: String, rows: &Rows, gap: i64) -> Result<Series, CheckpointingEr
             });
         }
     }
-    Ok(Series { name, history })
+    Ok(Series {
+        name,
+        history,
+        repeated,
+    })
 }
 
 fn time_of(text: &str, line: u64) -> Result<i64, CheckpointingError> {

@@ -122,6 +122,14 @@ impl CheckpointTerms {
     }
 }
 
+/// Refuses a job of no length, or of one that no history covers.
+pub(crate) fn checked_work(work_seconds: i64) -> Result<(), CheckpointingError> {
+    if (1..=10 * 366 * 86_400).contains(&work_seconds) {
+        return Ok(());
+    }
+    Err(question("the job", work_seconds, "from 1 s to ten years"))
+}
+
 pub(crate) fn question(what: &'static str, seconds: i64, allowed: &str) -> CheckpointingError {
     CheckpointingError::Question {
         what,

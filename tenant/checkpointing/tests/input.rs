@@ -20,6 +20,21 @@ fn refused(text: &str) -> (String, String) {
 const HEAD: &str = "unix_ts_utc,price_usd_per_hour\n";
 
 #[test]
+fn a_row_that_stands_twice_counts_once_and_is_said() {
+    let text = format!("{HEAD}0,0.3\n60,0.2\n60,0.2\n60,0.20\n120,0.4\n180,0.4\n");
+    let series = read_series(text.as_bytes(), DAY).unwrap().remove(0);
+    assert_eq!(series.history.len(), 4);
+    assert_eq!(
+        (series.repeated.count, series.repeated.first_line),
+        (2, Some(4))
+    );
+    // The same price at a later time is no repetition: it says that the record goes on.
+    assert_eq!(series.history.end(), 180);
+    let text = format!("{HEAD}0,0.3\n0,0.3\n");
+    assert_eq!(refused(&text).0, "EB-CKPT-002", "one row, twice");
+}
+
+#[test]
 fn bad_files_are_refused_with_line_and_reason() {
     let cases = [
         ("", "EB-CKPT-001", "the price history is empty"),

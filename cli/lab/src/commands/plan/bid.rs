@@ -3,8 +3,8 @@
 use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read, seconds};
 use clap::Args;
 use ebbtide_checkpointing::{
-    BidGoal, BidOffer, Candidate, CheckpointTerms, SchemeKind, SchemeResult, Series, Starts,
-    choose, compare, offers,
+    BidGoal, BidOffer, Candidate, CheckpointTerms, SchemeAdvice, SchemeKind, SchemeResult, Series,
+    Starts, advise, choose, compare, offers,
 };
 use ebbtide_model::Money;
 use ebbtide_shell::Context;
@@ -28,6 +28,10 @@ the type with the least expected execution time, whatever it costs.
 What is expected is one thing, what would have happened another: offers are also played through the history
 with a checkpoint scheme, and their mean cost and time stand beside the expected ones. Where prices stay high
 for weeks, waiting is much longer than the share of time suggests: --by replay chooses by what was played.
+
+Without --scheme the command also says which scheme is best for the chosen offer: the one with the least cost
+times time over the history, and what such a choice was worth on prices that came after it. No scheme is best
+in all markets.
 
 Examples:
   ebbtide-lab plan bid --history prices.csv --job 500m
@@ -80,9 +84,10 @@ pub struct BidArgs {
     bid_count: u32,
     #[command(flatten)]
     costs: CostArgs,
-    /// The scheme with which offers are played through the history
-    #[arg(long, value_name = "SCHEME", default_value = "acc")]
-    scheme: SchemeKind,
+    /// The scheme with which offers are played through the history [default: acc; for the chosen
+    /// offer the best one is shown, too]
+    #[arg(long, value_name = "SCHEME")]
+    scheme: Option<SchemeKind>,
     /// How many offers are shown
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     top: u32,
@@ -172,7 +177,7 @@ struct Shown<'a> {
 
 /// Chooses and shows.
 pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError> {
-    let series = read(&args.history)?;
+    let series = read(context, &args.history)?;
     let candidates: Vec<Candidate<'_>> = series
         .iter()
         .map(|one| Candidate {
@@ -198,7 +203,65 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
     if best.is_empty() {
         return Err(none(args, &offers));
     }
-    show(context, args, offers.len(), &best)
+    let advice = match (args.scheme, best.first()) {
+        (None, Some(first)) => Some(advised(args, &terms, first)?),
+        _ => None,
+    };
+    show(context, args, offers.len(), &best, advice.as_ref())
+}
+
+impl BidArgs {
+    fn played_scheme(&self) -> SchemeKind {
+        self.scheme.unwrap_or(SchemeKind::Acc)
+    }
+}
+
+/// The best scheme for an offer, by a backtest on its history. OPT is left out: it knows the future.
+fn advised(
+    args: &BidArgs,
+    terms: &CheckpointTerms,
+    one: &Shown<'_>,
+) -> Result<SchemeAdvice, CliError> {
+    let kinds = SchemeKind::ALL.into_iter();
+    let kinds: Vec<SchemeKind> = kinds.filter(|kind| *kind != SchemeKind::Opt).collect();
+    let work = work_on(args, one);
+    Ok(advise(
+        &one.series.history,
+        one.offer.bid,
+        &kinds,
+        terms,
+        work,
+        STARTS,
+    )?)
+}
+
+/// The job on an offer's type, seconds.
+fn work_on(args: &BidArgs, one: &Shown<'_>) -> i64 {
+    seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1)
+}
+
+/// The advice in words.
+fn advice_line(advice: &SchemeAdvice) -> String {
+    let scheme = advice.scheme;
+    let Some(next) = advice.next else {
+        return format!("scheme {scheme}: no other one ends its jobs");
+    };
+    let worth = match advice.gain() {
+        None => "the history is too short to say what that is worth on other prices".to_owned(),
+        Some((mean, least, most)) => format!(
+            "chosen so on earlier prices, cost × time was {} than with the one after it ({least:+.1} to {most:+.1} % in {} parts of the history)",
+            below(mean),
+            advice.gains_percent.len()
+        ),
+    };
+    format!("scheme {scheme} before {next}: {worth}")
+}
+
+fn below(percent: f64) -> String {
+    match percent < 0.0 {
+        true => format!("{:.1} % more", -percent),
+        false => format!("{percent:.1} % less"),
+    }
 }
 
 /// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price.
@@ -336,8 +399,8 @@ fn speed_of(args: &BidArgs, name: &str) -> f64 {
 
 /// Plays an offer through its history.
 fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut Shown<'_>) -> Result<(), CliError> {
-    let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
-    let kinds = [args.scheme];
+    let work = work_on(args, one);
+    let kinds = [args.played_scheme()];
     let row = compare(
         &one.series.history,
         one.offer.bid,
@@ -356,9 +419,10 @@ fn show(
     args: &BidArgs,
     all: usize,
     shown: &[Shown<'_>],
+    advice: Option<&SchemeAdvice>,
 ) -> Result<(), CliError> {
     match context.output.format() {
-        Format::Json => return context.output.json(&json(args, all, shown)),
+        Format::Json => return context.output.json(&json(args, all, shown, advice)),
         Format::Value => {
             return shown.iter().try_for_each(|one| {
                 let line = format!("{} {}", one.series.name, one.offer.bid);
@@ -415,9 +479,12 @@ fn show(
         let line = format!("bid {bid} on {name}: {expected} {time} and $ {cost:.2}");
         context.output.line(&line)?;
     }
+    if let Some(advice) = advice {
+        context.output.line(&advice_line(advice))?;
+    }
     let note = format!(
         "{all} offers; expected values are for a job without checkpoints, \"played\" is {} over the recorded prices",
-        args.scheme
+        args.played_scheme()
     );
     context.output.say(&note);
     Ok(())
@@ -431,17 +498,34 @@ fn life(hours: f64) -> String {
     }
 }
 
-fn json(args: &BidArgs, all: usize, shown: &[Shown<'_>]) -> Json {
+fn json(args: &BidArgs, all: usize, shown: &[Shown<'_>], advice: Option<&SchemeAdvice>) -> Json {
     let offers: Vec<Json> = shown.iter().map(|one| offer(args, one)).collect();
     let choice = offers.first().cloned().unwrap_or(Json::Null);
     Json::object([("offers_considered", Json::from(all as u64))])
         .with("choice", choice)
+        .with("advice", advice.map_or(Json::Null, advice_json))
         .with("offers", offers)
+}
+
+fn advice_json(advice: &SchemeAdvice) -> Json {
+    let products = advice.products.iter().map(|(kind, product)| {
+        let product = product.map_or(Json::Null, Json::from);
+        Json::object([("scheme", Json::from(kind.as_str()))]).with("product", product)
+    });
+    let next = advice
+        .next
+        .map_or(Json::Null, |next| Json::from(next.as_str()));
+    let gains = advice.gains_percent.iter().copied().map(Json::from);
+    Json::object([("scheme", Json::from(advice.scheme.as_str()))])
+        .with("next", next)
+        .with("starts", advice.starts as u64)
+        .with("gains_percent", gains.collect::<Vec<_>>())
+        .with("products", products.collect::<Vec<_>>())
 }
 
 fn offer(args: &BidArgs, one: &Shown<'_>) -> Json {
     let played = one.played.as_ref().map_or(Json::Null, |played| {
-        Json::object([("scheme", Json::from(args.scheme.as_str()))])
+        Json::object([("scheme", Json::from(args.played_scheme().as_str()))])
             .with("starts", one.starts as u64)
             .with("finished", played.finished as u64)
             .with("hours", played.hours)

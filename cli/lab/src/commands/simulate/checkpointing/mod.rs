@@ -138,12 +138,15 @@ pub(in crate::commands) fn seconds(hours: Hours) -> i64 {
     (hours.0 * 3600.0).round() as i64
 }
 
-/// Reads the histories that were asked for.
+/// Reads the histories that were asked for, and says which rows were left out.
 ///
 /// # Errors
 /// [`crate::error::LabError::Sim`] for a file that cannot be read, [`CliError::Checkpointing`] for
 /// what stands in it, [`CliError::NotFound`] for a series that is not in it.
-pub(in crate::commands) fn read(args: &HistoryArgs) -> Result<Vec<Series>, CliError> {
+pub(in crate::commands) fn read(
+    context: &mut Context,
+    args: &HistoryArgs,
+) -> Result<Vec<Series>, CliError> {
     let text = ebbtide_files::read(&args.history)?;
     let mut series =
         read_series(&text, seconds(args.max_gap)).map_err(|error| in_file(&args.history, error))?;
@@ -159,6 +162,18 @@ pub(in crate::commands) fn read(args: &HistoryArgs) -> Result<Vec<Series>, CliEr
     }
     if !args.series.is_empty() {
         series.retain(|one| args.series.iter().any(|wanted| one.name.contains(wanted)));
+    }
+    for one in &series {
+        if let (count, Some(line)) = (one.repeated.count, one.repeated.first_line) {
+            let name = match one.name.as_str() {
+                "" => String::new(),
+                name => format!("{name}: "),
+            };
+            let rows = if count == 1 { "row is" } else { "rows are" };
+            context.output.say(&format!(
+                "note: {name}{count} {rows} the same as the row before and left out; the first is line {line}"
+            ));
+        }
     }
     Ok(series)
 }
@@ -212,7 +227,7 @@ impl CheckpointingArgs {
 /// Simulates and shows.
 pub(super) fn run(context: &mut Context, args: &CheckpointingArgs) -> Result<(), CliError> {
     args.terms().checked()?;
-    let series = read(&args.history)?;
+    let series = read(context, &args.history)?;
     if let Some(directory) = &args.plot {
         ebbtide_files::create_directory(directory)?;
     }
