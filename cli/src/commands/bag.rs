@@ -127,7 +127,11 @@ struct Array {
 /// for those that cannot be submitted.
 pub async fn run(context: &mut Context, command: &BagCommand) -> Result<(), CliError> {
     let BagCommand::Submit(args) = command;
-    let BagPlan { bag, plan, .. } = args.bag.planned()?;
+    let planned = args.bag.planned()?;
+    if let Some(note) = planned.note() {
+        context.output.say(&note);
+    }
+    let BagPlan { bag, plan, .. } = planned;
     let lanes = lanes(&bag, &plan)?;
     let dir = std::path::absolute(&args.dir)?;
     for sub in [dir.clone(), dir.join("done")] {

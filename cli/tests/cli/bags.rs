@@ -141,6 +141,19 @@ async fn a_missed_deadline_is_said_and_ends_with_1() {
 }
 
 #[tokio::test]
+async fn instances_of_a_fleet_that_get_no_task_are_said() {
+    let line = "ebbtide-lab plan bag docs/tenants/bags/example.toml -o json --fleet c1.huge=6";
+    let used = typed(line).await;
+    assert_eq!((used.code, used.err.as_str()), (0, ""));
+    // Each task ends first on one of the fast ones.
+    let more = typed(&format!("{line},m1.large=5")).await;
+    assert_eq!(more.code, 0, "{}", more.err);
+    let note = "note: of the fleet 5 × m1.large get no task and are not bought";
+    assert!(more.err.contains(note), "{}", more.err);
+    assert_eq!(used.json()["instances"], more.json()["instances"]);
+}
+
+#[tokio::test]
 async fn options_that_make_no_sense_are_refused() {
     for (options, says) in [
         ("--share 0", "EB-BAG-001"),

@@ -100,12 +100,15 @@ pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
     open.into_iter().map(|o| o.vm).collect()
 }
 
-/// Algorithm 1 as printed.
+/// Algorithm 1 as printed. On demand, which is to compare with, all instances are on demand.
 pub(crate) fn literal(bag: &Bag, market: Market) -> Vec<Vm> {
     let mut open: Vec<OpenInstance> = Vec::new();
     for task in in_order(bag, 0..bag.tasks().len()) {
         let vm = literal_open(bag, &open, task).unwrap_or_else(|| {
-            let (ty, market) = best_new(bag, task, market);
+            let (ty, market) = match market {
+                Market::Preemptible => literal_new(bag, task),
+                Market::OnDemand => best_new(bag, task, market),
+            };
             open.push(OpenInstance::new(ty, market));
             open.len() - 1
         });
@@ -141,6 +144,27 @@ fn literal_open(bag: &Bag, open: &[OpenInstance], task: usize) -> Option<usize> 
             .min_by_key(|(at, _, _, waste)| (*waste, *at))
     };
     allocated.or_else(extended).map(|(at, ..)| *at)
+}
+
+/// Lines 28 to 33: the type by `best_VM`, then the market of that type by its price. Types of both
+/// markets count; of equals the one whose cheaper market costs less.
+fn literal_new(bag: &Bag, task: usize) -> (usize, Market) {
+    let rules = bag.rules();
+    let types = (0..bag.types().len()).filter_map(|ty| {
+        let on = |market: Market| market.hourly(bag, ty).map(|hourly| (hourly, market));
+        let (hourly, market) = match (on(Market::Preemptible), on(Market::OnDemand)) {
+            (Some(preemptible), Some(on_demand)) if preemptible.0 >= on_demand.0 => on_demand,
+            (Some(preemptible), _) => preemptible,
+            (None, on_demand) => on_demand?,
+        };
+        let runtime = bag.runtime(task, ty)?;
+        let in_time = rules.boot + runtime <= bag.end();
+        in_time.then(|| ((runtime.div_ceil(rules.period), hourly, ty), market))
+    });
+    let best = types.min_by_key(|(order, _)| *order);
+    best.map(|((_, _, ty), market)| (ty, market))
+        // The bag's proof says that this one is in time.
+        .unwrap_or_else(|| (bag.fastest(task).1, Market::OnDemand))
 }
 
 fn best_open(bag: &Bag, open: &[OpenInstance], task: usize) -> Option<usize> {

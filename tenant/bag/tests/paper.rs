@@ -280,6 +280,52 @@ fn algorithm_1_as_printed_fills_the_instance_with_the_most_waste_first() {
     assert_eq!(holds(Effort::Greedy), [vec![0], vec![1, 2]]);
 }
 
+/// Lines 28 to 33: the type is the one with the fewest periods, whatever its market; its market is
+/// the cheaper one.
+#[test]
+fn algorithm_1_as_printed_takes_the_market_by_the_price_of_the_fastest_type() {
+    let made =
+        |name: &str, on_demand: &str, preemptible: Option<&str>, slowdown: f64| InstanceType {
+            name: name.to_owned(),
+            vcpus: 1,
+            memory_mb: 100,
+            on_demand: Some(on_demand.parse().unwrap()),
+            preemptible: preemptible.map(|price| price.parse().unwrap()),
+            slowdown,
+        };
+    let first = |types: Vec<InstanceType>, effort: Effort| {
+        let rules = Rules {
+            deadline: 8 * HOUR,
+            ..Rules::default()
+        };
+        let tasks = vec![Task {
+            name: "a".to_owned(),
+            seconds: HOUR,
+            memory_mb: 100,
+            checkpoints: None,
+        }];
+        let bag = Bag::new(tasks, types, rules).unwrap();
+        let plan = plan(&bag, effort);
+        let vm = &plan.vms[0].vm;
+        (bag.types()[vm.ty].name.clone(), vm.market)
+    };
+    let slow = made("slow", "1", Some("0.25"), 2.0);
+    for (preemptible, market) in [
+        (Some("0.3"), Market::Preemptible),
+        (Some("1.2"), Market::OnDemand),
+        (Some("1"), Market::OnDemand),
+        (None, Market::OnDemand),
+    ] {
+        let fast = made("fast", "1", preemptible, 1.0);
+        let types = vec![slow.clone(), fast];
+        assert_eq!(first(types, Effort::Literal), ("fast".to_owned(), market));
+    }
+    // Ours asks for preemptible instances first.
+    let types = vec![slow, made("fast", "1", None, 1.0)];
+    let ours = ("slow".to_owned(), Market::Preemptible);
+    assert_eq!(first(types, Effort::Greedy), ours);
+}
+
 fn bag_longest(bag: &Bag) -> f64 {
     critical(bag).unwrap().seconds as f64 / 3600.0
 }

@@ -90,10 +90,12 @@ proptest! {
     }
 
     #[test]
-    fn no_plan_is_dearer_than_the_greedy_one_or_cheaper_than_the_bound(bag in bags(20), seed in 0u64..100) {
+    fn no_plan_is_dearer_than_the_greedy_ones_or_cheaper_than_the_bound(bag in bags(20), seed in 0u64..100) {
         let greedy = plan(&bag, Effort::Greedy);
         let better = plan(&bag, Effort::Search { rounds: 30, seed });
         prop_assert!(better.price.weighed(&bag) <= greedy.price.weighed(&bag));
+        let paper = plan(&bag, Effort::Literal);
+        prop_assert!(better.price.weighed(&bag) <= paper.price.weighed(&bag));
         prop_assert!(better.bound <= better.price.quiet());
         prop_assert!(better.backup_bound <= better.price.backups);
         prop_assert_eq!(&better, &plan(&bag, Effort::Search { rounds: 30, seed }));

@@ -5,6 +5,7 @@ use crate::errors::CliError;
 use clap::{Args, ValueEnum};
 use ebbtide_bag::read::{FileOverrides, duration};
 use ebbtide_bag::{Bag, BestShare, Effort, Plan, Rules, best_share, plan, plan_on};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// How the maps are made.
@@ -54,6 +55,26 @@ pub struct BagPlan {
     pub plan: Plan,
     /// The shares that were tried, if the best was asked for.
     pub tried: Vec<(f64, u64, u64)>,
+    /// Instances of `--fleet` that get no task: type and how many.
+    pub unused: Vec<(String, usize)>,
+}
+
+impl BagPlan {
+    /// What a person should know of the plan before its figures.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let types: Vec<String> = self
+            .unused
+            .iter()
+            .map(|(name, count)| format!("{count} × {name}"))
+            .collect();
+        (!types.is_empty()).then(|| {
+            format!(
+                "note: of the fleet {} get no task and are not bought",
+                types.join(", ")
+            )
+        })
+    }
 }
 
 impl BagOptions {
@@ -99,8 +120,10 @@ impl BagOptions {
         };
         let bag = files::bag(&self.file, instead)?;
         if !self.fleet.is_empty() {
-            let plan = plan_on(&bag, &self.fleet(&bag)?)?;
+            let fleet = self.fleet(&bag)?;
+            let plan = plan_on(&bag, &fleet)?;
             return Ok(BagPlan {
+                unused: unused(&bag, &plan, &fleet),
                 bag,
                 plan,
                 tried: Vec::new(),
@@ -116,12 +139,14 @@ impl BagOptions {
                 bag: bag.with_rules(rules)?,
                 plan,
                 tried,
+                unused: Vec::new(),
             });
         }
         Ok(BagPlan {
             plan: plan(&bag, self.effort()),
             bag,
             tried: Vec::new(),
+            unused: Vec::new(),
         })
     }
 
@@ -139,4 +164,17 @@ impl BagOptions {
         });
         parts.collect()
     }
+}
+
+/// Instances of a fleet that a plan does not use.
+fn unused(bag: &Bag, plan: &Plan, fleet: &[(usize, usize)]) -> Vec<(String, usize)> {
+    let types: BTreeSet<usize> = fleet.iter().map(|(ty, _)| *ty).collect();
+    let left = types.into_iter().filter_map(|ty| {
+        let of_type = fleet.iter().filter(|(one, _)| *one == ty);
+        let asked: usize = of_type.map(|(_, count)| count).sum();
+        let used = plan.vms.iter().filter(|one| one.vm.ty == ty).count();
+        let name = bag.types().get(ty)?.name.clone();
+        (asked > used).then(|| (name, asked - used))
+    });
+    left.collect()
 }

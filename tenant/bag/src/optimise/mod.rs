@@ -58,6 +58,9 @@ fn planned(bag: &Bag, market: Market, effort: Effort) -> Plan {
     let Effort::Search { rounds, seed } = effort else {
         return first;
     };
+    // What is searched is never dearer than the paper's map either.
+    let paper = complete(bag, literal(bag, market), Method::Literal);
+    let first = cheaper(bag, first, paper);
     if let Some(vms) = exact::best(bag, market) {
         let best = Plan::new(bag, vms, Method::Exact);
         // The greedy plan may order the tasks of a core in another way.

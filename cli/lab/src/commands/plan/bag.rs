@@ -45,7 +45,13 @@ pub struct PlanBagArgs {
 
 /// Plans and shows.
 pub(super) fn run(context: &mut Context, args: &PlanBagArgs) -> Result<(), CliError> {
-    let BagPlan { bag, plan, tried } = args.bag.planned()?;
+    let planned = args.bag.planned()?;
+    if let Some(note) = planned.note() {
+        context.output.say(&note);
+    }
+    let BagPlan {
+        bag, plan, tried, ..
+    } = planned;
     if let Some(path) = &args.svg {
         let run = simulate(&bag, &plan, &Scenario::default())?;
         let title = format!(

@@ -128,7 +128,11 @@ pub struct SimulateBagArgs {
 
 /// Simulates and shows.
 pub(super) fn run(context: &mut Context, args: &SimulateBagArgs) -> Result<(), CliError> {
-    let BagPlan { bag, plan, .. } = args.bag.planned()?;
+    let planned = args.bag.planned()?;
+    if let Some(note) = planned.note() {
+        context.output.say(&note);
+    }
+    let BagPlan { bag, plan, .. } = planned;
     let prices = match &args.prices {
         Some(path) => Some(files::prices(path, &bag)?),
         None => None,
