@@ -1,10 +1,10 @@
 //! One look: what is seen, and what is wrong with the cluster's configuration.
 
 use crate::record_file;
-use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::Node;
 use ebbtide_burst::{BurstError, BurstSettings, Manager, World};
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use ebbtide_slurm::Slurm;
 
@@ -63,8 +63,9 @@ pub(crate) async fn run(settings: &BurstSettings, slurm: &Slurm) -> Result<(), C
             return Err(BurstError::Cluster { problem }.into());
         }
     }
-    let cloud = ClusterRegion::connect(settings).await?;
-    let instances = cloud.instances().await?;
+    let cloud = ServerPool::connect(settings).await?;
+    cloud.verify().await?;
+    let instances = cloud.servers().await?;
     let budget = record_file::within_budget(settings, &record_file::read(settings)?, unix_millis());
     let world = World {
         nodes: &nodes,

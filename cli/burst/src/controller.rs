@@ -1,15 +1,16 @@
 //! The loop: look at Slurm and the region, write down what is new, do what the manager says.
 
 use crate::record_file::{self, RecordFile};
-use crate::region::ClusterRegion;
 use ebbtide_burst::{
-    BurstAction, BurstError, BurstEvent, BurstSettings, Manager, RESTING, RecordEntry,
-    RegionInstance, World,
+    BurstAction, BurstError, BurstEvent, BurstSettings, Manager, PoolServer, RESTING, RecordEntry,
+    World,
 };
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use ebbtide_slurm::Slurm;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
@@ -19,7 +20,7 @@ struct Controller {
     settings: BurstSettings,
     slurm: Slurm,
     /// None while the region cannot be reached.
-    cloud: Option<ClusterRegion>,
+    cloud: Option<Arc<ServerPool>>,
     manager: Manager,
     record_file: RecordFile,
     /// What is wrong now, by its code, and where: so that it is said once.
@@ -94,7 +95,7 @@ impl Controller {
             return Ok(());
         }
         let cloud = self.cloud().await?;
-        let instances = cloud.instances().await?;
+        let instances = cloud.servers().await?;
         self.account(at, &cloud, &instances).await?;
         let budget = record_file::within_budget(&self.settings, &self.record_file.record, at);
         let world = World {
@@ -136,12 +137,12 @@ impl Controller {
         Ok(())
     }
 
-    async fn cloud(&mut self) -> Result<ClusterRegion, CliError> {
+    async fn cloud(&mut self) -> Result<Arc<ServerPool>, CliError> {
         if let Some(cloud) = &self.cloud {
-            return Ok(cloud.clone());
+            return Ok(Arc::clone(cloud));
         }
-        let cloud = ClusterRegion::connect(&self.settings).await?;
-        self.cloud = Some(cloud.clone());
+        let cloud = Arc::new(ServerPool::connect(&self.settings).await?);
+        self.cloud = Some(Arc::clone(&cloud));
         Ok(cloud)
     }
 
@@ -149,8 +150,8 @@ impl Controller {
     async fn account(
         &mut self,
         at: i64,
-        cloud: &ClusterRegion,
-        listed: &[RegionInstance],
+        cloud: &ServerPool,
+        listed: &[PoolServer],
     ) -> Result<(), CliError> {
         let mut all = listed.to_vec();
         let record = &self.record_file.record;
@@ -158,7 +159,7 @@ impl Controller {
         let missing = open.filter(|(id, _)| !listed.iter().any(|one| one.id == **id));
         for (id, _) in missing {
             // When it ended, and by whose will, is known to the region.
-            all.extend(cloud.instance(id).await?);
+            all.extend(cloud.server(id).await?);
         }
         let fresh = listed.iter().any(|one| {
             one.launched_ms.is_some() && !self.record_file.record.lives.contains_key(&one.id)
@@ -184,8 +185,8 @@ impl Controller {
 
     async fn act(
         &mut self,
-        cloud: &ClusterRegion,
-        instances: &[RegionInstance],
+        cloud: &ServerPool,
+        instances: &[PoolServer],
         action: &BurstAction,
     ) -> Result<(), CliError> {
         let slurm = &self.slurm;

@@ -19,7 +19,6 @@ mod check;
 mod controller;
 mod power;
 mod record_file;
-mod region;
 mod setup;
 
 use clap::{Parser, Subcommand};

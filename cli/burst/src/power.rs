@@ -3,10 +3,10 @@
 //! by the controller.
 
 use crate::record_file;
-use crate::region::ClusterRegion;
 use ebbtide_burst::slurm::hosts;
 use ebbtide_burst::{BurstError, BurstSettings};
 use ebbtide_runtime::clock::unix_millis;
+use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use ebbtide_slurm::Slurm;
 
@@ -71,14 +71,14 @@ fn words(error: &CliError) -> String {
     }
 }
 
-async fn begin(settings: &BurstSettings) -> Result<ClusterRegion, CliError> {
+async fn begin(settings: &BurstSettings) -> Result<ServerPool, CliError> {
     record_file::within_budget(settings, &record_file::read(settings)?, unix_millis())?;
-    ClusterRegion::connect(settings).await
+    ServerPool::connect(settings).await
 }
 
 /// Asked twice, a node has one instance.
-async fn create(cloud: &ClusterRegion, node: &str) -> Result<String, CliError> {
-    let all = cloud.instances().await?;
+async fn create(cloud: &ServerPool, node: &str) -> Result<String, CliError> {
+    let all = cloud.servers().await?;
     let there = all
         .into_iter()
         .find(|one| one.node == node && one.status.is_there());
@@ -94,8 +94,8 @@ async fn create(cloud: &ClusterRegion, node: &str) -> Result<String, CliError> {
 /// The region's; the controller sees what is left, and deletes it.
 pub(crate) async fn suspend(settings: &BurstSettings, list: &str) -> Result<(), CliError> {
     let nodes = ours(settings, list)?;
-    let cloud = ClusterRegion::connect(settings).await?;
-    let all = cloud.instances().await?;
+    let cloud = ServerPool::connect(settings).await?;
+    let all = cloud.servers().await?;
     for one in all.iter().filter(|one| nodes.contains(&one.node)) {
         cloud.give_back(one).await?;
         say!("{}: instance {} given back", one.node, one.id);

@@ -2,7 +2,7 @@
 
 use crate::Context;
 use crate::errors::CliError;
-use ebbtide_client::{Bearer, IssuedToken, TokenIssuer, endpoint};
+use ebbtide_client::{Bearer, Credentials, IssuedToken, TokenIssuer, endpoint};
 use ebbtide_openstack::{OpenStackError, Secret, Session, SessionOptions};
 use ebbtide_os_cloud::{CloudConfig, CloudWanted, Environment, OsCloudError};
 use std::collections::HashMap;
@@ -61,7 +61,42 @@ pub(crate) async fn enter(context: &mut Context) -> Result<(), CliError> {
     {
         context.project = project;
     }
-    let credentials = &mut context.credentials;
+    let credentials = std::mem::take(&mut context.credentials);
+    context.credentials = credentials_for(&cloud, session, &context.endpoint, credentials).await?;
+    let region = cloud.adapter.region_name.as_ref();
+    let region = region.map_or_else(String::new, |name| format!(" ({name})"));
+    context.cloud = format!("OpenStack {}{region}", cloud.name);
+    let talk = format!("{}, {}", context.cloud, context.endpoint);
+    context.output.say(&talk);
+    Ok(())
+}
+
+/// Where the service `preemption` of a cloud is, as gRPC takes it; `None` if the catalog has none.
+///
+/// # Errors
+/// [`OsCloudError`].
+pub async fn preemption_endpoint(
+    cloud: &CloudConfig,
+    session: &Session,
+) -> Result<Option<String>, OsCloudError> {
+    match session.endpoint(&cloud.adapter).await {
+        Ok(url) => rooted(&cloud.name, &url).map(Some),
+        Err(OpenStackError::NoEndpoint { .. }) => Ok(None),
+        Err(error) => Err(OsCloudError::of_cloud(&cloud.name, error)),
+    }
+}
+
+/// The credentials with which the service `preemption` of a cloud is called: tokens of the session,
+/// and the cloud's certificates where `credentials` have none.
+///
+/// # Errors
+/// [`OsCloudError`].
+pub async fn credentials_for(
+    cloud: &CloudConfig,
+    session: Session,
+    endpoint: &str,
+    mut credentials: Credentials,
+) -> Result<Credentials, OsCloudError> {
     // Whatever the cloud's method gives: a token of a standalone region is not for it.
     credentials.token = Bearer::default();
     let pinned = credentials.ca.is_some();
@@ -74,7 +109,7 @@ pub(crate) async fn enter(context: &mut Context) -> Result<(), CliError> {
         // The key may be in the certificate's file.
         credentials.key = tls.keyfile.clone().or_else(|| tls.certfile.clone());
     }
-    if context.endpoint.starts_with("http://") {
+    if endpoint.starts_with("http://") {
         // They are for Keystone alone then.
         (credentials.ca, credentials.certificate, credentials.key) = (None, None, None);
     }
@@ -82,16 +117,13 @@ pub(crate) async fn enter(context: &mut Context) -> Result<(), CliError> {
     // The password has gone to Keystone in plain text already.
     let auth_url = cloud.auth.auth_url.as_deref();
     credentials.insecure |= auth_url.is_some_and(|url| url.starts_with("http://"));
-    if session.auth_token().await.map_err(failed)?.is_some() {
+    let token = session.auth_token().await;
+    let token = token.map_err(|error| OsCloudError::of_cloud(&cloud.name, error))?;
+    if token.is_some() {
         let name = cloud.name.clone();
         credentials.token = Bearer::issued(Arc::new(SessionTokens { session, name }));
     }
-    let region = cloud.adapter.region_name.as_ref();
-    let region = region.map_or_else(String::new, |name| format!(" ({name})"));
-    context.cloud = format!("OpenStack {}{region}", cloud.name);
-    let talk = format!("{}, {}", context.cloud, context.endpoint);
-    context.output.say(&talk);
-    Ok(())
+    Ok(credentials)
 }
 
 /// The endpoint as gRPC takes it: a service's path cannot stand before the calls'.

@@ -24,8 +24,11 @@ pub mod slurm;
 
 pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
-pub use manager::{BurstAction, Decisions, Manager, RESTING, RegionInstance, Status, World};
+pub use manager::{BurstAction, Decisions, Manager, PoolServer, RESTING, Status, World};
 pub use record::{
     BurstEvent, BurstRecord, InstanceHistory, JobClass, JobLife, JobRun, LifeEnd, RecordEntry,
 };
-pub use settings::{AgeSettings, BurstSettings, PolicySettings, RegionSettings, SlurmSettings};
+pub use settings::{
+    AgeSettings, BurstSettings, CloudSettings, OpenStackSettings, PolicySettings, RegionSettings,
+    SlurmSettings,
+};

@@ -5,7 +5,7 @@
 //! returns the new facts, so that a restarted controller continues with the same account.
 
 use crate::error::BurstError;
-use crate::manager::{RegionInstance, Status};
+use crate::manager::{PoolServer, Status};
 use crate::settings::SlurmSettings;
 use crate::slurm::{JobState, SlurmJob};
 use serde::{Deserialize, Serialize};
@@ -499,7 +499,7 @@ impl BurstRecord {
     pub fn learn_instances(
         &mut self,
         now: i64,
-        instances: &[RegionInstance],
+        instances: &[PoolServer],
         hourly: u64,
         up: impl Fn(&str) -> bool,
     ) -> Vec<RecordEntry> {

@@ -18,8 +18,12 @@ pub struct BurstSettings {
     pub poll_seconds: f64,
     /// The cluster.
     pub slurm: SlurmSettings,
-    /// The region and the instances.
-    pub region: RegionSettings,
+    /// A region and the servers there; either this or `openstack`.
+    #[serde(default)]
+    pub region: Option<RegionSettings>,
+    /// An OpenStack and the servers there.
+    #[serde(default)]
+    pub openstack: Option<OpenStackSettings>,
     /// Limits on the number and the cost of instances.
     pub policy: PolicySettings,
     /// How the instances' age is reported to Slurm.
@@ -82,6 +86,50 @@ pub struct RegionSettings {
     /// Its private key.
     #[serde(default)]
     pub key: Option<PathBuf>,
+}
+
+/// An OpenStack and the servers there. Credentials are those of `clouds.yaml` and `OS_*` variables,
+/// as the openstack client reads them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenStackSettings {
+    /// The cloud of `clouds.yaml`; `None` for the one that variables name or describe.
+    #[serde(default)]
+    pub cloud: Option<String>,
+    /// The region of the cloud.
+    #[serde(default)]
+    pub region_name: Option<String>,
+    /// The preemptible flavor of the servers, name or id.
+    pub flavor: String,
+    /// The image, name or id. Its guests start slurmd with the server's name as node name.
+    pub image: String,
+    /// `auto` for the project's network, `none`, or the name or id of one.
+    #[serde(default = "auto")]
+    pub network: String,
+    /// A file with user data for cloud-init.
+    #[serde(default)]
+    pub user_data: Option<PathBuf>,
+    /// Key pair.
+    #[serde(default)]
+    pub key_name: Option<String>,
+    /// Names of security groups; empty for the project's default one.
+    #[serde(default)]
+    pub security_groups: Vec<String>,
+    /// Availability zone; `None` for any.
+    #[serde(default)]
+    pub zone: Option<String>,
+    /// Maximum price of a server per hour; `None` accepts every market price.
+    #[serde(default)]
+    pub max_price: Option<Money>,
+}
+
+/// The cloud of the servers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CloudSettings<'a> {
+    /// A region.
+    Region(&'a RegionSettings),
+    /// An OpenStack.
+    OpenStack(&'a OpenStackSettings),
 }
 
 /// Limits on the number and the cost of instances.
@@ -153,6 +201,10 @@ impl Default for AgeSettings {
             weight: weight(),
         }
     }
+}
+
+fn auto() -> String {
+    "auto".to_owned()
 }
 
 fn poll() -> f64 {
@@ -277,6 +329,7 @@ impl BurstSettings {
                 return Err(BurstError::setting(key, problem));
             }
         }
+        self.cloud()?;
         if let Some(hours) = self.slurm.long_hours
             && !(hours > 0.0 && hours.is_finite())
         {
@@ -320,6 +373,26 @@ impl BurstSettings {
             return Err(BurstError::setting("slurm.nodes", problem));
         }
         Ok(())
+    }
+
+    /// The cloud of the servers.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`] if none or two are given.
+    pub fn cloud(&self) -> Result<CloudSettings<'_>, BurstError> {
+        match (&self.region, &self.openstack) {
+            (Some(region), None) => Ok(CloudSettings::Region(region)),
+            (None, Some(openstack)) => Ok(CloudSettings::OpenStack(openstack)),
+            (Some(_), Some(_)) => {
+                let problem = "there is [region] too: servers come from one cloud";
+                Err(BurstError::setting("openstack", problem))
+            }
+            (None, None) => {
+                let problem =
+                    "neither this nor [openstack] is there: nothing says where servers come from";
+                Err(BurstError::setting("region", problem))
+            }
+        }
     }
 
     /// The names of the nodes that run on preemptible instances.

@@ -7,7 +7,7 @@ use ebbtide_bag::read::{FileOverrides, Format, bag};
 use ebbtide_bag::{Effort, plan};
 use ebbtide_burst::age::Ages;
 use ebbtide_burst::lanes::{LaneNotice, by_begin, lanes, script};
-use ebbtide_burst::{AgeSettings, BurstSettings};
+use ebbtide_burst::{AgeSettings, BurstSettings, CloudSettings};
 use std::collections::BTreeSet;
 
 #[test]
@@ -39,12 +39,39 @@ fn what_makes_no_sense_is_refused_with_its_key() {
         ("margin_seconds = 3", "margin_secnds = 3", "margin_secnds"),
         ("short_servers = 2", "short_servers = 0", "short jobs only"),
         ("flavor = \"p.node\"", "", "flavor"),
+        (
+            "[policy]",
+            "[openstack]\nflavor = \"p\"\nimage = \"i\"\n[policy]",
+            "servers come from one cloud",
+        ),
     ] {
         assert!(SETTINGS.contains(instead_of));
         let error = BurstSettings::parse(&SETTINGS.replace(instead_of, write)).unwrap_err();
         assert!(["EB-BURST-004", "EB-BURST-003"].contains(&error.code()));
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn servers_come_from_an_openstack_with_a_flavor_and_an_image() {
+    let region = SETTINGS.split("[region]").nth(1).unwrap();
+    let region = region.split("[policy]").next().unwrap();
+    let without = SETTINGS.replace(&format!("[region]{region}"), "");
+    let error = BurstSettings::parse(&without).unwrap_err();
+    assert!(
+        error.to_string().contains("where servers come from"),
+        "{error}"
+    );
+    let openstack =
+        "[openstack]\ncloud = \"mine\"\nflavor = \"p.node\"\nimage = \"slurm\"\n[policy]";
+    let settings = BurstSettings::parse(&without.replace("[policy]", openstack)).unwrap();
+    let CloudSettings::OpenStack(own) = settings.cloud().unwrap() else {
+        panic!("{:?}", settings.cloud())
+    };
+    assert_eq!(
+        (own.cloud.as_deref(), own.network.as_str()),
+        (Some("mine"), "auto")
+    );
 }
 
 #[test]
@@ -137,7 +164,7 @@ fn a_task_whose_name_is_no_file_name_cannot_be_submitted() {
 fn accepted(section: &str) -> BTreeSet<String> {
     let text = match section {
         "" => format!("unheard_of = 1\n{SETTINGS}"),
-        "age" => format!("{SETTINGS}\n[age]\nunheard_of = 1"),
+        "age" | "openstack" => format!("{SETTINGS}\n[{section}]\nunheard_of = 1"),
         _ => SETTINGS.replace(
             &format!("[{section}]"),
             &format!("[{section}]\nunheard_of = 1"),
@@ -146,7 +173,7 @@ fn accepted(section: &str) -> BTreeSet<String> {
     let error = BurstSettings::parse(&text).unwrap_err().to_string();
     let (_, list) = error.split_once("expected one of ").expect(&error);
     let names = list.split('`').skip(1).step_by(2);
-    let sections = ["slurm", "region", "policy", "age"];
+    let sections = ["slurm", "region", "openstack", "policy", "age"];
     let keys = names.filter(|name| !(section.is_empty() && sections.contains(name)));
     let dot = if section.is_empty() { "" } else { "." };
     keys.map(|key| format!("{section}{dot}{key}")).collect()
@@ -163,7 +190,7 @@ fn the_table_of_the_document_names_exactly_the_keys_that_are_accepted() {
         .collect();
     let each: BTreeSet<String> = named.iter().cloned().collect();
     assert_eq!(each.len(), named.len(), "each has one row");
-    let sections = ["", "slurm", "region", "policy", "age"];
+    let sections = ["", "slurm", "region", "openstack", "policy", "age"];
     let all: BTreeSet<String> = sections.into_iter().flat_map(accepted).collect();
     assert_eq!(each, all);
 }

@@ -7,7 +7,7 @@
 //! no job is left, the controller returns the node before its deadline, so that the normal request
 //! that needs the capacity gets it earlier.
 
-use super::{BurstAction, Manager, RegionInstance, World};
+use super::{BurstAction, Manager, PoolServer, World};
 use crate::error::BurstError;
 use crate::slurm::{JobState, Node, SlurmJob};
 use ebbtide_elastic::{ControllerEvent, ServerState};
@@ -17,7 +17,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: &RegionInstance,
+        instance: &PoolServer,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {

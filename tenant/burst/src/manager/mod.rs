@@ -14,7 +14,7 @@ mod leave;
 mod slot;
 mod world;
 
-pub use world::{BurstAction, RegionInstance, Status, World};
+pub use world::{BurstAction, PoolServer, Status, World};
 
 use crate::age::{Ages, Label};
 use crate::error::BurstError;
@@ -330,8 +330,8 @@ impl Manager {
     /// program twice, the older one stays.
     fn duplicates(&mut self, now: i64, world: &World<'_>) {
         for one in world.instances {
-            let counts = |other: &RegionInstance| other.node == one.node && other.status.is_there();
-            let elder = |other: &&RegionInstance| counts(other) && other.id < one.id;
+            let counts = |other: &PoolServer| other.node == one.node && other.status.is_there();
+            let elder = |other: &&PoolServer| counts(other) && other.age_key() < one.age_key();
             if one.status.is_there() && world.instances.iter().find(elder).is_some() {
                 self.send_once(
                     now,
@@ -378,12 +378,7 @@ impl Manager {
 
     /// Sets the weight, comment and features of a node with an instance, if Slurm does not have
     /// them yet.
-    fn label(
-        &mut self,
-        now: i64,
-        node: &Node,
-        instance: &RegionInstance,
-    ) -> Result<(), BurstError> {
+    fn label(&mut self, now: i64, node: &Node, instance: &PoolServer) -> Result<(), BurstError> {
         let launched = instance.launched_ms.unwrap_or(now);
         let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;
         let about = format!("{OURS}: {} since {}", instance.id, launched / 1_000);

@@ -1,6 +1,6 @@
 //! The state of one cloud node between request and removal, and its next step.
 
-use super::{AGAIN_MS, BurstAction, Manager, OURS, RegionInstance, SOON_MS, Status, World};
+use super::{AGAIN_MS, BurstAction, Manager, OURS, PoolServer, SOON_MS, Status, World};
 use crate::error::BurstError;
 use crate::slurm::Node;
 use ebbtide_elastic::{ControllerEvent, ServerId, ServerState};
@@ -52,7 +52,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&RegionInstance>,
+        instance: Option<&PoolServer>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
@@ -121,7 +121,7 @@ impl Manager {
 
     /// Adopts a node whose instance exists already: Slurm has requested it, or another controller
     /// has.
-    fn adopt(&mut self, now: i64, node: &Node, instance: Option<&RegionInstance>) {
+    fn adopt(&mut self, now: i64, node: &Node, instance: Option<&PoolServer>) {
         let up = node.is_up() && instance.is_some_and(|one| one.status != Status::Coming);
         // A wanted server without a node takes this node, if there is one.
         let server = if self.waiting.is_empty() {
@@ -143,7 +143,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&RegionInstance>,
+        instance: Option<&PoolServer>,
         world: &World<'_>,
     ) {
         if let Some(one) = instance
@@ -189,7 +189,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&RegionInstance>,
+        instance: Option<&PoolServer>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -287,7 +287,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&RegionInstance>,
+        instance: Option<&PoolServer>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -356,7 +356,7 @@ impl Manager {
         &mut self,
         now: i64,
         node: &Node,
-        instance: Option<&RegionInstance>,
+        instance: Option<&PoolServer>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
@@ -415,7 +415,7 @@ impl Manager {
         self.send_once(now, AGAIN_MS, BurstAction::PowerDown { node });
     }
 
-    pub(super) fn delete(&mut self, now: i64, instance: &RegionInstance) {
+    pub(super) fn delete(&mut self, now: i64, instance: &PoolServer) {
         if !matches!(instance.status, Status::Going | Status::Gone) {
             let instance = instance.id.clone();
             self.send_once(now, AGAIN_MS, BurstAction::Delete { instance });

@@ -16,7 +16,7 @@ pub enum Status {
     Kept,
     /// Being deleted.
     Going,
-    /// The region could not start it, or had no capacity.
+    /// The cloud could not start it, or had no capacity.
     Failed,
     /// Gone.
     Gone,
@@ -30,11 +30,13 @@ impl Status {
     }
 }
 
-/// An instance as the region reports it.
+/// A server of the pool, as the cloud reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegionInstance {
-    /// Its id; ids sort by creation time.
+pub struct PoolServer {
+    /// Its id.
     pub id: String,
+    /// When it was asked for, milliseconds; of two servers of a node the older one counts.
+    pub created_ms: i64,
     /// Its node.
     pub node: String,
     /// Its state.
@@ -47,8 +49,16 @@ pub struct RegionInstance {
     pub ended_ms: Option<i64>,
     /// True if the provider took it.
     pub taken: bool,
-    /// Why, in the region's words.
+    /// Why, in the cloud's words.
     pub reason: String,
+}
+
+impl PoolServer {
+    /// Orders servers by age, the oldest first.
+    #[must_use]
+    pub fn age_key(&self) -> (i64, &str) {
+        (self.created_ms, &self.id)
+    }
 }
 
 /// All that is looked at.
@@ -58,8 +68,8 @@ pub struct World<'a> {
     pub nodes: &'a [Node],
     /// Slurm's jobs.
     pub jobs: &'a [SlurmJob],
-    /// The region's instances for this cluster.
-    pub instances: &'a [RegionInstance],
+    /// The pool: the cloud's servers for this cluster.
+    pub instances: &'a [PoolServer],
     /// Whether no more may be spent.
     pub budget_used_up: bool,
 }
@@ -67,10 +77,10 @@ pub struct World<'a> {
 impl<'a> World<'a> {
     /// The instance of a node: the oldest that is there, else one that still has to be dealt with.
     #[must_use]
-    pub fn instance(&self, node: &str) -> Option<&'a RegionInstance> {
+    pub fn instance(&self, node: &str) -> Option<&'a PoolServer> {
         let own = self.instances.iter().filter(|one| one.node == node);
         own.filter(|one| one.status != Status::Gone)
-            .min_by_key(|one| (!one.status.is_there(), &one.id))
+            .min_by_key(|one| (!one.status.is_there(), one.age_key()))
     }
 
     /// The jobs that hold something on a node.
@@ -122,7 +132,7 @@ pub enum BurstAction {
         /// Which.
         node: String,
     },
-    /// Delete an instance in the region.
+    /// Delete an instance in the cloud.
     Delete {
         /// Its id.
         instance: String,

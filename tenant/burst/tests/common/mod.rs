@@ -2,9 +2,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
-use ebbtide_burst::{
-    BurstAction, BurstSettings, Decisions, Manager, RegionInstance, Status, World,
-};
+use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, PoolServer, Status, World};
 
 pub(crate) const SETTINGS: &str = r#"
 state_dir = "/var/lib/ebbtide-burst"
@@ -97,9 +95,10 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
     }
 }
 
-pub(crate) fn instance(node: &str, status: Status) -> RegionInstance {
-    RegionInstance {
+pub(crate) fn instance(node: &str, status: Status) -> PoolServer {
+    PoolServer {
         id: format!("id-{node}"),
+        created_ms: 0,
         node: node.to_owned(),
         status,
         launched_ms: Some(1_000),
@@ -115,7 +114,7 @@ pub(crate) fn instance(node: &str, status: Status) -> RegionInstance {
 pub(crate) struct Scene {
     pub(crate) nodes: Vec<Node>,
     pub(crate) jobs: Vec<SlurmJob>,
-    pub(crate) instances: Vec<RegionInstance>,
+    pub(crate) instances: Vec<PoolServer>,
     pub(crate) broke: bool,
 }
 

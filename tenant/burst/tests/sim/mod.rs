@@ -7,7 +7,7 @@ mod slurm;
 
 use crate::common;
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
-use ebbtide_burst::{BurstAction, RegionInstance, Status, World};
+use ebbtide_burst::{BurstAction, PoolServer, Status, World};
 use std::collections::BTreeSet;
 
 /// The world moves on in steps of so much.
@@ -64,7 +64,7 @@ pub(crate) struct Work {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    pub(crate) shown: RegionInstance,
+    pub(crate) shown: PoolServer,
     pub(crate) ready: i64,
     pub(crate) boots: bool,
     pub(crate) gone: Option<i64>,
@@ -237,9 +237,8 @@ impl Sim {
         jobs
     }
 
-    pub(crate) fn instances(&self) -> Vec<RegionInstance> {
-        let mut all: Vec<RegionInstance> =
-            self.servers.iter().map(|one| one.shown.clone()).collect();
+    pub(crate) fn instances(&self) -> Vec<PoolServer> {
+        let mut all: Vec<PoolServer> = self.servers.iter().map(|one| one.shown.clone()).collect();
         for one in &mut all {
             one.deadline_ms = one.deadline_ms.map(|at| at + self.skew);
         }

@@ -1,7 +1,7 @@
 //! The region: instances come, have notice, die.
 
 use super::{Later, Power, Server, Sim};
-use ebbtide_burst::{RegionInstance, Status};
+use ebbtide_burst::{PoolServer, Status};
 
 impl Sim {
     fn server(&mut self, node: &str, status: Status) {
@@ -9,8 +9,9 @@ impl Sim {
         self.next += 1;
         let ready = self.now + 3_000 + self.weather.slow;
         self.servers.push(Server {
-            shown: RegionInstance {
+            shown: PoolServer {
                 id,
+                created_ms: self.now,
                 node: node.to_owned(),
                 status,
                 launched_ms: None,

@@ -1,7 +1,8 @@
-//! The region's side: instances for nodes. Each instance has the name of its node, so that every
-//! program finds it again.
+//! Servers of a standalone region. Each server has the name of its node, so that every program
+//! finds it again.
 
-use ebbtide_burst::{BurstError, BurstSettings, RegionInstance, Status};
+use crate::prices;
+use ebbtide_burst::{BurstError, PoolServer, RegionSettings, Status};
 use ebbtide_client::Region;
 use ebbtide_client::endpoint;
 use ebbtide_client::{Bearer, Credentials};
@@ -14,21 +15,23 @@ use time::format_description::well_known::Rfc3339;
 /// The most that the region lists in one answer.
 const PAGE: u32 = 1_000;
 
-/// The region of a cluster.
-#[derive(Debug, Clone)]
-pub(crate) struct ClusterRegion {
+/// The servers of a region.
+#[derive(Debug)]
+pub struct RegionPool {
     region: Region,
-    settings: BurstSettings,
+    settings: RegionSettings,
     nodes: Vec<String>,
 }
 
-impl ClusterRegion {
+impl RegionPool {
     /// Connects.
     ///
     /// # Errors
     /// The region does not answer, or the credentials cannot be used.
-    pub(crate) async fn connect(settings: &BurstSettings) -> Result<Self, CliError> {
-        let own = &settings.region;
+    pub(crate) async fn connect(
+        own: &RegionSettings,
+        nodes: Vec<String>,
+    ) -> Result<Self, CliError> {
         let from_env = std::env::var("EBBTIDE_TOKEN").ok();
         let token = match (from_env.filter(|token| !token.is_empty()), &own.token_file) {
             (Some(token), _) => Bearer::new(&token)?,
@@ -46,8 +49,8 @@ impl ClusterRegion {
         let endpoint = endpoint::parse(&own.endpoint)?;
         Ok(Self {
             region: Region::connect(&endpoint, &credentials).await?,
-            nodes: settings.nodes()?,
-            settings: settings.clone(),
+            settings: own.clone(),
+            nodes,
         })
     }
 
@@ -55,12 +58,12 @@ impl ClusterRegion {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn instances(&self) -> Result<Vec<RegionInstance>, CliError> {
+    pub(crate) async fn servers(&self) -> Result<Vec<PoolServer>, CliError> {
         let mut all = Vec::new();
         let mut marker = String::new();
         loop {
             let request = v1::ListServersRequest {
-                project_id: self.settings.region.project.clone(),
+                project_id: self.settings.project.clone(),
                 limit: PAGE,
                 marker: marker.clone(),
                 ..Default::default()
@@ -81,7 +84,7 @@ impl ClusterRegion {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn instance(&self, id: &str) -> Result<Option<RegionInstance>, CliError> {
+    pub(crate) async fn server(&self, id: &str) -> Result<Option<PoolServer>, CliError> {
         let request = v1::GetServerRequest { id: id.to_owned() };
         match self.region.servers.clone().get_server(request).await {
             Ok(answer) => Ok(answer.into_inner().server.map(instance)),
@@ -95,7 +98,7 @@ impl ClusterRegion {
     /// # Errors
     /// [`BurstError::NoInstance`] if there is no place; the region's.
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
-        let own = &self.settings.region;
+        let own = &self.settings;
         let id = ids::new().to_string();
         let request = v1::PlacementRequest {
             count: 1,
@@ -133,7 +136,7 @@ impl ClusterRegion {
     ///
     /// # Errors
     /// The region's.
-    pub(crate) async fn give_back(&self, one: &RegionInstance) -> Result<(), CliError> {
+    pub(crate) async fn give_back(&self, one: &PoolServer) -> Result<(), CliError> {
         if one.status == Status::Leaving {
             let request = v1::ReleaseServerRequest { id: one.id.clone() };
             // The evacuation may have ended, or been called off, a moment before.
@@ -166,20 +169,7 @@ impl ClusterRegion {
 
     /// What an hour of the flavor costs now, millionths; none if the region does not say.
     pub(crate) async fn price(&self) -> Option<u64> {
-        let request = v1::ListPricesRequest {};
-        let answer = self.region.market.clone().list_prices(request).await.ok()?;
-        let prices = answer.into_inner().prices;
-        let own = prices
-            .into_iter()
-            .find(|price| price.flavor == self.settings.region.flavor)?;
-        let (whole, fraction) = own.price.split_once('.').unwrap_or((&own.price, ""));
-        let fraction = format!("{fraction:0<6}");
-        let micros: u64 = fraction.get(..6)?.parse().ok()?;
-        whole
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(1_000_000)?
-            .checked_add(micros)
+        prices::hourly(&self.region, &self.settings.flavor).await
     }
 }
 
@@ -188,7 +178,7 @@ fn millis(text: &str) -> Option<i64> {
     i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
-fn instance(server: v1::Server) -> RegionInstance {
+fn instance(server: v1::Server) -> PoolServer {
     let launched_ms = millis(&server.launched_at);
     let status = match server.status.as_str() {
         "active" => Status::Active,
@@ -200,7 +190,8 @@ fn instance(server: v1::Server) -> RegionInstance {
         _ => Status::Gone,
     };
     let words = [server.fault_message, server.state_reason];
-    RegionInstance {
+    PoolServer {
+        created_ms: millis(&server.created_at).unwrap_or(0),
         taken: server.status == "preempted" || (status == Status::Failed && launched_ms.is_some()),
         status,
         launched_ms,

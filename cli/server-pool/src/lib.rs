@@ -1,0 +1,120 @@
+//! The servers of a Slurm cluster, over one port with two adapters: a standalone region, and an
+//! OpenStack with or without the service `preemption`.
+//!
+//! A server belongs to the pool if it runs one of the cluster's nodes. Its name is the node's name.
+
+mod notices;
+mod openstack;
+mod prices;
+mod region;
+
+use crate::openstack::OpenStackPool;
+use crate::region::RegionPool;
+use ebbtide_burst::{BurstSettings, CloudSettings, PoolServer};
+use ebbtide_shell::errors::CliError;
+
+/// The pool of a cluster.
+#[derive(Debug)]
+pub enum ServerPool {
+    /// Servers of a standalone region.
+    Region(Box<RegionPool>),
+    /// Servers of an OpenStack.
+    OpenStack(Box<OpenStackPool>),
+}
+
+impl ServerPool {
+    /// Connects to the cloud.
+    ///
+    /// # Errors
+    /// The cloud does not answer, or the credentials cannot be used.
+    pub async fn connect(settings: &BurstSettings) -> Result<Self, CliError> {
+        let nodes = settings.nodes()?;
+        Ok(match settings.cloud()? {
+            CloudSettings::Region(own) => {
+                Self::Region(Box::new(RegionPool::connect(own, nodes).await?))
+            }
+            CloudSettings::OpenStack(own) => {
+                Self::OpenStack(Box::new(OpenStackPool::connect(own, nodes).await?))
+            }
+        })
+    }
+
+    /// Whether what servers are created from exists, as far as that can be known before.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`](ebbtide_burst::BurstError::Setting) with the key of what does not;
+    /// those of the cloud.
+    pub async fn verify(&self) -> Result<(), CliError> {
+        match self {
+            // A region says so when a server is created.
+            Self::Region(_) => Ok(()),
+            Self::OpenStack(pool) => pool.verify().await,
+        }
+    }
+
+    /// The servers of the cluster's nodes that are not gone.
+    ///
+    /// # Errors
+    /// Those of the cloud, also if it shows a part of the servers only.
+    pub async fn servers(&self) -> Result<Vec<PoolServer>, CliError> {
+        match self {
+            Self::Region(pool) => pool.servers().await,
+            Self::OpenStack(pool) => pool.servers().await,
+        }
+    }
+
+    /// What became of a server that is not listed any more; `None` if the cloud does not know it.
+    ///
+    /// # Errors
+    /// Those of the cloud.
+    pub async fn server(&self, id: &str) -> Result<Option<PoolServer>, CliError> {
+        match self {
+            Self::Region(pool) => pool.server(id).await,
+            Self::OpenStack(pool) => pool.server(id).await,
+        }
+    }
+
+    /// Creates the server of a node and returns its id. An OpenStack decides on a host afterwards:
+    /// a server that gets none is shown as failed.
+    ///
+    /// # Errors
+    /// [`BurstError::NoInstance`](ebbtide_burst::BurstError::NoInstance) if there is no place or a
+    /// quota is exhausted; those of the cloud.
+    pub async fn create(&self, node: &str) -> Result<String, CliError> {
+        match self {
+            Self::Region(pool) => pool.create(node).await,
+            Self::OpenStack(pool) => pool.create(node).await,
+        }
+    }
+
+    /// Gives a server back: one that has notice does not need the rest of its time, any other is
+    /// deleted.
+    ///
+    /// # Errors
+    /// Those of the cloud.
+    pub async fn give_back(&self, one: &PoolServer) -> Result<(), CliError> {
+        match self {
+            Self::Region(pool) => pool.give_back(one).await,
+            Self::OpenStack(pool) => pool.give_back(one).await,
+        }
+    }
+
+    /// Deletes a server. One that is not there any more is no error.
+    ///
+    /// # Errors
+    /// Those of the cloud.
+    pub async fn delete(&self, id: &str) -> Result<(), CliError> {
+        match self {
+            Self::Region(pool) => pool.delete(id).await,
+            Self::OpenStack(pool) => pool.delete(id).await,
+        }
+    }
+
+    /// What an hour of the flavor costs now, millionths; `None` if the cloud does not say.
+    pub async fn price(&self) -> Option<u64> {
+        match self {
+            Self::Region(pool) => pool.price().await,
+            Self::OpenStack(pool) => pool.price().await,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Servers of an OpenStack, over Nova's API with a tenant's rights. Notices and releases are keys of
+//! a server's metadata, which works on every OpenStack whose computes have our agents. Prices come
+//! from the service `preemption` if the catalog has it.
+
+use crate::notices::pool_server;
+use crate::prices;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ebbtide_burst::{BurstError, OpenStackSettings, PoolServer, Status};
+use ebbtide_client::{Credentials, Region};
+use ebbtide_model::server_metadata::{NODE, RELEASE};
+use ebbtide_openstack::compute::{NewServer, ServerFilter, ServerNetworks};
+use ebbtide_openstack::{
+    Compute, NamedResource, OpenStackError, RequestEffect, Session, SessionOptions, images_named,
+    networks_named,
+};
+use ebbtide_os_cloud::{CloudConfig, CloudWanted, Environment, OsCloudError};
+use ebbtide_runtime::clock;
+use ebbtide_shell::cloud::{credentials_for, preemption_endpoint};
+use ebbtide_shell::errors::CliError;
+use std::collections::BTreeMap;
+use time::Duration;
+use time::format_description::well_known::Rfc3339;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+/// Nova's limit for user data, characters of Base64 (`user_data` of `nova/objects/instance.py`).
+const MAX_USER_DATA: usize = 65_535;
+/// How long a deleted server is looked for. The controller asks within its next polls.
+const DELETED_WITHIN: Duration = Duration::hours(24);
+
+/// The servers of a project of an OpenStack.
+#[derive(Debug)]
+pub struct OpenStackPool {
+    cloud: CloudConfig,
+    session: Session,
+    compute: Compute,
+    /// The service `preemption`; `None` on an OpenStack without one.
+    service: Option<Region>,
+    settings: OpenStackSettings,
+    nodes: Vec<String>,
+    /// A new server without name and metadata.
+    template: OnceCell<NewServer>,
+}
+
+impl OpenStackPool {
+    /// Finds the cloud, and gets a token.
+    ///
+    /// # Errors
+    /// [`CliError::OsCloud`]; [`BurstError::Setting`] if no cloud is named; those of the service
+    /// `preemption` if the catalog has it.
+    pub(crate) async fn connect(
+        settings: &OpenStackSettings,
+        nodes: Vec<String>,
+    ) -> Result<Self, CliError> {
+        let wanted = CloudWanted {
+            name: settings.cloud.as_deref(),
+            region: settings.region_name.as_deref(),
+        };
+        let found = CloudConfig::find(&Environment::of_process(None), wanted)?;
+        let cloud = found.ok_or_else(|| {
+            setting(
+                "openstack.cloud",
+                "it is not there, and no OS_* variable names or describes a cloud".to_owned(),
+            )
+        })?;
+        let failed = |error| OsCloudError::of_cloud(&cloud.name, error);
+        let session = Session::new(cloud.auth.clone(), SessionOptions::new("ebbtide-burst"))
+            .map_err(failed)?;
+        let compute = Compute::new(session.clone(), cloud.compute.clone()).map_err(failed)?;
+        let service = match preemption_endpoint(&cloud, &session).await? {
+            None => None,
+            Some(endpoint) => {
+                let own = Credentials::default();
+                let own = credentials_for(&cloud, session.clone(), &endpoint, own).await?;
+                Some(Region::connect(&endpoint, &own).await?)
+            }
+        };
+        Ok(Self {
+            cloud,
+            session,
+            compute,
+            service,
+            settings: settings.clone(),
+            nodes,
+            template: OnceCell::new(),
+        })
+    }
+
+    fn failed(&self, error: OpenStackError) -> CliError {
+        OsCloudError::of_cloud(&self.cloud.name, error).into()
+    }
+
+    pub(crate) async fn servers(&self) -> Result<Vec<PoolServer>, CliError> {
+        let all = self.compute.servers(&ServerFilter::default()).await;
+        let all = all.map_err(|error| self.failed(error))?;
+        // Nova shows neither name nor metadata of servers whose cell does not answer: nodes would
+        // be taken for lost.
+        if let Some(partial) = all.iter().find(|server| server.is_partial()) {
+            return Err(self.failed(OpenStackError::Unavailable {
+                service: "compute".to_owned(),
+                what: "GET /servers/detail".to_owned(),
+                problem: format!("the cell of server {} does not answer", partial.id),
+                effect: RequestEffect::None,
+            }));
+        }
+        let ours = all.iter().filter_map(|one| pool_server(one, &self.nodes));
+        Ok(ours.filter(|one| one.status != Status::Gone).collect())
+    }
+
+    pub(crate) async fn server(&self, id: &str) -> Result<Option<PoolServer>, CliError> {
+        let id = uuid(id)?;
+        match self.compute.server(id).await {
+            Ok(server) => return Ok(pool_server(&server, &self.nodes)),
+            Err(OpenStackError::NotFound { .. }) => {}
+            Err(error) => return Err(self.failed(error)),
+        }
+        let since = clock::utc() - DELETED_WITHIN;
+        let filter = ServerFilter {
+            changes_since: since.format(&Rfc3339).ok(),
+            ..ServerFilter::default()
+        };
+        let changed = self.compute.servers(&filter).await;
+        let changed = changed.map_err(|error| self.failed(error))?;
+        let found = changed.iter().find(|server| server.id == id);
+        Ok(found.and_then(|server| pool_server(server, &self.nodes)))
+    }
+
+    pub(crate) async fn verify(&self) -> Result<(), CliError> {
+        let known = self.template.get_or_try_init(|| self.template());
+        known.await.map(drop)
+    }
+
+    pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
+        let template = self.template.get_or_try_init(|| self.template()).await?;
+        let new = NewServer {
+            name: node.to_owned(),
+            metadata: BTreeMap::from([(NODE.to_owned(), node.to_owned())]),
+            ..template.clone()
+        };
+        match self.compute.create(&new).await {
+            Ok(id) => Ok(id.to_string()),
+            Err(
+                OpenStackError::Forbidden { text, .. }
+                | OpenStackError::Refused { text, .. }
+                | OpenStackError::Conflict { text, .. },
+            ) => Err(BurstError::NoInstance {
+                node: node.to_owned(),
+                problem: text,
+            }
+            .into()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    pub(crate) async fn give_back(&self, one: &PoolServer) -> Result<(), CliError> {
+        if one.status == Status::Leaving {
+            let release = BTreeMap::from([(RELEASE.to_owned(), "now".to_owned())]);
+            match self.compute.set_metadata(uuid(&one.id)?, &release).await {
+                // The agent ends the server, and says so to the scheduler.
+                Ok(()) => return Ok(()),
+                // The evacuation may have ended a moment before.
+                Err(OpenStackError::NotFound { .. } | OpenStackError::Conflict { .. }) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        self.delete(&one.id).await
+    }
+
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), CliError> {
+        match self.compute.delete(uuid(id)?).await {
+            Ok(_) | Err(OpenStackError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    pub(crate) async fn price(&self) -> Option<u64> {
+        prices::hourly(self.service.as_ref()?, &self.settings.flavor).await
+    }
+
+    /// What all servers have in common. Names are looked up once.
+    async fn template(&self) -> Result<NewServer, CliError> {
+        let own = &self.settings;
+        let hints = own.max_price.map(|price| {
+            let key = ebbtide_model::flavor::MAX_PRICE.to_owned();
+            (key, price.to_string())
+        });
+        Ok(NewServer {
+            flavor: self.flavor().await?,
+            image: self.image().await?,
+            networks: self.networks().await?,
+            user_data: own.user_data.as_deref().map(user_data).transpose()?,
+            availability_zone: own.zone.clone(),
+            key_name: own.key_name.clone(),
+            security_groups: own.security_groups.clone(),
+            hints: hints.into_iter().collect(),
+            ..NewServer::default()
+        })
+    }
+
+    async fn flavor(&self) -> Result<String, CliError> {
+        let wanted = &self.settings.flavor;
+        let flavors = self.compute.flavors().await;
+        let flavors = flavors.map_err(|error| self.failed(error))?;
+        let named = flavors.iter().find(|flavor| flavor.name == *wanted);
+        let found = named.or_else(|| flavors.iter().find(|flavor| flavor.id == *wanted));
+        let missing = || {
+            let problem = format!("there is no flavor {wanted:?}; see `openstack flavor list`");
+            setting("openstack.flavor", problem)
+        };
+        Ok(found.ok_or_else(missing)?.id.clone())
+    }
+
+    async fn image(&self) -> Result<Uuid, CliError> {
+        let wanted = &self.settings.image;
+        if let Ok(id) = wanted.parse() {
+            return Ok(id);
+        }
+        let found = images_named(&self.session, self.cloud.image.clone(), wanted).await;
+        let found = found.map_err(|error| self.failed(error))?;
+        one_of("openstack.image", "image", wanted, &found)
+    }
+
+    async fn networks(&self) -> Result<ServerNetworks, CliError> {
+        let wanted = &self.settings.network;
+        match wanted.as_str() {
+            "auto" => return Ok(ServerNetworks::Auto),
+            "none" => return Ok(ServerNetworks::None),
+            _ => {}
+        }
+        if let Ok(id) = wanted.parse() {
+            return Ok(ServerNetworks::Ids(vec![id]));
+        }
+        let found = networks_named(&self.session, self.cloud.network.clone(), wanted).await;
+        let found = found.map_err(|error| self.failed(error))?;
+        let id = one_of("openstack.network", "network", wanted, &found)?;
+        Ok(ServerNetworks::Ids(vec![id]))
+    }
+}
+
+fn setting(key: &str, problem: String) -> CliError {
+    BurstError::Setting {
+        key: key.to_owned(),
+        problem,
+    }
+    .into()
+}
+
+/// The id of the only resource with a name.
+fn one_of(key: &str, what: &str, wanted: &str, found: &[NamedResource]) -> Result<Uuid, CliError> {
+    match found {
+        [one] => Ok(one.id),
+        [] => Err(setting(
+            key,
+            format!("there is no {what} {wanted:?}; see `openstack {what} list`"),
+        )),
+        several => Err(setting(
+            key,
+            format!(
+                "there are {} {what}s named {wanted:?}; give the id of one",
+                several.len()
+            ),
+        )),
+    }
+}
+
+fn user_data(path: &std::path::Path) -> Result<String, CliError> {
+    let content = std::fs::read(path).map_err(|error| BurstError::Storage {
+        what: "read",
+        path: path.display().to_string(),
+        problem: error.to_string(),
+    })?;
+    let encoded = STANDARD.encode(content);
+    if encoded.len() > MAX_USER_DATA {
+        let problem = format!(
+            "{} has {} characters in Base64; Nova takes {MAX_USER_DATA}",
+            path.display(),
+            encoded.len()
+        );
+        return Err(setting("openstack.user_data", problem));
+    }
+    Ok(encoded)
+}
+
+/// An id that Nova gave.
+fn uuid(id: &str) -> Result<Uuid, CliError> {
+    id.parse()
+        .map_err(|_| CliError::Usage(format!("{id:?} is no id of a server")))
+}
