@@ -49,8 +49,9 @@ long_partitions = ["long"]
 
 [openstack]
 cloud = "tenant"
+clouds_file = "{folder}/{clouds}"
 flavor = "{flavor}"
-image = "tiny"
+image = "{image}"
 network = "none"
 
 [policy]
@@ -161,7 +162,7 @@ class Cluster:
     def settings(self, name, **change):
         path = '%s/%s.toml' % (self.folder, name)
         with open(path, 'w', encoding='utf-8') as file:
-            file.write(SETTINGS.format(**dict({'folder': self.folder, 'nodes': NODES, 'flavor': 'large.preemptible'}, **change)))
+            file.write(SETTINGS.format(**dict({'folder': self.folder, 'nodes': NODES, 'flavor': 'large.preemptible', 'image': 'tiny', 'clouds': 'clouds.yaml'}, **change)))
         return path
 
     def burst(self, config, *words):
@@ -228,7 +229,7 @@ def free_ports(count):
 
 def bad_settings(cluster):
     """What is wrong is said before a node is asked for."""
-    for change, words in (({'flavor': 'huge'}, 'there is no flavor "huge"'),):
+    for change, words in (({'flavor': 'missing'}, 'there is no flavor "missing"'), ({'image': 'missing'}, 'there is no image "missing"')):
         code, said = cluster.burst(cluster.settings('wrong', **change), 'check')
         must(code != 0 and 'EB-BURST-004' in said and words in said, 'with %s check says (%d): %s' % (change, code, said))
 
@@ -278,7 +279,7 @@ def main():
         with open(folder + '/clouds.yaml', 'w', encoding='utf-8') as file:
             file.write(CLOUDS.format(auth=stage.cloud.auth, **tenant.credential))
         kept = {key: value for key, value in os.environ.items() if not key.startswith('OS_')}
-        cluster = Cluster(folder, dict(kept, OS_CLIENT_CONFIG_FILE=folder + '/clouds.yaml'))
+        cluster = Cluster(folder, kept)
         config = cluster.settings('burst')
         code, said = cluster.burst(config, 'setup', '--programs', folder + '/bin')
         must(code == 0, 'setup says (%d): %s' % (code, said))

@@ -26,6 +26,8 @@ use uuid::Uuid;
 
 /// Nova's limit for user data, characters of Base64 (`user_data` of `nova/objects/instance.py`).
 const MAX_USER_DATA: usize = 65_535;
+/// The variable that names clouds.yaml (openstacksdk, `os_client_config`).
+const CONFIG_FILE: &str = "OS_CLIENT_CONFIG_FILE";
 /// How long a deleted server is looked for. The controller asks within its next polls.
 const DELETED_WITHIN: Duration = Duration::hours(24);
 
@@ -53,11 +55,8 @@ impl OpenStackPool {
         settings: &OpenStackSettings,
         nodes: Vec<String>,
     ) -> Result<Self, CliError> {
-        let wanted = CloudWanted {
-            name: settings.cloud.as_deref(),
-            region: settings.region_name.as_deref(),
-        };
-        let found = CloudConfig::find(&Environment::of_process(None), wanted)?;
+        let environment = with_file(Environment::of_process(None), settings);
+        let found = CloudConfig::find(&environment, wanted(settings))?;
         let cloud = found.ok_or_else(|| {
             setting(
                 "openstack.cloud",
@@ -127,6 +126,18 @@ impl OpenStackPool {
     }
 
     pub(crate) async fn verify(&self) -> Result<(), CliError> {
+        let bare = Environment {
+            folders: vec!["/etc/openstack".into()],
+            ..Environment::default()
+        };
+        let bare = with_file(bare, &self.settings);
+        if !matches!(
+            CloudConfig::find(&bare, wanted(&self.settings)),
+            Ok(Some(_))
+        ) {
+            let problem = "slurmctld starts its programs without environment, and they do not find the cloud: name the file here and the cloud in openstack.cloud, or let it be in /etc/openstack/clouds.yaml";
+            return Err(setting("openstack.clouds_file", problem.to_owned()));
+        }
         let known = self.template.get_or_try_init(|| self.template());
         known.await.map(drop)
     }
@@ -236,6 +247,23 @@ impl OpenStackPool {
         let id = one_of("openstack.network", "network", wanted, &found)?;
         Ok(ServerNetworks::Ids(vec![id]))
     }
+}
+
+/// The cloud that the settings name.
+fn wanted(settings: &OpenStackSettings) -> CloudWanted<'_> {
+    CloudWanted {
+        name: settings.cloud.as_deref(),
+        region: settings.region_name.as_deref(),
+    }
+}
+
+/// An environment in which the file of the settings is the one that counts.
+fn with_file(mut environment: Environment, settings: &OpenStackSettings) -> Environment {
+    if let Some(file) = &settings.clouds_file {
+        let file = file.display().to_string();
+        environment.variables.insert(CONFIG_FILE.to_owned(), file);
+    }
+    environment
 }
 
 fn setting(key: &str, problem: String) -> CliError {

@@ -96,6 +96,10 @@ pub struct OpenStackSettings {
     /// The cloud of `clouds.yaml`; `None` for the one that variables name or describe.
     #[serde(default)]
     pub cloud: Option<String>,
+    /// The file with the cloud. slurmctld starts its programs without environment, so that they
+    /// find only this one and /etc/openstack/clouds.yaml.
+    #[serde(default)]
+    pub clouds_file: Option<PathBuf>,
     /// The region of the cloud.
     #[serde(default)]
     pub region_name: Option<String>,
