@@ -23,16 +23,18 @@ from invariants import audit, check
 from preempt import Stage, must
 
 STAYING, NODES = 2, 6
-LONG_SECONDS, SHORT_SECONDS, SHORT_JOBS = 75, 8, 12
+SHORT_SECONDS, SHORT_JOBS = 8, 16
 CHECKOUT = os.environ['STACK_CHECKOUT']
 PROGRAM = os.path.join(os.path.dirname(os.environ['STACK_EBBTIDE']), 'ebbtide-burst')
 
-# It says on one line when it began, that it saved its work, and when it has ended.
+# It says on one line when it began, that it saved its work, and when it has ended. A long one works until a file is
+# there: servers are wanted for as long as it works, and how long they take depends on the machine.
 JOB = r'''#!/bin/bash
 saved=
 trap 'saved=1; echo "saved $1 $SLURM_JOB_ID" >>$3' USR1
 echo "start $1 $SLURM_JOB_ID $SLURMD_NODENAME ${SLURM_RESTART_COUNT:-0}" >>$3
-sleep "$2" & child=$!
+if [ "$2" = until ]; then while [ ! -e "$4" ]; do sleep 0.5; done & else sleep "$2" & fi
+child=$!
 wait $child; code=$?
 [ -z "$saved" ] || { kill $child; exec sleep 300; }
 [ $code = 0 ] || exit $code
@@ -175,7 +177,7 @@ class Cluster:
         programs = {name: '%s/bin/ebbtide-burst-%s' % (self.folder, task) for name, task in (
             ('ResumeProgram', 'resume'), ('SuspendProgram', 'suspend'), ('ResumeFailProgram', 'resume-failed'))}
         lines = ['%s=%s' % item for item in programs.items()] + [
-            'ResumeTimeout=60', 'SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533',
+            'ResumeTimeout=30', 'SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533',
             'SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0']
         serving = self.start('cluster', ['bash', 'devstack/lib/slurm.sh', 'serve', self.folder + '/cluster', str(port), str(STAYING), str(NODES), *lines])
 
@@ -189,7 +191,7 @@ class Cluster:
 
     def submit(self, partition, name, seconds):
         self.slurm('sbatch', '--parsable', '-p', partition, '-c', '2', '-J', name, '-o', '/dev/null',
-                   self.folder + '/job.sh', name, str(seconds), self.folder + '/out')
+                   self.folder + '/job.sh', name, str(seconds), self.folder + '/out', self.folder + '/enough')
 
     def said(self, word):
         """How often each job said a word."""
@@ -237,7 +239,7 @@ def bad_settings(cluster):
 def a_burst(stage, tenant, cluster, controller):
     """Short jobs on servers of the cloud, two of which make room for normal servers."""
     for n in range(STAYING):
-        cluster.submit('long', 'long%d' % n, LONG_SECONDS)
+        cluster.submit('long', 'long%d' % n, 'until')
     for n in range(SHORT_JOBS):
         cluster.submit('short', 'short%d' % n, SHORT_SECONDS)
     until('the exhausted quota to be said', 90, lambda: 'Quota exceeded' in cluster.log('controller'))
@@ -248,7 +250,7 @@ def a_burst(stage, tenant, cluster, controller):
         must(controller.poll() is None, 'the controller ended: %s' % cluster.log('controller'))
         lines = cluster.slurm('squeue', '-h', '-t', 'running', '-o', '%N').split()
         return len([node for node in lines if node.startswith('c')]) >= 3
-    until('three jobs on servers of the cloud', 150, on_cloud)
+    until('three jobs on servers of the cloud', 240, on_cloud)
     there = [server for server in tenant.servers() if server['status'] == 'ACTIVE']
     # Six fill the three hosts; what is still free is taken, too.
     wanted = 6 - len(there) + 2
@@ -256,7 +258,9 @@ def a_burst(stage, tenant, cluster, controller):
     for uuid in normal:
         server = stage.cloud.settled(uuid, seconds=150)
         must(server['status'] == 'ACTIVE', 'a normal server is %s: %s' % (server['status'], server.get('fault')))
-    until('every job to end', 240, lambda: len(cluster.said('end')) == SHORT_JOBS + STAYING)
+    with open(cluster.folder + '/enough', 'w', encoding='utf-8'):
+        pass
+    until('every job to end', 300, lambda: len(cluster.said('end')) == SHORT_JOBS + STAYING)
     # With nothing to do, all servers are given back.
     until('the servers to be given back', 120, lambda: not tenant.servers())
     ends = cluster.said('end')
