@@ -307,6 +307,10 @@ def main():
         for what in ('controller', 'cluster'):
             with contextlib.suppress(Exception):
                 print('--- %s\n%s' % (what, cluster.log(what)[-4000:]), file=sys.stderr)
+        with contextlib.suppress(Exception):
+            print('--- jobs\n%s' % cluster.slurm('squeue', '-a', '-t', 'all', '-o', '%i %j %T %r %N %S'), file=sys.stderr)
+        with contextlib.suppress(Exception), open(folder + '/out', encoding='utf-8') as file:
+            print('--- what jobs said\n%s' % file.read(), file=sys.stderr)
         raise
     finally:
         if machines:

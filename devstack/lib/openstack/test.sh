@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# devstack/openstack test: the same answers, the story, a Slurm cluster, bad days. Each part brings the cloud into a
+# devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a
 # state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
@@ -8,11 +8,12 @@ _stack_test_usage() { cat <<X
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field; a shadow beside nova-scheduler decides the same
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
-  slurm          nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-burst; normal servers take two
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
+  slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-burst;
+                 normal servers take two
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
-Without parts: the first four, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
+Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
 --one-cloud runs all of them one after the other. --days: only these of the bad days. --short: same-answers, the short story and
 the short bad days, which is what ./devstack/test runs. Recordings stay in recordings/ of the cloud that
 made them.
@@ -40,9 +41,9 @@ stack_command_test() {
     stack_test_times=()
     stack_test_second=
     if [ ${#parts[@]} -gt 0 ]; then :
-    elif [ -n "$one_cloud" ]; then parts=(same-answers story slurm bad-days)
+    elif [ -n "$one_cloud" ]; then parts=(same-answers story bad-days)
     else
-        parts=(story slurm bad-days)
+        parts=(story bad-days)
         stack_build_ebbtide
         # The ports of the first are taken when the second looks for its own.
         _stack_test_cloud
