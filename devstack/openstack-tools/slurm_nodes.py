@@ -153,7 +153,7 @@ class Cluster:
 
     def start(self, what, command, **options):
         with open('%s/%s.log' % (self.folder, what), 'a', encoding='utf-8') as log:
-            child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=CHECKOUT, env=self.environment, **options)
+            child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, env=self.environment, **options)
         self.children.append(child)
         return child
 
@@ -179,7 +179,7 @@ class Cluster:
         lines = ['%s=%s' % item for item in programs.items()] + [
             'ResumeTimeout=30', 'SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533',
             'SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0']
-        serving = self.start('cluster', ['bash', 'devstack/lib/slurm.sh', 'serve', self.folder + '/cluster', str(port), str(STAYING), str(NODES), *lines])
+        serving = self.start('cluster', ['bash', CHECKOUT + '/devstack/lib/slurm.sh', 'serve', self.folder + '/cluster', str(port), str(STAYING), str(NODES), *lines])
 
         def ready():
             must(serving.poll() is None, 'the cluster ended: %s' % self.log('cluster'))
