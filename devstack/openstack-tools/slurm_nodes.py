@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""A Slurm cluster whose cloud nodes are servers of this OpenStack, made and given back by ebbtide-burst with the rights of
-a tenant. Computes have Nova's fake driver, so that a slurmd is started for each server that Nova shows ACTIVE and killed
-when it goes. Slurm, slurmctld, the controller, Nova, the scheduler and the agents are real.
+"""A Slurm cluster whose cloud nodes are servers of this OpenStack, made and given back by
+ebbtide-burst with the rights of a tenant. Computes have Nova's fake driver, so that a slurmd is started for
+each server that Nova shows ACTIVE and killed when it goes. Slurm, slurmctld, the controller, Nova,
+the scheduler and the agents are real.
 
-A quota that is exhausted is said and got over; then a burst of short jobs, of whose servers normal ones take two; every
-job ends once, and no server stays.
+A quota that is exhausted is said and got over; then a burst of short jobs, of whose servers normal
+ones take two; every job ends once, and no server stays.
 """
 import contextlib
 import os
@@ -27,8 +28,9 @@ SHORT_SECONDS, SHORT_JOBS = 8, 16
 CHECKOUT = os.environ['STACK_CHECKOUT']
 PROGRAM = os.path.join(os.path.dirname(os.environ['STACK_EBBTIDE']), 'ebbtide-burst')
 
-# It says on one line when it began, that it saved its work, and when it has ended. A long one works until a file is
-# there: servers are wanted for as long as it works, and how long they take depends on the machine.
+# It says on one line when it began, that it saved its work, and when it has ended. A long one
+# works until a file is there: servers are wanted for as long as it works, and how long they take
+# depends on the machine.
 JOB = r'''#!/bin/bash
 saved=
 trap 'saved=1; echo "saved $1 $SLURM_JOB_ID" >>$3' USR1

@@ -1,4 +1,4 @@
-//! The loop: look at Slurm and the region, write down what is new, do what the manager says.
+//! The loop: look at Slurm and the cloud, write down what is new, do what the manager says.
 
 use crate::record_file::{self, RecordFile};
 use ebbtide_burst::{
@@ -19,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 struct Controller {
     settings: BurstSettings,
     slurm: Slurm,
-    /// None while the region cannot be reached.
+    /// None while the cloud cannot be reached.
     cloud: Option<Arc<ServerPool>>,
     manager: Manager,
     record_file: RecordFile,
@@ -158,7 +158,7 @@ impl Controller {
         let open = record.lives.iter().filter(|(_, life)| life.end.is_none());
         let missing = open.filter(|(id, _)| !listed.iter().any(|one| one.id == **id));
         for (id, _) in missing {
-            // When it ended, and by whose will, is known to the region.
+            // When it ended, and by whose will, is known to the cloud.
             all.extend(cloud.server(id).await?);
         }
         let fresh = listed.iter().any(|one| {

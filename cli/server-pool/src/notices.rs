@@ -57,7 +57,7 @@ fn status(server: &Server) -> Status {
 }
 
 /// Milliseconds since 1970 of a time with or without a zone, which is UTC then.
-fn millis(text: &str) -> Option<i64> {
+pub(crate) fn millis(text: &str) -> Option<i64> {
     let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let at = parse(text).or_else(|| parse(&format!("{text}Z")))?;
     i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()

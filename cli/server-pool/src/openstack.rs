@@ -37,7 +37,7 @@ pub struct OpenStackPool {
     cloud: CloudConfig,
     session: Session,
     compute: Compute,
-    /// The service `preemption`; `None` on an OpenStack without one.
+    /// The service `preemption`; `None` without one, and while it does not answer at the start.
     service: Option<Region>,
     settings: OpenStackSettings,
     nodes: Vec<String>,
@@ -49,8 +49,7 @@ impl OpenStackPool {
     /// Finds the cloud, and gets a token.
     ///
     /// # Errors
-    /// [`CliError::OsCloud`]; [`BurstError::Setting`] if no cloud is named; those of the service
-    /// `preemption` if the catalog has it.
+    /// [`CliError::OsCloud`]; [`BurstError::Setting`] if no cloud is named.
     pub(crate) async fn connect(
         settings: &OpenStackSettings,
         nodes: Vec<String>,
@@ -67,14 +66,7 @@ impl OpenStackPool {
         let session = Session::new(cloud.auth.clone(), SessionOptions::new("ebbtide-burst"))
             .map_err(failed)?;
         let compute = Compute::new(session.clone(), cloud.compute.clone()).map_err(failed)?;
-        let service = match preemption_endpoint(&cloud, &session).await? {
-            None => None,
-            Some(endpoint) => {
-                let own = Credentials::default();
-                let own = credentials_for(&cloud, session.clone(), &endpoint, own).await?;
-                Some(Region::connect(&endpoint, &own).await?)
-            }
-        };
+        let service = preemption_service(&cloud, &session).await;
         Ok(Self {
             cloud,
             session,
@@ -247,6 +239,14 @@ impl OpenStackPool {
         let id = one_of("openstack.network", "network", wanted, &found)?;
         Ok(ServerNetworks::Ids(vec![id]))
     }
+}
+
+/// The service `preemption`. It gives prices only, and servers must come without it, too.
+async fn preemption_service(cloud: &CloudConfig, session: &Session) -> Option<Region> {
+    let endpoint = preemption_endpoint(cloud, session).await.ok()??;
+    let own = Credentials::default();
+    let own = credentials_for(cloud, session.clone(), &endpoint, own).await;
+    Region::connect(&endpoint, &own.ok()?).await.ok()
 }
 
 /// The cloud that the settings name.

@@ -1,6 +1,7 @@
 //! Servers of a standalone region. Each server has the name of its node, so that every program
 //! finds it again.
 
+use crate::notices::millis;
 use crate::prices;
 use ebbtide_burst::{BurstError, PoolServer, RegionSettings, Status};
 use ebbtide_client::Region;
@@ -9,8 +10,6 @@ use ebbtide_client::{Bearer, Credentials};
 use ebbtide_proto::v1;
 use ebbtide_runtime::ids;
 use ebbtide_shell::errors::CliError;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// The most that the region lists in one answer.
 const PAGE: u32 = 1_000;
@@ -171,11 +170,6 @@ impl RegionPool {
     pub(crate) async fn price(&self) -> Option<u64> {
         prices::hourly(&self.region, &self.settings.flavor).await
     }
-}
-
-fn millis(text: &str) -> Option<i64> {
-    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
 fn instance(server: v1::Server) -> PoolServer {

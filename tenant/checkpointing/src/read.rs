@@ -55,8 +55,8 @@ type Rows = Vec<(u64, i64, Money)>;
 /// Reads CSV with a header. The columns `unix_ts_utc` and `price_usd_per_hour` have to be there;
 /// all others name the series. A price holds until the next row of its series; the last row of a
 /// series says only when it ends. A row that stands twice with the same price counts once
-/// ([`Series::repeated`]); another price at the same time is an error. A silence longer than `gap_seconds` is refused as a hole in the
-/// record.
+/// ([`Series::repeated`]); another price at the same time is an error. A silence longer than
+/// `gap_seconds` is refused as a hole in the record.
 ///
 /// # Errors
 /// [`CheckpointingError::Header`], [`CheckpointingError::Row`] for what cannot be read (NaN and
