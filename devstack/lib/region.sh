@@ -37,7 +37,7 @@ region_build() {
     command -v cargo >/dev/null || { echo "devstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
     command -v cc >/dev/null || { echo "devstack: a C compiler is missing: apt-get install gcc libc6-dev" >&2; return 1; }
     say "Building (the first time takes a few minutes)."
-    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-manage -p ebbtide-lab -p ebbtide-harness -p ebbtide-demo -p ebbtide-burst-service
+    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-manage -p ebbtide-lab -p ebbtide-harness -p ebbtide-demo -p ebbtide-batch-service
 }
 
 # region_start NAME COMMAND…: in the background, with a log of its own, not tied to this terminal.

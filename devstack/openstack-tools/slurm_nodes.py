@@ -274,7 +274,7 @@ def a_burst(stage, tenant, cluster, controller):
 
 
 def main():
-    must(os.path.exists(PROGRAM), '%s is missing: cargo build -p ebbtide-burst-service' % PROGRAM)
+    must(os.path.exists(PROGRAM), '%s is missing: cargo build -p ebbtide-batch-service' % PROGRAM)
     stage = Stage()
     stage.cloud.image()
     folder = tempfile.mkdtemp(prefix='slurm-nodes-')

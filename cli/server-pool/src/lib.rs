@@ -10,8 +10,9 @@ mod region;
 
 use crate::openstack::OpenStackPool;
 use crate::region::RegionPool;
-use ebbtide_burst::{BurstSettings, CloudSettings, PoolServer};
+use ebbtide_burst::{BurstError, CloudSettings, NodeGroup, PoolServer};
 use ebbtide_shell::errors::CliError;
+use std::collections::BTreeMap;
 
 /// The pool of a cluster.
 #[derive(Debug)]
@@ -23,18 +24,21 @@ pub enum ServerPool {
 }
 
 impl ServerPool {
-    /// Connects to the cloud.
+    /// Connects to the cloud. The groups say which nodes the pool has, and of which flavor their
+    /// servers are.
     ///
     /// # Errors
     /// The cloud does not answer, or the credentials cannot be used.
-    pub async fn connect(settings: &BurstSettings) -> Result<Self, CliError> {
-        let nodes = settings.nodes()?;
-        Ok(match settings.cloud()? {
+    pub async fn connect(
+        cloud: CloudSettings<'_>,
+        groups: Vec<NodeGroup>,
+    ) -> Result<Self, CliError> {
+        Ok(match cloud {
             CloudSettings::Region(own) => {
-                Self::Region(Box::new(RegionPool::connect(own, nodes).await?))
+                Self::Region(Box::new(RegionPool::connect(own, groups).await?))
             }
             CloudSettings::OpenStack(own) => {
-                Self::OpenStack(Box::new(OpenStackPool::connect(own, nodes).await?))
+                Self::OpenStack(Box::new(OpenStackPool::connect(own, groups).await?))
             }
         })
     }
@@ -110,11 +114,29 @@ impl ServerPool {
         }
     }
 
-    /// What an hour of the flavor costs now, millionths; `None` if the cloud does not say.
-    pub async fn price(&self) -> Option<u64> {
+    /// What an hour of each preemptible flavor costs now, millionths, by the flavor's name; empty
+    /// if the cloud does not say.
+    pub async fn prices(&self) -> BTreeMap<String, u64> {
         match self {
-            Self::Region(pool) => pool.price().await,
-            Self::OpenStack(pool) => pool.price().await,
+            Self::Region(pool) => pool.prices().await,
+            Self::OpenStack(pool) => pool.prices().await,
         }
     }
+}
+
+/// The group of a node.
+fn group_of<'a>(groups: &'a [NodeGroup], node: &str) -> Result<&'a NodeGroup, BurstError> {
+    let own = groups
+        .iter()
+        .find(|group| group.nodes.iter().any(|one| one == node));
+    own.ok_or_else(|| BurstError::NotOurs {
+        node: node.to_owned(),
+        nodes: names(groups).join(","),
+    })
+}
+
+/// The nodes of all groups.
+fn names(groups: &[NodeGroup]) -> Vec<String> {
+    let all = groups.iter().flat_map(|group| group.nodes.iter().cloned());
+    all.collect()
 }

@@ -3,13 +3,13 @@
 //! from the service `preemption` if the catalog has it.
 
 use crate::notices::pool_server;
-use crate::prices;
+use crate::{group_of, names, prices};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ebbtide_burst::{BurstError, OpenStackSettings, PoolServer, Status};
+use ebbtide_burst::{BurstError, NodeGroup, OpenStackSettings, PoolServer, Status};
 use ebbtide_client::{Credentials, Region};
 use ebbtide_model::server_metadata::{NODE, RELEASE};
-use ebbtide_openstack::compute::{NewServer, ServerFilter, ServerNetworks};
+use ebbtide_openstack::compute::{NamedFlavor, NewServer, ServerFilter, ServerNetworks};
 use ebbtide_openstack::{
     Compute, NamedResource, OpenStackError, RequestEffect, Session, SessionOptions, images_named,
     networks_named,
@@ -40,9 +40,11 @@ pub struct OpenStackPool {
     /// The service `preemption`; `None` without one, and while it does not answer at the start.
     service: Option<Region>,
     settings: OpenStackSettings,
+    groups: Vec<NodeGroup>,
     nodes: Vec<String>,
-    /// A new server without name and metadata.
+    /// What all new servers have in common.
     template: OnceCell<NewServer>,
+    flavors: OnceCell<Vec<NamedFlavor>>,
 }
 
 impl OpenStackPool {
@@ -52,7 +54,7 @@ impl OpenStackPool {
     /// [`CliError::OsCloud`]; [`BurstError::Setting`] if no cloud is named.
     pub(crate) async fn connect(
         settings: &OpenStackSettings,
-        nodes: Vec<String>,
+        groups: Vec<NodeGroup>,
     ) -> Result<Self, CliError> {
         let environment = with_file(Environment::of_process(None), settings);
         let found = CloudConfig::find(&environment, wanted(settings))?;
@@ -73,8 +75,10 @@ impl OpenStackPool {
             compute,
             service,
             settings: settings.clone(),
-            nodes,
+            nodes: names(&groups),
+            groups,
             template: OnceCell::new(),
+            flavors: OnceCell::new(),
         })
     }
 
@@ -131,13 +135,24 @@ impl OpenStackPool {
             return Err(setting("openstack.clouds_file", problem.to_owned()));
         }
         let known = self.template.get_or_try_init(|| self.template());
-        known.await.map(drop)
+        known.await?;
+        for group in &self.groups {
+            self.flavor(&group.flavor).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
+        let group = group_of(&self.groups, node)?;
         let template = self.template.get_or_try_init(|| self.template()).await?;
+        let hints = group.max_price.map(|price| {
+            let key = ebbtide_model::flavor::MAX_PRICE.to_owned();
+            (key, price.to_string())
+        });
         let new = NewServer {
             name: node.to_owned(),
+            flavor: self.flavor(&group.flavor).await?,
+            hints: hints.into_iter().collect(),
             metadata: BTreeMap::from([(NODE.to_owned(), node.to_owned())]),
             ..template.clone()
         };
@@ -177,36 +192,38 @@ impl OpenStackPool {
         }
     }
 
-    pub(crate) async fn price(&self) -> Option<u64> {
-        prices::hourly(self.service.as_ref()?, &self.settings.flavor).await
+    pub(crate) async fn prices(&self) -> BTreeMap<String, u64> {
+        match &self.service {
+            Some(service) => prices::hourly(service).await,
+            None => BTreeMap::new(),
+        }
     }
 
     /// What all servers have in common. Names are looked up once.
     async fn template(&self) -> Result<NewServer, CliError> {
         let own = &self.settings;
-        let hints = own.max_price.map(|price| {
-            let key = ebbtide_model::flavor::MAX_PRICE.to_owned();
-            (key, price.to_string())
-        });
         Ok(NewServer {
-            flavor: self.flavor().await?,
             image: self.image().await?,
             networks: self.networks().await?,
             user_data: own.user_data.as_deref().map(user_data).transpose()?,
             availability_zone: own.zone.clone(),
             key_name: own.key_name.clone(),
             security_groups: own.security_groups.clone(),
-            hints: hints.into_iter().collect(),
             ..NewServer::default()
         })
     }
 
-    async fn flavor(&self) -> Result<String, CliError> {
-        let wanted = &self.settings.flavor;
-        let flavors = self.compute.flavors().await;
-        let flavors = flavors.map_err(|error| self.failed(error))?;
-        let named = flavors.iter().find(|flavor| flavor.name == *wanted);
-        let found = named.or_else(|| flavors.iter().find(|flavor| flavor.id == *wanted));
+    /// The id of a flavor with this name or id.
+    async fn flavor(&self, wanted: &str) -> Result<String, CliError> {
+        let flavors = async || {
+            self.compute
+                .flavors()
+                .await
+                .map_err(|error| self.failed(error))
+        };
+        let flavors = self.flavors.get_or_try_init(flavors).await?;
+        let named = flavors.iter().find(|flavor| flavor.name == wanted);
+        let found = named.or_else(|| flavors.iter().find(|flavor| flavor.id == wanted));
         let missing = || {
             let problem = format!("there is no flavor {wanted:?}; see `openstack flavor list`");
             setting("openstack.flavor", problem)

@@ -2,14 +2,15 @@
 //! finds it again.
 
 use crate::notices::millis;
-use crate::prices;
-use ebbtide_burst::{BurstError, PoolServer, RegionSettings, Status};
+use crate::{group_of, names, prices};
+use ebbtide_burst::{BurstError, NodeGroup, PoolServer, RegionSettings, Status};
 use ebbtide_client::Region;
 use ebbtide_client::endpoint;
 use ebbtide_client::{Bearer, Credentials};
 use ebbtide_proto::v1;
 use ebbtide_runtime::ids;
 use ebbtide_shell::errors::CliError;
+use std::collections::BTreeMap;
 
 /// The most that the region lists in one answer.
 const PAGE: u32 = 1_000;
@@ -19,6 +20,7 @@ const PAGE: u32 = 1_000;
 pub struct RegionPool {
     region: Region,
     settings: RegionSettings,
+    groups: Vec<NodeGroup>,
     nodes: Vec<String>,
 }
 
@@ -29,7 +31,7 @@ impl RegionPool {
     /// The region does not answer, or the credentials cannot be used.
     pub(crate) async fn connect(
         own: &RegionSettings,
-        nodes: Vec<String>,
+        groups: Vec<NodeGroup>,
     ) -> Result<Self, CliError> {
         let from_env = std::env::var("EBBTIDE_TOKEN").ok();
         let token = match (from_env.filter(|token| !token.is_empty()), &own.token_file) {
@@ -49,7 +51,8 @@ impl RegionPool {
         Ok(Self {
             region: Region::connect(&endpoint, &credentials).await?,
             settings: own.clone(),
-            nodes,
+            nodes: names(&groups),
+            groups,
         })
     }
 
@@ -97,12 +100,12 @@ impl RegionPool {
     /// # Errors
     /// [`BurstError::NoInstance`] if there is no place; the region's.
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
-        let own = &self.settings;
+        let (own, group) = (&self.settings, group_of(&self.groups, node)?);
         let id = ids::new().to_string();
         let request = v1::PlacementRequest {
             count: 1,
             project_id: own.project.clone(),
-            flavor: own.flavor.clone(),
+            flavor: group.flavor.clone(),
             availability_zone: own.zone.clone().unwrap_or_default(),
             server_ids: vec![id.clone()],
             ..Default::default()
@@ -110,7 +113,7 @@ impl RegionPool {
         let create = v1::CreateServersRequest {
             name: node.to_owned(),
             request: Some(request),
-            max_price: own
+            max_price: group
                 .max_price
                 .map(|price| price.to_string())
                 .unwrap_or_default(),
@@ -166,9 +169,9 @@ impl RegionPool {
         }
     }
 
-    /// What an hour of the flavor costs now, millionths; none if the region does not say.
-    pub(crate) async fn price(&self) -> Option<u64> {
-        prices::hourly(&self.region, &self.settings.flavor).await
+    /// What an hour of each flavor costs now, millionths; none if the region does not say.
+    pub(crate) async fn prices(&self) -> BTreeMap<String, u64> {
+        prices::hourly(&self.region).await
     }
 }
 

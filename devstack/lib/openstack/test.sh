@@ -245,7 +245,7 @@ _stack_test_story() {
 
 _stack_test_slurm() {
     ensure_packages slurm
-    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-burst-service; fi
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service; fi
     _stack_test_needs_ours
     _stack_part 'nodes of a Slurm cluster' stack_tool slurm_nodes.py
 }

@@ -24,11 +24,13 @@ pub mod slurm;
 
 pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
-pub use manager::{BurstAction, Decisions, Manager, PoolServer, RESTING, Status, World};
+pub use manager::{
+    BurstAction, Decisions, Load, Manager, ManagerOptions, PoolServer, RESTING, Status, World,
+};
 pub use record::{
     BurstEvent, BurstRecord, InstanceHistory, JobClass, JobLife, JobRun, LifeEnd, RecordEntry,
 };
 pub use settings::{
-    AgeSettings, BurstSettings, CloudSettings, OpenStackSettings, PolicySettings, RegionSettings,
-    SlurmSettings,
+    AgeSettings, BurstSettings, CloudSettings, NodeGroup, OpenStackSettings, PolicySettings,
+    RegionSettings, SlurmSettings, node_names,
 };

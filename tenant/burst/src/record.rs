@@ -500,7 +500,7 @@ impl BurstRecord {
         &mut self,
         now: i64,
         instances: &[PoolServer],
-        hourly: u64,
+        hourly: impl Fn(&PoolServer) -> u64,
         up: impl Fn(&str) -> bool,
     ) -> Vec<RecordEntry> {
         let mut facts = Vec::new();
@@ -512,7 +512,7 @@ impl BurstRecord {
                     instance: one.id.clone(),
                     node: one.node.clone(),
                     launch,
-                    hourly,
+                    hourly: hourly(one),
                 };
                 self.record_event(now, event, &mut facts);
             }

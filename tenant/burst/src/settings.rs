@@ -66,8 +66,9 @@ pub struct RegionSettings {
     pub endpoint: String,
     /// Project that owns the instances.
     pub project: String,
-    /// The preemptible flavor of the instances.
-    pub flavor: String,
+    /// The preemptible flavor of the instances; a batch service has one for each type instead.
+    #[serde(default)]
+    pub flavor: Option<String>,
     /// Maximum price of an instance per hour; `None` accepts every market price.
     #[serde(default)]
     pub max_price: Option<Money>,
@@ -103,8 +104,10 @@ pub struct OpenStackSettings {
     /// The region of the cloud.
     #[serde(default)]
     pub region_name: Option<String>,
-    /// The preemptible flavor of the servers, name or id.
-    pub flavor: String,
+    /// The preemptible flavor of the servers, name or id; a batch service has one for each type
+    /// instead.
+    #[serde(default)]
+    pub flavor: Option<String>,
     /// The image, name or id. Its guests start slurmd with the server's name as node name.
     pub image: String,
     /// `auto` for the project's network, `none`, or the name or id of one.
@@ -134,6 +137,60 @@ pub enum CloudSettings<'a> {
     Region(&'a RegionSettings),
     /// An OpenStack.
     OpenStack(&'a OpenStackSettings),
+}
+
+impl<'a> CloudSettings<'a> {
+    /// The one cloud that a file names.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`] if none or two are given.
+    pub fn of(
+        region: Option<&'a RegionSettings>,
+        openstack: Option<&'a OpenStackSettings>,
+    ) -> Result<Self, BurstError> {
+        match (region, openstack) {
+            (Some(region), None) => Ok(Self::Region(region)),
+            (None, Some(openstack)) => Ok(Self::OpenStack(openstack)),
+            (Some(_), Some(_)) => {
+                let problem = "there is [region] too: servers come from one cloud";
+                Err(BurstError::setting("openstack", problem))
+            }
+            (None, None) => {
+                let problem =
+                    "neither this nor [openstack] is there: nothing says where servers come from";
+                Err(BurstError::setting("region", problem))
+            }
+        }
+    }
+
+    /// The flavor that the cloud's table names, and the most that is paid for it.
+    #[must_use]
+    pub fn flavor(&self) -> (Option<&'a str>, Option<Money>) {
+        match self {
+            Self::Region(own) => (own.flavor.as_deref(), own.max_price),
+            Self::OpenStack(own) => (own.flavor.as_deref(), own.max_price),
+        }
+    }
+
+    /// The key of that flavor in the file.
+    #[must_use]
+    pub fn flavor_key(&self) -> &'static str {
+        match self {
+            Self::Region(_) => "region.flavor",
+            Self::OpenStack(_) => "openstack.flavor",
+        }
+    }
+}
+
+/// Nodes whose servers have one flavor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeGroup {
+    /// The nodes, one name each.
+    pub nodes: Vec<String>,
+    /// The flavor of their servers: a name, on an OpenStack also an id.
+    pub flavor: String,
+    /// Maximum price of a server per hour; `None` accepts every market price.
+    pub max_price: Option<Money>,
 }
 
 /// Limits on the number and the cost of instances.
@@ -333,7 +390,7 @@ impl BurstSettings {
                 return Err(BurstError::setting(key, problem));
             }
         }
-        self.cloud()?;
+        self.groups()?;
         if let Some(hours) = self.slurm.long_hours
             && !(hours > 0.0 && hours.is_finite())
         {
@@ -384,19 +441,22 @@ impl BurstSettings {
     /// # Errors
     /// [`BurstError::Setting`] if none or two are given.
     pub fn cloud(&self) -> Result<CloudSettings<'_>, BurstError> {
-        match (&self.region, &self.openstack) {
-            (Some(region), None) => Ok(CloudSettings::Region(region)),
-            (None, Some(openstack)) => Ok(CloudSettings::OpenStack(openstack)),
-            (Some(_), Some(_)) => {
-                let problem = "there is [region] too: servers come from one cloud";
-                Err(BurstError::setting("openstack", problem))
-            }
-            (None, None) => {
-                let problem =
-                    "neither this nor [openstack] is there: nothing says where servers come from";
-                Err(BurstError::setting("region", problem))
-            }
-        }
+        CloudSettings::of(self.region.as_ref(), self.openstack.as_ref())
+    }
+
+    /// The nodes of the pool with the flavor of their servers: one group.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`] without a flavor; as [`Self::nodes`].
+    pub fn groups(&self) -> Result<Vec<NodeGroup>, BurstError> {
+        let cloud = self.cloud()?;
+        let (flavor, max_price) = cloud.flavor();
+        let missing = || BurstError::setting(cloud.flavor_key(), "it is not there");
+        Ok(vec![NodeGroup {
+            nodes: self.nodes()?,
+            flavor: flavor.ok_or_else(missing)?.to_owned(),
+            max_price,
+        }])
     }
 
     /// The names of the nodes that run on preemptible instances.
@@ -404,22 +464,7 @@ impl BurstSettings {
     /// # Errors
     /// [`BurstError::Hosts`], [`BurstError::Setting`] if there are none.
     pub fn nodes(&self) -> Result<Vec<String>, BurstError> {
-        let mut nodes = hosts(&self.slurm.nodes)?;
-        nodes.dedup();
-        // The names appear in command lines and in the region.
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if let Some(odd) = nodes
-            .iter()
-            .find(|node| !node.chars().all(plain) || node.starts_with('-'))
-        {
-            let problem = format!("{odd:?} is no name of a node");
-            return Err(BurstError::setting("slurm.nodes", problem));
-        }
-        if nodes.is_empty() {
-            let problem = "it is empty; list the nodes of State=CLOUD, as in c[1-6]";
-            return Err(BurstError::setting("slurm.nodes", problem));
-        }
-        Ok(nodes)
+        node_names("slurm.nodes", &self.slurm.nodes)
     }
 
     /// r, the price of an on-demand server divided by that of a preemptible one.
@@ -443,6 +488,30 @@ impl BurstSettings {
             .and_then(|made| made.launch_timeout(us(policy.launch_seconds)))
             .map_err(refused)
     }
+}
+
+/// The names in a list of nodes, as Slurm writes it.
+///
+/// # Errors
+/// [`BurstError::Hosts`], [`BurstError::Setting`] with this key if there are none, or if one is no
+/// name of a node.
+pub fn node_names(key: &str, list: &str) -> Result<Vec<String>, BurstError> {
+    let mut nodes = hosts(list)?;
+    nodes.dedup();
+    // The names appear in command lines and in the cloud.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if let Some(odd) = nodes
+        .iter()
+        .find(|node| !node.chars().all(plain) || node.starts_with('-'))
+    {
+        let problem = format!("{odd:?} is no name of a node");
+        return Err(BurstError::setting(key, problem));
+    }
+    if nodes.is_empty() {
+        let problem = "it is empty; list the nodes of State=CLOUD, as in c[1-6]";
+        return Err(BurstError::setting(key, problem));
+    }
+    Ok(nodes)
 }
 
 /// Whether Slurm takes this as a feature: no commas, no operators.

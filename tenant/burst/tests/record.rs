@@ -75,11 +75,11 @@ fn an_instance_that_had_notice_was_interrupted_and_is_paid_until_then() {
     let mut record = BurstRecord::default();
     let mut one = instance("c1", Status::Active);
     one.launched_ms = Some(0);
-    record.learn_instances(0, std::slice::from_ref(&one), 100_000, |_| true);
+    record.learn_instances(0, std::slice::from_ref(&one), |_| 100_000, |_| true);
     one.status = Status::Leaving;
     one.deadline_ms = Some(1_900_000);
-    record.learn_instances(1_000, std::slice::from_ref(&one), 100_000, |_| true);
-    let facts = record.learn_instances(1_800_000, &[], 100_000, |_| true);
+    record.learn_instances(1_000, std::slice::from_ref(&one), |_| 100_000, |_| true);
+    let facts = record.learn_instances(1_800_000, &[], |_| 100_000, |_| true);
     assert!(matches!(
         &facts[0].event,
         BurstEvent::Gone {

@@ -174,8 +174,7 @@ impl Run {
     /// Looks, checks what is said, and lets it happen.
     fn look(&mut self, fates: &[Fate]) -> Result<Vec<BurstAction>, TestCaseError> {
         let (at, manager) = (self.sim.clock(), &mut self.manager);
-        let heard = self.sim.see(|world| manager.look(at, world));
-        let heard = heard.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let heard = self.sim.see(|world| common::look(manager, at, world));
         let now = self.sim.now;
         for action in &heard.actions {
             self.said.insert(action.clone(), now);

@@ -11,18 +11,20 @@
 //! requested node when its slurmd has answered, so that no job waits for a boot.
 
 mod leave;
+mod load;
 mod slot;
 mod world;
 
+pub use load::Load;
 pub use world::{BurstAction, PoolServer, Status, World};
 
 use crate::age::{Ages, Label};
 use crate::error::BurstError;
-use crate::record::{HOUR_MS, JobClass};
-use crate::settings::{BurstSettings, SlurmSettings, millis};
-use crate::slurm::{JobState, Node, SlurmJob};
+use crate::record::HOUR_MS;
+use crate::settings::{AgeSettings, BurstSettings, millis};
+use crate::slurm::{JobState, Node};
 use ebbtide_elastic::{
-    Controller, ControllerAction as Elastic, ControllerEvent, ServerId, ServerState,
+    Controller, ControllerAction as Elastic, ControllerEvent, ElasticPolicy, ServerId, ServerState,
 };
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,10 +55,26 @@ pub struct Decisions {
     pub target: u32,
 }
 
+/// What a manager of nodes needs to know.
+#[derive(Debug, Clone)]
+pub struct ManagerOptions {
+    /// Its nodes.
+    pub nodes: Vec<String>,
+    /// How the age of their servers is reported to Slurm.
+    pub age: AgeSettings,
+    /// How many servers there may be, and how fast they come and go.
+    pub policy: ElasticPolicy,
+    /// Maximum time for a job to save its work before it is requeued, milliseconds.
+    pub checkpoint_ms: i64,
+    /// Jobs are requeued so long before their server ends, milliseconds.
+    pub margin_ms: i64,
+    /// Delay before the next launch after the cloud had no capacity, milliseconds.
+    pub launch_again_ms: i64,
+}
+
 /// The controller.
 #[derive(Debug)]
 pub struct Manager {
-    settings: SlurmSettings,
     ages: Ages,
     names: Vec<String>,
     controller: Controller,
@@ -89,11 +107,25 @@ impl Manager {
     /// [`BurstError::Setting`], [`BurstError::Hosts`].
     pub fn new(settings: &BurstSettings) -> Result<Self, BurstError> {
         let policy = &settings.policy;
+        Self::of(ManagerOptions {
+            nodes: settings.nodes()?,
+            age: settings.age.clone(),
+            policy: settings.elastic()?,
+            checkpoint_ms: millis(policy.checkpoint_seconds),
+            margin_ms: millis(policy.margin_seconds),
+            launch_again_ms: millis(policy.launch_again_seconds),
+        })
+    }
+
+    /// A controller of these nodes without any state.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`] for an invalid model of the servers' lifetime.
+    pub fn of(options: ManagerOptions) -> Result<Self, BurstError> {
         Ok(Self {
-            settings: settings.slurm.clone(),
-            ages: Ages::new(&settings.age)?,
-            names: settings.nodes()?,
-            controller: Controller::new(settings.elastic()?),
+            ages: Ages::new(&options.age)?,
+            names: options.nodes,
+            controller: Controller::new(options.policy),
             slots: BTreeMap::new(),
             waiting: Vec::new(),
             displaced: BTreeSet::new(),
@@ -101,20 +133,26 @@ impl Manager {
             no_launch_before: i64::MIN,
             began: None,
             last: i64::MIN,
-            checkpoint_ms: millis(policy.checkpoint_seconds),
-            margin_ms: millis(policy.margin_seconds),
-            launch_again_ms: millis(policy.launch_again_seconds),
+            checkpoint_ms: options.checkpoint_ms,
+            margin_ms: options.margin_ms,
+            launch_again_ms: options.launch_again_ms,
             actions: Vec::new(),
             troubles: Vec::new(),
             seen_up: BTreeSet::new(),
         })
     }
 
-    /// Looks at the world and returns the actions to take.
+    /// Looks at the world and returns the actions to take. The load says how many servers there
+    /// should be.
     ///
     /// # Errors
     /// [`BurstError::Setting`] if the partition's controller rejects an event.
-    pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Decisions, BurstError> {
+    pub fn look(
+        &mut self,
+        now: i64,
+        world: &World<'_>,
+        load: Load,
+    ) -> Result<Decisions, BurstError> {
         self.began.get_or_insert(now);
         self.set_back(self.last.saturating_sub(now));
         let before = if self.last == i64::MIN {
@@ -135,7 +173,7 @@ impl Manager {
             let instance = world.instance(&name);
             self.one(now, node, instance, world)?;
         }
-        let (long, on_demand) = self.figures(world);
+        let Load { long, on_demand } = load;
         // With the budget used up, the wanted number is zero: the controller drains and returns the
         // existing nodes, one at a time.
         let long = if world.budget_used_up { 0 } else { long };
@@ -168,36 +206,23 @@ impl Manager {
         }
     }
 
+    /// Whether a node takes jobs: its server is up, has no notice, and is to stay.
+    #[must_use]
+    pub fn takes_jobs(&self, node: &str) -> bool {
+        self.state(node) == Some(ServerState::Active)
+    }
+
+    /// Nodes with a server that is up or on its way and that is to stay.
+    #[must_use]
+    pub fn staying(&self) -> u32 {
+        let census = self.controller.census();
+        census.provisioning + census.active
+    }
+
     /// Whether the node of an instance has come up during the life of this controller.
     #[must_use]
     pub fn has_come_up(&self, instance: &str) -> bool {
         self.seen_up.contains(instance)
-    }
-
-    /// N_long and the number of on-demand servers: all on-demand nodes in service, and those of
-    /// them that run long jobs or that a waiting long job needs.
-    fn figures(&self, world: &World<'_>) -> (u32, u32) {
-        let is_ours = |name: &String| self.names.contains(name);
-        let stay = world.nodes.iter().filter(|node| !is_ours(&node.name));
-        let stay: BTreeSet<&str> = stay
-            .filter(|node| node.in_service())
-            .map(|node| node.name.as_str())
-            .collect();
-        let is_long = |job: &&SlurmJob| JobClass::of(job, &self.settings) == JobClass::Long;
-        let mut busy = BTreeSet::new();
-        let mut waiting = 0u32;
-        for job in world.jobs.iter().filter(is_long) {
-            if job.runs() {
-                busy.extend(job.nodes.iter().map(String::as_str));
-            } else if job.state == JobState::Pending {
-                let nodes = job.node_count.max(1).saturating_mul(job.count);
-                waiting = waiting.saturating_add(nodes);
-            }
-        }
-        // A waiting job takes nodes that short jobs use now, but no more than there are.
-        let free = stay.iter().filter(|name| !busy.contains(*name)).count() as u32;
-        let long = busy.len() as u32 + waiting.min(free);
-        (long, stay.len() as u32)
     }
 
     /// Reports an event to the partition's controller, and turns its answer into actions.
@@ -215,7 +240,7 @@ impl Manager {
             .collect();
         let mut work = |server: ServerId| {
             let name = nodes.get(&server);
-            name.map_or(0, |name| world.work_on(name))
+            name.map_or(0, |name| world.worth_of(name))
         };
         let wanted = self.controller.handle(us, event, &mut work);
         let wanted = wanted.map_err(|error| BurstError::setting("policy", error.to_string()))?;
@@ -330,6 +355,9 @@ impl Manager {
     /// program twice, the older one stays.
     fn duplicates(&mut self, now: i64, world: &World<'_>) {
         for one in world.instances {
+            if !self.names.contains(&one.node) {
+                continue;
+            }
             let counts = |other: &PoolServer| other.node == one.node && other.status.is_there();
             let elder = |other: &&PoolServer| counts(other) && other.age_key() < one.age_key();
             if one.status.is_there() && world.instances.iter().find(elder).is_some() {

@@ -72,6 +72,8 @@ pub struct World<'a> {
     pub instances: &'a [PoolServer],
     /// Whether no more may be spent.
     pub budget_used_up: bool,
+    /// Nodes that are released after all others.
+    pub kept: &'a [String],
 }
 
 impl<'a> World<'a> {
@@ -92,6 +94,13 @@ impl<'a> World<'a> {
     #[must_use]
     pub fn work_on(&self, node: &str) -> u64 {
         self.jobs_on(node).map(|job| u64::from(job.cpus)).sum()
+    }
+
+    /// By what nodes are released, the least first: their work, and whether they are to be kept.
+    #[must_use]
+    pub fn worth_of(&self, node: &str) -> u64 {
+        let kept = self.kept.iter().any(|one| one == node);
+        self.work_on(node) + u64::from(kept) * u64::from(u32::MAX)
     }
 }
 

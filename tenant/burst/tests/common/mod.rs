@@ -2,7 +2,9 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
-use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, PoolServer, Status, World};
+use ebbtide_burst::{
+    BurstAction, BurstSettings, Decisions, Load, Manager, PoolServer, Status, World,
+};
 
 pub(crate) const SETTINGS: &str = r#"
 state_dir = "/var/lib/ebbtide-burst"
@@ -109,6 +111,13 @@ pub(crate) fn instance(node: &str, status: Status) -> PoolServer {
     }
 }
 
+/// A look at a world with the load that it has.
+pub(crate) fn look(manager: &mut Manager, now: i64, world: &World<'_>) -> Decisions {
+    let settings = settings();
+    let load = Load::of(world, &settings.nodes().unwrap(), &settings.slurm);
+    manager.look(now, world, load).unwrap()
+}
+
 /// What stands in a world, to be changed and looked at.
 #[derive(Default)]
 pub(crate) struct Scene {
@@ -139,11 +148,12 @@ impl Scene {
             jobs: &self.jobs,
             instances: &self.instances,
             budget_used_up: self.broke,
+            kept: &[],
         }
     }
 
     pub(crate) fn look(&self, manager: &mut Manager, seconds: i64) -> Decisions {
-        manager.look(seconds * 1_000, &self.world()).unwrap()
+        look(manager, seconds * 1_000, &self.world())
     }
 
     /// All six nodes are up on their instances, and the manager knows.

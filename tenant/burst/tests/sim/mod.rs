@@ -252,6 +252,7 @@ impl Sim {
             jobs: &jobs,
             instances: &instances,
             budget_used_up: self.weather.broke,
+            kept: &[],
         })
     }
 

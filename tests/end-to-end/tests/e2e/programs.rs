@@ -38,7 +38,7 @@ fn the_client_links_no_database_no_broker_and_no_engine() {
         "sqlx",
         "wasmtime",
     ];
-    for client in ["ebbtide-cli", "ebbtide-burst-service"] {
+    for client in ["ebbtide-cli", "ebbtide-batch-service"] {
         assert_eq!(links(client, &heavy), [""; 0], "{client}");
         assert!(links(client, &["tonic"]).len() == 1, "{client}: not read");
     }

@@ -1,8 +1,7 @@
 //! What slurmctld needs: programs without arguments of their own, and lines in slurm.conf.
 
+use crate::pool::PoolOptions;
 use crate::storage;
-use ebbtide_burst::BurstSettings;
-use ebbtide_burst::age::Ages;
 use ebbtide_shell::errors::CliError;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,31 +17,30 @@ const PROGRAMS: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// The file system's.
-pub(crate) fn run(
-    settings: &BurstSettings,
-    config: &Path,
-    programs: &Path,
-) -> Result<(), CliError> {
+pub fn run(pool: &PoolOptions<'_>, config: &Path, programs: &Path) -> Result<(), CliError> {
     let own = std::env::current_exe()?;
     let absolute = |path: &Path| std::path::absolute(path).map_err(storage("find", path));
     let (config, dir) = (absolute(config)?, absolute(programs)?);
     std::fs::create_dir_all(&dir).map_err(storage("make", &dir))?;
-    let features = Ages::new(&settings.age)?.all_features().join(",");
+    let features = pool.features.join(",");
     let feature = match features.as_str() {
         "" => String::new(),
         features => format!(" Feature={features}"),
     };
     say!("# slurm.conf: nodes that are instances when they are there.");
-    say!(
-        "NodeName={} State=CLOUD CPUs=... RealMemory=... Weight={}{feature}",
-        settings.slurm.nodes,
-        settings.age.weight
-    );
+    for group in &pool.groups {
+        say!(
+            "NodeName={} State=CLOUD CPUs=... RealMemory=... Weight={}{feature}",
+            folded(&group.nodes),
+            pool.weight
+        );
+    }
     for (task, name) in PROGRAMS {
-        let path = dir.join(format!("ebbtide-burst-{task}"));
-        let log = settings.state_dir.join("programs.log");
+        let path = dir.join(format!("{}-{task}", pool.program));
+        let log = pool.state_dir.join("programs.log");
         let text = format!(
-            "#!/bin/sh\n# Written by `ebbtide-burst setup`: slurmctld calls this with a list of nodes.\nexec {} {task} --config {} \"$1\" >>{} 2>&1\n",
+            "#!/bin/sh\n# Written by `{} setup`: slurmctld calls this with a list of nodes.\nexec {} {task} --config {} \"$1\" >>{} 2>&1\n",
+            pool.program,
             quoted(&own),
             quoted(&config),
             quoted(&log)
@@ -52,14 +50,14 @@ pub(crate) fn run(
         std::fs::set_permissions(&path, mode).map_err(storage("make executable", &path))?;
         say!("{name}={}", path.display());
     }
-    std::fs::create_dir_all(&settings.state_dir).map_err(storage("make", &settings.state_dir))?;
+    std::fs::create_dir_all(&pool.state_dir).map_err(storage("make", &pool.state_dir))?;
     say!(
         "# The controller gives nodes back; Slurm does it itself only if that has been away for an hour."
     );
     say!("SuspendTime=3600\nSuspendTimeout=30");
     say!(
         "# Longer than an image boots.\nResumeTimeout={}",
-        settings.policy.launch_seconds.ceil()
+        pool.launch_seconds.ceil()
     );
     say!(
         "# What slurmctld may ask of the cloud in a minute: all at once.\nResumeRate=0\nSuspendRate=0"
@@ -75,6 +73,28 @@ pub(crate) fn run(
     );
     say!("TreeWidth=65533");
     Ok(())
+}
+
+/// Names as Slurm lists them: `c[1-6]` if they differ in a last number only, and count on.
+fn folded(names: &[String]) -> String {
+    let split = |name: &String| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (stem, number) = name.split_at(stem);
+        let plain = !number.starts_with('0') && !number.is_empty();
+        let number = plain.then(|| number.parse::<u64>().ok()).flatten()?;
+        Some((stem.to_owned(), number))
+    };
+    let parts: Option<Vec<(String, u64)>> = names.iter().map(split).collect();
+    match parts.as_deref() {
+        Some([(stem, first), rest @ ..]) if !rest.is_empty() => {
+            let follows = |(at, one): (u64, &(String, u64))| one.0 == *stem && one.1 == first + at;
+            if (1..).zip(rest).all(follows) {
+                return format!("{stem}[{first}-{}]", first + rest.len() as u64);
+            }
+            names.join(",")
+        }
+        _ => names.join(","),
+    }
 }
 
 /// As one word of a shell.

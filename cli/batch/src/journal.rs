@@ -1,22 +1,22 @@
 //! The record on disk: one file, only ever appended to, by one controller at a time.
 
 use crate::storage;
-use ebbtide_burst::{BurstError, BurstRecord, BurstSettings, RecordEntry};
+use ebbtide_burst::{BurstError, BurstRecord, RecordEntry};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the record in the state directory.
-pub(crate) const FILE: &str = "record.jsonl";
+pub const FILE: &str = "record.jsonl";
 
 /// The record that a controller writes.
 #[derive(Debug)]
-pub(crate) struct RecordFile {
+pub struct RecordFile {
     file: File,
     path: PathBuf,
     /// The account of all that is written.
-    pub(crate) record: BurstRecord,
+    pub record: BurstRecord,
 }
 
 impl RecordFile {
@@ -25,8 +25,7 @@ impl RecordFile {
     /// # Errors
     /// [`BurstError::Storage`], also if another controller has it; [`BurstError::Record`] if it
     /// cannot be used.
-    pub(crate) fn open(settings: &BurstSettings) -> Result<Self, BurstError> {
-        let dir = &settings.state_dir;
+    pub fn open(dir: &Path) -> Result<Self, BurstError> {
         std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
         let path = dir.join(FILE);
         let options = OpenOptions::new()
@@ -40,7 +39,7 @@ impl RecordFile {
             TryLockError::WouldBlock => BurstError::Storage {
                 what: "lock",
                 path: path.display().to_string(),
-                problem: "another ebbtide-burst runs with this state_dir".to_owned(),
+                problem: "another controller runs with this state_dir".to_owned(),
             },
             TryLockError::Error(error) => storage("lock", &path)(error),
         })?;
@@ -58,7 +57,7 @@ impl RecordFile {
     ///
     /// # Errors
     /// [`BurstError::Storage`].
-    pub(crate) fn write(&mut self, facts: &[RecordEntry]) -> Result<(), BurstError> {
+    pub fn write(&mut self, facts: &[RecordEntry]) -> Result<(), BurstError> {
         if facts.is_empty() {
             return Ok(());
         }
@@ -77,7 +76,7 @@ impl RecordFile {
     ///
     /// # Errors
     /// [`BurstError::Storage`].
-    pub(crate) fn note(&mut self, fact: &RecordEntry) -> Result<(), BurstError> {
+    pub fn note(&mut self, fact: &RecordEntry) -> Result<(), BurstError> {
         self.record.apply(fact);
         self.write(std::slice::from_ref(fact))
     }
@@ -87,40 +86,11 @@ impl RecordFile {
 ///
 /// # Errors
 /// [`BurstError::Storage`], [`BurstError::Record`].
-pub(crate) fn read(settings: &BurstSettings) -> Result<BurstRecord, BurstError> {
-    let path = settings.state_dir.join(FILE);
+pub fn read(dir: &Path) -> Result<BurstRecord, BurstError> {
+    let path = dir.join(FILE);
     match std::fs::read_to_string(&path) {
         Ok(text) => BurstRecord::parse(&text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BurstRecord::default()),
         Err(error) => Err(storage("read", &path)(error)),
     }
-}
-
-/// What the budget says now: an error if it is used up.
-///
-/// # Errors
-/// [`BurstError::Budget`].
-pub(crate) fn within_budget(
-    settings: &BurstSettings,
-    record: &BurstRecord,
-    now: i64,
-) -> Result<(), BurstError> {
-    let policy = &settings.policy;
-    let Some(budget) = policy.budget else {
-        return Ok(());
-    };
-    let from = now - (policy.budget_hours * 3_600_000.0) as i64;
-    let spent = record.spent(from, now);
-    if spent < budget.micros() {
-        return Ok(());
-    }
-    Err(BurstError::Budget {
-        spent: money(spent),
-        budget: budget.to_string(),
-        hours: policy.budget_hours.to_string(),
-    })
-}
-
-fn money(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -2,22 +2,20 @@
 //! the region, since slurmctld waits for many of them at a time; what is missing afterwards is seen
 //! by the controller.
 
-use crate::record_file;
+use crate::pool::PoolOptions;
+use ebbtide_burst::BurstError;
 use ebbtide_burst::slurm::hosts;
-use ebbtide_burst::{BurstError, BurstSettings};
-use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
-use ebbtide_slurm::Slurm;
 
 /// The nodes of a list, all of which have to be ours.
-fn ours(settings: &BurstSettings, list: &str) -> Result<Vec<String>, BurstError> {
-    let known = settings.nodes()?;
+fn ours(pool: &PoolOptions<'_>, list: &str) -> Result<Vec<String>, BurstError> {
+    let known = pool.nodes();
     let asked = hosts(list)?;
     match asked.iter().find(|node| !known.contains(node)) {
         Some(node) => Err(BurstError::NotOurs {
             node: node.clone(),
-            nodes: settings.slurm.nodes.clone(),
+            nodes: known.join(","),
         }),
         None => Ok(asked),
     }
@@ -28,14 +26,10 @@ fn ours(settings: &BurstSettings, list: &str) -> Result<Vec<String>, BurstError>
 ///
 /// # Errors
 /// The first node's that got none.
-pub(crate) async fn resume(
-    settings: &BurstSettings,
-    slurm: &Slurm,
-    list: &str,
-) -> Result<(), CliError> {
-    let nodes = ours(settings, list)?;
+pub async fn resume(pool: &PoolOptions<'_>, list: &str) -> Result<(), CliError> {
+    let nodes = ours(pool, list)?;
     let mut first = None;
-    let cloud = match begin(settings).await {
+    let cloud = match begin(pool).await {
         Ok(cloud) => Some(cloud),
         Err(error) => {
             first = Some(error);
@@ -58,7 +52,7 @@ pub(crate) async fn resume(
             None => first.as_ref().map(words).unwrap_or_default(),
         };
         let reason = format!("reason=ebbtide-burst: {why}");
-        slurm.node(&node, &["state=down", &reason]).await?;
+        pool.slurm.node(&node, &["state=down", &reason]).await?;
     }
     first.map_or(Ok(()), Err)
 }
@@ -71,9 +65,9 @@ fn words(error: &CliError) -> String {
     }
 }
 
-async fn begin(settings: &BurstSettings) -> Result<ServerPool, CliError> {
-    record_file::within_budget(settings, &record_file::read(settings)?, unix_millis())?;
-    ServerPool::connect(settings).await
+async fn begin(pool: &PoolOptions<'_>) -> Result<ServerPool, CliError> {
+    pool.budget_on_disk()?;
+    pool.connect().await
 }
 
 /// Asked twice, a node has one instance.
@@ -92,9 +86,9 @@ async fn create(cloud: &ServerPool, node: &str) -> Result<String, CliError> {
 ///
 /// # Errors
 /// The region's; the controller sees what is left, and deletes it.
-pub(crate) async fn suspend(settings: &BurstSettings, list: &str) -> Result<(), CliError> {
-    let nodes = ours(settings, list)?;
-    let cloud = ServerPool::connect(settings).await?;
+pub async fn suspend(pool: &PoolOptions<'_>, list: &str) -> Result<(), CliError> {
+    let nodes = ours(pool, list)?;
+    let cloud = pool.connect().await?;
     let all = cloud.servers().await?;
     for one in all.iter().filter(|one| nodes.contains(&one.node)) {
         cloud.give_back(one).await?;
@@ -108,11 +102,11 @@ pub(crate) async fn suspend(settings: &BurstSettings, list: &str) -> Result<(), 
 ///
 /// # Errors
 /// The region's.
-pub(crate) async fn failed(settings: &BurstSettings, list: &str) -> Result<(), CliError> {
-    for node in ours(settings, list)? {
+pub async fn failed(pool: &PoolOptions<'_>, list: &str) -> Result<(), CliError> {
+    for node in ours(pool, list)? {
         let instance = "its own".to_owned();
         let error = CliError::from(BurstError::NeverUp { node, instance });
         complain!("{}: {error}", error.code());
     }
-    suspend(settings, list).await
+    suspend(pool, list).await
 }

@@ -1,33 +1,15 @@
 //! `ebbtide-burst`: the controller beside slurmctld, and the programs that slurmctld calls.
 
-/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error:
-/// `println!` would panic.
-macro_rules! say {
-    ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
-    }};
-}
-
-/// The same to standard error.
-macro_rules! complain {
-    ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
-    }};
-}
-
 mod check;
 mod controller;
-mod power;
-mod record_file;
-mod setup;
 
 use clap::{Parser, Subcommand};
+use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_batch_service::{complain, power, setup, storage};
 use ebbtide_burst::{BurstError, BurstSettings};
 use ebbtide_shell::errors::CliError;
-use ebbtide_slurm::Slurm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 docs/tenants/burst.md has the configuration file, the lines for slurm.conf, and the traps.
@@ -107,18 +89,14 @@ fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<(), CliError> {
     let settings = read(&cli.config)?;
-    let slurm = Slurm {
-        conf: settings.slurm.conf.clone(),
-        bin_dir: settings.slurm.bin_dir.clone(),
-        timeout: Duration::from_secs_f64(settings.slurm.timeout_seconds),
-    };
+    let pool = PoolOptions::burst(&settings)?;
     match cli.task {
-        Task::Run { observe } => Box::pin(controller::run(settings, slurm, observe)).await,
-        Task::Resume { nodes } => Box::pin(power::resume(&settings, &slurm, &nodes)).await,
-        Task::Suspend { nodes } => Box::pin(power::suspend(&settings, &nodes)).await,
-        Task::ResumeFailed { nodes } => Box::pin(power::failed(&settings, &nodes)).await,
-        Task::Check => Box::pin(check::run(&settings, &slurm)).await,
-        Task::Setup { programs } => setup::run(&settings, &cli.config, &programs),
+        Task::Run { observe } => Box::pin(controller::run(&settings, pool, observe)).await,
+        Task::Resume { nodes } => Box::pin(power::resume(&pool, &nodes)).await,
+        Task::Suspend { nodes } => Box::pin(power::suspend(&pool, &nodes)).await,
+        Task::ResumeFailed { nodes } => Box::pin(power::failed(&pool, &nodes)).await,
+        Task::Check => Box::pin(check::run(&settings, &pool)).await,
+        Task::Setup { programs } => setup::run(&pool, &cli.config, &programs),
     }
 }
 
@@ -131,14 +109,4 @@ fn read(path: &Path) -> Result<BurstSettings, BurstError> {
         },
         other => other,
     })
-}
-
-/// What the system said of a file.
-fn storage(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> BurstError {
-    let path = path.display().to_string();
-    move |error| BurstError::Storage {
-        what,
-        path,
-        problem: error.to_string(),
-    }
 }

@@ -1,0 +1,107 @@
+//! What the programs beside slurmctld need to know of the pool of servers, whatever decides how
+//! many there are.
+
+use crate::journal;
+use ebbtide_burst::{BurstError, BurstSettings, CloudSettings, NodeGroup};
+use ebbtide_model::Money;
+use ebbtide_runtime::clock::unix_millis;
+use ebbtide_server_pool::ServerPool;
+use ebbtide_shell::errors::CliError;
+use ebbtide_slurm::Slurm;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A pool of servers.
+#[derive(Debug, Clone)]
+pub struct PoolOptions<'a> {
+    /// Which program looks after it: `ebbtide-burst`.
+    pub program: &'static str,
+    /// Directory of the record.
+    pub state_dir: PathBuf,
+    /// The cluster.
+    pub slurm: Slurm,
+    /// The cloud of the servers.
+    pub cloud: CloudSettings<'a>,
+    /// The nodes and the flavors of their servers.
+    pub groups: Vec<NodeGroup>,
+    /// Features that nodes have in slurm.conf, and their weight there.
+    pub features: Vec<String>,
+    /// Weight of the nodes in slurm.conf.
+    pub weight: u32,
+    /// A node that is not up by then is given up, seconds.
+    pub launch_seconds: f64,
+    /// The most that may be spent, and the hours, back from now, in which that is counted.
+    pub budget: Option<(Money, f64)>,
+}
+
+impl<'a> PoolOptions<'a> {
+    /// The pool of `ebbtide-burst`.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`], [`BurstError::Hosts`].
+    pub fn burst(settings: &'a BurstSettings) -> Result<Self, BurstError> {
+        let policy = &settings.policy;
+        Ok(Self {
+            program: "ebbtide-burst",
+            state_dir: settings.state_dir.clone(),
+            slurm: Slurm {
+                conf: settings.slurm.conf.clone(),
+                bin_dir: settings.slurm.bin_dir.clone(),
+                timeout: Duration::from_secs_f64(settings.slurm.timeout_seconds),
+            },
+            cloud: settings.cloud()?,
+            groups: settings.groups()?,
+            features: ebbtide_burst::age::Ages::new(&settings.age)?.all_features(),
+            weight: settings.age.weight,
+            launch_seconds: policy.launch_seconds,
+            budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
+        })
+    }
+
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        let all = self.groups.iter().flat_map(|group| group.nodes.iter());
+        all.cloned().collect()
+    }
+
+    /// Connects to the cloud.
+    ///
+    /// # Errors
+    /// As [`ServerPool::connect`].
+    pub async fn connect(&self) -> Result<ServerPool, CliError> {
+        ServerPool::connect(self.cloud, self.groups.clone()).await
+    }
+
+    /// What the budget says now: an error if it is used up.
+    ///
+    /// # Errors
+    /// [`BurstError::Budget`].
+    pub fn within_budget(
+        &self,
+        record: &ebbtide_burst::BurstRecord,
+        now: i64,
+    ) -> Result<(), BurstError> {
+        let Some((budget, hours)) = self.budget else {
+            return Ok(());
+        };
+        let from = now - (hours * 3_600_000.0) as i64;
+        let spent = record.spent(from, now);
+        if spent < budget.micros() {
+            return Ok(());
+        }
+        Err(BurstError::Budget {
+            spent: Money::from_micros(spent).to_string(),
+            budget: budget.to_string(),
+            hours: hours.to_string(),
+        })
+    }
+
+    /// The same by the record on disk.
+    ///
+    /// # Errors
+    /// [`BurstError::Budget`]; as [`journal::read`].
+    pub fn budget_on_disk(&self) -> Result<(), BurstError> {
+        self.within_budget(&journal::read(&self.state_dir)?, unix_millis())
+    }
+}
