@@ -1,6 +1,7 @@
 //! The `ebbtide` command for operators and tenants, after the habits of the `openstack` client:
 //! what a region does for them. It links no database, no broker and no engine.
 //!
+//! - `http` sends requests to servers of the same machine: metadata, the batch service.
 //! - `args` says what may be typed, `commands/*` does it, one file a noun.
 //! - What the programs share is in `ebbtide-shell`, the connection in `ebbtide-client`.
 //!
@@ -10,6 +11,7 @@ pub mod args;
 pub mod commands;
 mod counterfactual_view;
 pub mod decision_view;
+mod http;
 pub mod process;
 
 use args::Cli;

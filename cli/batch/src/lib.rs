@@ -34,6 +34,7 @@ pub mod act;
 pub mod check;
 pub mod faults;
 pub mod journal;
+pub mod lines;
 pub mod pool;
 pub mod power;
 pub mod setup;

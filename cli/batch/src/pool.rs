@@ -2,7 +2,8 @@
 //! many there are.
 
 use crate::journal;
-use ebbtide_burst::{BurstError, BurstSettings, CloudSettings, NodeGroup};
+use ebbtide_batch::{BatchError, BatchSettings};
+use ebbtide_burst::{AgeSettings, BurstError, BurstSettings, CloudSettings, NodeGroup};
 use ebbtide_model::Money;
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
@@ -53,6 +54,29 @@ impl<'a> PoolOptions<'a> {
             groups: settings.groups()?,
             features: ebbtide_burst::age::Ages::new(&settings.age)?.all_features(),
             weight: settings.age.weight,
+            launch_seconds: policy.launch_seconds,
+            budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
+        })
+    }
+
+    /// The pool of `ebbtide-batch`.
+    ///
+    /// # Errors
+    /// [`ebbtide_batch::BatchError::Setting`].
+    pub fn batch(settings: &'a BatchSettings) -> Result<Self, BatchError> {
+        let (cluster, policy) = (&settings.slurm, &settings.policy);
+        Ok(Self {
+            program: "ebbtide-batch",
+            state_dir: settings.state_dir.clone(),
+            slurm: Slurm {
+                conf: cluster.conf.clone(),
+                bin_dir: cluster.bin_dir.clone(),
+                timeout: Duration::from_secs_f64(cluster.timeout_seconds),
+            },
+            cloud: settings.cloud()?,
+            groups: settings.groups()?,
+            features: Vec::new(),
+            weight: AgeSettings::default().weight,
             launch_seconds: policy.launch_seconds,
             budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
         })

@@ -120,8 +120,8 @@ impl<'a> Engine<'a> {
         let mut write_down = tokio::time::interval(WRITE_DOWN);
         write_down.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = VecDeque::new();
-        if matches!(self.place, JobHost::Here) {
-            let age = super::guest::uptime();
+        if let JobHost::Here { age } = self.place {
+            let age = age.unwrap_or_else(super::guest::uptime);
             self.say("this machine, of which nothing is heard");
             events.push_back(RunEvent::Instance { age });
         }

@@ -5,7 +5,6 @@ mod engine;
 mod fault;
 mod fleet;
 mod guest;
-mod http;
 mod method;
 mod place;
 mod state;
@@ -25,7 +24,7 @@ use ebbtide_shell::model::{ModelArgs, SourcedModel};
 use engine::Engine;
 use fleet::{Fleet, ServerSource};
 use guest::OwnMetadata;
-use http::Address;
+use crate::http::Address;
 use method::SaveMethod;
 use place::JobHost;
 use state::{StateContents, StateDir};
@@ -135,6 +134,9 @@ pub struct RunArgs {
     /// http://169.254.169.254]
     #[arg(long, value_name = "URL", conflicts_with_all = ["server", "flavor"])]
     metadata: Option<String>,
+    /// How old the machine is, where no metadata say so [default: since its boot]
+    #[arg(long, value_name = "TIME")]
+    age: Option<Hours>,
     /// How the metadata speak
     #[arg(long, value_enum, default_value_t = FormChoice::Auto, hide_possible_values = true, value_name = "auto|ebbtide|ec2|gce|azure")]
     form: FormChoice,
@@ -332,13 +334,14 @@ impl RunArgs {
         } else if !self.server.is_empty() {
             ServerSource::Named(self.server.clone())
         } else {
+            let age = self.age.map(|age| Span::from_hours(age.0));
             let url = self.metadata.as_deref();
             let url = url.unwrap_or("http://169.254.169.254");
             if url == "none" {
-                return Ok(JobHost::Here);
+                return Ok(JobHost::Here { age });
             }
             let address: Address = url.parse().map_err(CliError::Usage)?;
-            let guest = OwnMetadata::find(address, self.form.form(), None, poll).await?;
+            let guest = OwnMetadata::find(address, self.form.form(), age, poll).await?;
             return Ok(JobHost::Guest(Box::new(guest)));
         };
         let region = context.region().await?;

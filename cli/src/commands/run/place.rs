@@ -98,7 +98,10 @@ impl Rounds {
 #[derive(Debug)]
 pub(super) enum JobHost {
     /// This machine, without any source of notices.
-    Here,
+    Here {
+        /// Its age; `None` for the time since its boot.
+        age: Option<Span>,
+    },
     /// A virtual machine that can read its metadata.
     Guest(Box<OwnMetadata>),
     /// Servers of a region, which this program watches from outside.
@@ -109,7 +112,7 @@ impl JobHost {
     /// Waits for the next news. Safe to cancel: a later call returns news that was not returned.
     pub(super) async fn next(&mut self) -> InstanceNews {
         match self {
-            Self::Here => std::future::pending().await,
+            Self::Here { .. } => std::future::pending().await,
             Self::Guest(guest) => guest.next().await,
             Self::Fleet(fleet) => fleet.next().await,
         }
@@ -118,7 +121,7 @@ impl JobHost {
     /// Reports that the instance needs no more time. The error is a text for people.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         match self {
-            Self::Here => Ok(()),
+            Self::Here { .. } => Ok(()),
             Self::Guest(guest) => guest.release().await,
             Self::Fleet(fleet) => fleet.release().await,
         }
@@ -128,14 +131,14 @@ impl JobHost {
     pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Fleet(fleet) => fleet.leave().await,
-            Self::Here | Self::Guest(_) => Ok(None),
+            Self::Here { .. } | Self::Guest(_) => Ok(None),
         }
     }
 
     /// Whether the provider accepts a report that the instance needs no more time.
     pub(super) fn releases(&self) -> bool {
         match self {
-            Self::Here => false,
+            Self::Here { .. } => false,
             Self::Guest(guest) => guest.releases(),
             Self::Fleet(_) => true,
         }
@@ -145,7 +148,7 @@ impl JobHost {
     pub(super) fn created(&self) -> Option<String> {
         match self {
             Self::Fleet(fleet) => fleet.created(),
-            Self::Here | Self::Guest(_) => None,
+            Self::Here { .. } | Self::Guest(_) => None,
         }
     }
 }

@@ -6,4 +6,4 @@ mod units;
 
 pub use file::{FileOverrides, Format, bag};
 pub use prices::prices;
-pub use units::{duration, price};
+pub use units::{PriceField, Seconds, duration, price};

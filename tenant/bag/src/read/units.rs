@@ -73,7 +73,10 @@ impl<T> Visitor<'_> for Written<T> {
 
 /// A duration in a file, seconds; a number or text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seconds(pub(super) u64);
+pub struct Seconds(
+    /// Seconds.
+    pub u64,
+);
 
 impl<'de> serde::Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -87,7 +90,10 @@ impl<'de> serde::Deserialize<'de> for Seconds {
 
 /// A price in a file; a number or text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PriceField(pub(super) Money);
+pub struct PriceField(
+    /// The price.
+    pub Money,
+);
 
 impl<'de> serde::Deserialize<'de> for PriceField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -212,11 +212,16 @@ impl Manager {
         self.state(node) == Some(ServerState::Active)
     }
 
-    /// Nodes with a server that is up or on its way and that is to stay.
+    /// Whether a node was asked for and has not come up yet.
     #[must_use]
-    pub fn staying(&self) -> u32 {
-        let census = self.controller.census();
-        census.provisioning + census.active
+    pub fn is_coming(&self, node: &str) -> bool {
+        self.state(node) == Some(ServerState::Provisioning)
+    }
+
+    /// How many servers are in which state.
+    #[must_use]
+    pub fn census(&self) -> ebbtide_elastic::Census {
+        self.controller.census()
     }
 
     /// Whether the node of an instance has come up during the life of this controller.

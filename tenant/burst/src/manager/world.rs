@@ -72,7 +72,7 @@ pub struct World<'a> {
     pub instances: &'a [PoolServer],
     /// Whether no more may be spent.
     pub budget_used_up: bool,
-    /// Nodes that are released after all others.
+    /// Nodes that are not released, however many there are.
     pub kept: &'a [String],
 }
 
@@ -96,11 +96,14 @@ impl<'a> World<'a> {
         self.jobs_on(node).map(|job| u64::from(job.cpus)).sum()
     }
 
-    /// By what nodes are released, the least first: their work, and whether they are to be kept.
+    /// By what nodes are released, the least first: their work. Those that are kept have
+    /// [`u64::MAX`].
     #[must_use]
     pub fn worth_of(&self, node: &str) -> u64 {
-        let kept = self.kept.iter().any(|one| one == node);
-        self.work_on(node) + u64::from(kept) * u64::from(u32::MAX)
+        if self.kept.iter().any(|one| one == node) {
+            return u64::MAX;
+        }
+        self.work_on(node)
     }
 }
 

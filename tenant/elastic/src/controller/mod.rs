@@ -163,7 +163,7 @@ impl Controller {
 
     /// Takes in what happened at `now_us` and says what has to be done. `work` tells how much an
     /// active server still has to do, in any unit; it is only called when one of them is to be
-    /// released: the one with least.
+    /// released: the one with least. One with [`u64::MAX`] is never released.
     ///
     /// # Errors
     /// [`ElasticError::Event`] if time runs backwards or the event cannot be; nothing has changed
@@ -343,9 +343,10 @@ impl Controller {
         let active = self.servers.iter();
         let idlest = active
             .filter(|(_, one)| one.state == ServerState::Active)
-            .map(|(id, _)| *id)
-            .min_by_key(|id| (work(*id), std::cmp::Reverse(*id)));
-        if let Some(id) = idlest {
+            .map(|(id, _)| (work(*id), std::cmp::Reverse(*id)))
+            .filter(|(work, _)| *work < u64::MAX)
+            .min();
+        if let Some((_, std::cmp::Reverse(id))) = idlest {
             self.set(id, ServerState::Draining, self.now_us);
             self.release_from_us = self
                 .now_us

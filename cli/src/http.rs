@@ -1,7 +1,6 @@
-//! One request to a metadata server. No proxies, no redirects, no TLS: these servers are on the
-//! same machine or link.
+//! One request to a server on the same machine or link: a metadata server, the batch service. No
+//! proxies, no redirects, no TLS.
 
-use ebbtide_run::metadata::{MetadataQuery, MetadataResponse};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -12,15 +11,37 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Timeout of an answer. Metadata servers answer from memory.
-const LIMIT: Duration = Duration::from_secs(3);
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HttpCall<'a> {
+    /// The method.
+    pub(crate) method: &'a str,
+    /// Path and query.
+    pub(crate) path: &'a str,
+    /// Headers, beside `host`.
+    pub(crate) headers: &'a [(&'static str, String)],
+    /// The body.
+    pub(crate) body: &'a str,
+    /// Timeout of the answer.
+    pub(crate) limit: Duration,
+    /// Maximum size of the answer's body.
+    pub(crate) largest: usize,
+}
 
-/// Maximum size of an answer. Real answers have some kilobytes.
-const LARGEST: usize = 256 * 1024;
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct HttpAnswer {
+    /// The status.
+    pub(crate) status: u16,
+    /// The header `metadata-flavor`.
+    pub(crate) flavor: Option<String>,
+    /// The body; what is no UTF-8 is replaced.
+    pub(crate) body: String,
+}
 
-/// Address of a metadata server.
+/// Address of such a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
+pub(crate) enum Address {
     /// A host, with a port if it is not 80.
     Tcp(String),
     /// A socket in the file system.
@@ -42,7 +63,7 @@ impl FromStr for Address {
                 Ok(Self::Tcp(host.to_owned()))
             }
             _ => Err(format!(
-                "{text:?} is no metadata server: http://169.254.169.254, http://HOST:PORT, unix:PATH, or none"
+                "{text:?} is no address: write http://HOST, http://HOST:PORT or unix:PATH"
             )),
         }
     }
@@ -61,10 +82,7 @@ impl std::fmt::Display for Address {
 ///
 /// # Errors
 /// A text for people: the network error.
-pub(super) async fn ask(
-    address: &Address,
-    ask: &MetadataQuery,
-) -> Result<MetadataResponse, String> {
+pub(crate) async fn ask(address: &Address, ask: &HttpCall<'_>) -> Result<HttpAnswer, String> {
     let asked = async {
         match address {
             Address::Tcp(host) => {
@@ -81,12 +99,12 @@ pub(super) async fn ask(
             }
         }
     };
-    tokio::time::timeout(LIMIT, asked)
+    tokio::time::timeout(ask.limit, asked)
         .await
-        .unwrap_or_else(|_| Err(format!("no answer within {} s", LIMIT.as_secs())))
+        .unwrap_or_else(|_| Err(format!("no answer within {} s", ask.limit.as_secs())))
 }
 
-async fn over<S>(stream: S, host: &str, ask: &MetadataQuery) -> Result<MetadataResponse, String>
+async fn over<S>(stream: S, host: &str, ask: &HttpCall<'_>) -> Result<HttpAnswer, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -102,10 +120,10 @@ where
         .method(ask.method)
         .uri(ask.path)
         .header("host", host);
-    for (name, value) in &ask.headers {
+    for (name, value) in ask.headers {
         request = request.header(*name, value);
     }
-    let body = Full::new(Bytes::from(ask.body.clone()));
+    let body = Full::new(Bytes::from(ask.body.to_owned()));
     let request = request.body(body).map_err(|error| error.to_string())?;
     let answer = sender.send_request(request).await.map_err(failed)?;
     let flavor = answer.headers().get("metadata-flavor");
@@ -113,9 +131,9 @@ where
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
     let status = answer.status().as_u16();
-    let body = Limited::new(answer.into_body(), LARGEST).collect().await;
+    let body = Limited::new(answer.into_body(), ask.largest).collect().await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();
-    Ok(MetadataResponse {
+    Ok(HttpAnswer {
         status,
         flavor,
         body: String::from_utf8_lossy(&body).into_owned(),

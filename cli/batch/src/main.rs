@@ -1,0 +1,136 @@
+//! `ebbtide-batch`: the batch service beside slurmctld, and the programs that slurmctld calls.
+
+mod service;
+
+use clap::{Parser, Subcommand};
+use ebbtide_batch::BatchSettings;
+use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_batch_service::{check, complain, power, say, setup, storage};
+use ebbtide_shell::errors::CliError;
+use service::fault::ServiceError;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+docs/tenants/batch.md has the configuration file, the lines for slurm.conf, and what a work looks like.
+`ebbtide batch` hands work in and shows it.
+
+Examples:
+  ebbtide-batch setup --config /etc/ebbtide/batch.toml --programs /usr/local/lib/ebbtide
+  ebbtide-batch check --config /etc/ebbtide/batch.toml
+  ebbtide-batch run --config /etc/ebbtide/batch.toml";
+
+/// Jobs, bags and workflows on preemptible servers that are nodes of a Slurm cluster.
+#[derive(Debug, Parser)]
+#[command(name = "ebbtide-batch", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Cli {
+    /// Configuration file
+    #[arg(
+        long,
+        env = "EBBTIDE_BATCH_CONFIG",
+        global = true,
+        default_value = "/etc/ebbtide/batch.toml",
+        value_name = "FILE"
+    )]
+    config: PathBuf,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Serve until SIGTERM; what runs goes on then, and is found again
+    Run,
+    /// Create the servers of nodes; slurmctld's ResumeProgram
+    Resume {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Give the servers of nodes back; slurmctld's SuspendProgram
+    Suspend {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Delete the servers of nodes that never came up; slurmctld's ResumeFailProgram
+    ResumeFailed {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Look once, and say what is seen and what is wrong with slurm.conf and the cloud
+    Check,
+    /// Write the programs that slurmctld calls, and print the lines for slurm.conf
+    Setup {
+        /// The folder for the programs
+        #[arg(long, value_name = "DIR")]
+        programs: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(run(cli)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain!("{}: {error}", error.code());
+            if let Some(next) = error.next_step("") {
+                complain!("{next}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), CliError> {
+    let settings = read(&cli.config)?;
+    let pool = PoolOptions::batch(&settings).map_err(ServiceError::from)?;
+    match cli.task {
+        Task::Run => Box::pin(service::run(&settings, pool)).await,
+        Task::Resume { nodes } => Box::pin(power::resume(&pool, &nodes)).await,
+        Task::Suspend { nodes } => Box::pin(power::suspend(&pool, &nodes)).await,
+        Task::ResumeFailed { nodes } => Box::pin(power::failed(&pool, &nodes)).await,
+        Task::Check => Box::pin(look(&settings, &pool)).await,
+        Task::Setup { programs } => setup::run(&pool, &cli.config, &programs),
+    }
+}
+
+fn read(path: &Path) -> Result<BatchSettings, CliError> {
+    let text = std::fs::read_to_string(path).map_err(storage("read", path))?;
+    Ok(BatchSettings::parse(&text).map_err(|error| ServiceError::in_file(path, error))?)
+}
+
+async fn look(settings: &BatchSettings, pool: &PoolOptions<'_>) -> Result<(), CliError> {
+    let (nodes, jobs) = check::cluster(pool).await?;
+    let servers = check::servers(pool).await?;
+    for ty in settings.server_types().map_err(ServiceError::from)? {
+        let market = if ty.preemptible {
+            "preemptible"
+        } else {
+            "on demand"
+        };
+        say!(
+            "type {}: {} nodes, flavor {}, {market}",
+            ty.name,
+            ty.nodes.len(),
+            ty.flavor
+        );
+    }
+    say!(
+        "nodes:   {} of the cloud of {} in all",
+        pool.nodes().len(),
+        nodes.len()
+    );
+    say!(
+        "jobs:    {} run, {} in all",
+        jobs.iter().filter(|job| job.runs()).count(),
+        jobs.len()
+    );
+    say!("servers: {}", servers.len());
+    Ok(pool.budget_on_disk()?)
+}

@@ -1,0 +1,184 @@
+//! The calls of tenants, and their answers out of the book.
+
+use crate::service::fault::ServiceError;
+use crate::service::shell::Service;
+use ebbtide_batch::view::{ServerView, ServiceStatus, WorkDetails, WorkSummary};
+use ebbtide_batch::{BatchError, BookEntry, ReplayRules, ServerType, WorkBook, WorkId, report};
+use ebbtide_batch_service::faults::log;
+use ebbtide_burst::Status;
+use ebbtide_model::Money;
+use ebbtide_runtime::clock::unix_millis;
+use ebbtide_shell::errors::CliError;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// What a tenant asks.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    Submit(Value),
+    List,
+    Show(WorkId),
+    Cancel(WorkId),
+    SetBudget(WorkId, Option<Money>),
+    Report(WorkId),
+    Status,
+}
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) ask: Ask,
+    pub(crate) answer: oneshot::Sender<Result<Value, CliError>>,
+}
+
+impl Service<'_> {
+    /// Answers a call.
+    pub(crate) fn answer(&mut self, call: Call) {
+        let answer = self.reply(call.ask);
+        // A caller that has gone away needs no answer.
+        let _ = call.answer.send(answer);
+    }
+
+    fn reply(&mut self, ask: Ask) -> Result<Value, CliError> {
+        let now = unix_millis();
+        match ask {
+            Ask::Submit(document) => {
+                let controller = self.controller()?;
+                let entry = controller
+                    .submit(now, document)
+                    .map_err(ServiceError::from)?;
+                self.keep(&entry)?;
+                log(&format!("work {}: handed in", entry.work));
+                self.summary(entry.work, now)
+            }
+            Ask::List => {
+                let works = &self.controller()?.book().works;
+                let all = works
+                    .iter()
+                    .map(|(id, book)| WorkSummary::of(*id, book, now));
+                value(&all.collect::<Vec<_>>())
+            }
+            Ask::Show(id) => value(&WorkDetails::of(id, self.work(id)?, now)),
+            Ask::Cancel(id) => {
+                let entry = self
+                    .controller()?
+                    .cancel(now, id)
+                    .map_err(ServiceError::from)?;
+                self.keep(&entry)?;
+                log(&format!("work {id}: cancelled"));
+                self.summary(id, now)
+            }
+            Ask::SetBudget(id, budget) => {
+                let budget = budget.map(Money::micros);
+                let changed = self.controller()?.set_budget(now, id, budget);
+                let entry = changed.map_err(ServiceError::from)?;
+                self.keep(&entry)?;
+                self.summary(id, now)
+            }
+            Ask::Report(id) => {
+                let unknown = (self.settings.policy.length_seconds * 1_000.0) as i64;
+                let spare = (self.settings.policy.spare_seconds * 1_000.0) as i64;
+                let boot = (self.settings.policy.boot_seconds * 1_000.0) as i64;
+                let types = self.controller()?.types().to_vec();
+                let book = self.work(id)?;
+                let rules = replay_rules(book, &types, boot, spare);
+                value(&report(book, now, rules.as_ref(), unknown))
+            }
+            Ask::Status => self.status(now),
+        }
+    }
+
+    /// Writes a change down before it is answered.
+    fn keep(&mut self, entry: &BookEntry) -> Result<(), CliError> {
+        self.write(std::slice::from_ref(entry))?;
+        Ok(self.book.sync()?)
+    }
+
+    fn work(&mut self, id: WorkId) -> Result<&WorkBook, CliError> {
+        let unknown = || BatchError::Unknown { id: id.to_string() };
+        let found = self.controller()?.book().works.get(&id);
+        Ok(found.ok_or_else(unknown).map_err(ServiceError::from)?)
+    }
+
+    fn summary(&mut self, id: WorkId, now: i64) -> Result<Value, CliError> {
+        value(&WorkSummary::of(id, self.work(id)?, now))
+    }
+
+    fn status(&mut self, now: i64) -> Result<Value, CliError> {
+        let from = now - (self.settings.policy.budget_hours * 3_600_000.0) as i64;
+        let spent = self.record_file.record.spent(from, now);
+        let (servers, faults, looked_ms) =
+            (self.servers.clone(), self.faults.now().clone(), self.looked);
+        let controller = self.controller()?;
+        let views = servers.iter().map(|one| {
+            let works = controller.book().works.values();
+            let members = works.flat_map(|book| {
+                let here = book
+                    .running()
+                    .filter(|(_, attempt)| attempt.node == one.node);
+                here.map(|(member, _)| {
+                    format!("{} {}", book.work.name, book.work.member_name(member))
+                })
+            });
+            let state = match one.status {
+                Status::Coming => "coming",
+                Status::Active => "up",
+                Status::Leaving => "leaving",
+                Status::Kept | Status::Going | Status::Failed | Status::Gone => "going",
+            };
+            ServerView {
+                node: one.node.clone(),
+                server_type: controller
+                    .type_of(&one.node)
+                    .map_or_else(String::new, |ty| ty.name.clone()),
+                server: one.id.clone(),
+                state: state.to_owned(),
+                launched_ms: one.launched_ms,
+                until_ms: one.deadline_ms,
+                members: members.collect(),
+            }
+        });
+        value(&ServiceStatus {
+            faults,
+            looked_ms,
+            servers: views.collect(),
+            spent: Money::from_micros(spent),
+        })
+    }
+}
+
+/// The on-demand type that a work would have run on: the cheapest that has room for each member.
+fn replay_rules(
+    book: &WorkBook,
+    types: &[ServerType],
+    boot: i64,
+    spare: i64,
+) -> Option<ReplayRules> {
+    let stages = &book.work.stages;
+    let fits = |ty: &&ServerType| {
+        let each = stages.iter();
+        !ty.preemptible
+            && each.clone().all(|stage| ty.vcpus >= stage.cpus)
+            && each.clone().all(|stage| ty.memory_mb >= stage.memory_mb)
+    };
+    let ty = types.iter().filter(fits).min_by_key(|ty| ty.price)?;
+    // As many servers at a time as the pool may have.
+    let most = types.iter().map(|ty| ty.nodes.len()).sum();
+    Some(ReplayRules {
+        vcpus: ty.vcpus,
+        memory_mb: ty.memory_mb,
+        hourly: ty.price,
+        most,
+        boot,
+        spare,
+    })
+}
+
+fn value(body: &impl serde::Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(body).map_err(|error| CliError::Write(std::io::Error::other(error)))
+}
+
+/// The body of an answer that has nothing to say.
+pub(crate) fn well() -> Value {
+    json!({"status": "ok"})
+}

@@ -1,0 +1,96 @@
+//! Marks and results that attempts leave in the directories of works.
+
+use ebbtide_batch::script::{mark_path, result_path, state_path};
+use ebbtide_batch::{AttemptResult, Book, Mark, MemberId, Work, WorkId};
+use ebbtide_run::RunRecord;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The marks of all works that are open, read anew at each look.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// Names in the directory of marks, by work.
+    names: BTreeMap<WorkId, BTreeSet<String>>,
+    /// What a mark says; a mark never changes.
+    known: BTreeMap<(WorkId, MemberId), u32>,
+}
+
+impl Marks {
+    /// Reads the directories of the works that are open.
+    ///
+    /// # Errors
+    /// The first directory that cannot be read. No member of its work may be started then: it may
+    /// be done.
+    pub(crate) fn read(&mut self, book: &Book, now: i64) -> Result<(), (String, std::io::Error)> {
+        self.names.clear();
+        for (id, one) in &book.works {
+            if one.state(now).is_over() && one.running().next().is_none() {
+                continue;
+            }
+            let dir = one.work.dir.join("done");
+            let names = names(&dir).map_err(|error| (dir.display().to_string(), error))?;
+            self.names.insert(*id, names);
+        }
+        Ok(())
+    }
+
+    /// Reads what new marks say.
+    pub(crate) fn learn(&mut self, book: &Book) {
+        for (id, names) in &self.names {
+            let Some(one) = book.works.get(id) else {
+                continue;
+            };
+            for member in one.work.members() {
+                let key = (*id, member);
+                if self.known.contains_key(&key) || !names.contains(&one.work.member_name(member)) {
+                    continue;
+                }
+                if let Some(attempt) = number(&mark_path(&one.work, member)) {
+                    self.known.insert(key, attempt);
+                }
+            }
+        }
+    }
+
+    /// The mark of a member.
+    pub(crate) fn mark(&self, id: WorkId, member: MemberId) -> Mark {
+        let known = self.known.get(&(id, member)).copied();
+        known.map_or(Mark::None, Mark::DoneBy)
+    }
+}
+
+fn names(dir: &Path) -> std::io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(dir)? {
+        names.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.trim().parse().ok()
+}
+
+/// What an attempt left.
+pub(crate) fn result(work: &Work, member: MemberId, attempt: u32) -> AttemptResult {
+    AttemptResult {
+        exit: number(&result_path(work, member, attempt)),
+        saved: saved(&format!("{}/state", state_path(work, member))).unwrap_or(0),
+    }
+}
+
+/// What `ebbtide run` keeps: a line with version and checksum, then JSON.
+#[derive(Debug, Deserialize)]
+struct RunState {
+    record: RunRecord,
+}
+
+/// Work in the newest checkpoint, milliseconds.
+fn saved(path: &str) -> Option<i64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let (_, body) = text.split_once('\n')?;
+    let state: RunState = serde_json::from_str(body).ok()?;
+    i64::try_from(state.record.newest()?.work.0).ok()
+}

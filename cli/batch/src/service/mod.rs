@@ -1,0 +1,50 @@
+//! The service: one loop that looks at Slurm and the cloud and does what the controller says, and
+//! the calls of tenants, which the loop answers between its looks.
+
+mod answers;
+mod api;
+pub(crate) mod fault;
+mod marks;
+mod shell;
+mod start;
+
+use crate::service::answers::Call;
+use crate::service::shell::Service;
+use ebbtide_batch::BatchSettings;
+use ebbtide_batch_service::faults::log;
+use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_batch_service::say;
+use ebbtide_shell::errors::CliError;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+/// Calls that wait for the loop at most.
+const CALLS: usize = 64;
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// What makes it impossible from the beginning: settings, the book, the address. What goes wrong
+/// later is reported, written down, and tried again.
+pub(crate) async fn run(settings: &BatchSettings, pool: PoolOptions<'_>) -> Result<(), CliError> {
+    let mut poll = tokio::time::interval(Duration::from_secs_f64(settings.poll_seconds));
+    poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut service = Service::open(settings, pool)?;
+    let (sender, mut calls) = mpsc::channel::<Call>(CALLS);
+    let _api = api::serve(settings, sender).await?;
+    log(&format!("serving at {}", settings.listen));
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            Some(call) = calls.recv() => service.answer(call),
+            _ = poll.tick() => service.look().await?,
+        }
+    }
+    say!("ended; members that run go on, and are found again");
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! One look: read Slurm, the cloud and the marks, write down what follows, do it.
+
+use crate::service::fault::ServiceError;
+use crate::service::marks::{Marks, result};
+use crate::service::start;
+use ebbtide_batch::{
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
+    BookEntry,
+};
+use ebbtide_batch_service::accounts::learn_servers;
+use ebbtide_batch_service::act::Actor;
+use ebbtide_batch_service::faults::{Faults, log};
+use ebbtide_batch_service::journal::RecordFile;
+use ebbtide_batch_service::lines::LineFile;
+use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_burst::{BurstError, PoolServer, World};
+use ebbtide_runtime::clock::unix_millis;
+use ebbtide_server_pool::ServerPool;
+use ebbtide_shell::errors::CliError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name of the book in the state directory.
+const BOOK: &str = "book.jsonl";
+/// Prices are asked for again after so long, milliseconds.
+const PRICES_MS: i64 = 60_000;
+
+/// The service at work.
+pub(crate) struct Service<'a> {
+    pub(crate) settings: &'a BatchSettings,
+    pool: PoolOptions<'a>,
+    /// None while the cloud cannot be reached.
+    cloud: Option<Arc<ServerPool>>,
+    /// None after its book could not be written: it is read again then.
+    controller: Option<BatchController>,
+    pub(crate) book: LineFile,
+    pub(crate) record_file: RecordFile,
+    pub(crate) faults: Faults,
+    marks: Marks,
+    prices: BTreeMap<String, u64>,
+    prices_at: i64,
+    /// The pool's servers at the last look.
+    pub(crate) servers: Vec<PoolServer>,
+    /// When Slurm and the cloud were last seen.
+    pub(crate) looked: Option<i64>,
+    last: String,
+}
+
+impl<'a> Service<'a> {
+    /// Opens the book and the record.
+    ///
+    /// # Errors
+    /// [`BurstError::Storage`], also if another service has them; [`ebbtide_batch::BatchError`] for
+    /// a book or settings that cannot be used.
+    pub(crate) fn open(
+        settings: &'a BatchSettings,
+        pool: PoolOptions<'a>,
+    ) -> Result<Self, CliError> {
+        let record_file = RecordFile::open(&pool.state_dir)?;
+        let (book, text) = LineFile::open(&pool.state_dir, BOOK)?;
+        let known = Book::parse(&text).map_err(ServiceError::from)?;
+        let controller = BatchController::new(settings, known).map_err(ServiceError::from)?;
+        Ok(Self {
+            settings,
+            pool,
+            cloud: None,
+            controller: Some(controller),
+            book,
+            record_file,
+            faults: Faults::default(),
+            marks: Marks::default(),
+            prices: BTreeMap::new(),
+            prices_at: i64::MIN,
+            servers: Vec::new(),
+            looked: None,
+            last: String::new(),
+        })
+    }
+
+    /// The controller, from the book if there is none.
+    pub(crate) fn controller(&mut self) -> Result<&mut BatchController, CliError> {
+        if self.controller.is_none() {
+            let path = self.pool.state_dir.join(BOOK);
+            let text = std::fs::read_to_string(&path);
+            let text = text.map_err(ebbtide_batch_service::storage("read", &path))?;
+            let book = Book::parse(&text).map_err(ServiceError::from)?;
+            let made = BatchController::new(self.settings, book).map_err(ServiceError::from)?;
+            self.controller = Some(made);
+        }
+        let missing = || CliError::Write(std::io::Error::other("there is no controller"));
+        self.controller.as_mut().ok_or_else(missing)
+    }
+
+    /// Writes facts down. If that fails, what the controller has taken in is forgotten: nothing is
+    /// done that does not stand in the book.
+    pub(crate) fn write(&mut self, facts: &[BookEntry]) -> Result<(), BurstError> {
+        let written = self.book.append(facts);
+        if written.is_err() {
+            self.controller = None;
+        }
+        written
+    }
+
+    /// Looks once.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub(crate) async fn look(&mut self) -> Result<(), CliError> {
+        match self.reconcile().await {
+            Ok(()) => self.faults.over("look"),
+            Err(error) => self.faults.lasting(&mut self.record_file, "look", &error)?,
+        }
+        Ok(())
+    }
+
+    async fn reconcile(&mut self) -> Result<(), CliError> {
+        let nodes = self.pool.slurm.nodes().await?;
+        let jobs = self.pool.slurm.jobs().await?;
+        let cloud = self.cloud().await?;
+        let servers = cloud.servers().await?;
+        let now = unix_millis();
+        self.account(&cloud, &servers).await?;
+        self.learn_prices(&cloud, now).await;
+        let budget = self.pool.within_budget(&self.record_file.record, now);
+        self.servers.clone_from(&servers);
+        self.looked = Some(now);
+        let broke = budget.is_err();
+        match budget {
+            Ok(()) => self.faults.over("budget"),
+            Err(error) => {
+                self.faults
+                    .lasting(&mut self.record_file, "budget", &error.into())?;
+            }
+        }
+        self.read_marks(now)?;
+        let made = {
+            let prices = std::mem::take(&mut self.prices);
+            let marks = std::mem::take(&mut self.marks);
+            let controller = self.controller()?;
+            let works: BTreeMap<_, _> = controller
+                .book()
+                .works
+                .iter()
+                .filter(|(_, book)| book.running().next().is_some())
+                .map(|(id, book)| (*id, book.work.clone()))
+                .collect();
+            let mark = |work, member| marks.mark(work, member);
+            let left = |work, member, attempt| {
+                let work = works.get(&work);
+                work.map_or_else(AttemptResult::default, |work| result(work, member, attempt))
+            };
+            let world = BatchWorld {
+                burst: World {
+                    nodes: &nodes,
+                    jobs: &jobs,
+                    instances: &servers,
+                    budget_used_up: broke,
+                    kept: &[],
+                },
+                prices: &prices,
+                mark: &mark,
+                result: &left,
+            };
+            let made = controller.look(now, &world).map_err(ServiceError::from);
+            self.prices = prices;
+            self.marks = marks;
+            made?
+        };
+        self.write(&made.facts)?;
+        self.carry_out(&cloud, &servers, made).await
+    }
+
+    /// Reads the marks of open works. Where they cannot be read, nothing may be started.
+    fn read_marks(&mut self, now: i64) -> Result<(), CliError> {
+        let mut marks = std::mem::take(&mut self.marks);
+        let book = self.controller()?.book();
+        for one in book.works.values().filter(|one| !one.state(now).is_over()) {
+            // The directories of a work that was just handed in.
+            for dir in ebbtide_batch::script::directories(&one.work) {
+                let dir = std::path::Path::new(&dir);
+                let made = std::fs::create_dir_all(dir);
+                made.map_err(ebbtide_batch_service::storage("make", dir))?;
+            }
+        }
+        let read = marks.read(book, now);
+        marks.learn(book);
+        self.marks = marks;
+        let unread = |(path, error): (String, std::io::Error)| BurstError::Storage {
+            what: "read",
+            path,
+            problem: error.to_string(),
+        };
+        Ok(read.map_err(unread)?)
+    }
+
+    async fn carry_out(
+        &mut self,
+        cloud: &ServerPool,
+        servers: &[PoolServer],
+        made: BatchDecisions,
+    ) -> Result<(), CliError> {
+        for error in made.troubles {
+            self.faults.note(&mut self.record_file, &error.into())?;
+        }
+        for error in made.problems {
+            let error = ServiceError::from(error);
+            self.faults.note(&mut self.record_file, &error.into())?;
+        }
+        let actor = Actor {
+            slurm: &self.pool.slurm,
+            cloud,
+            servers,
+            signal: "TERM",
+        };
+        let acted = actor.all(&made.nodes).await;
+        let acts = !made.nodes.is_empty() || !made.jobs.is_empty();
+        let mut first = acted;
+        for action in &made.jobs {
+            let Some(controller) = &self.controller else {
+                break;
+            };
+            let done = start::act(self.settings, &self.pool.slurm, controller, action).await;
+            log(&match &done {
+                Ok(()) => describe(action),
+                Err(error) => format!("{}: not done: {error}", describe(action)),
+            });
+            if first.is_ok() {
+                first = done.map_err(CliError::from);
+            }
+        }
+        match first {
+            Err(error) => self.faults.lasting(&mut self.record_file, "act", &error)?,
+            // Nothing to do is no sign that what was refused would not be refused again.
+            Ok(()) if acts => self.faults.over("act"),
+            Ok(()) => {}
+        }
+        let there = servers.iter().filter(|one| one.status.is_there()).count();
+        let line = format!("servers wanted by type {:?}, {there} there", made.wanted);
+        if line != self.last {
+            log(&line);
+            self.last = line;
+        }
+        Ok(())
+    }
+
+    async fn account(
+        &mut self,
+        cloud: &ServerPool,
+        servers: &[PoolServer],
+    ) -> Result<(), CliError> {
+        let types = self.controller()?.types().to_vec();
+        let own = |node: &str| {
+            let mut types = types.iter();
+            let ty = types.find(|ty| ty.nodes.iter().any(|one| one == node));
+            ty.map_or(0, |ty| ty.price)
+        };
+        let Some(controller) = &self.controller else {
+            return Ok(());
+        };
+        let up = |id: &str| controller.has_come_up(id);
+        learn_servers(&mut self.record_file, &self.pool, cloud, servers, own, up).await
+    }
+
+    async fn learn_prices(&mut self, cloud: &ServerPool, now: i64) {
+        if now >= self.prices_at.saturating_add(PRICES_MS) || now < self.prices_at {
+            self.prices = cloud.prices().await;
+            self.prices_at = now;
+        }
+    }
+
+    async fn cloud(&mut self) -> Result<Arc<ServerPool>, CliError> {
+        if let Some(cloud) = &self.cloud {
+            return Ok(Arc::clone(cloud));
+        }
+        let cloud = Arc::new(self.pool.connect().await?);
+        self.cloud = Some(Arc::clone(&cloud));
+        Ok(cloud)
+    }
+}
+
+fn describe(action: &BatchAction) -> String {
+    match action {
+        BatchAction::Start {
+            work,
+            member,
+            attempt,
+            node,
+            ..
+        } => format!(
+            "{node}: start {}",
+            ebbtide_batch::job_name(*work, *member, *attempt)
+        ),
+        BatchAction::Save { job } => format!("job {job}: save and end"),
+        BatchAction::Stop { job } => format!("job {job}: stop"),
+    }
+}

@@ -1,0 +1,122 @@
+//! What the book has: one line of JSON for each fact.
+
+use crate::work::MemberId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Number of a work, counted from 1.
+pub type WorkId = u64;
+
+/// A line of the book.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BookEntry {
+    /// When the service noticed it, milliseconds since 1970.
+    pub at: i64,
+    /// The work that it is about.
+    pub work: WorkId,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Fact {
+    /// The work was handed in.
+    Submitted {
+        /// As it was handed in.
+        document: Value,
+    },
+    /// The service is about to start an attempt. It stands here before Slurm knows of it.
+    Started {
+        /// Place of the stage.
+        stage: usize,
+        /// Place in the stage.
+        index: usize,
+        /// Number of the attempt, from 1.
+        attempt: u32,
+        /// The node.
+        node: String,
+        /// The type of the node's server.
+        server_type: String,
+        /// Whether the provider may take the server.
+        preemptible: bool,
+        /// What an hour of the server costs, millionths.
+        hourly: u64,
+        /// The part of the server that the attempt has.
+        share: f64,
+        /// Work that was saved before and need not be done again, milliseconds.
+        from: i64,
+    },
+    /// Slurm has started an attempt.
+    Running {
+        /// Place of the stage.
+        stage: usize,
+        /// Place in the stage.
+        index: usize,
+        /// Number of the attempt.
+        attempt: u32,
+        /// When, milliseconds since 1970.
+        since: i64,
+    },
+    /// An attempt is over.
+    Ended {
+        /// Place of the stage.
+        stage: usize,
+        /// Place in the stage.
+        index: usize,
+        /// Number of the attempt.
+        attempt: u32,
+        /// When, milliseconds since 1970.
+        end: i64,
+        /// How.
+        how: AttemptEnd,
+        /// Work of the member that is saved now, milliseconds.
+        saved: i64,
+    },
+    /// The tenant has cancelled the work.
+    Cancelled,
+    /// The tenant has changed what may be spent on the work.
+    BudgetSet {
+        /// Millionths; `None` for no limit.
+        budget: Option<u64>,
+    },
+}
+
+impl Fact {
+    /// The member that the fact is about.
+    #[must_use]
+    pub fn member(&self) -> Option<MemberId> {
+        match self {
+            Self::Started { stage, index, .. }
+            | Self::Running { stage, index, .. }
+            | Self::Ended { stage, index, .. } => Some(MemberId {
+                stage: *stage,
+                index: *index,
+            }),
+            Self::Submitted { .. } | Self::Cancelled | Self::BudgetSet { .. } => None,
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    /// The member is done.
+    Done,
+    /// The command failed by itself.
+    Failed {
+        /// Its exit code.
+        exit: i32,
+    },
+    /// The attempt saved its work and made room.
+    PutBack,
+    /// Its server went, or Slurm lost it.
+    Lost,
+    /// The service stopped it: the member is done elsewhere, cancelled, or moved.
+    Stopped,
+    /// Slurm never started it.
+    NeverStarted,
+}

@@ -1,0 +1,392 @@
+//! The book: all work, what became of each member, and what it cost. Append-only on disk; this is
+//! the state that follows from it.
+
+mod fact;
+mod lengths;
+
+pub use fact::{AttemptEnd, BookEntry, Fact, WorkId};
+pub use lengths::LengthEstimate;
+
+use crate::error::BatchError;
+use crate::work::{MemberId, Work};
+use std::collections::BTreeMap;
+
+/// Milliseconds in an hour.
+pub(crate) const HOUR_MS: f64 = 3_600_000.0;
+
+/// One attempt at a member.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Where.
+    pub node: String,
+    /// The type of the node's server.
+    pub server_type: String,
+    /// Whether the provider may take the server.
+    pub preemptible: bool,
+    /// What an hour of the server costs, millionths.
+    pub hourly: u64,
+    /// The part of the server that it has.
+    pub share: f64,
+    /// Work that was saved before, milliseconds.
+    pub from: i64,
+    /// When the service started it, milliseconds.
+    pub started: i64,
+    /// When Slurm started it.
+    pub running: Option<i64>,
+    /// When and how it ended.
+    pub end: Option<(i64, AttemptEnd)>,
+}
+
+impl Attempt {
+    /// How long it has run, milliseconds.
+    #[must_use]
+    pub fn ran(&self, now: i64) -> i64 {
+        let until = self.end.map_or(now, |(end, _)| end);
+        self.running.map_or(0, |since| (until - since).max(0))
+    }
+
+    /// What its part of the server cost, millionths.
+    #[must_use]
+    pub fn cost(&self, now: i64) -> f64 {
+        self.ran(now) as f64 / HOUR_MS * self.hourly as f64 * self.share
+    }
+}
+
+/// A member of a work.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Member {
+    /// Its attempts, in order.
+    pub attempts: Vec<Attempt>,
+    /// Whether it is done.
+    pub done: bool,
+    /// Work that is saved, milliseconds.
+    pub saved: i64,
+    /// Since when it waits for a server, milliseconds.
+    pub ready_since: Option<i64>,
+}
+
+impl Member {
+    /// Attempts that have not ended: one, or two if a copy runs.
+    pub fn open(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().filter(|one| one.end.is_none())
+    }
+
+    /// How often it failed by itself.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        let failed = |one: &&Attempt| matches!(one.end, Some((_, AttemptEnd::Failed { .. })));
+        self.attempts.iter().filter(failed).count() as u32
+    }
+
+    /// The exit code of the last attempt that failed by itself.
+    #[must_use]
+    pub fn last_exit(&self) -> Option<i32> {
+        let each = self.attempts.iter().rev();
+        each.filter_map(|one| match one.end {
+            Some((_, AttemptEnd::Failed { exit })) => Some(exit),
+            _ => None,
+        })
+        .next()
+    }
+
+    /// The work of a member that is done, milliseconds: what its last attempt began with and ran.
+    #[must_use]
+    pub fn length(&self) -> Option<i64> {
+        let done = |one: &&Attempt| matches!(one.end, Some((_, AttemptEnd::Done)));
+        let last = self.attempts.iter().find(done)?;
+        Some(last.from + last.ran(0))
+    }
+}
+
+/// What a work is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkState {
+    /// Some member runs or may run.
+    Active,
+    /// Its budget is used up: nothing runs until the budget is raised.
+    OverBudget,
+    /// All members are done.
+    Done,
+    /// A member failed as often as it may, and nothing else is left to run.
+    Failed,
+    /// The tenant has cancelled it.
+    Cancelled,
+}
+
+impl WorkState {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::OverBudget => "over-budget",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more happens to it.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// All that is known of a work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkBook {
+    /// What was handed in.
+    pub work: Work,
+    /// When, milliseconds.
+    pub submitted: i64,
+    /// The members of each stage.
+    pub members: Vec<Vec<Member>>,
+    /// The most that may be spent, millionths.
+    pub budget: Option<u64>,
+    /// Whether the tenant has cancelled it.
+    pub cancelled: bool,
+    /// When the last member ended, milliseconds.
+    pub last_end: Option<i64>,
+}
+
+impl WorkBook {
+    fn new(work: Work, submitted: i64) -> Self {
+        let members = work.stages.iter();
+        let members = members.map(|stage| vec![Member::default(); stage.members.len()]);
+        Self {
+            members: members.collect(),
+            budget: work.budget.map(ebbtide_model::Money::micros),
+            submitted,
+            cancelled: false,
+            last_end: None,
+            work,
+        }
+    }
+
+    /// A member.
+    #[must_use]
+    pub fn member(&self, id: MemberId) -> &Member {
+        &self.members[id.stage][id.index]
+    }
+
+    /// Whether a stage is done.
+    #[must_use]
+    pub fn stage_done(&self, stage: usize) -> bool {
+        self.members[stage].iter().all(|one| one.done)
+    }
+
+    /// Whether a member has failed as often as it may.
+    #[must_use]
+    pub fn given_up(&self, id: MemberId) -> bool {
+        let one = self.member(id);
+        !one.done && one.failures() > self.work.stage(id).retries
+    }
+
+    /// Members that may run now and do not: the stages before them are done, and they have not
+    /// failed for good.
+    pub fn ready(&self) -> impl Iterator<Item = MemberId> {
+        self.work.members().filter(|id| {
+            let one = self.member(*id);
+            let stage = self.work.stage(*id);
+            !one.done
+                && one.open().next().is_none()
+                && !self.given_up(*id)
+                && stage.after.iter().all(|before| self.stage_done(*before))
+        })
+    }
+
+    /// Members with an attempt that has not ended.
+    pub fn running(&self) -> impl Iterator<Item = (MemberId, &Attempt)> {
+        let all = self.work.members();
+        all.flat_map(|id| self.member(id).open().map(move |one| (id, one)))
+    }
+
+    /// What was spent on it so far, millionths.
+    #[must_use]
+    pub fn spent(&self, now: i64) -> u64 {
+        let members = self.members.iter().flatten();
+        let each = members.flat_map(|one| one.attempts.iter().map(|attempt| attempt.cost(now)));
+        each.sum::<f64>().round() as u64
+    }
+
+    /// Until when all of it is to be done, milliseconds.
+    #[must_use]
+    pub fn deadline(&self) -> Option<i64> {
+        let seconds = i64::try_from(self.work.deadline?).unwrap_or(i64::MAX / 4_000);
+        Some(self.submitted + seconds * 1_000)
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn state(&self, now: i64) -> WorkState {
+        let running = self.running().next().is_some();
+        if self.members.iter().flatten().all(|one| one.done) {
+            return WorkState::Done;
+        }
+        if self.cancelled {
+            return WorkState::Cancelled;
+        }
+        if self.ready().next().is_none() && !running {
+            return WorkState::Failed;
+        }
+        if self.budget.is_some_and(|budget| self.spent(now) >= budget) {
+            return WorkState::OverBudget;
+        }
+        WorkState::Active
+    }
+
+    /// How many members are done, run, and wait.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let all = self.members.iter().flatten();
+        let (mut done, mut run, mut rest) = (0, 0, 0);
+        for one in all {
+            if one.done {
+                done += 1;
+            } else if one.open().next().is_some() {
+                run += 1;
+            } else {
+                rest += 1;
+            }
+        }
+        (done, run, rest)
+    }
+}
+
+/// All work.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Book {
+    /// By number.
+    pub works: BTreeMap<WorkId, WorkBook>,
+}
+
+impl Book {
+    /// Reads a book. Leaves out an incomplete last line, which a crash or a full disk may cause.
+    ///
+    /// # Errors
+    /// [`BatchError::Book`] for any other invalid line.
+    pub fn parse(text: &str) -> Result<Self, BatchError> {
+        let mut book = Self::default();
+        let whole = text.ends_with('\n');
+        let count = text.lines().count();
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let wrong = |problem: String| BatchError::Book {
+                line: at + 1,
+                problem,
+            };
+            match serde_json::from_str::<BookEntry>(line) {
+                Ok(entry) => book
+                    .apply(&entry)
+                    .map_err(|error| wrong(error.to_string()))?,
+                Err(_) if at + 1 == count && !whole => break,
+                Err(error) => return Err(wrong(error.to_string())),
+            }
+        }
+        Ok(book)
+    }
+
+    /// The number of the next work.
+    #[must_use]
+    pub fn next_id(&self) -> WorkId {
+        self.works.last_key_value().map_or(1, |(id, _)| id + 1)
+    }
+
+    /// Takes a fact in. What is about a member or an attempt that does not exist changes nothing.
+    ///
+    /// # Errors
+    /// [`BatchError::Work`] for a work that cannot be read.
+    pub fn apply(&mut self, entry: &BookEntry) -> Result<(), BatchError> {
+        if let Fact::Submitted { document } = &entry.fact {
+            let work = Work::read(document)?;
+            let book = self.works.entry(entry.work);
+            let book = book.or_insert_with(|| WorkBook::new(work, entry.at));
+            book.note_ready(entry.at);
+            return Ok(());
+        }
+        let Some(book) = self.works.get_mut(&entry.work) else {
+            return Ok(());
+        };
+        match &entry.fact {
+            Fact::Cancelled => book.cancelled = true,
+            Fact::BudgetSet { budget } => book.budget = *budget,
+            other => book.apply_to_member(entry.at, other),
+        }
+        book.note_ready(entry.at);
+        Ok(())
+    }
+}
+
+impl WorkBook {
+    fn apply_to_member(&mut self, at: i64, fact: &Fact) {
+        let Some(id) = fact.member() else { return };
+        let stage = self.members.get_mut(id.stage);
+        let Some(member) = stage.and_then(|stage| stage.get_mut(id.index)) else {
+            return;
+        };
+        match fact {
+            Fact::Started {
+                attempt,
+                node,
+                server_type,
+                preemptible,
+                hourly,
+                share,
+                from,
+                ..
+            } => {
+                member.ready_since = None;
+                member.attempts.push(Attempt {
+                    number: *attempt,
+                    node: node.clone(),
+                    server_type: server_type.clone(),
+                    preemptible: *preemptible,
+                    hourly: *hourly,
+                    share: *share,
+                    from: *from,
+                    started: at,
+                    running: None,
+                    end: None,
+                });
+            }
+            Fact::Running { attempt, since, .. } => {
+                let mut open = member.attempts.iter_mut();
+                if let Some(one) = open.find(|one| one.number == *attempt) {
+                    one.running.get_or_insert(*since);
+                }
+            }
+            Fact::Ended {
+                attempt,
+                end,
+                how,
+                saved,
+                ..
+            } => {
+                let mut open = member.attempts.iter_mut();
+                if let Some(one) = open.find(|one| one.number == *attempt && one.end.is_none()) {
+                    one.end = Some(((*end).max(one.running.unwrap_or(*end)), *how));
+                    member.saved = member.saved.max(*saved);
+                    if *how == AttemptEnd::Done {
+                        member.done = true;
+                        self.last_end = Some(self.last_end.map_or(*end, |last| last.max(*end)));
+                    }
+                }
+            }
+            Fact::Submitted { .. } | Fact::Cancelled | Fact::BudgetSet { .. } => {}
+        }
+    }
+
+    /// Notes since when members wait.
+    fn note_ready(&mut self, at: i64) {
+        let ready: Vec<MemberId> = self.ready().collect();
+        for id in ready {
+            let member = &mut self.members[id.stage][id.index];
+            member.ready_since.get_or_insert(at);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The controller: it takes the state of Slurm, the cloud and the marks of members, and returns
+//! facts to write down and actions to take.
+//!
+//! It is level-triggered, like [`ebbtide_burst::Manager`], of which it has one for the nodes of each
+//! type: a lost, refused or repeated action does no harm, since the next look shows the difference.
+//! The facts of a look are written before its actions are carried out. An attempt therefore stands
+//! in the book before Slurm knows of it, and Slurm's job is found by its name.
+
+mod attempts;
+mod deadline;
+mod needs;
+mod world;
+
+pub use attempts::PUT_BACK;
+pub use world::{AttemptResult, BatchAction, BatchWorld, Mark, job_name};
+
+use crate::book::{Book, BookEntry, Fact, WorkId};
+use crate::error::BatchError;
+use crate::placement::{NodeView, Placement, Placer, TypeView, share};
+use crate::running_time::RunningTimes;
+use crate::settings::{BatchSettings, ServerType, millis};
+use crate::work::MemberId;
+use ebbtide_burst::{BurstAction, BurstError, Load, Manager};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An attempt whose job Slurm does not show after so long was not taken.
+const UNSEEN_MS: i64 = 15_000;
+/// A job that still waits for its node after so long is taken back: the node is up and empty.
+const WAITS_MS: i64 = 60_000;
+/// Repeat interval of an action without visible effect.
+const AGAIN_MS: i64 = 5_000;
+
+/// Result of one look.
+#[derive(Debug, Default)]
+pub struct BatchDecisions {
+    /// Facts, already taken into the book; to be written down before anything is done.
+    pub facts: Vec<BookEntry>,
+    /// What is to be done with nodes and servers.
+    pub nodes: Vec<BurstAction>,
+    /// What is to be done with jobs.
+    pub jobs: Vec<BatchAction>,
+    /// Errors of the pool.
+    pub troubles: Vec<BurstError>,
+    /// Errors of works.
+    pub problems: Vec<BatchError>,
+    /// Servers of each type that there should be.
+    pub wanted: Vec<u32>,
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct BatchController {
+    settings: BatchSettings,
+    types: Vec<ServerType>,
+    managers: Vec<Manager>,
+    times: RunningTimes,
+    /// All work.
+    book: Book,
+    /// Since when each node has nothing to do.
+    idle: BTreeMap<String, i64>,
+    /// How long servers of each type took to come up, milliseconds: an average.
+    boots: Vec<i64>,
+    /// When each node's server was asked for.
+    asked: BTreeMap<String, i64>,
+    /// When each action was last sent.
+    last_sent: BTreeMap<BatchAction, i64>,
+    /// Errors that were reported, so that each is reported once.
+    reported: BTreeSet<(WorkId, &'static str, Option<MemberId>)>,
+}
+
+impl BatchController {
+    /// A controller with the book of an earlier one.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`].
+    pub fn new(settings: &BatchSettings, book: Book) -> Result<Self, BatchError> {
+        let types = settings.server_types()?;
+        let manager = |ty| Ok(Manager::of(settings.manager_options(ty)?)?);
+        let managers = types
+            .iter()
+            .map(manager)
+            .collect::<Result<_, BatchError>>()?;
+        Ok(Self {
+            boots: vec![millis(settings.policy.boot_seconds); types.len()],
+            settings: settings.clone(),
+            types,
+            managers,
+            times: RunningTimes::default(),
+            book,
+            idle: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            last_sent: BTreeMap::new(),
+            reported: BTreeSet::new(),
+        })
+    }
+
+    /// All work.
+    #[must_use]
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// The types of servers.
+    #[must_use]
+    pub fn types(&self) -> &[ServerType] {
+        &self.types
+    }
+
+    /// The type of a node.
+    #[must_use]
+    pub fn type_of(&self, node: &str) -> Option<&ServerType> {
+        self.types
+            .iter()
+            .find(|ty| ty.nodes.iter().any(|one| one == node))
+    }
+
+    /// Whether the node of a server has come up during the life of this controller.
+    #[must_use]
+    pub fn has_come_up(&self, server: &str) -> bool {
+        self.managers
+            .iter()
+            .any(|manager| manager.has_come_up(server))
+    }
+
+    /// Takes in work. The entry is to be written down.
+    ///
+    /// # Errors
+    /// [`BatchError::Work`]; [`BatchError::NoType`] if no type has room for a member.
+    pub fn submit(
+        &mut self,
+        now: i64,
+        document: serde_json::Value,
+    ) -> Result<BookEntry, BatchError> {
+        let work = crate::work::Work::read(&document)?;
+        for stage in &work.stages {
+            let fits = |ty: &ServerType| ty.vcpus >= stage.cpus && ty.memory_mb >= stage.memory_mb;
+            if !self.types.iter().any(fits) {
+                return Err(BatchError::NoType {
+                    stage: stage.name.clone(),
+                    cpus: stage.cpus,
+                    memory_mb: stage.memory_mb,
+                });
+            }
+        }
+        self.check_deadline(&work)?;
+        let entry = BookEntry {
+            at: now,
+            work: self.book.next_id(),
+            fact: Fact::Submitted { document },
+        };
+        self.book.apply(&entry)?;
+        Ok(entry)
+    }
+
+    /// Cancels a work. The entry is to be written down.
+    ///
+    /// # Errors
+    /// [`BatchError::Unknown`], [`BatchError::Over`].
+    pub fn cancel(&mut self, now: i64, work: WorkId) -> Result<BookEntry, BatchError> {
+        self.change(now, work, Fact::Cancelled)
+    }
+
+    /// Changes what may be spent on a work, millionths. The entry is to be written down.
+    ///
+    /// # Errors
+    /// [`BatchError::Unknown`], [`BatchError::Over`].
+    pub fn set_budget(
+        &mut self,
+        now: i64,
+        work: WorkId,
+        budget: Option<u64>,
+    ) -> Result<BookEntry, BatchError> {
+        self.change(now, work, Fact::BudgetSet { budget })
+    }
+
+    fn change(&mut self, now: i64, work: WorkId, fact: Fact) -> Result<BookEntry, BatchError> {
+        let unknown = || BatchError::Unknown {
+            id: work.to_string(),
+        };
+        let state = self.book.works.get(&work).ok_or_else(unknown)?.state(now);
+        if state.is_over() {
+            return Err(BatchError::Over {
+                id: work.to_string(),
+                state: state.as_str(),
+            });
+        }
+        let entry = BookEntry {
+            at: now,
+            work,
+            fact,
+        };
+        self.book.apply(&entry)?;
+        Ok(entry)
+    }
+
+    /// Looks at the world and returns what follows.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`] if a type's manager rejects an event.
+    pub fn look(&mut self, now: i64, world: &BatchWorld<'_>) -> Result<BatchDecisions, BatchError> {
+        let mut made = BatchDecisions::default();
+        self.follow(now, world, &mut made);
+        self.measure(now, world);
+        let views = self.views(world);
+        let needs = if world.burst.budget_used_up {
+            Vec::new()
+        } else {
+            self.needs(now, world, &mut made)
+        };
+        let nodes = self.nodes(now, world);
+        let placement = Placer {
+            types: &self.types,
+            views: &views,
+            policy: &self.settings.policy,
+            times: &mut self.times,
+        }
+        .place(now, &needs, nodes.clone());
+        self.start(now, &needs, &nodes, &views, &placement, &mut made);
+        for place in placement.too_dear.iter().copied() {
+            let need = &needs[place];
+            let error = BatchError::Work {
+                key: format!("work {}", need.work),
+                problem: "no server lives long enough for a member, or all are dearer than max_price: members wait".to_owned(),
+            };
+            self.report(need.work, None, error, &mut made);
+        }
+        self.look_after_nodes(now, world, &placement, &mut made)?;
+        made.wanted = placement.wanted;
+        self.last_sent.retain(|_, at| *at + 10 * AGAIN_MS > now);
+        Ok(made)
+    }
+
+    /// Takes a fact into the book and among those to be written down.
+    fn note(&mut self, now: i64, work: WorkId, fact: Fact, made: &mut BatchDecisions) {
+        let entry = BookEntry {
+            at: now,
+            work,
+            fact,
+        };
+        match self.book.apply(&entry) {
+            Ok(()) => made.facts.push(entry),
+            Err(error) => made.problems.push(error),
+        }
+    }
+
+    /// Reports an error of a work once.
+    fn report(
+        &mut self,
+        work: WorkId,
+        member: Option<MemberId>,
+        error: BatchError,
+        made: &mut BatchDecisions,
+    ) {
+        if self.reported.insert((work, error.code(), member)) {
+            made.problems.push(error);
+        }
+    }
+
+    /// Returns an action, unless it was returned within [`AGAIN_MS`].
+    fn send_once(&mut self, now: i64, action: BatchAction, made: &mut BatchDecisions) {
+        let sent = self.last_sent.get(&action);
+        if sent.is_none_or(|at| at + AGAIN_MS <= now || *at > now) {
+            self.last_sent.insert(action.clone(), now);
+            made.jobs.push(action);
+        }
+    }
+
+    /// Measures how long servers take to come up.
+    fn measure(&mut self, now: i64, world: &BatchWorld<'_>) {
+        for (place, manager) in self.managers.iter().enumerate() {
+            for name in &self.types[place].nodes {
+                let server = world.burst.instance(name);
+                let Some(server) = server.filter(|one| one.status.is_there()) else {
+                    self.asked.remove(name);
+                    continue;
+                };
+                if !manager.takes_jobs(name) {
+                    self.asked.entry(name.clone()).or_insert(now);
+                } else if let Some(since) = self.asked.remove(name) {
+                    // From the request, where the cloud says when that was.
+                    let since = if server.created_ms > 0 {
+                        server.created_ms
+                    } else {
+                        since
+                    };
+                    let took = (now - since).clamp(0, 3_600_000);
+                    self.boots[place] = (3 * self.boots[place] + took) / 4;
+                }
+            }
+        }
+    }
+
+    fn views(&self, world: &BatchWorld<'_>) -> Vec<TypeView> {
+        let each = self.types.iter().zip(&self.managers).enumerate();
+        each.map(|(place, (ty, manager))| {
+            let hourly = world.prices.get(&ty.flavor).copied();
+            let census = manager.census();
+            TypeView {
+                hourly: hourly.filter(|price| *price > 0).unwrap_or(ty.price),
+                coming: census.provisioning,
+                draining: census.draining > 0,
+                boot: self.boots[place],
+            }
+        })
+        .collect()
+    }
+
+    /// The nodes with a server, and what is free on them.
+    fn nodes(&mut self, now: i64, world: &BatchWorld<'_>) -> Vec<NodeView> {
+        let mut all = Vec::new();
+        for (place, ty) in self.types.iter().enumerate() {
+            for name in &ty.nodes {
+                let server = world.burst.instance(name);
+                let Some(server) = server.filter(|one| one.status.is_there()) else {
+                    self.idle.remove(name);
+                    continue;
+                };
+                let up = self.managers[place].takes_jobs(name);
+                if !up {
+                    self.idle.remove(name);
+                    // A server that comes counts in the type's view.
+                    if self.managers[place].is_coming(name) {
+                        continue;
+                    }
+                }
+                let mut view = NodeView {
+                    name: name.clone(),
+                    ty: place,
+                    takes_jobs: up && world.node(name).is_some_and(|node| node.in_service()),
+                    age: server.launched_ms.map_or(0, |since| (now - since).max(0)),
+                    free_cpus: ty.vcpus,
+                    free_memory: ty.memory_mb,
+                    idle_since: None,
+                };
+                let mut used = world.burst.jobs_on(name).next().is_some();
+                for book in self.book.works.values() {
+                    for (id, attempt) in book.running() {
+                        if attempt.node == *name {
+                            let stage = book.work.stage(id);
+                            view.free_cpus = view.free_cpus.saturating_sub(stage.cpus);
+                            view.free_memory = view.free_memory.saturating_sub(stage.memory_mb);
+                            used = true;
+                        }
+                    }
+                }
+                if used {
+                    self.idle.remove(name);
+                } else if up {
+                    view.idle_since = Some(*self.idle.entry(name.clone()).or_insert(now));
+                }
+                all.push(view);
+            }
+        }
+        all
+    }
+
+    /// Starts what was placed.
+    fn start(
+        &mut self,
+        now: i64,
+        needs: &[crate::placement::Need],
+        nodes: &[NodeView],
+        views: &[TypeView],
+        placement: &Placement,
+        made: &mut BatchDecisions,
+    ) {
+        for (need, node) in &placement.starts {
+            let (need, node) = (&needs[*need], &nodes[*node]);
+            let ty = &self.types[node.ty];
+            let Some(book) = self.book.works.get(&need.work) else {
+                continue;
+            };
+            let number = book.member(need.member).attempts.len() as u32 + 1;
+            let fact = Fact::Started {
+                stage: need.member.stage,
+                index: need.member.index,
+                attempt: number,
+                node: node.name.clone(),
+                server_type: ty.name.clone(),
+                preemptible: ty.preemptible,
+                hourly: views[node.ty].hourly,
+                share: share(ty, need),
+                from: need.from,
+            };
+            self.note(now, need.work, fact, made);
+            made.jobs.push(BatchAction::Start {
+                work: need.work,
+                member: need.member,
+                attempt: number,
+                node: node.name.clone(),
+                age: node.age,
+                length: need.left.expected,
+            });
+        }
+    }
+
+    /// Lets each type's manager look after its nodes.
+    fn look_after_nodes(
+        &mut self,
+        now: i64,
+        world: &BatchWorld<'_>,
+        placement: &Placement,
+        made: &mut BatchDecisions,
+    ) -> Result<(), BatchError> {
+        let burst = ebbtide_burst::World {
+            kept: &placement.kept,
+            ..world.burst
+        };
+        for (place, manager) in self.managers.iter_mut().enumerate() {
+            let load = Load::servers(placement.wanted[place]);
+            let heard = manager.look(now, &burst, load)?;
+            made.nodes.extend(heard.actions);
+            made.troubles.extend(heard.troubles);
+        }
+        Ok(())
+    }
+}

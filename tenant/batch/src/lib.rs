@@ -1,0 +1,41 @@
+//! Batch work on preemptible servers: the pure half of `ebbtide-batch`.
+//!
+//! - [`Work`] is what a tenant hands in: a job, an array, a bag, a workflow. [`Book`] has all work
+//!   and what became of it.
+//! - [`BatchController`] takes the state of Slurm and the cloud and returns facts and actions. Its
+//!   promise about deadlines is in `controller/deadline.rs`.
+//! - [`placement`] says which member starts on which node and how many servers of each type there
+//!   should be, [`RunningTimes`] how long a member takes in expectation on a server of some age.
+//! - [`script`] writes the batch script of an attempt. [`replay()`] runs the same members on
+//!   on-demand servers, [`report()`] compares. [`view`] has what the service shows.
+//!
+//! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
+//! currency unit. The crate does no I/O and reads no clock and no random numbers.
+
+mod book;
+mod controller;
+mod error;
+pub mod placement;
+mod replay;
+mod report;
+mod running_time;
+pub mod script;
+mod settings;
+pub mod view;
+mod work;
+
+pub use book::{
+    Attempt, AttemptEnd, Book, BookEntry, Fact, LengthEstimate, Member, WorkBook, WorkId, WorkState,
+};
+pub use controller::{
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, Mark, PUT_BACK,
+    job_name,
+};
+pub use error::BatchError;
+pub use replay::{Replay, ReplayRules, replay};
+pub use report::{OnDemand, WorkReport, report};
+pub use running_time::{Question, RunningTimes};
+pub use settings::{
+    BatchPolicy, BatchSettings, ClusterSettings, MarketSetting, ReuseRule, ServerType, TypeSettings,
+};
+pub use work::{Checkpoint, MOST_MEMBERS, MOST_STAGES, MemberId, Stage, Work};

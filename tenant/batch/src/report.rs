@@ -1,0 +1,142 @@
+//! What a work took and cost, beside the same members on on-demand servers.
+
+use crate::book::{AttemptEnd, WorkBook, WorkState};
+use crate::replay::{Replay, ReplayRules, replay};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The report of a work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkReport {
+    /// What the work is doing.
+    pub state: String,
+    /// Members.
+    pub members: usize,
+    /// Members that are done.
+    pub done: usize,
+    /// From the submission to the end of the last member, or until now, milliseconds.
+    pub makespan_ms: i64,
+    /// Until when it was to be done, milliseconds after the submission.
+    pub deadline_ms: Option<i64>,
+    /// Whether all of it was done by then; `None` without a deadline, and while it is open.
+    pub deadline_met: Option<bool>,
+    /// Attempts by how they ended.
+    pub attempts: BTreeMap<String, usize>,
+    /// Time that attempts ran, milliseconds.
+    pub ran_ms: i64,
+    /// Work of the members that are done, milliseconds.
+    pub useful_ms: i64,
+    /// By which part the time that attempts ran exceeds the work.
+    pub overhead: f64,
+    /// What the parts of servers that attempts had cost, millionths.
+    pub cost_micros: u64,
+    /// Of that on preemptible servers.
+    pub preemptible_micros: u64,
+    /// The same members on on-demand servers alone.
+    pub on_demand: Option<OnDemand>,
+}
+
+/// The same members on on-demand servers alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OnDemand {
+    /// From the submission to the end of the last member, milliseconds.
+    pub makespan_ms: i64,
+    /// What the parts of servers that members had cost, millionths.
+    pub cost_micros: u64,
+    /// What the whole servers cost, millionths.
+    pub servers_micros: u64,
+    /// Servers that were started.
+    pub servers: usize,
+    /// How many times as much as the work cost: parts of servers on both sides.
+    pub cost_ratio: f64,
+}
+
+/// Reports on a work. With rules the report compares with on-demand servers.
+#[must_use]
+pub fn report(book: &WorkBook, now: i64, rules: Option<&ReplayRules>, unknown: i64) -> WorkReport {
+    let state = book.state(now);
+    let over = state == WorkState::Done;
+    let until = if over {
+        book.last_end.unwrap_or(now)
+    } else {
+        now
+    };
+    let all: Vec<_> = book.members.iter().flatten().collect();
+    let mut attempts = BTreeMap::new();
+    let (mut ran, mut cost, mut preemptible) = (0, 0.0, 0.0);
+    for one in all.iter().flat_map(|member| &member.attempts) {
+        *attempts
+            .entry(name_of(one.end.map(|(_, how)| how)).to_owned())
+            .or_default() += 1;
+        ran += one.ran(now);
+        cost += one.cost(now);
+        if one.preemptible {
+            preemptible += one.cost(now);
+        }
+    }
+    let useful: i64 = all.iter().filter_map(|member| member.length()).sum();
+    let deadline = book.deadline();
+    let on_demand = rules.map(|rules| {
+        let replayed = replay(book, rules, unknown);
+        on_demand(book, rules, replayed, cost, unknown)
+    });
+    WorkReport {
+        state: state.as_str().to_owned(),
+        members: all.len(),
+        done: all.iter().filter(|member| member.done).count(),
+        makespan_ms: until - book.submitted,
+        deadline_ms: deadline.map(|end| end - book.submitted),
+        deadline_met: deadline.and_then(|end| match (over, now > end) {
+            (true, _) => Some(until <= end),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }),
+        attempts,
+        ran_ms: ran,
+        useful_ms: useful,
+        overhead: if useful > 0 {
+            ran as f64 / useful as f64 - 1.0
+        } else {
+            0.0
+        },
+        cost_micros: cost.round() as u64,
+        preemptible_micros: preemptible.round() as u64,
+        on_demand,
+    }
+}
+
+fn on_demand(
+    book: &WorkBook,
+    rules: &ReplayRules,
+    replayed: Replay,
+    cost: f64,
+    unknown: i64,
+) -> OnDemand {
+    let parts = book.work.members().map(|id| {
+        let stage = book.work.stage(id);
+        let cpus = f64::from(stage.cpus) / f64::from(rules.vcpus);
+        let memory = stage.memory_mb as f64 / rules.memory_mb as f64;
+        let length = book.member(id).length().unwrap_or(unknown);
+        length as f64 / crate::book::HOUR_MS * rules.hourly as f64 * cpus.max(memory).min(1.0)
+    });
+    let parts: f64 = parts.sum();
+    OnDemand {
+        makespan_ms: replayed.makespan,
+        cost_micros: parts.round() as u64,
+        servers_micros: replayed.cost,
+        servers: replayed.servers,
+        cost_ratio: if cost > 0.0 { parts / cost } else { 0.0 },
+    }
+}
+
+fn name_of(end: Option<AttemptEnd>) -> &'static str {
+    match end {
+        None => "open",
+        Some(AttemptEnd::Done) => "done",
+        Some(AttemptEnd::Failed { .. }) => "failed",
+        Some(AttemptEnd::PutBack) => "put_back",
+        Some(AttemptEnd::Lost) => "lost",
+        Some(AttemptEnd::Stopped) => "stopped",
+        Some(AttemptEnd::NeverStarted) => "never_started",
+    }
+}

@@ -1,0 +1,399 @@
+//! The operator's settings: one TOML file for the service and the programs that slurmctld calls.
+
+use crate::error::BatchError;
+use ebbtide_burst::{
+    AgeSettings, CloudSettings, ManagerOptions, NodeGroup, OpenStackSettings, RegionSettings,
+    node_names,
+};
+use ebbtide_elastic::{ElasticError, ElasticPolicy};
+use ebbtide_lifetime::Lifetime;
+use ebbtide_lifetime::description::Description;
+use ebbtide_lifetime::plan::RunningTime;
+use ebbtide_model::{Money, toml_text};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchSettings {
+    /// Directory of the book and the record.
+    pub state_dir: PathBuf,
+    /// Where the service listens: `unix:PATH` or `ADDRESS:PORT`.
+    pub listen: String,
+    /// The file with the token that callers show; a must for `ADDRESS:PORT`.
+    #[serde(default)]
+    pub token_file: Option<PathBuf>,
+    /// Polling interval for Slurm and the cloud, seconds.
+    #[serde(default = "poll")]
+    pub poll_seconds: f64,
+    /// The cluster.
+    pub slurm: ClusterSettings,
+    /// A region and the servers there; either this or `openstack`.
+    #[serde(default)]
+    pub region: Option<RegionSettings>,
+    /// An OpenStack and the servers there.
+    #[serde(default)]
+    pub openstack: Option<OpenStackSettings>,
+    /// Types of servers.
+    #[serde(default)]
+    pub types: Vec<TypeSettings>,
+    /// What decides which server a member gets.
+    #[serde(default)]
+    pub policy: BatchPolicy,
+}
+
+/// The cluster.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSettings {
+    /// slurm.conf, if it is not where Slurm looks for it.
+    #[serde(default)]
+    pub conf: Option<PathBuf>,
+    /// Directory of Slurm's programs, if not in PATH.
+    #[serde(default)]
+    pub bin_dir: Option<PathBuf>,
+    /// Timeout of one of these programs, seconds.
+    #[serde(default = "timeout")]
+    pub timeout_seconds: f64,
+    /// The partition of the types' nodes; `None` for Slurm's default one.
+    #[serde(default)]
+    pub partition: Option<String>,
+    /// The program `ebbtide` on the nodes, which saves members.
+    #[serde(default = "ebbtide")]
+    pub ebbtide: String,
+}
+
+/// Whether the provider may take a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarketSetting {
+    /// It may.
+    Preemptible,
+    /// It may not.
+    OnDemand,
+}
+
+/// A type of servers: a flavor, and the nodes that run on its servers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypeSettings {
+    /// Its name.
+    pub name: String,
+    /// The nodes, as Slurm lists them: `p[1-6]`. So many servers there are at most.
+    pub nodes: String,
+    /// The flavor of the servers.
+    pub flavor: String,
+    /// Whether the provider may take them.
+    pub market: MarketSetting,
+    /// Processors that Slurm gives to jobs.
+    pub vcpus: u32,
+    /// Memory that Slurm gives to jobs, MB.
+    pub memory_mb: u64,
+    /// What an hour costs where the cloud does not say.
+    pub price: Money,
+    /// The most that is paid for an hour of a server; `None` accepts every market price.
+    #[serde(default)]
+    pub max_price: Option<Money>,
+    /// How long such servers live, as `ebbtide-lab plan --model` takes it; without it they are taken
+    /// to last.
+    #[serde(default)]
+    pub model: Option<String>,
+}
+
+/// By which rule an aged server is kept for the next member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReuseRule {
+    /// Expected running time until the member is done, restarts included.
+    #[default]
+    ExpectedTime,
+    /// The bathtub paper's equation 8 as printed.
+    Equation8,
+    /// The chance to fail: the paper's example follows from this rule.
+    Risk,
+    /// Always: what a memoryless model advises.
+    Always,
+}
+
+impl ReuseRule {
+    /// The reading of the expected running time; `None` for the rules without one.
+    #[must_use]
+    pub fn reading(self) -> Option<RunningTime> {
+        match self {
+            Self::ExpectedTime => Some(RunningTime::UntilDone),
+            Self::Equation8 => Some(RunningTime::Literal),
+            Self::Risk | Self::Always => None,
+        }
+    }
+}
+
+/// What decides which server a member gets.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BatchPolicy {
+    /// When an aged server is kept.
+    pub reuse: ReuseRule,
+    /// How long an idle server is kept as a hot spare, seconds.
+    pub spare_seconds: f64,
+    /// How long a server takes until its node is up, until that was measured, seconds.
+    pub boot_seconds: f64,
+    /// A node that is not up by then is given up, seconds.
+    pub launch_seconds: f64,
+    /// Delay before the next launch after the cloud had no capacity, seconds.
+    pub launch_again_seconds: f64,
+    /// Maximum time for a member to save its work, seconds.
+    pub checkpoint_seconds: f64,
+    /// Kept in reserve before a deadline, seconds.
+    pub margin_seconds: f64,
+    /// How long a member of unknown length is taken to work, seconds.
+    pub length_seconds: f64,
+    /// By so much a member may take longer than expected without missing its deadline.
+    pub length_reserve: f64,
+    /// The most that may be spent on servers within `budget_hours`; `None` for no limit.
+    pub budget: Option<Money>,
+    /// Length of the budget's window, which ends now, hours.
+    pub budget_hours: f64,
+}
+
+impl Default for BatchPolicy {
+    fn default() -> Self {
+        Self {
+            reuse: ReuseRule::default(),
+            // The bathtub paper's hot spares: an hour (section 5).
+            spare_seconds: 3_600.0,
+            boot_seconds: 60.0,
+            // An image that boots more slowly is considered broken.
+            launch_seconds: 300.0,
+            launch_again_seconds: 30.0,
+            checkpoint_seconds: 20.0,
+            margin_seconds: 30.0,
+            length_seconds: 3_600.0,
+            length_reserve: 0.2,
+            budget: None,
+            budget_hours: 24.0,
+        }
+    }
+}
+
+fn poll() -> f64 {
+    1.0
+}
+
+fn timeout() -> f64 {
+    10.0
+}
+
+fn ebbtide() -> String {
+    "ebbtide".to_owned()
+}
+
+/// A type of servers, checked.
+#[derive(Debug, Clone)]
+pub struct ServerType {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: Vec<String>,
+    /// The flavor of its servers.
+    pub flavor: String,
+    /// Whether the provider may take them.
+    pub preemptible: bool,
+    /// Processors for jobs.
+    pub vcpus: u32,
+    /// Memory for jobs, MB.
+    pub memory_mb: u64,
+    /// What an hour costs where the cloud does not say, millionths.
+    pub price: u64,
+    /// The most that is paid for an hour.
+    pub max_price: Option<Money>,
+    /// How long they live.
+    pub model: Option<Arc<dyn Lifetime>>,
+    /// The model as it was written, for `ebbtide run`.
+    pub model_text: Option<String>,
+}
+
+impl BatchSettings {
+    /// Reads and checks the settings.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`] for an unreadable or invalid value, with its key.
+    pub fn parse(text: &str) -> Result<Self, BatchError> {
+        let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
+            let problem = toml_text::problem(text, error.span(), error.message());
+            BatchError::setting("the file", problem)
+        })?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), BatchError> {
+        let policy = &self.policy;
+        let times = [
+            ("poll_seconds", self.poll_seconds, 0.05, 3_600.0),
+            (
+                "slurm.timeout_seconds",
+                self.slurm.timeout_seconds,
+                0.1,
+                600.0,
+            ),
+            ("policy.spare_seconds", policy.spare_seconds, 0.0, 1e6),
+            ("policy.boot_seconds", policy.boot_seconds, 0.0, 1e6),
+            ("policy.launch_seconds", policy.launch_seconds, 1.0, 1e6),
+            (
+                "policy.launch_again_seconds",
+                policy.launch_again_seconds,
+                0.1,
+                1e6,
+            ),
+            (
+                "policy.checkpoint_seconds",
+                policy.checkpoint_seconds,
+                0.0,
+                1e6,
+            ),
+            ("policy.margin_seconds", policy.margin_seconds, 0.0, 1e6),
+            ("policy.length_seconds", policy.length_seconds, 1.0, 1e8),
+            ("policy.length_reserve", policy.length_reserve, 0.0, 10.0),
+            ("policy.budget_hours", policy.budget_hours, 0.01, 87_600.0),
+        ];
+        for (key, value, least, most) in times {
+            if !(least..=most).contains(&value) {
+                let problem = format!("it is {value}; it has to be {least} to {most}");
+                return Err(BatchError::setting(key, problem));
+            }
+        }
+        if self.listen.strip_prefix("unix:").is_none_or(str::is_empty) {
+            if self.listen.parse::<std::net::SocketAddr>().is_err() {
+                let problem = "write unix:PATH or ADDRESS:PORT";
+                return Err(BatchError::setting("listen", problem));
+            }
+            if self.token_file.is_none() {
+                let problem =
+                    "it is not there: over TCP every user of the machine could hand in work";
+                return Err(BatchError::setting("token_file", problem));
+            }
+        }
+        let cloud = self.cloud()?;
+        if cloud.flavor().0.is_some() {
+            let problem = "each of [[types]] names its flavor";
+            return Err(BatchError::setting(cloud.flavor_key(), problem));
+        }
+        self.server_types()?;
+        Ok(())
+    }
+
+    /// The cloud of the servers.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`] if none or two are given.
+    pub fn cloud(&self) -> Result<CloudSettings<'_>, BatchError> {
+        Ok(CloudSettings::of(
+            self.region.as_ref(),
+            self.openstack.as_ref(),
+        )?)
+    }
+
+    /// The types of servers.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`] with the key of what cannot be used.
+    pub fn server_types(&self) -> Result<Vec<ServerType>, BatchError> {
+        let mut all: Vec<ServerType> = Vec::new();
+        for one in &self.types {
+            let key = |key: &str| format!("types.{}.{key}", one.name);
+            let nodes = node_names(&key("nodes"), &one.nodes)?;
+            let taken = |node: &String| all.iter().any(|other| other.nodes.contains(node));
+            if let Some(twice) = nodes.iter().find(|node| taken(node)) {
+                let problem = format!("{twice} is a node of another type");
+                return Err(BatchError::setting(key("nodes"), problem));
+            }
+            if all.iter().any(|other| other.name == one.name) {
+                return Err(BatchError::setting(
+                    key("name"),
+                    "another type has this name",
+                ));
+            }
+            if one.vcpus == 0 || one.memory_mb == 0 {
+                return Err(BatchError::setting(
+                    key("vcpus"),
+                    "vcpus and memory_mb are above 0",
+                ));
+            }
+            let refused = |error: ebbtide_lifetime::LifetimeError| {
+                BatchError::setting(key("model"), error.to_string())
+            };
+            let model = match (&one.model, one.market) {
+                (None, _) => None,
+                (Some(_), MarketSetting::OnDemand) => {
+                    let problem = "on-demand servers last";
+                    return Err(BatchError::setting(key("model"), problem));
+                }
+                (Some(text), MarketSetting::Preemptible) => {
+                    let description = Description::parse(text).map_err(refused)?;
+                    Some(Arc::from(description.model().map_err(refused)?))
+                }
+            };
+            all.push(ServerType {
+                name: one.name.clone(),
+                nodes,
+                flavor: one.flavor.clone(),
+                preemptible: one.market == MarketSetting::Preemptible,
+                vcpus: one.vcpus,
+                memory_mb: one.memory_mb,
+                price: one.price.micros(),
+                max_price: one.max_price,
+                model,
+                model_text: one.model.clone(),
+            });
+        }
+        if all.is_empty() {
+            let problem = "there is none: nothing says which servers there are";
+            return Err(BatchError::setting("types", problem));
+        }
+        Ok(all)
+    }
+
+    /// The nodes of each type with the flavor of their servers.
+    ///
+    /// # Errors
+    /// As [`Self::server_types`].
+    pub fn groups(&self) -> Result<Vec<NodeGroup>, BatchError> {
+        let types = self.server_types()?.into_iter();
+        let group = |one: ServerType| NodeGroup {
+            nodes: one.nodes,
+            flavor: one.flavor,
+            max_price: one.max_price,
+        };
+        Ok(types.map(group).collect())
+    }
+
+    /// What the manager of a type's nodes needs to know.
+    ///
+    /// # Errors
+    /// [`BatchError::Setting`] for times that it refuses.
+    pub fn manager_options(&self, one: &ServerType) -> Result<ManagerOptions, BatchError> {
+        let refused = |error: ElasticError| BatchError::setting("policy", error.to_string());
+        let policy = &self.policy;
+        let us = |seconds: f64| millis(seconds).unsigned_abs() * 1_000;
+        // N servers at a ratio and a share of 1: the target is what the load says, N at most.
+        let elastic = ElasticPolicy::new(one.nodes.len() as u32, 1.0, 1.0)
+            .and_then(|made| made.threshold(1.0))
+            .and_then(|made| made.launch_timeout(us(policy.launch_seconds)))
+            .map_err(refused)?;
+        Ok(ManagerOptions {
+            nodes: one.nodes.clone(),
+            age: AgeSettings::default(),
+            policy: elastic,
+            checkpoint_ms: millis(policy.checkpoint_seconds),
+            margin_ms: millis(policy.margin_seconds),
+            launch_again_ms: millis(policy.launch_again_seconds),
+        })
+    }
+}
+
+/// Converts seconds to milliseconds.
+pub(crate) fn millis(seconds: f64) -> i64 {
+    (seconds * 1_000.0).round() as i64
+}

@@ -1,0 +1,180 @@
+//! What the service shows of works: the bodies of its REST answers.
+
+use crate::book::{Attempt, AttemptEnd, WorkBook, WorkId};
+use ebbtide_model::Money;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A work in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkSummary {
+    /// Its number.
+    pub id: WorkId,
+    /// Its name.
+    pub name: String,
+    /// `active`, `over-budget`, `done`, `failed` or `cancelled`.
+    pub state: String,
+    /// Members.
+    pub members: usize,
+    /// Members that are done.
+    pub done: usize,
+    /// Members that run.
+    pub running: usize,
+    /// When it was handed in, milliseconds since 1970.
+    pub submitted_ms: i64,
+    /// Until when it is to be done, milliseconds since 1970.
+    pub deadline_ms: Option<i64>,
+    /// What was spent on it so far.
+    pub spent: Money,
+    /// What may be spent on it.
+    pub budget: Option<Money>,
+}
+
+/// A work with its members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkDetails {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: WorkSummary,
+    /// The directory of the work.
+    pub dir: String,
+    /// The members.
+    pub list: Vec<MemberView>,
+}
+
+/// A member.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberView {
+    /// Its name: stage and place there.
+    pub name: String,
+    /// `waits`, `runs`, `done` or `failed`.
+    pub state: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// Work that is saved, milliseconds.
+    pub saved_ms: i64,
+    /// Its attempts.
+    pub attempts: Vec<AttemptView>,
+}
+
+/// An attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptView {
+    /// Its number.
+    pub number: u32,
+    /// Where.
+    pub node: String,
+    /// The type of the node's server.
+    pub server_type: String,
+    /// When Slurm started it, milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// When it ended, milliseconds since 1970.
+    pub end_ms: Option<i64>,
+    /// How: `done`, `failed (7)`, `put back`, `lost`, `stopped`, `never started`; empty if it runs.
+    pub end: String,
+}
+
+/// A node of the pool and its server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerView {
+    /// The node.
+    pub node: String,
+    /// The type.
+    pub server_type: String,
+    /// The server's id.
+    pub server: String,
+    /// `coming`, `up`, `leaving` or `going`.
+    pub state: String,
+    /// Since when it runs, milliseconds since 1970.
+    pub launched_ms: Option<i64>,
+    /// Until when it runs, once it has notice.
+    pub until_ms: Option<i64>,
+    /// Members that run there.
+    pub members: Vec<String>,
+}
+
+/// The state of the service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// What is wrong now: codes by place.
+    pub faults: BTreeMap<String, String>,
+    /// When the service last saw Slurm and the cloud, milliseconds since 1970.
+    pub looked_ms: Option<i64>,
+    /// The servers.
+    pub servers: Vec<ServerView>,
+    /// What was spent on servers in the budget's window.
+    pub spent: Money,
+}
+
+impl WorkSummary {
+    /// A work.
+    #[must_use]
+    pub fn of(id: WorkId, book: &WorkBook, now: i64) -> Self {
+        let (done, running, rest) = book.counts();
+        Self {
+            id,
+            name: book.work.name.clone(),
+            state: book.state(now).as_str().to_owned(),
+            members: done + running + rest,
+            done,
+            running,
+            submitted_ms: book.submitted,
+            deadline_ms: book.deadline(),
+            spent: Money::from_micros(book.spent(now)),
+            budget: book.budget.map(Money::from_micros),
+        }
+    }
+}
+
+impl WorkDetails {
+    /// A work with its members.
+    #[must_use]
+    pub fn of(id: WorkId, book: &WorkBook, now: i64) -> Self {
+        let members = book.work.members().map(|member| {
+            let one = book.member(member);
+            let state = if one.done {
+                "done"
+            } else if one.open().next().is_some() {
+                "runs"
+            } else if book.given_up(member) {
+                "failed"
+            } else {
+                "waits"
+            };
+            MemberView {
+                name: book.work.member_name(member),
+                state: state.to_owned(),
+                parameters: book.work.stage(member).members[member.index].clone(),
+                saved_ms: one.saved,
+                attempts: one.attempts.iter().map(AttemptView::of).collect(),
+            }
+        });
+        Self {
+            summary: WorkSummary::of(id, book, now),
+            dir: book.work.dir.display().to_string(),
+            list: members.collect(),
+        }
+    }
+}
+
+impl AttemptView {
+    fn of(attempt: &Attempt) -> Self {
+        let end = match attempt.end.map(|(_, how)| how) {
+            None => String::new(),
+            Some(AttemptEnd::Done) => "done".to_owned(),
+            Some(AttemptEnd::Failed { exit }) => format!("failed ({exit})"),
+            Some(AttemptEnd::PutBack) => "put back".to_owned(),
+            Some(AttemptEnd::Lost) => "lost".to_owned(),
+            Some(AttemptEnd::Stopped) => "stopped".to_owned(),
+            Some(AttemptEnd::NeverStarted) => "never started".to_owned(),
+        };
+        Self {
+            number: attempt.number,
+            node: attempt.node.clone(),
+            server_type: attempt.server_type.clone(),
+            since_ms: attempt.running,
+            end_ms: attempt.end.map(|(end, _)| end),
+            end,
+        }
+    }
+}

@@ -1,0 +1,606 @@
+//! A small Slurm, a small cloud and a shared directory. Times are milliseconds.
+
+use ebbtide_batch::{
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
+    BookEntry, Mark, MemberId, PUT_BACK, WorkId, job_name,
+};
+use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::{BurstAction, PoolServer, Status, World};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The world moves on in steps of so much.
+pub(crate) const TICK: i64 = 500;
+/// A server is up after so much.
+pub(crate) const BOOT: i64 = 6_000;
+/// From a notice to the end.
+const GRACE: i64 = 8_000;
+
+pub(crate) const SETTINGS: &str = r#"
+state_dir = "/var/lib/ebbtide-batch"
+listen = "unix:/run/ebbtide-batch.sock"
+[slurm]
+[region]
+endpoint = "http://127.0.0.1:7470"
+project = "batch"
+[[types]]
+name = "spot"
+nodes = "p[1-4]"
+flavor = "p.node"
+market = "preemptible"
+vcpus = 2
+memory_mb = 4000
+price = "0.10"
+model = "uniform:max=24"
+[[types]]
+name = "normal"
+nodes = "d[1-2]"
+flavor = "node"
+market = "on-demand"
+vcpus = 2
+memory_mb = 4000
+price = "0.30"
+[policy]
+spare_seconds = 10
+boot_seconds = 8
+launch_seconds = 60
+launch_again_seconds = 2
+checkpoint_seconds = 3
+margin_seconds = 10
+length_seconds = 60
+"#;
+
+pub(crate) fn settings() -> BatchSettings {
+    BatchSettings::parse(SETTINGS).unwrap()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Power {
+    Off,
+    Starting,
+    Up,
+    Stopping { until: i64 },
+}
+
+#[derive(Debug)]
+struct Host {
+    power: Power,
+    drain: bool,
+    down: bool,
+    reason: String,
+    comment: String,
+    weight: u64,
+}
+
+#[derive(Debug)]
+struct Server {
+    shown: PoolServer,
+    up: i64,
+    gone: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Running {
+    job: SlurmJob,
+    work: WorkId,
+    member: MemberId,
+    attempt: u32,
+    /// What is left to do, milliseconds.
+    left: i64,
+    from: i64,
+    saves: Option<i64>,
+}
+
+/// Everything outside of the controller.
+#[derive(Debug)]
+pub(crate) struct Sim {
+    pub(crate) now: i64,
+    hosts: BTreeMap<String, Host>,
+    servers: Vec<Server>,
+    jobs: Vec<Running>,
+    next: u32,
+    /// Marks, and how often each was made.
+    marks: BTreeMap<(WorkId, MemberId), u32>,
+    pub(crate) ended: BTreeMap<(WorkId, MemberId), usize>,
+    results: BTreeMap<(WorkId, MemberId, u32), AttemptResult>,
+    /// How long each member works.
+    pub(crate) lengths: BTreeMap<(WorkId, MemberId), i64>,
+    pub(crate) saves: bool,
+    /// The cloud has no capacity for preemptible servers.
+    pub(crate) full: bool,
+    /// No node comes up on a new server.
+    pub(crate) broken: bool,
+    pub(crate) broke: bool,
+    pub(crate) most_servers: usize,
+    pub(crate) used: BTreeSet<String>,
+}
+
+impl Sim {
+    pub(crate) fn new() -> Self {
+        let names = ["p1", "p2", "p3", "p4", "d1", "d2"];
+        let host = |name: &str| {
+            let host = Host {
+                power: Power::Off,
+                drain: true,
+                down: false,
+                reason: String::new(),
+                comment: String::new(),
+                weight: 100,
+            };
+            (name.to_owned(), host)
+        };
+        Self {
+            now: 1_000_000,
+            hosts: names.map(host).into_iter().collect(),
+            servers: Vec::new(),
+            jobs: Vec::new(),
+            next: 1,
+            marks: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            results: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            saves: false,
+            full: false,
+            broken: false,
+            broke: false,
+            most_servers: 0,
+            used: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        let each = self.hosts.iter().map(|(name, host)| {
+            let mut flags = BTreeSet::from(["CLOUD".to_owned()]);
+            let mut flag = |on: bool, name: &str| flags.extend(on.then(|| name.to_owned()));
+            flag(host.drain, "DRAIN");
+            flag(host.power == Power::Off, "POWERED_DOWN");
+            flag(host.power == Power::Starting, "POWERING_UP");
+            flag(
+                matches!(host.power, Power::Stopping { .. }),
+                "POWERING_DOWN",
+            );
+            let works = self.jobs.iter().any(|one| one.job.is_on(name));
+            let base = match (host.down, works) {
+                (true, _) => Base::Down,
+                (false, true) => Base::Mixed,
+                (false, false) => Base::Idle,
+            };
+            Node {
+                name: name.clone(),
+                base,
+                flags,
+                cpus: 2,
+                features: Vec::new(),
+                weight: host.weight,
+                comment: host.comment.clone(),
+                reason: host.reason.clone(),
+                partitions: vec!["batch".to_owned()],
+            }
+        });
+        each.collect()
+    }
+
+    pub(crate) fn look(&self, controller: &mut BatchController) -> BatchDecisions {
+        let nodes = self.nodes();
+        let jobs: Vec<SlurmJob> = self.jobs.iter().map(|one| one.job.clone()).collect();
+        let servers: Vec<PoolServer> = self.servers.iter().map(|one| one.shown.clone()).collect();
+        let mark = |work, member| {
+            let by = self.marks.get(&(work, member)).copied();
+            by.map_or(Mark::None, Mark::DoneBy)
+        };
+        let result = |work, member, attempt| {
+            let left = self.results.get(&(work, member, attempt)).copied();
+            left.unwrap_or_default()
+        };
+        let world = BatchWorld {
+            burst: World {
+                nodes: &nodes,
+                jobs: &jobs,
+                instances: &servers,
+                budget_used_up: self.broke,
+                kept: &[],
+            },
+            prices: &BTreeMap::new(),
+            mark: &mark,
+            result: &result,
+        };
+        controller.look(self.now, &world).unwrap()
+    }
+
+    pub(crate) fn tick(&mut self) {
+        self.now += TICK;
+        let now = self.now;
+        for one in &mut self.servers {
+            if one.shown.status == Status::Coming && one.up <= now {
+                one.shown.status = Status::Active;
+                one.shown.launched_ms = Some(now);
+                if !self.broken {
+                    let host = self.hosts.get_mut(&one.shown.node).unwrap();
+                    if host.power == Power::Starting {
+                        (host.power, host.down) = (Power::Up, false);
+                    }
+                }
+            }
+            if one.shown.deadline_ms.is_some_and(|at| at <= now) {
+                one.gone.get_or_insert(now);
+            }
+        }
+        let gone: Vec<String> = self
+            .servers
+            .iter()
+            .filter(|one| one.gone.is_some_and(|at| at <= now))
+            .map(|one| one.shown.node.clone())
+            .collect();
+        self.servers
+            .retain(|one| one.gone.is_none_or(|at| at > now));
+        for node in gone {
+            self.kill(&node);
+        }
+        for host in self.hosts.values_mut() {
+            if matches!(host.power, Power::Stopping { until } if until <= now) {
+                host.power = Power::Off;
+            }
+        }
+        self.run_jobs();
+        self.most_servers = self.most_servers.max(self.servers.len());
+    }
+
+    /// What ran on a node is lost with it.
+    fn kill(&mut self, node: &str) {
+        for one in self.jobs.iter_mut().filter(|one| one.job.is_on(node)) {
+            one.job.state = JobState::Ended;
+            one.job.state_word = "NODE_FAIL".to_owned();
+            one.job.end_ms = self.now;
+        }
+    }
+
+    fn run_jobs(&mut self) {
+        let now = self.now;
+        for at in 0..self.jobs.len() {
+            let node = self.jobs[at].job.nodes.first().cloned();
+            let one = &mut self.jobs[at];
+            match (one.job.state, node) {
+                (JobState::Pending, _) => {
+                    let wanted = one.job.reason.clone();
+                    let host = &self.hosts[&wanted];
+                    if host.power == Power::Up && !host.drain && !host.down {
+                        one.job.state = JobState::Running;
+                        one.job.state_word = "RUNNING".to_owned();
+                        one.job.nodes = vec![wanted.clone()];
+                        one.job.start_ms = now;
+                        self.used.insert(wanted);
+                    }
+                }
+                (JobState::Running, Some(_)) => {
+                    one.left -= TICK;
+                    let key = (one.work, one.member);
+                    let end = if one.left <= 0 {
+                        let made = !self.marks.contains_key(&key);
+                        if made {
+                            self.marks.insert(key, one.attempt);
+                            *self.ended.entry(key).or_default() += 1;
+                        }
+                        Some((JobState::Completed, "COMPLETED", 0))
+                    } else if one.saves.is_some_and(|at| at <= now) {
+                        Some((JobState::Ended, "FAILED", PUT_BACK))
+                    } else {
+                        None
+                    };
+                    if let Some((state, word, exit)) = end {
+                        let ran = now - one.job.start_ms;
+                        let saved = if exit == PUT_BACK { one.from + ran } else { 0 };
+                        let left = AttemptResult {
+                            exit: Some(exit),
+                            saved,
+                        };
+                        self.results
+                            .insert((one.work, one.member, one.attempt), left);
+                        one.job.state = state;
+                        one.job.state_word = word.to_owned();
+                        one.job.end_ms = now;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn act(&mut self, controller: &BatchController, made: &BatchDecisions) {
+        for action in &made.nodes {
+            self.act_on_node(action);
+        }
+        for action in &made.jobs {
+            self.act_on_job(controller, action);
+        }
+    }
+
+    fn act_on_node(&mut self, action: &BurstAction) {
+        let now = self.now;
+        match action {
+            BurstAction::PowerUp { node } => {
+                let preemptible = node.starts_with('p');
+                let host = self.hosts.get_mut(node).unwrap();
+                if host.power != Power::Off || host.down {
+                    return;
+                }
+                host.power = Power::Starting;
+                if self.full && preemptible || self.broke {
+                    host.power = Power::Up;
+                    (host.down, host.reason) = (true, "ebbtide-burst: no valid host".to_owned());
+                    return;
+                }
+                let shown = PoolServer {
+                    id: format!("i{:04}", self.next),
+                    created_ms: now,
+                    node: node.clone(),
+                    status: Status::Coming,
+                    launched_ms: None,
+                    deadline_ms: None,
+                    ended_ms: None,
+                    taken: false,
+                    reason: String::new(),
+                };
+                self.next += 1;
+                self.servers.push(Server {
+                    shown,
+                    up: now + BOOT,
+                    gone: None,
+                });
+            }
+            BurstAction::Open { node } => self.hosts.get_mut(node).unwrap().drain = false,
+            BurstAction::Drain { node, reason } => {
+                let host = self.hosts.get_mut(node).unwrap();
+                (host.drain, host.reason) = (true, reason.clone());
+            }
+            BurstAction::Rest { node } => self.hosts.get_mut(node).unwrap().drain = true,
+            BurstAction::Down { node, reason } => {
+                self.kill(node);
+                let host = self.hosts.get_mut(node).unwrap();
+                (host.down, host.reason) = (true, reason.clone());
+                if host.power == Power::Starting {
+                    host.power = Power::Up;
+                }
+            }
+            BurstAction::PowerDown { node } => {
+                self.kill(node);
+                let host = self.hosts.get_mut(node).unwrap();
+                if host.power != Power::Off || host.down {
+                    host.power = Power::Stopping { until: now + 1_000 };
+                    (host.down, host.drain) = (false, false);
+                }
+                for one in self
+                    .servers
+                    .iter_mut()
+                    .filter(|one| one.shown.node == *node)
+                {
+                    one.shown.status = Status::Going;
+                    one.gone.get_or_insert(now + 1_000);
+                }
+            }
+            BurstAction::Delete { instance } => {
+                for one in self
+                    .servers
+                    .iter_mut()
+                    .filter(|one| one.shown.id == *instance)
+                {
+                    one.shown.status = Status::Going;
+                    one.gone.get_or_insert(now + 1_000);
+                }
+            }
+            BurstAction::Label { node, label } => {
+                let host = self.hosts.get_mut(node).unwrap();
+                host.comment.clone_from(&label.comment);
+                host.weight = label.weight;
+            }
+            BurstAction::Signal { .. }
+            | BurstAction::Requeue { .. }
+            | BurstAction::StartNow { .. } => {
+                panic!("{action:?}: jobs of the service are never requeued")
+            }
+        }
+    }
+
+    fn act_on_job(&mut self, controller: &BatchController, action: &BatchAction) {
+        let now = self.now;
+        match action {
+            BatchAction::Start {
+                work,
+                member,
+                attempt,
+                node,
+                ..
+            } => {
+                let id = self.next;
+                self.next += 1;
+                let book = &controller.book().works[work];
+                let from = book.member(*member).saved;
+                let job = SlurmJob {
+                    id,
+                    array: 0,
+                    waits_for_many: false,
+                    count: 1,
+                    name: job_name(*work, *member, *attempt),
+                    partition: "batch".to_owned(),
+                    state: JobState::Pending,
+                    state_word: "PENDING".to_owned(),
+                    reason: node.clone(),
+                    nodes: Vec::new(),
+                    node_count: 1,
+                    cpus: book.work.stage(*member).cpus,
+                    restarts: 0,
+                    submitted_ms: now,
+                    start_ms: 0,
+                    end_ms: 0,
+                    eligible_ms: now,
+                    limit_minutes: None,
+                    requeues: false,
+                };
+                let length = self
+                    .lengths
+                    .get(&(*work, *member))
+                    .copied()
+                    .unwrap_or(20_000);
+                self.jobs.push(Running {
+                    job,
+                    work: *work,
+                    member: *member,
+                    attempt: *attempt,
+                    left: length - from,
+                    from,
+                    saves: None,
+                });
+            }
+            BatchAction::Save { job } => {
+                let saves = self.saves;
+                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
+                    assert!(saves, "a member that cannot be saved is told to save");
+                    one.saves.get_or_insert(now + 1_000);
+                }
+            }
+            BatchAction::Stop { job } => {
+                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
+                    if !one.job.is_over() {
+                        one.job.state = JobState::Ended;
+                        one.job.state_word = "CANCELLED".to_owned();
+                        one.job.end_ms = now;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The provider takes one of the servers that are up: with notice, or without.
+    pub(crate) fn take(&mut self, at: usize, notice: bool) {
+        let now = self.now;
+        let mut there: Vec<&mut Server> = self
+            .servers
+            .iter_mut()
+            .filter(|one| one.shown.status == Status::Active && one.shown.node.starts_with('p'))
+            .collect();
+        if there.is_empty() {
+            return;
+        }
+        let at = at % there.len();
+        let one = &mut there[at];
+        if notice {
+            one.shown.status = Status::Leaving;
+            one.shown.deadline_ms = Some(now + GRACE);
+        } else {
+            one.gone = Some(now);
+        }
+    }
+
+    pub(crate) fn servers(&self) -> usize {
+        self.servers.len()
+    }
+}
+
+/// A controller with its world and its book on disk.
+pub(crate) struct Run {
+    pub(crate) sim: Sim,
+    pub(crate) controller: BatchController,
+    pub(crate) book: Vec<BookEntry>,
+    pub(crate) problems: Vec<String>,
+    trail: Vec<String>,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        Self {
+            sim: Sim::new(),
+            controller: BatchController::new(&settings(), Book::default()).unwrap(),
+            book: Vec::new(),
+            problems: Vec::new(),
+            trail: Vec::new(),
+        }
+    }
+
+    pub(crate) fn submit(&mut self, document: Value) -> WorkId {
+        let entry = self.controller.submit(self.sim.now, document).unwrap();
+        self.book.push(entry.clone());
+        entry.work
+    }
+
+    /// One look, and what it does; without `acts` all actions are lost on their way.
+    pub(crate) fn step(&mut self, acts: bool) {
+        self.sim.tick();
+        let made = self.sim.look(&mut self.controller);
+        self.book.extend(made.facts.iter().cloned());
+        self.problems
+            .extend(made.problems.iter().map(|one| one.code().to_owned()));
+        self.trail.push(format!(
+            "{} {:?} {:?} {:?}",
+            self.sim.now, made.wanted, made.nodes, made.jobs
+        ));
+        if acts {
+            self.sim.act(&self.controller, &made);
+        }
+    }
+
+    /// The controller is killed, and another one begins with the book.
+    pub(crate) fn restart(&mut self) {
+        let lines: String = self
+            .book
+            .iter()
+            .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
+            .collect();
+        let book = Book::parse(&lines).unwrap();
+        assert_eq!(&book, self.controller.book());
+        self.controller = BatchController::new(&settings(), book).unwrap();
+    }
+
+    pub(crate) fn state(&self, work: WorkId) -> &'static str {
+        self.controller.book().works[&work]
+            .state(self.sim.now)
+            .as_str()
+    }
+
+    /// The state of everything, for who reads a failure.
+    fn picture(&self, work: WorkId) -> String {
+        let hosts = self.sim.hosts.iter();
+        let hosts: Vec<String> = hosts
+            .map(|(name, host)| {
+                let (power, drain, down) = (host.power, host.drain, host.down);
+                format!(
+                    "{name} {power:?} drain={drain} down={down} {:?}",
+                    host.reason
+                )
+            })
+            .collect();
+        let servers = self.sim.servers.iter();
+        let servers: Vec<String> = servers
+            .map(|one| format!("{} {:?}", one.shown.node, one.shown.status))
+            .collect();
+        let jobs = self.sim.jobs.iter().filter(|one| !one.job.is_over());
+        let jobs: Vec<String> = jobs
+            .map(|one| {
+                format!(
+                    "{} {} {:?}",
+                    one.job.name, one.job.state_word, one.job.nodes
+                )
+            })
+            .collect();
+        let book = &self.controller.book().works[&work];
+        let counts = book.counts();
+        let trail = &self.trail[self.trail.len().saturating_sub(40)..];
+        format!(
+            "{trail:#?}\n{counts:?}\n{hosts:#?}\n{servers:?}\n{jobs:?}\nfull: {}",
+            self.sim.full
+        )
+    }
+
+    /// Steps until the work is over; how long that took, milliseconds.
+    pub(crate) fn until_over(&mut self, work: WorkId) -> i64 {
+        let begin = self.sim.now;
+        for _ in 0..20_000 {
+            if self.controller.book().works[&work]
+                .state(self.sim.now)
+                .is_over()
+            {
+                return self.sim.now - begin;
+            }
+            self.step(true);
+        }
+        panic!("never over: {}", self.picture(work));
+    }
+}
