@@ -131,7 +131,9 @@ where
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
     let status = answer.status().as_u16();
-    let body = Limited::new(answer.into_body(), ask.largest).collect().await;
+    let body = Limited::new(answer.into_body(), ask.largest)
+        .collect()
+        .await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();
     Ok(HttpAnswer {
         status,

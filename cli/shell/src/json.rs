@@ -93,6 +93,22 @@ impl From<f64> for Json {
     }
 }
 
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        use serde_json::Value as Other;
+        match value {
+            Other::Null => Self::Null,
+            Other::Bool(value) => Self::Bool(value),
+            Other::Number(number) => Self::Number(number),
+            Other::String(text) => Self::Text(text),
+            Other::Array(list) => Self::List(list.into_iter().map(Self::from).collect()),
+            Other::Object(pairs) => {
+                Self::Object(pairs.into_iter().map(|(k, v)| (k, Self::from(v))).collect())
+            }
+        }
+    }
+}
+
 impl From<Vec<Json>> for Json {
     fn from(items: Vec<Json>) -> Self {
         Self::List(items)

@@ -4,6 +4,7 @@
 pub mod advice;
 pub mod aggregate;
 pub mod bag;
+pub mod batch;
 pub mod billing;
 pub mod budget;
 pub mod burst;
@@ -52,7 +53,7 @@ pub const GROUPS: Groups = &[
     ("Prices", &["price", "billing"]),
     (
         "Work on preemptible instances",
-        &["run", "advice", "bag", "burst"],
+        &["run", "advice", "batch", "bag", "burst"],
     ),
     ("This program", &["completion"]),
 ];
@@ -103,6 +104,8 @@ pub enum Command {
     /// Bags of tasks with a deadline, run by Slurm on preemptible nodes
     #[command(subcommand)]
     Bag(bag::BagCommand),
+    /// Jobs, bags and workflows with deadlines and budgets; `ebbtide-batch` runs them on Slurm
+    Batch(batch::BatchArgs),
     /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after
     /// them
     #[command(subcommand)]
@@ -121,7 +124,7 @@ impl Command {
     #[must_use]
     pub fn uses_region(&self) -> bool {
         match self {
-            Self::Bag(_) | Self::Burst(_) | Self::Completion(_) => false,
+            Self::Bag(_) | Self::Batch(_) | Self::Burst(_) | Self::Completion(_) => false,
             Self::Run(args) => args.uses_region(),
             _ => true,
         }
@@ -150,6 +153,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
         Command::Bag(command) => Box::pin(bag::run(context, &command)).await,
+        Command::Batch(args) => Box::pin(batch::run(context, args)).await,
         Command::Burst(command) => burst::run(context, &command),
         Command::Run(args) => Box::pin(run::run(context, *args)).await,
         Command::Completion(args) => completion::run::<Cli>(context, &args),

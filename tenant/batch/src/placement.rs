@@ -43,8 +43,10 @@ pub struct NodeView {
     pub name: String,
     /// The place of its type.
     pub ty: usize,
-    /// Whether it takes members.
+    /// Whether it takes members now.
     pub takes_jobs: bool,
+    /// Whether it is to stay. One that stays and takes no members is about to.
+    pub stays: bool,
     /// The age of its server, milliseconds.
     pub age: i64,
     /// Processors that no attempt has.
@@ -120,12 +122,15 @@ impl Placer<'_> {
         }
         let spare = millis(self.policy.spare_seconds);
         for (ty, asked) in new_servers.iter().enumerate() {
-            let own = nodes.iter().filter(|node| node.ty == ty && node.takes_jobs);
+            let own = nodes.iter().filter(|node| node.ty == ty && node.stays);
             let stays: Vec<&NodeView> = own
                 .filter(|node| node.idle_since.is_none_or(|since| now - since < spare))
                 .collect();
             made.kept.extend(stays.iter().map(|node| node.name.clone()));
-            let asked = asked.len() as u32;
+            // Nodes that are about to take members need not be asked for.
+            let about = stays.iter().filter(|node| !node.takes_jobs);
+            let about = about.filter(|node| node.idle_since.is_some()).count();
+            let asked = asked.len().saturating_sub(about) as u32;
             let view = &self.views[ty];
             // Spare servers that no member keeps make room if the type has no node left.
             let present = nodes.iter().filter(|node| node.ty == ty).count() as u32 + view.coming;

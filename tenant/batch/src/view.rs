@@ -1,6 +1,6 @@
 //! What the service shows of works: the bodies of its REST answers.
 
-use crate::book::{Attempt, AttemptEnd, WorkBook, WorkId};
+use crate::book::{Attempt, AttemptEnd, WorkBook, WorkId, WorkState};
 use ebbtide_model::Money;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,12 +109,12 @@ pub struct ServiceStatus {
 impl WorkSummary {
     /// A work.
     #[must_use]
-    pub fn of(id: WorkId, book: &WorkBook, now: i64) -> Self {
+    pub fn of(id: WorkId, book: &WorkBook, state: WorkState, now: i64) -> Self {
         let (done, running, rest) = book.counts();
         Self {
             id,
             name: book.work.name.clone(),
-            state: book.state(now).as_str().to_owned(),
+            state: state.as_str().to_owned(),
             members: done + running + rest,
             done,
             running,
@@ -129,10 +129,10 @@ impl WorkSummary {
 impl WorkDetails {
     /// A work with its members.
     #[must_use]
-    pub fn of(id: WorkId, book: &WorkBook, now: i64) -> Self {
+    pub fn of(id: WorkId, book: &WorkBook, state: WorkState, now: i64) -> Self {
         let members = book.work.members().map(|member| {
             let one = book.member(member);
-            let state = if one.done {
+            let doing = if one.done {
                 "done"
             } else if one.open().next().is_some() {
                 "runs"
@@ -143,14 +143,14 @@ impl WorkDetails {
             };
             MemberView {
                 name: book.work.member_name(member),
-                state: state.to_owned(),
+                state: doing.to_owned(),
                 parameters: book.work.stage(member).members[member.index].clone(),
                 saved_ms: one.saved,
                 attempts: one.attempts.iter().map(AttemptView::of).collect(),
             }
         });
         Self {
-            summary: WorkSummary::of(id, book, now),
+            summary: WorkSummary::of(id, book, state, now),
             dir: book.work.dir.display().to_string(),
             list: members.collect(),
         }

@@ -3,7 +3,9 @@
 use crate::service::fault::ServiceError;
 use crate::service::shell::Service;
 use ebbtide_batch::view::{ServerView, ServiceStatus, WorkDetails, WorkSummary};
-use ebbtide_batch::{BatchError, BookEntry, ReplayRules, ServerType, WorkBook, WorkId, report};
+use ebbtide_batch::{
+    BatchError, BookEntry, ReplayRules, ServerType, WorkBook, WorkId, WorkState, report,
+};
 use ebbtide_batch_service::faults::log;
 use ebbtide_burst::Status;
 use ebbtide_model::Money;
@@ -52,13 +54,18 @@ impl Service<'_> {
                 self.summary(entry.work, now)
             }
             Ask::List => {
-                let works = &self.controller()?.book().works;
-                let all = works
-                    .iter()
-                    .map(|(id, book)| WorkSummary::of(*id, book, now));
+                let controller = self.controller()?;
+                let all = controller.book().works.iter().map(|(id, book)| {
+                    let state = controller.state(now, *id);
+                    let state = state.unwrap_or_else(|| book.state(now));
+                    WorkSummary::of(*id, book, state, now)
+                });
                 value(&all.collect::<Vec<_>>())
             }
-            Ask::Show(id) => value(&WorkDetails::of(id, self.work(id)?, now)),
+            Ask::Show(id) => {
+                let (book, state) = self.work(id, now)?;
+                value(&WorkDetails::of(id, book, state, now))
+            }
             Ask::Cancel(id) => {
                 let entry = self
                     .controller()?
@@ -80,7 +87,7 @@ impl Service<'_> {
                 let spare = (self.settings.policy.spare_seconds * 1_000.0) as i64;
                 let boot = (self.settings.policy.boot_seconds * 1_000.0) as i64;
                 let types = self.controller()?.types().to_vec();
-                let book = self.work(id)?;
+                let (book, _) = self.work(id, now)?;
                 let rules = replay_rules(book, &types, boot, spare);
                 value(&report(book, now, rules.as_ref(), unknown))
             }
@@ -94,14 +101,17 @@ impl Service<'_> {
         Ok(self.book.sync()?)
     }
 
-    fn work(&mut self, id: WorkId) -> Result<&WorkBook, CliError> {
+    fn work(&mut self, id: WorkId, now: i64) -> Result<(&WorkBook, WorkState), CliError> {
         let unknown = || BatchError::Unknown { id: id.to_string() };
-        let found = self.controller()?.book().works.get(&id);
+        let controller = self.controller()?;
+        let found = controller.book().works.get(&id);
+        let found = found.zip(controller.state(now, id));
         Ok(found.ok_or_else(unknown).map_err(ServiceError::from)?)
     }
 
     fn summary(&mut self, id: WorkId, now: i64) -> Result<Value, CliError> {
-        value(&WorkSummary::of(id, self.work(id)?, now))
+        let (book, state) = self.work(id, now)?;
+        value(&WorkSummary::of(id, book, state, now))
     }
 
     fn status(&mut self, now: i64) -> Result<Value, CliError> {

@@ -19,9 +19,12 @@ use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The name of the book in the state directory.
 const BOOK: &str = "book.jsonl";
+/// The cloud answers within this time, or is taken to be away.
+const CLOUD: Duration = Duration::from_secs(20);
 /// Prices are asked for again after so long, milliseconds.
 const PRICES_MS: i64 = 60_000;
 
@@ -116,10 +119,10 @@ impl<'a> Service<'a> {
     async fn reconcile(&mut self) -> Result<(), CliError> {
         let nodes = self.pool.slurm.nodes().await?;
         let jobs = self.pool.slurm.jobs().await?;
-        let cloud = self.cloud().await?;
-        let servers = cloud.servers().await?;
+        let cloud = within(self.cloud()).await?;
+        let servers = within(cloud.servers()).await?;
         let now = unix_millis();
-        self.account(&cloud, &servers).await?;
+        within(self.account(&cloud, &servers)).await?;
         self.learn_prices(&cloud, now).await;
         let budget = self.pool.within_budget(&self.record_file.record, now);
         self.servers.clone_from(&servers);
@@ -212,7 +215,7 @@ impl<'a> Service<'a> {
             servers,
             signal: "TERM",
         };
-        let acted = actor.all(&made.nodes).await;
+        let acted = within(actor.all(&made.nodes)).await;
         let acts = !made.nodes.is_empty() || !made.jobs.is_empty();
         let mut first = acted;
         for action in &made.jobs {
@@ -263,7 +266,8 @@ impl<'a> Service<'a> {
 
     async fn learn_prices(&mut self, cloud: &ServerPool, now: i64) {
         if now >= self.prices_at.saturating_add(PRICES_MS) || now < self.prices_at {
-            self.prices = cloud.prices().await;
+            let prices = within(async { Ok(cloud.prices().await) }).await;
+            self.prices = prices.unwrap_or_default();
             self.prices_at = now;
         }
     }
@@ -275,6 +279,18 @@ impl<'a> Service<'a> {
         let cloud = Arc::new(self.pool.connect().await?);
         self.cloud = Some(Arc::clone(&cloud));
         Ok(cloud)
+    }
+}
+
+/// A cloud that does not answer must not stop the service.
+async fn within<T>(call: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    match tokio::time::timeout(CLOUD, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(BurstError::Silent {
+            program: "the cloud".to_owned(),
+            problem: format!("no answer after {} s", CLOUD.as_secs()),
+        }
+        .into()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! News from the metadata of the virtual machine in which this program runs.
 
 use super::fault::RunFault;
-use crate::http::{self, Address, HttpCall};
 use super::place::{InstanceNews, Rounds};
+use crate::http::{self, Address, HttpCall};
 use ebbtide_run::Span;
 use ebbtide_run::metadata::{Form, MetadataQuery, MetadataResponse, MetadataSignal};
 use ebbtide_runtime::clock;
@@ -42,7 +42,7 @@ impl OwnMetadata {
         let mut found = None;
         let candidates = form.map_or_else(|| Form::ALL.to_vec(), |form| vec![form]);
         for form in candidates {
-            match ask(&address, &form.probe()).await {
+            match query_metadata(&address, &form.probe()).await {
                 Ok(answer) if form.recognises(&answer) => {
                     found = Some(form);
                     break;
@@ -82,7 +82,7 @@ impl OwnMetadata {
             headers: vec![("metadata", "true".to_owned())],
             body: String::new(),
         };
-        let answer = ask(&self.address, &ask).await.ok()?;
+        let answer = query_metadata(&self.address, &ask).await.ok()?;
         let name = answer.body.trim();
         (answer.status == 200 && !name.is_empty()).then(|| name.to_owned())
     }
@@ -115,14 +115,14 @@ impl OwnMetadata {
     async fn look(&mut self) -> Result<Option<InstanceNews>, String> {
         let token = match self.form.token() {
             Some(ask) => {
-                let answer = ask(&self.address, &ask).await?;
+                let answer = query_metadata(&self.address, &ask).await?;
                 // Version 1 has no tokens.
                 (answer.status == 200).then(|| answer.body.trim().to_owned())
             }
             None => None,
         };
         let token = token.as_deref();
-        let answer = ask(&self.address, &self.form.notice_query(token)).await?;
+        let answer = query_metadata(&self.address, &self.form.notice_query(token)).await?;
         let heard = self.form.parse_answer(&answer, self.name.as_deref());
         match heard.map_err(|error| error.to_string())? {
             MetadataSignal::Notice { id, not_before } => Ok(self.told(id, not_before)),
@@ -133,7 +133,7 @@ impl OwnMetadata {
                 let Some(ask) = self.form.risk_query(token) else {
                     return Ok(None);
                 };
-                let answer = ask(&self.address, &ask).await?;
+                let answer = query_metadata(&self.address, &ask).await?;
                 let before = std::mem::replace(&mut self.risk, self.form.reports_risk(&answer));
                 Ok((self.risk && !before).then_some(InstanceNews::Risk))
             }
@@ -167,7 +167,7 @@ impl OwnMetadata {
         let Some(ask) = id.and_then(|id| self.form.release(id)) else {
             return Ok(());
         };
-        let answer = ask(&self.address, &ask).await?;
+        let answer = query_metadata(&self.address, &ask).await?;
         match answer.status {
             200..=299 => Ok(()),
             status => Err(format!("status {status}")),
@@ -181,7 +181,10 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// Maximum size of an answer. Real answers have some kilobytes.
 const LARGEST: usize = 256 * 1024;
 
-async fn ask(address: &Address, query: &MetadataQuery) -> Result<MetadataResponse, String> {
+async fn query_metadata(
+    address: &Address,
+    query: &MetadataQuery,
+) -> Result<MetadataResponse, String> {
     let call = HttpCall {
         method: query.method,
         path: query.path,

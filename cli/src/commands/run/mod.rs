@@ -12,6 +12,7 @@ mod view;
 
 pub use fault::RunFault;
 
+use crate::http::Address;
 use crate::process;
 use clap::Args;
 use ebbtide_model::Money;
@@ -24,7 +25,6 @@ use ebbtide_shell::model::{ModelArgs, SourcedModel};
 use engine::Engine;
 use fleet::{Fleet, ServerSource};
 use guest::OwnMetadata;
-use crate::http::Address;
 use method::SaveMethod;
 use place::JobHost;
 use state::{StateContents, StateDir};

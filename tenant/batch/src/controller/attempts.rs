@@ -207,11 +207,14 @@ impl BatchController {
         let server = world.burst.instance(&attempt.node);
         let leaving = server.filter(|one| one.status == Status::Leaving);
         if let Some(leaving) = leaving {
-            let until = leaving.deadline_ms.unwrap_or(now);
-            let ends_in_time = now + left.expected < until;
-            if saves && !ends_in_time && job.state == JobState::Running {
+            let runs = job.state == JobState::Running;
+            // Until the end is known, a member that cannot be saved may still be done in time.
+            let until = leaving.deadline_ms;
+            let in_time = until.is_some_and(|until| now + left.expected < until);
+            let late = until.is_some_and(|until| now + left.expected >= until);
+            if saves && runs && !in_time {
                 self.send_once(now, BatchAction::Save { job: id }, made);
-            } else if !saves && !ends_in_time {
+            } else if !saves && late {
                 // It would be lost with its server: it begins again elsewhere at once, and the
                 // server is given back early.
                 self.send_once(now, BatchAction::Stop { job: id }, made);

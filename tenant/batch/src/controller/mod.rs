@@ -7,6 +7,7 @@
 //! in the book before Slurm knows of it, and Slurm's job is found by its name.
 
 mod attempts;
+mod budget;
 mod deadline;
 mod needs;
 mod world;
@@ -14,13 +15,13 @@ mod world;
 pub use attempts::PUT_BACK;
 pub use world::{AttemptResult, BatchAction, BatchWorld, Mark, job_name};
 
-use crate::book::{Book, BookEntry, Fact, WorkId};
+use crate::book::{Book, BookEntry, Fact, WorkId, WorkState};
 use crate::error::BatchError;
 use crate::placement::{NodeView, Placement, Placer, TypeView, share};
 use crate::running_time::RunningTimes;
 use crate::settings::{BatchSettings, ServerType, millis};
 use crate::work::MemberId;
-use ebbtide_burst::{BurstAction, BurstError, Load, Manager};
+use ebbtide_burst::{BurstAction, BurstError, Load, Manager, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An attempt whose job Slurm does not show after so long was not taken.
@@ -64,6 +65,8 @@ pub struct BatchController {
     asked: BTreeMap<String, i64>,
     /// When each action was last sent.
     last_sent: BTreeMap<BatchAction, i64>,
+    /// Works that have members to run and no budget for one.
+    unaffordable: BTreeSet<WorkId>,
     /// Errors that were reported, so that each is reported once.
     reported: BTreeSet<(WorkId, &'static str, Option<MemberId>)>,
 }
@@ -90,6 +93,7 @@ impl BatchController {
             idle: BTreeMap::new(),
             asked: BTreeMap::new(),
             last_sent: BTreeMap::new(),
+            unaffordable: BTreeSet::new(),
             reported: BTreeSet::new(),
         })
     }
@@ -104,6 +108,14 @@ impl BatchController {
     #[must_use]
     pub fn types(&self) -> &[ServerType] {
         &self.types
+    }
+
+    /// What a work is doing; `None` for one that is not known.
+    #[must_use]
+    pub fn state(&self, now: i64, work: WorkId) -> Option<WorkState> {
+        let state = self.book.works.get(&work)?.state(now);
+        let broke = state == WorkState::Active && self.unaffordable.contains(&work);
+        Some(if broke { WorkState::OverBudget } else { state })
     }
 
     /// The type of a node.
@@ -190,6 +202,8 @@ impl BatchController {
             fact,
         };
         self.book.apply(&entry)?;
+        // What is wrong after a change is reported anew.
+        self.reported.retain(|(about, ..)| *about != work);
         Ok(entry)
     }
 
@@ -205,7 +219,7 @@ impl BatchController {
         let needs = if world.burst.budget_used_up {
             Vec::new()
         } else {
-            self.needs(now, world, &mut made)
+            self.needs(now, world, &views, &mut made)
         };
         let nodes = self.nodes(now, world);
         let placement = Placer {
@@ -315,18 +329,19 @@ impl BatchController {
                     self.idle.remove(name);
                     continue;
                 };
-                let up = self.managers[place].takes_jobs(name);
-                if !up {
+                // A server that comes counts in the type's view.
+                let manager = &self.managers[place];
+                if manager.is_coming(name) {
                     self.idle.remove(name);
-                    // A server that comes counts in the type's view.
-                    if self.managers[place].is_coming(name) {
-                        continue;
-                    }
+                    continue;
                 }
+                let up = manager.takes_jobs(name);
+                let stays = manager.is_staying(name) && server.status == Status::Active;
                 let mut view = NodeView {
                     name: name.clone(),
                     ty: place,
                     takes_jobs: up && world.node(name).is_some_and(|node| node.in_service()),
+                    stays,
                     age: server.launched_ms.map_or(0, |since| (now - since).max(0)),
                     free_cpus: ty.vcpus,
                     free_memory: ty.memory_mb,
@@ -345,7 +360,7 @@ impl BatchController {
                 }
                 if used {
                     self.idle.remove(name);
-                } else if up {
+                } else if stays {
                     view.idle_since = Some(*self.idle.entry(name.clone()).or_insert(now));
                 }
                 all.push(view);

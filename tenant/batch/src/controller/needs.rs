@@ -3,7 +3,7 @@
 use super::{BatchController, BatchDecisions, BatchWorld, Mark};
 use crate::book::{WorkBook, WorkId, WorkState};
 use crate::error::BatchError;
-use crate::placement::Need;
+use crate::placement::{Need, TypeView};
 use crate::work::MemberId;
 use ebbtide_model::Money;
 
@@ -12,13 +12,29 @@ impl BatchController {
         &mut self,
         now: i64,
         world: &BatchWorld<'_>,
+        views: &[TypeView],
         made: &mut BatchDecisions,
     ) -> Vec<Need> {
         let mut all = Vec::new();
         let mut spent = Vec::new();
+        self.unaffordable.clear();
         for (work, book) in &self.book.works {
             match book.state(now) {
-                WorkState::Active => all.extend(self.needs_of(now, *work, book, world)),
+                WorkState::Active => {
+                    let mut needs = self.needs_of(now, *work, book, world);
+                    let asked = needs.len();
+                    if let Some(mut left) = self.unpromised(now, book) {
+                        needs.retain(|need| {
+                            left -= self.least_cost(need, views);
+                            left >= 0.0
+                        });
+                    }
+                    if needs.is_empty() && asked > 0 && book.running().next().is_none() {
+                        self.unaffordable.insert(*work);
+                        spent.push((*work, book.spent(now), book.budget.unwrap_or(0)));
+                    }
+                    all.extend(needs);
+                }
                 WorkState::OverBudget => {
                     spent.push((*work, book.spent(now), book.budget.unwrap_or(0)));
                 }

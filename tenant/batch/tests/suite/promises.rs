@@ -137,6 +137,14 @@ fn a_budget_used_up_stops_the_work_and_a_higher_one_lets_it_go_on() {
     }
     assert_eq!(run.state(work), "over-budget");
     assert_eq!(run.sim.servers(), 0);
+    // What was started could be paid: one member, and none that was stopped.
+    let book = &run.controller.book().works[&work];
+    assert_eq!(book.counts().0, 1);
+    assert!(
+        book.spent(run.sim.now) <= 1_000,
+        "{}",
+        book.spent(run.sim.now)
+    );
     assert!(
         run.problems
             .iter()

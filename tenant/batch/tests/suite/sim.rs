@@ -550,9 +550,8 @@ impl Run {
     }
 
     pub(crate) fn state(&self, work: WorkId) -> &'static str {
-        self.controller.book().works[&work]
-            .state(self.sim.now)
-            .as_str()
+        let state = self.controller.state(self.sim.now, work);
+        state.unwrap().as_str()
     }
 
     /// The state of everything, for who reads a failure.

@@ -3,7 +3,7 @@
 //!
 //! The machines are the test bed's: for each active instance a slurmd in namespaces of its own,
 //! which is killed with everything on it when the instance is gone (`devstack/lib/slurm.sh`). What
-//! decides, asks the region and speaks with Slurm is `ebbtide-burst`.
+//! decides, asks the region and speaks with Slurm is `ebbtide-burst` or `ebbtide-batch`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,6 +13,8 @@
 )] // These are tests.
 
 mod bag;
+mod batch;
+mod batch_failures;
 mod failures;
 mod lane;
 mod short_jobs;

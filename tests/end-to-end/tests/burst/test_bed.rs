@@ -36,7 +36,24 @@ pub(crate) struct TestBed {
     cluster: Option<Process>,
     pub(crate) region: Option<Region>,
     pub(crate) slurm: Slurm,
+    beside: Beside,
     dir: tempfile::TempDir,
+}
+
+/// The program beside slurmctld.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Burst,
+    Batch,
+}
+
+impl Beside {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Burst => "ebbtide-burst",
+            Self::Batch => "ebbtide-batch",
+        }
+    }
 }
 
 /// What a bed is to be like.
@@ -65,6 +82,11 @@ fn ports(count: u16) -> u16 {
 
 impl TestBed {
     pub(crate) async fn new(wanted: Wanted) -> Self {
+        Self::with(Beside::Burst, wanted).await
+    }
+
+    /// A bed with one of the programs.
+    pub(crate) async fn with(beside: Beside, wanted: Wanted) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let region = if wanted.region {
             Some(region().await)
@@ -82,10 +104,14 @@ impl TestBed {
                 bin_dir: None,
                 timeout: Duration::from_secs(20),
             },
+            beside,
             dir,
         };
         std::fs::write(bed.path("job.sh"), JOB).unwrap();
-        bed.settings("with", "");
+        match beside {
+            Beside::Burst => bed.settings("with", ""),
+            Beside::Batch => bed.batch_settings("with", ""),
+        };
         bed.programs("with").await;
         bed.start_cluster(wanted.resume_timeout).await;
         if wanted.machines {
@@ -122,7 +148,33 @@ impl TestBed {
         path
     }
 
-    /// Lets `ebbtide-burst setup` write what slurmctld calls.
+    /// Writes the configuration NAME.toml of a batch service: four nodes for preemptible servers
+    /// and two for normal ones. `policy` is added to its policy.
+    pub(crate) fn batch_settings(&self, name: &str, policy: &str) -> PathBuf {
+        let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
+        let base = self.dir.path().display();
+        let ebbtide = bin("ebbtide").display().to_string();
+        let ty = |name: &str, nodes: &str, flavor: &str, market: &str, price: &str| {
+            format!(
+                "[[types]]\nname = \"{name}\"\nnodes = \"{nodes}\"\nflavor = \"{flavor}\"\nmarket = \"{market}\"\n\
+                 vcpus = 2\nmemory_mb = 4000\nprice = \"{price}\"\n"
+            )
+        };
+        let text = format!(
+            "state_dir = \"{base}/{name}\"\nlisten = \"unix:{base}/{name}.sock\"\npoll_seconds = 0.3\n\
+             [slurm]\nconf = \"{base}/cluster/slurm.conf\"\npartition = \"batch\"\nebbtide = \"{ebbtide}\"\n\
+             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\n{}model = \"uniform:max=24\"\n{}\
+             [policy]\nspare_seconds = 3\nboot_seconds = 10\nlaunch_seconds = 60\nlaunch_again_seconds = 3\n\
+             checkpoint_seconds = 3\nmargin_seconds = 5\nlength_seconds = 10\n{policy}\n",
+            ty("spot", "c[1-4]", "p.node", "preemptible", "0.10"),
+            ty("normal", "c[5-6]", "node", "on-demand", "0.30"),
+        );
+        let path = self.path(&format!("{name}.toml"));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Lets `setup` write what slurmctld calls.
     async fn programs(&self, name: &str) {
         let config = self.path(&format!("{name}.toml"));
         let process = self.burst(
@@ -139,7 +191,7 @@ impl TestBed {
         let dir = self.path("cluster");
         std::fs::create_dir_all(&dir).unwrap();
         let program = |task: &str| {
-            self.path(&format!("bin/ebbtide-burst-{task}"))
+            self.path(&format!("bin/{}-{task}", self.beside.name()))
                 .display()
                 .to_string()
         };
@@ -152,6 +204,7 @@ impl TestBed {
             "SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0".to_owned(),
             // The same nodes without instances, and a partition where nothing ever starts.
             format!("PartitionName=alone Nodes=s[1-{STAY}] MaxTime=INFINITE State=UP"),
+            format!("PartitionName=batch Nodes=c[1-{CLOUD}] MaxTime=INFINITE State=UP"),
             format!("PartitionName=closed Nodes=s[1-{STAY}] MaxTime=INFINITE State=DOWN"),
         ];
         let process = ProcessCommand::new("a Slurm cluster", "/bin/bash")
@@ -235,10 +288,25 @@ impl TestBed {
         servers.create_servers(request).await.unwrap();
     }
 
-    /// Starts `ebbtide-burst`.
+    /// The normal servers that took the room of others end.
+    pub(crate) async fn end_normal_servers(&self) {
+        let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
+        let request = v1::ListServersRequest {
+            project_id: "corporate".to_owned(),
+            ..Default::default()
+        };
+        let all = servers.list_servers(request).await.unwrap().into_inner();
+        for one in all.servers {
+            let request = v1::DeleteServerRequest { id: one.id };
+            servers.delete_server(request).await.unwrap();
+        }
+    }
+
+    /// Starts the program beside slurmctld.
     pub(crate) fn burst(&self, task: &str, config: &Path, more: &[&str]) -> Process {
         let name = config.file_stem().unwrap().to_string_lossy().into_owned();
-        ProcessCommand::new("ebbtide-burst", bin("ebbtide-burst"))
+        let program = self.beside.name();
+        ProcessCommand::new(program, bin(program))
             .arg(task)
             .arg("--config")
             .arg(config)
@@ -298,6 +366,14 @@ impl TestBed {
             }
         })
         .await;
+    }
+
+    /// Runs `ebbtide batch` against the service of this name; its JSON.
+    pub(crate) async fn batch(&self, name: &str, arguments: &[&str]) -> serde_json::Value {
+        let socket = format!("unix:{}", self.path(&format!("{name}.sock")).display());
+        let mut all = vec!["batch", "--service", &socket];
+        all.extend(arguments);
+        self.ebbtide(&all).await
     }
 
     /// Runs `ebbtide` to its end; its JSON.
