@@ -5,6 +5,7 @@ pub mod args;
 mod bag;
 pub mod commands;
 mod error;
+mod figure_rows;
 mod progress;
 
 use args::Cli;

@@ -4,6 +4,7 @@
 //! (Kadupitiya, Jadhao, Sharma; HPDC 2020, "the paper" in this crate) and their classic rivals. All
 //! times are hours, all rates per hour. No I/O, no clock; chance comes from a seed.
 
+pub mod batch;
 pub mod change;
 pub mod description;
 mod distribution;

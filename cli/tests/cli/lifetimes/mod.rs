@@ -2,6 +2,7 @@
 //! command itself, and bad input.
 
 mod advice;
+mod figures;
 mod fit;
 mod plans;
 mod refused;

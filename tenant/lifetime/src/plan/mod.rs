@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod curves;
+pub mod figures;
 mod reuse;
 mod running_time;
 

@@ -2,6 +2,7 @@
 //! through.
 
 mod checkpoints;
+mod figures;
 mod reuse;
 
 use ebbtide_lifetime::distributions::Bathtub;

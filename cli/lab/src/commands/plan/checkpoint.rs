@@ -1,6 +1,7 @@
 //! `ebbtide-lab plan checkpoint`: when to write checkpoints.
 
 use super::checkpoint_chart;
+use super::checkpoint_figures::{self, CheckpointFigure};
 use clap::Args;
 use ebbtide_lifetime::plan::checkpoint::{
     CheckpointOptions, EquationReading, Estimate, Planner, expected_makespan, without_checkpoints,
@@ -30,7 +31,8 @@ Examples:
   ebbtide-lab plan checkpoint --job 5h --cost 1m --age 0 --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
   ebbtide-lab plan checkpoint --job 5h --reading paper --mttf 1h --model model.json
   ebbtide-lab plan checkpoint --job 24h --cost 90s --restart 4m --age 3h --model model.json --group n1-highcpu-16
-  ebbtide-lab plan checkpoint --job 8h --model weibull:lambda=0.03,k=0.45 --simulate 100000 --svg plan.svg";
+  ebbtide-lab plan checkpoint --job 8h --model weibull:lambda=0.03,k=0.45 --simulate 100000 --svg plan.svg
+  ebbtide-lab plan checkpoint --job 9h --mttf 1h --figure 8b --model model.json -o json";
 
 /// Which reading of the paper's equations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -98,6 +100,9 @@ pub struct CheckpointArgs {
     /// The seed of --simulate
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
+    /// Print a figure of the paper as numbers instead of a plan
+    #[arg(long, value_enum, value_name = "8a|8b", conflicts_with_all = ["svg", "simulate", "reading"])]
+    figure: Option<CheckpointFigure>,
     /// Draw the schedules into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -146,6 +151,11 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         reading: args.reading.reading(),
         final_checkpoint: !args.no_final_checkpoint,
     };
+    let mttf = args.mttf.map_or_else(|| model.mean(), |given| given.0);
+    if let Some(figure) = args.figure {
+        let job = (args.job.0, args.age.0);
+        return checkpoint_figures::show(context, figure, &given, job, &options, mttf);
+    }
     let steps = args.job.0 / args.step.0;
     if LONG.contains(&steps) {
         context.output.say(&format!(
@@ -174,7 +184,6 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         resume.push((left, planner.resumed(left)?.intervals));
         left -= interval;
     }
-    let mttf = args.mttf.map_or_else(|| model.mean(), |given| given.0);
     let plans = plans(args, model, work, &options, &planner, mttf)?;
     let shown = Shown {
         args,

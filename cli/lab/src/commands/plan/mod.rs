@@ -5,8 +5,10 @@ mod bag;
 mod bid;
 mod checkpoint;
 mod checkpoint_chart;
+mod checkpoint_figures;
 mod reuse;
 mod reuse_chart;
+mod reuse_figures;
 
 use clap::Subcommand;
 use ebbtide_shell::Context;

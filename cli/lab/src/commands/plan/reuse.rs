@@ -1,6 +1,7 @@
 //! `ebbtide-lab plan reuse`: keep this instance for the next job, or take a new one?
 
 use super::reuse_chart;
+use super::reuse_figures::{self, ReuseFigure};
 use clap::Args;
 use ebbtide_lifetime::plan::{
     RunningTime, as_likely_to_last, average_failure_believing, failure_probability, keeps,
@@ -28,7 +29,8 @@ Examples:
   ebbtide-lab plan reuse --job 6h --age 10h --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
   ebbtide-lab plan reuse --job 6h --age 18h --model model.json --group n1-highcpu-16 -o json
   ebbtide-lab plan reuse --job 6h --age 10h --model model.json --svg reuse.svg
-  ebbtide-lab plan reuse --job 6h --age 10h --model model.json --group n1-highcpu-2 --wrong model.json";
+  ebbtide-lab plan reuse --job 6h --age 10h --model model.json --group n1-highcpu-2 --wrong model.json
+  ebbtide-lab plan reuse --job 6h --figure 5 --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45 -o json";
 
 /// Options of `plan reuse`.
 #[derive(Debug, Clone, Args)]
@@ -37,16 +39,26 @@ pub struct ReuseArgs {
     #[arg(long, value_name = "TIME")]
     job: Hours,
     /// How old the instance is that is there
-    #[arg(long, value_name = "TIME")]
-    age: Hours,
+    #[arg(long, value_name = "TIME", required_unless_present = "figure")]
+    age: Option<Hours>,
     #[command(flatten)]
     model: ModelArgs,
     /// Say what it would cost to decide by this model while instances live as --model says
     #[arg(long, value_name = "MODEL")]
     wrong: Option<String>,
+    /// Print a figure of the paper as numbers instead of deciding
+    #[arg(long, value_enum, value_name = "4|5|6|7", conflicts_with = "svg")]
+    figure: Option<ReuseFigure>,
     /// Draw the curves of the paper's figures 4 to 7 into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+}
+
+impl ReuseArgs {
+    /// The age; it is there unless a figure is asked for.
+    fn age(&self) -> Hours {
+        self.age.unwrap_or(Hours(0.0))
+    }
 }
 
 /// By one criterion: whether to keep, until which age for this job, up to which job at this age
@@ -62,7 +74,7 @@ struct Rule {
 pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliError> {
     let given = SourcedModel::read(&args.model)?;
     let model = given.model.as_ref();
-    let (job, age) = (args.job.0, args.age.0);
+    let (job, age) = (args.job.0, args.age().0);
     if job >= model.maximum() {
         return Err(LifetimeError::Question {
             what: "the length of the job",
@@ -73,6 +85,14 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
             ),
         }
         .into());
+    }
+    let wrong = args.wrong.clone().map(|model| {
+        let group = None;
+        SourcedModel::read(&ModelArgs { model, group })
+    });
+    let wrong = wrong.transpose()?;
+    if let Some(figure) = args.figure {
+        return reuse_figures::show(context, figure, &given, wrong.as_ref(), args.job);
     }
     let of_time = |name, reading| -> Result<Rule, CliError> {
         Ok(Rule {
@@ -100,11 +120,6 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
         ))
     };
     let (kept, new) = (of_age(age)?, of_age(0.0)?);
-    let wrong = args.wrong.clone().map(|model| {
-        let group = None;
-        SourcedModel::read(&ModelArgs { model, group })
-    });
-    let wrong = wrong.transpose()?;
     let averages = Averages::of(model, wrong.as_ref().map(|w| w.model.as_ref()), job)?;
     let [decisive, ..] = &rules;
     match context.output.format() {
@@ -200,7 +215,7 @@ fn table(
     context.output.line(&format!(
         "job of {}: on the instance of age {} it fails with chance {:.1} % and takes {} in expectation; on a new one {:.1} %, {}",
         args.job,
-        args.age,
+        args.age(),
         kept.0 * 100.0,
         Hours(kept.1),
         new.0 * 100.0,
@@ -260,7 +275,7 @@ fn json(
         first.map_or(Json::Null, |rule| word(rule.keep).into()),
     )])
     .with("job_hours", args.job.0)
-    .with("age_hours", args.age.0)
+    .with("age_hours", args.age().0)
     .with("model", given.json())
     .with("kept", instance(kept))
     .with("new", instance(new))

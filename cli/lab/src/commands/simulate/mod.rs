@@ -2,6 +2,7 @@
 //! in recorded markets. No region is needed.
 
 mod bag;
+mod batch;
 pub(in crate::commands) mod checkpointing;
 mod elastic;
 mod evacuation;
@@ -24,6 +25,9 @@ pub enum SimulateCommand {
     /// A bag of tasks with a deadline, while preemptible instances hibernate
     #[command(after_help = bag::HELP)]
     Bag(Box<bag::SimulateBagArgs>),
+    /// Bags of equal jobs on a cluster of preemptible instances, against the same on demand
+    #[command(after_help = batch::HELP)]
+    Batch(Box<batch::BatchArgs>),
     /// Preemptible servers for the short jobs of a batch cluster, on a recorded trace
     #[command(after_help = elastic::HELP)]
     Elastic(Box<elastic::ElasticArgs>),
@@ -40,6 +44,7 @@ pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliErr
         SimulateCommand::Evacuation(args) => evacuation::run(context, &args),
         SimulateCommand::Checkpointing(args) => checkpointing::run(context, &args),
         SimulateCommand::Bag(args) => bag::run(context, &args),
+        SimulateCommand::Batch(args) => batch::run(context, &args),
         SimulateCommand::Elastic(args) => elastic::run(context, &args),
     }
 }
