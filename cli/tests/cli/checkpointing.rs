@@ -415,3 +415,34 @@ async fn bids_that_cannot_be_planned_are_refused() {
         assert_eq!(bid(&history, options).await.code, 2, "{options}");
     }
 }
+
+#[tokio::test]
+async fn generated_markets_take_the_place_of_a_file() {
+    let words = "simulate checkpointing --spiky-markets 2 --job 500m --bid-count 3 -o json";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let ran = alone(&words).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    assert_eq!(json["history"], "2 generated markets");
+    let series = json["series"].as_array().unwrap();
+    let names: Vec<_> = series.iter().map(|one| &one["series"]).collect();
+    assert_eq!(names, ["spiky-1", "spiky-2"]);
+    let neither = alone(&["simulate", "checkpointing", "--job", "500m"]).await;
+    assert!(neither.err.contains("--history"), "{}", neither.err);
+    let none = [
+        "simulate",
+        "checkpointing",
+        "--job",
+        "1h",
+        "--spiky-markets",
+        "0",
+    ];
+    assert_ne!(alone(&none).await.code, 0);
+    let other = [&words[..], &["--series", "spiky-3"]].concat();
+    let other = alone(&other).await;
+    assert!(
+        other.err.contains("spiky-3") && other.code != 0,
+        "{}",
+        other.err
+    );
+}

@@ -317,3 +317,21 @@ async fn the_page_shows_what_the_commands_print() {
     }
     assert!(shown >= 3, "{shown}");
 }
+
+#[tokio::test]
+async fn the_demand_of_a_trace_is_shown_in_windows() {
+    let here = tempfile::tempdir().unwrap();
+    let trace = file(here.path(), "bursts.tr", bursts().as_bytes());
+    let ran = simulate(&trace, "--demand 30m -o json").await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 7);
+    // Sixteen tasks of 700 s come every 600 s, ten of 20 s every minute; the second window has no
+    // begin or end of the trace in it.
+    let expected = 16.0 * 700.0 / 600.0 + 10.0 * 20.0 / 60.0;
+    let seen = rows[1]["tasks"].as_f64().unwrap();
+    assert!((seen - expected).abs() < 1e-9, "{seen} {expected}");
+    let refused = simulate(&trace, "--demand 5h").await;
+    assert!(refused.err.contains("EB-ELASTIC-001"), "{}", refused.err);
+}

@@ -8,6 +8,7 @@
 //!
 //! - [`PriceHistory`] is a price over time, checked; [`read_series`] reads many of them from CSV
 //!   text.
+//! - [`spiky_market`] makes a history from a seed, with rare spikes as in 2015.
 //! - [`Availability`] says when an instance with a bid can run; [`bill`] what it costs, to the
 //!   millionth of a dollar.
 //! - [`Scheme`] is a checkpoint policy; [`SchemeKind`] lists the six: NONE, OPT, HOUR, EDGE, ADAPT,
@@ -21,7 +22,7 @@
 //!   instance type (an extension of its Algorithm 1).
 //!
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
-//! [`ebbtide_model::Money`]. Nothing here reads a clock, draws a number or touches a file.
+//! [`ebbtide_model::Money`]. Nothing here reads a clock or touches a file; chance comes from a seed.
 
 mod advise;
 mod availability;
@@ -33,6 +34,7 @@ mod error;
 mod event;
 mod expected;
 mod history;
+mod markets;
 mod read;
 mod run;
 mod scheme;
@@ -50,6 +52,7 @@ pub use error::CheckpointingError;
 pub use event::{Event, EventKind, events};
 pub use expected::expected_execution_time;
 pub use history::PriceHistory;
+pub use markets::spiky_market;
 pub use read::{RepeatedRows, Series, read_series};
 pub use run::{Job, JobEnd, JobResult, Market, run};
 pub use scheme::{Act, Scheme, SchemeKind, SchemeView, scheme};

@@ -2,6 +2,7 @@
 
 use ebbtide_checkpointing::{
     CheckpointTerms, PriceHistory, SchemeKind, Starts, advise, band, bids, compare, read_series,
+    spiky_market,
 };
 use ebbtide_model::Money;
 use std::io::Read;
@@ -36,30 +37,9 @@ fn archive() -> Vec<PriceHistory> {
     series.step_by(step).map(|one| one.history).collect()
 }
 
-/// A market as that of 2015: a low price for hours to days, and spikes to several times the price
-/// on demand that last from minutes to a day.
+/// A market as that of 2015, 200 days long.
 fn spiky(seed: u64) -> PriceHistory {
-    let mut state = seed.wrapping_mul(2) + 1;
-    let mut chance = move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as f64 / f64::from(1_u32 << 31)
-    };
-    let (mut at, mut changes) = (0_i64, Vec::new());
-    while at < 200 * DAY {
-        let low = 0.05 + 0.02 * chance();
-        changes.push((at, low));
-        at += 600 + (chance().powi(2) * 3.0 * DAY as f64) as i64;
-        changes.push((at, 0.2 + 2.0 * chance()));
-        let long = if chance() < 0.2 { DAY as f64 } else { 7_200.0 };
-        at += 300 + (chance() * long) as i64;
-    }
-    let changes: Vec<(i64, Money)> = changes
-        .into_iter()
-        .map(|(at, price)| (at, Money::from_micros((price * 1e6) as u64)))
-        .collect();
-    PriceHistory::new(&changes, at).unwrap()
+    spiky_market(seed, 200).unwrap()
 }
 
 /// The first and the second half of a history.

@@ -6,5 +6,6 @@
 mod advice;
 mod archive;
 mod input;
+mod markets;
 mod properties;
 mod vectors;

@@ -7,7 +7,9 @@
 
 mod common;
 mod controller;
+mod demand;
 mod oracle;
+mod page;
 mod paper;
 mod properties;
 mod trace;

@@ -6,13 +6,14 @@ use crate::zstd::frame;
 use std::fmt::Write;
 
 /// All files that can be made.
-pub(crate) const FILES: [&str; 6] = [
+pub(crate) const FILES: [&str; 7] = [
     "goog-preemption/preemptions.csv",
     "ec2-spot-2010/spot_2009-11_2010-11.csv.zst",
     "huawei-vmagent-requests/requests.csv",
     "huawei-vmagent-requests/placement_firstfit.csv.zst",
     "yahoo-hawk-subtraces/YH1_sub.tr.zst",
     "yahoo-hawk-subtraces/YH_synthetic_seed25.tr.zst",
+    "google2011-subtrace-hawk/GOOG_subtrace.tr.zst",
 ];
 
 const DAY: f64 = 86_400.0;
@@ -28,6 +29,7 @@ pub(crate) fn file(name: &str) -> Vec<u8> {
         }
         "yahoo-hawk-subtraces/YH1_sub.tr.zst" => frame(jobs(1).as_bytes()),
         "yahoo-hawk-subtraces/YH_synthetic_seed25.tr.zst" => frame(jobs(25).as_bytes()),
+        "google2011-subtrace-hawk/GOOG_subtrace.tr.zst" => frame(jobs(2011).as_bytes()),
         other => panic!("there is no generator for a reduced {other}; it can make {FILES:?}"),
     }
 }

@@ -48,9 +48,18 @@ pub fn cluster(servers: u32, short_only: u32) -> Cluster {
     }
 }
 
-/// A trace of the public data, decompressed, and whether it is a reduced one.
+/// A Yahoo trace of the public data, decompressed, and whether it is a reduced one.
 pub fn shared(name: &str) -> (Vec<u8>, bool) {
-    let data = ebbtide_test_data::data(&format!("yahoo-hawk-subtraces/{name}"));
+    public(&format!("yahoo-hawk-subtraces/{name}"))
+}
+
+/// The cut of Google's trace, decompressed, and whether it is a reduced one.
+pub fn google() -> (Vec<u8>, bool) {
+    public("google2011-subtrace-hawk/GOOG_subtrace.tr.zst")
+}
+
+fn public(name: &str) -> (Vec<u8>, bool) {
+    let data = ebbtide_test_data::data(name);
     let raw = std::fs::read(&data.path).unwrap();
     let mut text = Vec::new();
     let mut frame = ruzstd::decoding::StreamingDecoder::new(raw.as_slice()).unwrap();

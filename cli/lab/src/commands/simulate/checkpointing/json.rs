@@ -38,16 +38,13 @@ pub(super) fn all(args: &CheckpointingArgs, all: &SweepResult) -> Json {
         .with("start_every_seconds", integer(starts.every_seconds))
         .with("tail_seconds", integer(starts.tail_seconds));
     let series: Vec<Json> = all.series.iter().map(one).collect();
-    Json::object([(
-        "history",
-        Json::from(args.history.history.display().to_string()),
-    )])
-    .with("job_seconds", integer(super::seconds(args.job)))
-    .with("terms", terms)
-    .with("series", series)
-    .with("summary", summaries(&all.summaries, "series"))
-    .with("jobs", count(all.jobs))
-    .with("seconds", all.seconds)
+    Json::object([("history", Json::from(args.history.words()))])
+        .with("job_seconds", integer(super::seconds(args.job)))
+        .with("terms", terms)
+        .with("series", series)
+        .with("summary", summaries(&all.summaries, "series"))
+        .with("jobs", count(all.jobs))
+        .with("seconds", all.seconds)
 }
 
 fn one(one: &BidSweep) -> Json {

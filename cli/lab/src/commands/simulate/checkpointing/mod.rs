@@ -11,7 +11,7 @@ pub(in crate::commands) use bids::Bids;
 use clap::Args;
 use ebbtide_checkpointing::{
     AccReading, Adapt, AdaptKnowledge, CheckpointTerms, CheckpointingError, PriceHistory,
-    SchemeKind, Series, Starts, read_series,
+    RepeatedRows, SchemeKind, Series, Starts, read_series, spiky_market,
 };
 use ebbtide_model::Money;
 use ebbtide_shell::Context;
@@ -39,20 +39,53 @@ Examples:
   ebbtide-lab simulate checkpointing --history prices.csv --job 500m
   ebbtide-lab simulate checkpointing --history prices.csv --job 500m --series m2.2xlarge --plot plots
   ebbtide-lab simulate checkpointing --history prices.csv --job 2h --checkpoint 1m --restart 2m --schemes opt,hour,acc
+  ebbtide-lab simulate checkpointing --spiky-markets 12 --job 500m
   ebbtide-lab simulate checkpointing --history prices.csv --job 500m -o json | jq '.summary'";
 
 /// Where prices come from.
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct HistoryArgs {
     /// Price history: CSV, plain, gzip or zstd
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::commands) history: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "spiky_markets")]
+    pub(in crate::commands) history: Option<PathBuf>,
+    /// In place of a file: so many generated markets of a year, with rare high spikes as in 2015
+    /// (seeds 1 to N)
+    #[arg(long, value_name = "N", conflicts_with = "history", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(in crate::commands) spiky_markets: Option<u32>,
     /// Only series whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(in crate::commands) series: Vec<String>,
     /// The longest time without a row that is no hole in the record
     #[arg(long, value_name = "TIME", default_value = "60d")]
     pub(in crate::commands) max_gap: Hours,
+}
+
+/// The length of a generated market, days.
+const YEAR: u32 = 365;
+
+impl HistoryArgs {
+    /// Where the prices come from, for people.
+    pub(in crate::commands) fn words(&self) -> String {
+        match (&self.history, self.spiky_markets) {
+            (Some(path), _) => path.display().to_string(),
+            (None, count) => format!("{} generated markets", count.unwrap_or(0)),
+        }
+    }
+
+    fn all(&self) -> Result<Vec<Series>, CliError> {
+        if let Some(path) = &self.history {
+            let text = ebbtide_files::read(path)?;
+            return read_series(&text, seconds(self.max_gap)).map_err(|error| in_file(path, error));
+        }
+        let markets = (1..=self.spiky_markets.unwrap_or(0)).map(|seed| {
+            Ok(Series {
+                name: format!("spiky-{seed}"),
+                history: spiky_market(u64::from(seed), YEAR)?,
+                repeated: RepeatedRows::default(),
+            })
+        });
+        markets.collect()
+    }
 }
 
 /// What checkpoints cost.
@@ -147,15 +180,13 @@ pub(in crate::commands) fn read(
     context: &mut Context,
     args: &HistoryArgs,
 ) -> Result<Vec<Series>, CliError> {
-    let text = ebbtide_files::read(&args.history)?;
-    let mut series =
-        read_series(&text, seconds(args.max_gap)).map_err(|error| in_file(&args.history, error))?;
+    let mut series = args.all()?;
     for wanted in &args.series {
         if !series.iter().any(|one| one.name.contains(wanted)) {
             return Err(CliError::NotFound {
                 what: "series",
                 name: wanted.clone(),
-                place: format!(" in {}", args.history.display()),
+                place: format!(" in {}", args.words()),
                 next: "without --series all of them are taken; their names are the columns beside time and price, joined by dots",
             });
         }

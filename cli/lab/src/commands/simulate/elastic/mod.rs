@@ -2,6 +2,7 @@
 //! recorded trace.
 
 mod charts;
+mod demand;
 mod json;
 mod play;
 mod sweep;
@@ -37,6 +38,7 @@ Examples:
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --ratio 3 --lifetime bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --ratio 3 --sweep all --svg sweep.svg
   ebbtide-lab simulate elastic --trace jobs.tr --servers 400 --short-only 20 --ratio 4 --sweep share=0.25,0.5,0.75
+  ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --demand 100s
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --ratio 3 -o json | jq .improvement";
 
 /// The cluster.
@@ -104,6 +106,10 @@ pub struct ElasticArgs {
     /// The trace: plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
+    /// Print how many tasks would run at one time on a cluster without end, in windows of this
+    /// length, instead of playing the trace
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["sweep", "svg"])]
+    pub demand: Option<Hours>,
     #[command(flatten)]
     pub partition: PartitionArgs,
     /// Vary one setting, the others as given (r: the last one): NAME, or NAME=VALUE,…; NAME is
@@ -216,6 +222,9 @@ fn read(path: &Path) -> Result<Trace, CliError> {
 pub(super) fn run(context: &mut Context, args: &ElasticArgs) -> Result<(), CliError> {
     let terms = args.terms()?;
     let trace = read(&args.trace)?;
+    if let Some(window) = args.demand {
+        return demand::show(context, &trace, micros(window));
+    }
     warn(context, args, &trace, &terms);
     let plan = sweep::plan(args, &terms)?;
     let played = play::all(context, args, &trace, &terms, plan)?;
