@@ -125,12 +125,12 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
 #[tokio::test]
 async fn a_missed_deadline_is_said_and_ends_with_1() {
     let line = "ebbtide-lab simulate bag docs/tenants/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
-    let kept = typed(line).await;
+    let kept = typed(&format!("{line} --conduct promise")).await;
     assert_eq!(kept.code, 0, "{}", kept.err);
     assert_eq!(kept.json()["scenarios"][0]["deadline_met"], true);
-    // With the paper's conduct only hibernating instances get backups. An instance that hibernates
-    // after the latest start of its backup therefore misses the deadline.
-    let missed = typed(&format!("{line} --conduct paper")).await;
+    // With the paper's conduct, the default, only hibernating instances get backups. An instance
+    // that hibernates after the latest start of its backup therefore misses the deadline.
+    let missed = typed(line).await;
     assert_eq!(missed.code, 1);
     assert!(
         missed.err.contains("EB-CLI-010") && missed.err.contains("migration"),
@@ -138,6 +138,34 @@ async fn a_missed_deadline_is_said_and_ends_with_1() {
         missed.err
     );
     assert_eq!(missed.json()["scenarios"][0]["deadline_met"], false);
+}
+
+#[tokio::test]
+async fn a_hibernation_that_ends_in_time_costs_nothing_in_the_conduct_of_the_paper() {
+    let fleet = "--fleet c3.4xlarge=5,c4.8xlarge=3";
+    let prices = "--prices docs/tenants/bags/prices-table-vi.csv --max-price 0.6";
+    let line =
+        format!("ebbtide-lab simulate bag docs/tenants/bags/J402.toml {fleet} {prices} -o json");
+    let json = typed(&line).await.json();
+    let price = |of: &str| {
+        let mut all = json["scenarios"].as_array().unwrap().iter();
+        let one = all.find(|one| one["scenario"] == of).unwrap();
+        one["price"].as_str().unwrap().parse::<f64>().unwrap()
+    };
+    assert_eq!(price("hibernation"), price("none"));
+    assert_eq!(price("trace"), price("none"));
+    for (scenario, base) in [
+        ("immediate", "hibernation"),
+        ("on-demand", "hibernation"),
+        ("trace-immediate", "trace"),
+        ("on-demand", "trace"),
+    ] {
+        let mut all = json["against"].as_array().unwrap().iter();
+        let one = all.find(|one| one["scenario"] == scenario && one["base"] == base);
+        let share = one.unwrap()["price"].as_f64().unwrap();
+        let expected = price(scenario) / price(base) - 1.0;
+        assert!((share - expected).abs() < 1e-9, "{scenario} {base}");
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@
 //! - [`simulate`] is a world for it, [`read`] takes bags from text.
 //!
 //! ```
-//! use ebbtide_bag::read::{Format, Instead, bag};
+//! use ebbtide_bag::read::{FileOverrides, Format, bag};
 //! use ebbtide_bag::simulate::{Outage, OutageEnd, Scenario, simulate};
 //! use ebbtide_bag::{Effort, plan};
 //!
@@ -22,7 +22,7 @@
 //!     tasks = [{ name = "render", count = 4, duration = "3h", memory_mb = 2000 }]
 //!     types = [{ name = "m1", vcpus = 2, memory_mb = 8000, on_demand = 0.10, preemptible = 0.03 }]
 //! "#;
-//! let bag = bag(text, Format::Toml, Instead::default())?;
+//! let bag = bag(text, Format::Toml, FileOverrides::default())?;
 //! let plan = plan(&bag, Effort::usual(1));
 //! // The first instance hibernates after an hour and never comes back.
 //! let outages = vec![Outage { vm: 0, from: 3600, end: OutageEnd::Never }];

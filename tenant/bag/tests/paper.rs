@@ -12,12 +12,12 @@ use ebbtide_bag::{
 
 const HOUR: u64 = 3600;
 
-fn ty(bag: &Bag, name: &str) -> usize {
+pub fn ty(bag: &Bag, name: &str) -> usize {
     bag.types().iter().position(|t| t.name == name).unwrap()
 }
 
 /// The fleet of Table VII before the hibernation, and the type of which one instance hibernates.
-fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
+pub fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
     let vectors = vectors();
     let mut hibernates = usize::MAX;
     let before = vectors["table_VII"][name]["before"].as_object().unwrap();
@@ -34,7 +34,7 @@ fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
     (plan_on(bag, &fleet).unwrap(), hibernates)
 }
 
-fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> PlanRun {
+pub fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> PlanRun {
     let scenario = Scenario {
         outages,
         conduct,
@@ -46,15 +46,15 @@ fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> PlanRu
 }
 
 /// Figures 5 to 8: one instance hibernates after two hours.
-struct Figures {
-    none: PlanRun,
-    short: PlanRun,
-    with_migration: PlanRun,
-    immediate: PlanRun,
-    on_demand: PlanRun,
+pub struct Figures {
+    pub none: PlanRun,
+    pub short: PlanRun,
+    pub with_migration: PlanRun,
+    pub immediate: PlanRun,
+    pub on_demand: PlanRun,
 }
 
-fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
+pub fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
     let at = |end: Option<OutageEnd>, on_hibernation: OnHibernation| {
         let outage = end.map(|end| Outage {
             vm,
@@ -129,7 +129,7 @@ fn signs_and_orders_of_figures_5_to_8_hold_for_every_job_whichever_instance_hibe
 
 /// Figures 10 and 11: hibernations of the price trace, each of all instances of a type. The fleet
 /// is the one of Table VII, as the traces speak of its types.
-fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> PlanRun {
+pub fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> PlanRun {
     let c4 = ty(bag, "c4.8xlarge");
     let c3 = ty(bag, "c3.4xlarge");
     let from = (4.21 * 3600.0) as u64;

@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod common;
+mod figures;
 mod paper;
 mod properties;
 mod read;
