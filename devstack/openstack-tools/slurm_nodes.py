@@ -26,7 +26,8 @@ from preempt import Stage, must
 STAYING, NODES = 2, 6
 SHORT_SECONDS, SHORT_JOBS = 8, 16
 CHECKOUT = os.environ['STACK_CHECKOUT']
-PROGRAM = os.path.join(os.path.dirname(os.environ['STACK_EBBTIDE']), 'ebbtide-burst')
+BIN = os.path.dirname(os.environ['STACK_EBBTIDE'])
+PROGRAM = BIN + '/ebbtide-burst'
 
 # It says on one line when it began, that it saved its work, and when it has ended. A long one
 # works until a file is there: servers are wanted for as long as it works, and how long they take
@@ -144,6 +145,9 @@ class Machines(threading.Thread):
 
 class Cluster:
     """Slurm with nodes that stay and nodes of the cloud, and the controller beside it."""
+    program = 'ebbtide-burst'
+    template = SETTINGS
+    partitions = []
 
     def __init__(self, folder, environment):
         self.folder, self.environment = folder, environment
@@ -166,21 +170,21 @@ class Cluster:
     def settings(self, name, **change):
         path = '%s/%s.toml' % (self.folder, name)
         with open(path, 'w', encoding='utf-8') as file:
-            file.write(SETTINGS.format(**dict({'folder': self.folder, 'nodes': NODES, 'flavor': 'large.preemptible', 'image': 'tiny', 'clouds': 'clouds.yaml'}, **change)))
+            file.write(self.template.format(**dict({'folder': self.folder, 'nodes': NODES, 'flavor': 'large.preemptible', 'image': 'tiny', 'clouds': 'clouds.yaml'}, **change)))
         return path
 
     def burst(self, config, *words):
-        """Runs ebbtide-burst to its end: exit code and output."""
-        done = subprocess.run([PROGRAM, '--config', config, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        """Runs the program beside slurmctld to its end: exit code and output."""
+        done = subprocess.run(['%s/%s' % (BIN, self.program), '--config', config, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               cwd=CHECKOUT, env=self.environment, timeout=120, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def serve(self, port):
-        programs = {name: '%s/bin/ebbtide-burst-%s' % (self.folder, task) for name, task in (
+        programs = {name: '%s/bin/%s-%s' % (self.folder, self.program, task) for name, task in (
             ('ResumeProgram', 'resume'), ('SuspendProgram', 'suspend'), ('ResumeFailProgram', 'resume-failed'))}
         lines = ['%s=%s' % item for item in programs.items()] + [
             'ResumeTimeout=30', 'SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533',
-            'SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0']
+            'SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0', *self.partitions]
         serving = self.start('cluster', ['bash', CHECKOUT + '/devstack/lib/slurm.sh', 'serve', self.folder + '/cluster', str(port), str(STAYING), str(NODES), *lines])
 
         def ready():

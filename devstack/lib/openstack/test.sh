@@ -10,6 +10,7 @@ _stack_test_usage() { cat <<X
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
+  batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-burst;
                  normal servers take two
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
@@ -32,7 +33,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|bad-days|cells) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -248,6 +249,13 @@ _stack_test_slurm() {
     if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service; fi
     _stack_test_needs_ours
     _stack_part 'nodes of a Slurm cluster' stack_tool slurm_nodes.py
+}
+
+_stack_test_batch() {
+    ensure_packages slurm
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service -p ebbtide-cli; fi
+    _stack_test_needs_ours
+    _stack_part 'batch work' stack_tool batch_nodes.py
 }
 
 _stack_test_bad_days() {
