@@ -92,6 +92,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "reads lifetimes that the operator has",
     ),
     (
+        "docs/tenants/deadlines.md",
+        "ebbtide-lab simulate deadline",
+        MINUTES,
+    ),
+    (
         "docs/tenants/elastic.md",
         "ebbtide-lab simulate elastic",
         HELD,

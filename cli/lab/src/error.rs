@@ -1,6 +1,7 @@
 //! Errors that only `ebbtide-lab` has.
 
 use ebbtide_bench::BenchError;
+use ebbtide_deadline::DeadlineError;
 use ebbtide_shell::errors::{ProgramError, REFUSED, USAGE};
 use ebbtide_simulator::SimError;
 use std::path::PathBuf;
@@ -15,6 +16,14 @@ pub(crate) enum LabError {
     /// A benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// A trace of availability, or a job with a deadline on it.
+    #[error("{place}{error}")]
+    Deadline {
+        /// The file with a colon behind it; empty if no file is to blame.
+        place: String,
+        /// What is wrong.
+        error: DeadlineError,
+    },
     /// A file of cases for `conform` cannot be used.
     #[error("{}: {problem}", path.display())]
     Corpus {
@@ -30,6 +39,7 @@ impl ProgramError for LabError {
         match self {
             Self::Sim(error) => error.code(),
             Self::Bench(error) => error.code(),
+            Self::Deadline { error, .. } => error.code(),
             Self::Corpus { .. } => "EB-CLI-014",
         }
     }
@@ -37,6 +47,7 @@ impl ProgramError for LabError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Bench(BenchError::Option(_)) => USAGE,
+            Self::Deadline { error, .. } if error.is_setting() => USAGE,
             _ => REFUSED,
         }
     }
@@ -45,6 +56,11 @@ impl ProgramError for LabError {
         match self {
             Self::Sim(error) => error.next_step(),
             Self::Bench(error) => error.next_step(),
+            Self::Deadline {
+                error: DeadlineError::Row { .. } | DeadlineError::Empty,
+                ..
+            } => Some("docs/tenants/deadlines.md has the format".to_owned()),
+            Self::Deadline { .. } => None,
             Self::Corpus { .. } => Some(
                 "give a file of cases with answers, such as integration/nova/corpus/dev.jsonl.gz"
                     .to_owned(),

@@ -10,6 +10,7 @@ mod bench;
 mod checkpointing;
 mod config;
 mod conform;
+mod deadline;
 mod elastic;
 mod errors;
 mod fake;

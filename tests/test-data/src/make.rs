@@ -14,6 +14,7 @@ pub(crate) const FILES: [&str; 7] = [
     "yahoo-hawk-subtraces/YH1_sub.tr.zst",
     "yahoo-hawk-subtraces/YH_synthetic_seed25.tr.zst",
     "google2011-subtrace-hawk/GOOG_subtrace.tr.zst",
+    "spot-traces-skypilot/spot_traces_runs.csv",
 ];
 
 const DAY: f64 = 86_400.0;
@@ -30,6 +31,7 @@ pub(crate) fn file(name: &str) -> Vec<u8> {
         "yahoo-hawk-subtraces/YH1_sub.tr.zst" => frame(jobs(1).as_bytes()),
         "yahoo-hawk-subtraces/YH_synthetic_seed25.tr.zst" => frame(jobs(25).as_bytes()),
         "google2011-subtrace-hawk/GOOG_subtrace.tr.zst" => frame(jobs(2011).as_bytes()),
+        "spot-traces-skypilot/spot_traces_runs.csv" => availability().into_bytes(),
         other => panic!("there is no generator for a reduced {other}; it can make {FILES:?}"),
     }
 }
@@ -257,6 +259,27 @@ fn jobs(seed: u64) -> String {
             write!(text, " {seconds:.4}").unwrap_or_else(|_| unreachable!("memory takes all text"));
         }
         text.push('\n');
+    }
+    text
+}
+
+/// Ten days of three zones, every ten minutes: periods with and without spot servers.
+fn availability() -> String {
+    let folder = "availability/1-node/made-up";
+    let mut chance = SeededRng::of(34);
+    let mut text = String::from("kind,file,gap_s,start_tick,ticks,value\n");
+    for (zone, without) in [("a", 2.0), ("b", 12.0), ("c", 60.0)] {
+        let (mut start, mut value) = (0, 0);
+        while start < 1_440 {
+            let mean = if value == 0 { without } else { 24.0 };
+            let ticks = (1 + whole(chance.pause(mean))).min(1_440 - start);
+            line!(
+                text,
+                "availability,{folder}/zone-{zone}.json,600,{start},{ticks},{value}"
+            );
+            start += ticks;
+            value = 1 - value;
+        }
     }
     text
 }

@@ -4,6 +4,7 @@
 mod bag;
 mod batch;
 pub(in crate::commands) mod checkpointing;
+mod deadline;
 mod elastic;
 mod evacuation;
 mod tables;
@@ -28,6 +29,9 @@ pub enum SimulateCommand {
     /// Bags of equal jobs on a cluster of preemptible instances, against the same on demand
     #[command(after_help = batch::HELP)]
     Batch(Box<batch::BatchArgs>),
+    /// A job with a deadline on recorded availability: the policies against the optimum
+    #[command(after_help = deadline::HELP)]
+    Deadline(Box<deadline::DeadlineArgs>),
     /// Preemptible servers for the short jobs of a batch cluster, on a recorded trace
     #[command(after_help = elastic::HELP)]
     Elastic(Box<elastic::ElasticArgs>),
@@ -45,6 +49,7 @@ pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliErr
         SimulateCommand::Checkpointing(args) => checkpointing::run(context, &args),
         SimulateCommand::Bag(args) => bag::run(context, &args),
         SimulateCommand::Batch(args) => batch::run(context, &args),
+        SimulateCommand::Deadline(args) => deadline::run(context, &args),
         SimulateCommand::Elastic(args) => elastic::run(context, &args),
     }
 }
