@@ -1,6 +1,7 @@
 //! Every target: its name, what it reads, and the function.
 
 mod agent_config;
+mod availability;
 mod bag;
 mod bus_message;
 mod flavor;
@@ -59,6 +60,11 @@ pub const TARGETS: &[FuzzTarget] = &[
         "agent_config",
         "the agent's configuration file",
         agent_config::run,
+    ),
+    target(
+        "availability",
+        "traces of availability, and a job with a deadline on each",
+        availability::run,
     ),
     target("bag", "bags of tasks, and prices over time", bag::run),
     target(
