@@ -36,6 +36,7 @@ pub use replay::{Replay, ReplayRules, replay};
 pub use report::{OnDemand, WorkReport, report};
 pub use running_time::{Question, RunningTimes};
 pub use settings::{
-    BatchPolicy, BatchSettings, ClusterSettings, MarketSetting, ReuseRule, ServerType, TypeSettings,
+    BatchPolicy, BatchSettings, ClusterSettings, MarketSetting, ReuseRule, ServerType, SingleRule,
+    TypeSettings,
 };
 pub use work::{Checkpoint, MOST_MEMBERS, MOST_STAGES, MemberId, Stage, Work};

@@ -34,6 +34,8 @@ pub struct Need {
     pub max_price: Option<u64>,
     /// Only an on-demand server will do.
     pub on_demand: bool,
+    /// A server is to be there for it, and it is not started yet.
+    pub only_ask: bool,
 }
 
 /// A node with a server.
@@ -111,6 +113,10 @@ impl Placer<'_> {
                 continue;
             }
             let found = ranked.iter().find_map(|ty| self.node(need, *ty, &nodes));
+            if let Some(node) = found.filter(|_| need.only_ask) {
+                nodes[node].idle_since = None;
+                continue;
+            }
             if let Some(node) = found {
                 nodes[node].free_cpus -= need.cpus;
                 nodes[node].free_memory -= need.memory_mb;

@@ -5,6 +5,7 @@ use ebbtide_burst::{
     AgeSettings, CloudSettings, ManagerOptions, NodeGroup, OpenStackSettings, RegionSettings,
     node_names,
 };
+use ebbtide_deadline::PolicyKind;
 use ebbtide_elastic::{ElasticError, ElasticPolicy};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::description::Description;
@@ -129,12 +130,46 @@ impl ReuseRule {
     }
 }
 
+/// By which rule a work of one member that can be saved changes between preemptible and on-demand
+/// servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SingleRule {
+    /// Ours: least expected cost under a model of availability that learns.
+    #[default]
+    Planned,
+    /// *Can't Be Late*'s Uniform Progress, as its text has the rules.
+    UniformProgress,
+    /// The same, but an on-demand server is kept until a preemptible one can be had.
+    UniformProgressKeep,
+    /// Preemptible servers until time runs out.
+    Greedy,
+    /// The rule for all other works.
+    Bound,
+}
+
+impl SingleRule {
+    /// The policy; `None` for the rule of other works.
+    #[must_use]
+    pub fn policy(self) -> Option<PolicyKind> {
+        match self {
+            Self::Planned => Some(PolicyKind::Planned),
+            Self::UniformProgress => Some(PolicyKind::UniformProgress),
+            Self::UniformProgressKeep => Some(PolicyKind::UniformProgressKeep),
+            Self::Greedy => Some(PolicyKind::Greedy),
+            Self::Bound => None,
+        }
+    }
+}
+
 /// What decides which server a member gets.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchPolicy {
     /// When an aged server is kept.
     pub reuse: ReuseRule,
+    /// How a work of one member that can be saved holds its deadline.
+    pub single: SingleRule,
     /// How long an idle server is kept as a hot spare, seconds.
     pub spare_seconds: f64,
     /// How long a server takes until its node is up, until that was measured, seconds.
@@ -161,6 +196,7 @@ impl Default for BatchPolicy {
     fn default() -> Self {
         Self {
             reuse: ReuseRule::default(),
+            single: SingleRule::default(),
             // The bathtub paper's hot spares: an hour (section 5).
             spare_seconds: 3_600.0,
             boot_seconds: 60.0,

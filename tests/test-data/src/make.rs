@@ -6,7 +6,7 @@ use crate::zstd::frame;
 use std::fmt::Write;
 
 /// All files that can be made.
-pub(crate) const FILES: [&str; 7] = [
+pub(crate) const FILES: [&str; 8] = [
     "goog-preemption/preemptions.csv",
     "ec2-spot-2010/spot_2009-11_2010-11.csv.zst",
     "huawei-vmagent-requests/requests.csv",

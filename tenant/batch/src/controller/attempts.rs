@@ -221,13 +221,22 @@ impl BatchController {
             }
             return;
         }
+        if !saves || job.state != JobState::Running {
+            return;
+        }
+        if let Some(moves) = self.moves(work, attempt, left) {
+            if moves {
+                self.send_once(now, BatchAction::Save { job: id }, made);
+            }
+            return;
+        }
         // A member that can be saved moves to an on-demand server, if there is one for it, as soon
         // as what is not saved would not fit there any more.
-        if attempt.preemptible && saves && job.state == JobState::Running {
+        if attempt.preemptible {
             let done_soon = left.safe <= millis(self.settings.policy.checkpoint_seconds);
             let slots = self.on_demand_slots(book.work.stage(member));
-            let there = book.running().filter(|(_, one)| !one.preemptible).count();
-            if !done_soon && there < slots && self.pressed(now, book) {
+            let there = book.running().filter(|(_, one)| !one.preemptible);
+            if !done_soon && there.count() < slots && self.pressed(now, book) {
                 self.send_once(now, BatchAction::Save { job: id }, made);
             }
         }

@@ -10,6 +10,7 @@ mod attempts;
 mod budget;
 mod deadline;
 mod needs;
+mod single;
 mod world;
 
 pub use attempts::PUT_BACK;
@@ -22,6 +23,7 @@ use crate::running_time::RunningTimes;
 use crate::settings::{BatchSettings, ServerType, millis};
 use crate::work::MemberId;
 use ebbtide_burst::{BurstAction, BurstError, Load, Manager, Status};
+use ebbtide_deadline::{Decider, Decision};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An attempt whose job Slurm does not show after so long was not taken.
@@ -65,6 +67,10 @@ pub struct BatchController {
     asked: BTreeMap<String, i64>,
     /// When each action was last sent.
     last_sent: BTreeMap<BatchAction, i64>,
+    /// What decides for works of one member that can be saved.
+    deciders: BTreeMap<WorkId, Decider>,
+    /// What they decided at this look.
+    decisions: BTreeMap<WorkId, Decision>,
     /// Works that have members to run and no budget for one.
     unaffordable: BTreeSet<WorkId>,
     /// Errors that were reported, so that each is reported once.
@@ -93,6 +99,8 @@ impl BatchController {
             idle: BTreeMap::new(),
             asked: BTreeMap::new(),
             last_sent: BTreeMap::new(),
+            deciders: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             unaffordable: BTreeSet::new(),
             reported: BTreeSet::new(),
         })
@@ -213,6 +221,8 @@ impl BatchController {
     /// [`BatchError::Setting`] if a type's manager rejects an event.
     pub fn look(&mut self, now: i64, world: &BatchWorld<'_>) -> Result<BatchDecisions, BatchError> {
         let mut made = BatchDecisions::default();
+        let views = self.views(world);
+        self.decide_single(now, world, &views);
         self.follow(now, world, &mut made);
         self.measure(now, world);
         let views = self.views(world);

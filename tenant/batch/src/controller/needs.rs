@@ -1,10 +1,12 @@
 //! Which members need a server, in which order, and which of them need an on-demand one.
 
+use super::single::ONLY;
 use super::{BatchController, BatchDecisions, BatchWorld, Mark};
 use crate::book::{WorkBook, WorkId, WorkState};
 use crate::error::BatchError;
 use crate::placement::{Need, TypeView};
 use crate::work::MemberId;
+use ebbtide_deadline::Decision;
 use ebbtide_model::Money;
 
 impl BatchController {
@@ -66,6 +68,9 @@ impl BatchController {
         book: &WorkBook,
         world: &BatchWorld<'_>,
     ) -> Vec<Need> {
+        if let Some(decision) = self.decisions.get(&work) {
+            return self.decided(now, work, book, world, *decision);
+        }
         let pressed = self.pressed(now, book);
         let mut all = Vec::new();
         for stage in 0..book.work.stages.len() {
@@ -101,6 +106,32 @@ impl BatchController {
         all
     }
 
+    /// What a work of one member needs by the decision on it.
+    fn decided(
+        &self,
+        now: i64,
+        work: WorkId,
+        book: &WorkBook,
+        world: &BatchWorld<'_>,
+        decision: Decision,
+    ) -> Vec<Need> {
+        if (world.mark)(work, ONLY) != Mark::None {
+            return Vec::new();
+        }
+        let mut need = self.need(now, work, book, ONLY);
+        match (book.member(ONLY).open().last(), decision) {
+            (None, Decision::Wait) => return Vec::new(),
+            (None, Decision::Spot) => need.on_demand = false,
+            (None, Decision::OnDemand) => need.on_demand = true,
+            // The server to which it goes back.
+            (Some(attempt), Decision::Spot) if !attempt.preemptible => {
+                (need.on_demand, need.only_ask) = (false, true);
+            }
+            (Some(_), _) => return Vec::new(),
+        }
+        vec![need]
+    }
+
     fn need(&self, now: i64, work: WorkId, book: &WorkBook, member: MemberId) -> Need {
         let stage = book.work.stage(member);
         let state = book.member(member);
@@ -119,6 +150,7 @@ impl BatchController {
             checkpoint: stage.checkpoint.as_ref().map(|one| one.cost_ms()),
             deadline: book.deadline(),
             max_price: book.work.max_price.map(Money::micros),
+            only_ask: false,
             on_demand: limit.is_some_and(|limit| u64::try_from(waits).unwrap_or(0) >= limit),
         }
     }

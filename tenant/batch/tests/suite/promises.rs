@@ -202,6 +202,39 @@ fn nodes_that_never_come_up_are_reported_and_no_server_is_left_behind() {
     assert_eq!(run.sim.servers(), 0);
 }
 
+#[test]
+fn a_single_member_that_saves_goes_on_demand_late_and_back_when_it_pays() {
+    let mut run = Run::new();
+    run.sim.saves = true;
+    let checkpoint = json!({"command": "./save", "cost": "1s"});
+    let more = [
+        ("checkpoint", checkpoint),
+        ("length", json!("10m")),
+        ("deadline", json!("20m")),
+    ];
+    let work = run.submit(bag(1, &more));
+    let member = MemberId { stage: 0, index: 0 };
+    run.sim.lengths.insert((work, member), 600_000);
+    let begin = run.sim.now;
+    // There is no preemptible server for eight minutes, then there is.
+    run.sim.full = true;
+    while run.sim.now < begin + 480_000 {
+        run.step(true);
+    }
+    let early = run.controller.book().works[&work].member(member).clone();
+    run.sim.full = false;
+    let took = run.until_over(work) + 480_000;
+    assert!(took <= 1_200_000, "{took}");
+    let one = run.controller.book().works[&work].member(member);
+    let waited = early
+        .attempts
+        .first()
+        .map_or(480_000, |first| first.started - begin);
+    assert!(waited > 60_000, "on demand at once: {early:?}");
+    assert!(one.attempts.iter().any(|one| one.preemptible), "{one:#?}");
+    assert_eq!(run.sim.ended[&(work, member)], 1);
+}
+
 /// What happens between two looks.
 #[derive(Debug, Clone, Copy)]
 enum Happens {

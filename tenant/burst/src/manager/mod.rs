@@ -225,6 +225,12 @@ impl Manager {
         self.state(node) == Some(ServerState::Provisioning)
     }
 
+    /// Whether a server may be asked for: the cloud has not refused one a moment ago.
+    #[must_use]
+    pub fn may_launch(&self, now: i64) -> bool {
+        now >= self.no_launch_before
+    }
+
     /// How many servers are in which state.
     #[must_use]
     pub fn census(&self) -> ebbtide_elastic::Census {
