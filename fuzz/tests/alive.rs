@@ -117,7 +117,7 @@ macro_rules! each_target_lives {
 }
 
 each_target_lives! {
-    agent_config availability bag bus_message flavor grpc_message hypervisor job_trace journal lifetimes metadata_request nova_case nova_conf nova_objects
+    agent_config availability bag batch bus_message flavor grpc_message hypervisor job_trace journal lifetimes metadata_request nova_case nova_conf nova_objects
     nova_rows openstack_answer oslo_messaging placement_answer plugin_answer prices records region_call region_record rest_body
     run_record scheduler_config slurm small_texts tokens trace urls
 }

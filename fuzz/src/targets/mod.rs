@@ -3,6 +3,7 @@
 mod agent_config;
 mod availability;
 mod bag;
+mod batch;
 mod bus_message;
 mod flavor;
 mod grpc_message;
@@ -67,6 +68,11 @@ pub const TARGETS: &[FuzzTarget] = &[
         availability::run,
     ),
     target("bag", "bags of tasks, and prices over time", bag::run),
+    target(
+        "batch",
+        "works, the settings and the book of `ebbtide-batch`",
+        batch::run,
+    ),
     target(
         "bus_message",
         "messages between scheduler and agents",

@@ -3,7 +3,7 @@
 
 use ebbtide_burst::report::{Baseline, report};
 use ebbtide_burst::slurm::{MOST_HOSTS, hosts, jobs, nodes};
-use ebbtide_burst::{BurstRecord, BurstSettings, Manager, World};
+use ebbtide_burst::{BurstRecord, BurstSettings, Load, Manager, World};
 
 /// The settings of the controller that looks at what was read.
 const SETTINGS: &str = include_str!("../../seeds/slurm/burst.toml");
@@ -42,13 +42,16 @@ pub(super) fn run(bytes: &[u8]) {
             jobs: &jobs,
             instances: &[],
             budget_used_up: false,
+            kept: &[],
         };
+        let names = settings.nodes().expect("the seed");
+        let load = Load::of(&world, &names, &settings.slurm);
         let mut manager = Manager::new(&settings).expect("the seed");
         let first = manager
-            .look(0, &world)
+            .look(0, &world, load)
             .expect("nothing has happened before");
         assert!(first.target <= 6);
-        let again = manager.look(1, &world).expect("the same again");
+        let again = manager.look(1, &world, load).expect("the same again");
         assert!(again.actions.is_empty(), "{:?}", again.actions);
     }
     if let Ok(record) = BurstRecord::parse(text)

@@ -12,6 +12,10 @@ use ebbtide_deadline::{
 };
 use ebbtide_model::Money;
 
+/// So many works have a decider at most, because a plan takes some 20 MB; others follow the rule of
+/// all works.
+const MOST_DECIDERS: usize = 16;
+
 /// The only member of such a work.
 pub(super) const ONLY: MemberId = MemberId { stage: 0, index: 0 };
 
@@ -37,7 +41,7 @@ impl BatchController {
             let Some(facts) = self.facts(now, world, id, book, stage) else {
                 continue;
             };
-            if !self.deciders.contains_key(&id) {
+            if !self.deciders.contains_key(&id) && self.deciders.len() < MOST_DECIDERS {
                 let made = self.decider(book, stage, deadline, views, kind);
                 self.deciders.extend(made.map(|decider| (id, decider)));
             }

@@ -1,0 +1,2 @@
+#![no_main]
+ebbtide_libfuzzer::program!("batch");

@@ -1,0 +1,37 @@
+//! What a tenant hands in, what an operator and the batch service have written: works, settings,
+//! books. What is taken can be worked with.
+
+use ebbtide_batch::{BatchController, BatchSettings, Book, Work};
+
+/// The settings of the controller that takes what was read.
+const SETTINGS: &str = include_str!("../../seeds/batch/batch.toml");
+
+pub(super) fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    if let Err(error) = BatchSettings::parse(text) {
+        assert_eq!(error.code(), "EB-BATCH-001");
+    }
+    if let Ok(document) = serde_json::from_str(text) {
+        match Work::read(&document) {
+            Ok(work) => {
+                assert!(work.members().count() <= ebbtide_batch::MOST_MEMBERS);
+                let settings = BatchSettings::parse(SETTINGS).expect("the seed");
+                let controller = BatchController::new(&settings, Book::default());
+                let mut controller = controller.expect("the seed");
+                if let Ok(entry) = controller.submit(0, document) {
+                    let line = serde_json::to_string(&entry).expect("an entry") + "\n";
+                    assert_eq!(&Book::parse(&line).expect("a book"), controller.book());
+                }
+            }
+            Err(error) => assert_eq!(error.code(), "EB-BATCH-002"),
+        }
+    }
+    if let Ok(book) = Book::parse(text) {
+        for one in book.works.values() {
+            let made = ebbtide_batch::report(one, i64::MAX / 2, None, 1_000);
+            assert!(made.done <= made.members);
+        }
+    }
+}
