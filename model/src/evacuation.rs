@@ -102,6 +102,8 @@ pub enum EvacuationCause {
     OutOfBid,
     /// The operator wants so much capacity free before a normal server needs it.
     Headroom,
+    /// An outside owner takes the host back ([`crate::Reclaim`]).
+    Reclaim,
 }
 
 impl EvacuationCause {
@@ -113,14 +115,15 @@ impl EvacuationCause {
             Self::MaxLifetime => "max-lifetime",
             Self::OutOfBid => "out-of-bid",
             Self::Headroom => "headroom",
+            Self::Reclaim => "reclaim",
         }
     }
 
-    /// Whether the victim leaves because normal servers need its capacity, now or soon. Its owner
-    /// could not foresee that, so disruption budgets count it.
+    /// Whether the victim leaves because others need its capacity, now or soon: normal servers, or
+    /// the host's owner. The victim's owner could not foresee that, so disruption budgets count it.
     #[must_use]
-    pub fn makes_room(self) -> bool {
-        matches!(self, Self::Preemption | Self::Headroom)
+    pub fn is_disruption(self) -> bool {
+        matches!(self, Self::Preemption | Self::Headroom | Self::Reclaim)
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Host {
     /// The operator's reason for disabling it; `None` if it is enabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
+    /// The owner that has taken it back; it is disabled then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reclaim: Option<Box<crate::Reclaim>>,
     /// The current run of the host's agent: a new session means that the agent restarted.
     #[serde(default)]
     pub agent_session: Option<uuid::Uuid>,

@@ -32,6 +32,7 @@ pub mod names;
 pub mod past_life;
 pub mod price;
 pub mod python;
+pub mod reclaim;
 pub mod record;
 pub mod request;
 pub mod request_trace;
@@ -62,6 +63,9 @@ pub use life_table::{LifeGroup, LifeTable, LifeTables};
 pub use money::Money;
 pub use past_life::{LifeEnd, PastLife};
 pub use price::PricePoint;
+pub use reclaim::{
+    Reclaim, ReclaimDeadline, ReclaimState, ReclaimTerms, ReclaimedHost, StayReason,
+};
 pub use request::PlacementRequest;
 pub use request_trace::{Comparison, ComparisonVerdict, PartTime, RefusedClaim, RequestTrace};
 pub use resource::{Inventory, ResourceClass, Resources};

@@ -130,6 +130,7 @@ impl LifeInterval {
             EvacuationCause::MaxLifetime => "it has lived as long as its flavor allows",
             EvacuationCause::OutOfBid => "the price is above the most that it pays",
             EvacuationCause::Headroom => "its room is kept free for normal requests",
+            EvacuationCause::Reclaim => "its host is taken back",
         };
         let end = format!("{cause} ({}, {} grace)", e.behaviour, e.grace);
         let reason = match &e.reason {

@@ -55,7 +55,9 @@ impl LifeEnd {
 impl From<EvacuationCause> for LifeEnd {
     fn from(cause: EvacuationCause) -> Self {
         match cause {
-            EvacuationCause::Preemption | EvacuationCause::Headroom => Self::Preempted,
+            EvacuationCause::Preemption | EvacuationCause::Headroom | EvacuationCause::Reclaim => {
+                Self::Preempted
+            }
             EvacuationCause::MaxLifetime => Self::MaxLifetime,
             EvacuationCause::OutOfBid => Self::OutOfBid,
         }

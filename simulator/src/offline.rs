@@ -180,6 +180,7 @@ impl<'a> Cloud<'a> {
                 inventory: inventory.clone(),
                 traits: std::collections::BTreeSet::new(),
                 disabled_reason: None,
+                reclaim: None,
                 agent_session: None,
                 last_seen: None,
                 storage: None,

@@ -416,6 +416,7 @@ fn host(number: u32, capacity: Amounts) -> Host {
         ]),
         traits: Default::default(),
         disabled_reason: None,
+        reclaim: None,
         agent_session: None,
         last_seen: None,
         storage: None,

@@ -64,6 +64,8 @@ pub struct EvacuationCounts {
     pub expired: u64,
     /// How many of them did not pay the price any more.
     pub outbid: u64,
+    /// How many of them left for the owner of their host.
+    pub reclaimed: u64,
 }
 
 impl EvacuationCounts {
@@ -83,6 +85,7 @@ impl EvacuationCounts {
         self.moved += other.moved;
         self.expired += other.expired;
         self.outbid += other.outbid;
+        self.reclaimed += other.reclaimed;
     }
 }
 

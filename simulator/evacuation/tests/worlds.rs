@@ -71,6 +71,7 @@ fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
         "{ends:?}"
     );
     assert!(ends.moved > 250, "{ends:?}");
+    assert!(ends.reclaimed > 100, "{ends:?}");
     assert!(faults.total() > 20_000, "{faults:?}");
 }
 

@@ -39,6 +39,7 @@ fn host(number: u64) -> Host {
         ]),
         traits: Default::default(),
         disabled_reason: None,
+        reclaim: None,
         agent_session: None,
         last_seen: None,
         storage: None,

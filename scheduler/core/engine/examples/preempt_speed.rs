@@ -61,6 +61,7 @@ fn host(number: u64, vcpus: u64) -> Host {
         ]),
         traits: Default::default(),
         disabled_reason: None,
+        reclaim: None,
         agent_session: None,
         last_seen: None,
         storage: None,

@@ -28,6 +28,7 @@ pub mod papers;
 mod plugins;
 mod price;
 mod ranking;
+mod reclaim;
 mod set_cost;
 mod share;
 mod state;
@@ -39,6 +40,7 @@ pub use config::{EngineConfig, PluginFailure, RankingPolicy, WeigherConfig, defa
 pub use eligible_hosts::{EligibleDecision, EligibleHosts, EligibleRequest, HostNumber};
 pub use engine::Engine;
 pub use error::EngineError;
+pub use reclaim::{HostEviction, HostReclaim};
 #[cfg(test)]
 mod tests;
 

@@ -261,6 +261,7 @@ fn cloud(
             ]),
             traits: Default::default(),
             disabled_reason: None,
+            reclaim: None,
             agent_session: None,
             last_seen: None,
             storage: None,

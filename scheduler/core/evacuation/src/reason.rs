@@ -27,6 +27,7 @@ pub fn cause_text(cause: EvacuationCause) -> &'static str {
             "ended: an hour costs more now than the most that its owner pays"
         }
         EvacuationCause::Headroom => "preempted: its room is kept free for normal requests",
+        EvacuationCause::Reclaim => "preempted: its host was taken back by the owner of the host",
     }
 }
 

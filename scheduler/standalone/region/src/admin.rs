@@ -23,16 +23,15 @@ impl Region {
         if let Some(reason) = &reason {
             names::check_name("reason", reason)?;
         }
+        if self.disable_reclaimed(transition, name, reason.as_ref())? {
+            return Ok(());
+        }
         let down_after = self.config.host_down_seconds.as_millis();
         let set = self
             .hosts
             .set_disabled(name, reason, transition.now, down_after);
         let Some((host, health)) = set else {
-            return Err(RegionError::NotFound {
-                what: "host",
-                name: names::shorten(name),
-                next: "`ebbtide host list` shows those whose agents have registered",
-            });
+            return Err(RegionError::unknown_host(name));
         };
         let host = host.clone();
         self.table.set_health(name, health);

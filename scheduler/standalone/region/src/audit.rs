@@ -2,7 +2,7 @@
 //! each one.
 
 use crate::{Region, capacity};
-use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
+use ebbtide_model::{EvacuationId, Server, ServerId, ServerStatus};
 
 impl Region {
     /// Checks the region's consistency: the host table against the servers, the invariants of
@@ -58,11 +58,14 @@ impl Region {
                     victim.status
                 ));
             }
-            if evacuation.cause != EvacuationCause::Preemption {
+            if self.leaves_anyway(evacuation) {
                 continue;
             }
             let Some(preemptor) = evacuation.preemptor_id else {
-                return Err(format!("{host}: {id} is a preemption without a preemptor"));
+                return Err(format!(
+                    "{host}: {id} is a {} without a preemptor",
+                    evacuation.cause.as_str()
+                ));
             };
             if !waiting.contains(&preemptor) {
                 return Err(format!(

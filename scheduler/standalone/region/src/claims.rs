@@ -191,8 +191,7 @@ impl Region {
     /// capacity is gone, has started without it, or has got capacity from elsewhere.
     fn spare_those_not_needed(&mut self, transition: &mut Transition<'_>, host: &str) {
         let mut leaving = self.needed_victims(host);
-        // A victim with another cause leaves whether or not a claim needs its capacity.
-        leaving.retain(|e| e.cause == EvacuationCause::Preemption);
+        leaving.retain(|e| !self.leaves_anyway(e));
         leaving.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
         for evacuation in leaving {
             let (Some(usage), Some(frees)) =
@@ -204,6 +203,17 @@ impl Region {
                 let why = self.why_not_needed(&evacuation);
                 self.spare(transition, evacuation, why);
             }
+        }
+    }
+
+    /// True if a victim leaves whether or not a claim needs its capacity.
+    pub(crate) fn leaves_anyway(&self, evacuation: &Evacuation) -> bool {
+        match evacuation.cause {
+            EvacuationCause::Preemption => false,
+            EvacuationCause::Reclaim => self.is_reclaimed(&evacuation.host),
+            EvacuationCause::MaxLifetime
+            | EvacuationCause::OutOfBid
+            | EvacuationCause::Headroom => true,
         }
     }
 
@@ -223,6 +233,9 @@ impl Region {
 
     fn why_not_needed(&self, evacuation: &Evacuation) -> &'static str {
         let preemptor = evacuation.preemptor_id.as_ref();
+        if evacuation.cause == EvacuationCause::Reclaim && preemptor.is_none() {
+            return "the host was returned by its owner";
+        }
         match preemptor.and_then(|id| self.servers.get(id)) {
             None => "the server that needed the room was deleted",
             Some(s) if s.host.as_ref() != Some(&evacuation.host) => {

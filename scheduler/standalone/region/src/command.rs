@@ -3,9 +3,10 @@
 use crate::input::InputKind;
 use crate::transition::Transition;
 use crate::{Region, RegionError, RegionInput};
+use ebbtide_engine::HostReclaim;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Money,
-    PlacementRequest, Server, ServerGroup, ServerId, Timestamp,
+    PlacementRequest, ReclaimTerms, Server, ServerGroup, ServerId, Timestamp,
 };
 
 /// Creates servers, all or nothing.
@@ -80,6 +81,24 @@ pub struct DisableHost {
 /// Places new servers on a host again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnableHost(pub String);
+
+/// Takes a host back for an outside owner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReclaimHost {
+    /// The host.
+    pub name: String,
+    /// What the owner asks for.
+    pub terms: ReclaimTerms,
+}
+
+/// Ends the reclaim of a host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReturnHost {
+    /// The host.
+    pub name: String,
+    /// True if the host stays disabled.
+    pub keep_disabled: bool,
+}
 
 /// Creates a flavor.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,6 +210,30 @@ impl RegionInput for EnableHost {
         transition: &mut Transition<'_>,
     ) -> Result<Self::Reply, RegionError> {
         region.set_disabled(transition, &self.0, None)
+    }
+}
+
+impl RegionInput for ReclaimHost {
+    type Reply = HostReclaim;
+
+    fn apply(
+        self,
+        region: &mut Region,
+        transition: &mut Transition<'_>,
+    ) -> Result<Self::Reply, RegionError> {
+        region.reclaim_host(transition, &self.name, self.terms)
+    }
+}
+
+impl RegionInput for ReturnHost {
+    type Reply = ();
+
+    fn apply(
+        self,
+        region: &mut Region,
+        transition: &mut Transition<'_>,
+    ) -> Result<Self::Reply, RegionError> {
+        region.return_host(transition, &self.name, self.keep_disabled)
     }
 }
 

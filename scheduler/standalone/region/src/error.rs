@@ -1,7 +1,7 @@
 //! Errors of a region.
 
 use ebbtide_engine::EngineError;
-use ebbtide_model::ModelError;
+use ebbtide_model::{ModelError, ReclaimedHost, names};
 use thiserror::Error;
 
 /// A refused input. Nothing has changed.
@@ -63,12 +63,24 @@ pub enum RegionError {
         /// How many the project may have.
         most: u32,
     },
+    /// An owner has the host.
+    #[error(transparent)]
+    Reclaimed(#[from] ReclaimedHost),
     /// A valid request that the present state does not allow.
     #[error("{0}")]
     Conflict(String),
 }
 
 impl RegionError {
+    /// No host has this name.
+    pub(crate) fn unknown_host(name: &str) -> Self {
+        Self::NotFound {
+            what: "host",
+            name: names::shorten(name),
+            next: "`ebbtide host list` shows those whose agents have registered",
+        }
+    }
+
     /// The stable code of this error; `docs/reference/errors.md` has a paragraph for each.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -81,6 +93,7 @@ impl RegionError {
             Self::Ambiguous { .. } => "EB-REGION-004",
             Self::Conflict(_) => "EB-REGION-005",
             Self::Quota { .. } => "EB-REGION-006",
+            Self::Reclaimed(_) => "EB-REGION-008",
         }
     }
 }

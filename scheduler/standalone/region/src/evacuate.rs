@@ -8,8 +8,8 @@ use ebbtide_evacuation::{AfterFailure, EndReason, EvacuationEvent, Progress, Wai
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::ServerFailure;
 use ebbtide_model::{
-    DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Server, ServerId,
-    ServerStatus, Timestamp, Victim,
+    DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Seconds, Server,
+    ServerId, ServerStatus, Timestamp, Victim,
 };
 
 /// Why a server has to leave.
@@ -19,6 +19,21 @@ pub(crate) struct EvacuationReason {
     pub(crate) preemptor_id: Option<ServerId>,
     pub(crate) decision_id: Option<DecisionId>,
     pub(crate) cost: f64,
+    /// Its grace period; `None`: its own.
+    pub(crate) grace: Option<Seconds>,
+}
+
+impl EvacuationReason {
+    /// The server leaves for no other server.
+    pub(crate) fn alone(cause: EvacuationCause) -> Self {
+        Self {
+            cause,
+            preemptor_id: None,
+            decision_id: None,
+            cost: 0.0,
+            grace: None,
+        }
+    }
 }
 
 impl Region {
@@ -41,10 +56,10 @@ impl Region {
             return;
         };
         let why = EvacuationReason {
-            cause: EvacuationCause::Preemption,
             preemptor_id: Some(preemptor.id),
             decision_id: Some(decision_id),
             cost: victim.cost,
+            ..EvacuationReason::alone(EvacuationCause::Preemption)
         };
         self.begin_evacuation(transition, server, why);
     }
@@ -73,7 +88,9 @@ impl Region {
             preemptor_id: why.preemptor_id,
             decision_id: why.decision_id,
             behaviour,
-            grace: server.grace(self.config.default_grace_seconds),
+            grace: why
+                .grace
+                .unwrap_or_else(|| server.grace(self.config.default_grace_seconds)),
             cost: why.cost,
             state: EvacuationState::Claimed,
             attempts: 0,

@@ -28,6 +28,7 @@ impl Region {
             inventory: std::mem::take(&mut beat.inventory),
             traits: std::mem::take(&mut beat.traits),
             disabled_reason: before.and_then(|b| b.host.disabled_reason.clone()),
+            reclaim: before.and_then(|b| b.host.reclaim.clone()),
             agent_session: Some(beat.session),
             last_seen: Some(now),
             storage: beat.storage.take(),

@@ -46,6 +46,7 @@ mod memory;
 mod orphaned_start;
 mod past_life;
 mod prices;
+mod reclaim;
 mod record;
 mod relocation;
 mod replication;
@@ -62,7 +63,7 @@ mod view;
 pub use command::{
     AdoptServer, CreateFlavor, CreateGroup, CreateServers, CreatedServers, DeleteAggregate,
     DeleteBudget, DeleteFlavor, DeleteGroup, DeleteServer, DisableHost, EnableHost, PutAggregate,
-    PutBudget, ReleaseServer,
+    PutBudget, ReclaimHost, ReleaseServer, ReturnHost,
 };
 pub use config::RegionConfig;
 pub use ebbtide_evacuation::ComebackConfig;

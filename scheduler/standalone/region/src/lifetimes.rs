@@ -20,12 +20,7 @@ impl Region {
                 host.is_some_and(|host| host.is_reachable(transition.now, down_after));
             let rests = self.servers.rests(id, transition.now);
             if is_reachable && !rests {
-                let why = EvacuationReason {
-                    cause: EvacuationCause::MaxLifetime,
-                    preemptor_id: None,
-                    decision_id: None,
-                    cost: 0.0,
-                };
+                let why = EvacuationReason::alone(EvacuationCause::MaxLifetime);
                 self.begin_evacuation(transition, server, why);
             }
         }

@@ -182,12 +182,7 @@ impl Region {
                 self.market.outbid.insert(id);
                 continue;
             }
-            let why = EvacuationReason {
-                cause: EvacuationCause::OutOfBid,
-                preemptor_id: None,
-                decision_id: None,
-                cost: 0.0,
-            };
+            let why = EvacuationReason::alone(EvacuationCause::OutOfBid);
             self.begin_evacuation(transition, server, why);
         }
     }

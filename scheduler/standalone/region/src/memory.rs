@@ -141,7 +141,7 @@ impl Region {
         }))
     }
 
-    fn is_being_spared(&self, server: &Server) -> bool {
+    pub(crate) fn is_being_spared(&self, server: &Server) -> bool {
         server.status == ServerStatus::Evacuating
             && server
                 .evacuation_id

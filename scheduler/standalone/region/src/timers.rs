@@ -58,6 +58,7 @@ impl Region {
         self.look_after_evacuations(transition);
         self.look_after_lifetimes(transition);
         self.look_after_market(transition);
+        self.look_after_reclaims(transition);
         self.look_after_agents(transition);
         self.look_after_claims(transition);
         self.look_after_comebacks(transition);

@@ -82,6 +82,7 @@ impl NovaWorld {
                 inventory: BTreeMap::from([(ResourceClass::vcpu(), Inventory::of(vcpus))]),
                 traits: BTreeSet::new(),
                 disabled_reason: None,
+                reclaim: None,
                 agent_session: None,
                 last_seen: None,
                 storage: None,

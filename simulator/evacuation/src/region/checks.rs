@@ -148,6 +148,7 @@ impl RegionWorld {
                 EvacuationCause::Preemption => for_whom == Some(Some(false)),
                 EvacuationCause::MaxLifetime => self.has_lived_long(evacuation),
                 EvacuationCause::OutOfBid => self.leaves_out_of_bid(evacuation, changes),
+                EvacuationCause::Reclaim => self.is_reclaimed(&evacuation.host, changes),
                 // Only OpenStack mode keeps capacity free ahead of demand.
                 EvacuationCause::Headroom => false,
             };
@@ -168,6 +169,16 @@ impl RegionWorld {
             let what = "a victim is chosen while it is leaving already".to_owned();
             self.fail(Invariant::NoVictimTooMany, what);
         }
+    }
+
+    /// True if an owner has the host, once these changes are durable.
+    fn is_reclaimed(&self, host: &str, changes: &[Change]) -> bool {
+        let written = changes.iter().rev().find_map(|change| match change {
+            Change::PutHost(written) if written.name == host => Some(&**written),
+            _ => None,
+        });
+        let known = written.or_else(|| self.database.hosts.get(host));
+        known.is_some_and(|host| host.reclaim.is_some())
     }
 
     /// What must hold once a transaction is durable.
@@ -212,6 +223,7 @@ impl RegionWorld {
             }),
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
             EvacuationCause::Headroom => false,
+            EvacuationCause::Reclaim => self.is_reclaimed(&message.host, &[]),
         };
         let told = Message::from_bytes(&message.body).map(|m| m.body);
         let hurried =

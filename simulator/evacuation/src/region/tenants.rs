@@ -8,11 +8,12 @@ use crate::fault::FaultKind;
 use crate::random::WorldRng;
 use crate::violation::Invariant;
 use ebbtide_model::{
-    Decision, Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
+    Decision, Flavor, FlavorId, PlacementRequest, ReclaimDeadline, ReclaimTerms, Seconds, ServerId,
+    ServerStatus, Timestamp,
 };
 use ebbtide_region::{
     CountingIds, CreateServers, CreatedServers, DeleteServer, DisableHost, EnableHost, Ids,
-    ReleaseServer,
+    ReclaimHost, ReleaseServer, ReturnHost,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
@@ -319,14 +320,32 @@ impl RegionWorld {
     pub(super) fn toggle_host(&mut self, a: u32, b: u32) {
         let host = self.host_of(a);
         let name = self.agents[host].name.clone();
-        if b.is_multiple_of(3) {
-            self.log(|_| format!("{name} is disabled"));
-            self.command(DisableHost {
-                name,
-                reason: "why not".to_owned(),
-            });
-        } else {
-            self.command(EnableHost(name));
+        match b % 6 {
+            0 => {
+                self.log(|_| format!("{name} is disabled"));
+                self.command(DisableHost {
+                    name,
+                    reason: "why not".to_owned(),
+                });
+            }
+            3 => {
+                self.log(|_| format!("{name} is reclaimed"));
+                let terms = ReclaimTerms {
+                    owner: "batch".to_owned(),
+                    reason: "a job".to_owned(),
+                    deadline: ReclaimDeadline::After(Seconds(1 + b % 90)),
+                    max_cost: None,
+                };
+                self.command(ReclaimHost { name, terms });
+            }
+            1 | 4 => self.command(EnableHost(name)),
+            _ => {
+                self.log(|_| format!("{name} is returned"));
+                self.command(ReturnHost {
+                    name,
+                    keep_disabled: false,
+                });
+            }
         }
     }
 }

@@ -359,6 +359,7 @@ impl RegionWorld {
                     ends.evacuated += 1;
                     ends.expired += u64::from(evacuation.cause == EvacuationCause::MaxLifetime);
                     ends.outbid += u64::from(evacuation.cause == EvacuationCause::OutOfBid);
+                    ends.reclaimed += u64::from(evacuation.cause == EvacuationCause::Reclaim);
                 }
                 EvacuationState::Spared => ends.spared += 1,
                 EvacuationState::Failed => ends.failed += 1,

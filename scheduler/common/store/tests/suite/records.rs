@@ -254,6 +254,7 @@ pub(crate) fn host(n: u64) -> Host {
         ]),
         traits: BTreeSet::from(["HW_CPU_X86_AVX2".parse().unwrap()]),
         disabled_reason: Some("Wartung – 維修".to_owned()),
+        reclaim: None,
         agent_session: Some(Uuid::from_u128(n.into())),
         last_seen: Some(at(99)),
         storage: Some("nfs-1".to_owned()),

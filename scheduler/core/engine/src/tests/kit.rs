@@ -51,6 +51,7 @@ pub(crate) fn host(name: &str, position: i64, vcpus: u64) -> Host {
         ]),
         traits: Default::default(),
         disabled_reason: None,
+        reclaim: None,
         agent_session: None,
         last_seen: None,
         storage: None,

@@ -15,6 +15,7 @@ mod joint;
 mod kit;
 mod policies;
 mod properties;
+mod reclaim;
 mod remaining_lifetime;
 mod retained;
 mod same_answer;

@@ -102,6 +102,7 @@ impl Cloud {
             inventory: inventories.iter().filter_map(stock).collect(),
             traits: Default::default(),
             disabled_reason: None,
+            reclaim: None,
             agent_session: None,
             last_seen: None,
             storage: None,

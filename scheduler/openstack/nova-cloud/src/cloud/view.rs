@@ -108,6 +108,8 @@ impl Cloud {
                     let reason = state.service.disabled_reason.clone();
                     reason.unwrap_or_else(|| "no reason given".to_owned())
                 }),
+                // The ledger has it.
+                reclaim: None,
                 agent_session: None,
                 last_seen: state.service.last_seen_up.map(millis),
                 storage: None,

@@ -167,7 +167,7 @@ impl DisruptionLog {
             .retain(|id, all| found.contains(id) || !all.iter().any(leaving));
         for record in records {
             let may_count =
-                |d: &Disruption<'_>| d.cause.makes_room() && d.stage != DisruptionStage::Over;
+                |d: &Disruption<'_>| d.cause.is_disruption() && d.stage != DisruptionStage::Over;
             let all = record.disruptions(|_| None).filter(may_count);
             let all: Vec<_> = all.map(Disruption::into_owned).collect();
             self.rows.insert(record.id, all);

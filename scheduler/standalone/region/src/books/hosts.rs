@@ -2,7 +2,7 @@
 
 use super::host_entry::HostEntry;
 use ebbtide_model::index::{Index, same};
-use ebbtide_model::{Host, HostHealth, ServerId, Timestamp};
+use ebbtide_model::{Host, HostHealth, Reclaim, ServerId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts, their agents, and what these reported last.
@@ -89,6 +89,21 @@ impl HostBook {
         entry.host.disabled_reason = reason;
         entry.health = entry.health_at(now, down_after_millis);
         Some((&entry.host, entry.health))
+    }
+
+    /// Sets or ends the reclaim of a host, and why it is disabled. Returns its new state; `None` if
+    /// it is unknown.
+    pub(crate) fn set_reclaim(
+        &mut self,
+        name: &str,
+        reclaim: Option<Reclaim>,
+        disabled: Option<String>,
+        now: Timestamp,
+        down_after_millis: i64,
+    ) -> Option<(&Host, HostHealth)> {
+        let entry = self.entries.get_mut(name)?;
+        entry.host.reclaim = reclaim.map(Box::new);
+        self.set_disabled(name, disabled, now, down_after_millis)
     }
 
     /// Updates the health of all hosts. Returns those whose health has changed, in order.

@@ -95,6 +95,10 @@ fn notices_follow_claims(world: &World) {
             }),
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
             EvacuationCause::Headroom => false,
+            EvacuationCause::Reclaim => {
+                let host = world.database.hosts.get(&message.host);
+                host.is_some_and(|host| host.reclaim.is_some())
+            }
         };
         if !claims || evacuation.state.is_final() || evacuation.spare_requested {
             fail(

@@ -20,6 +20,7 @@ mod main_scenario;
 mod market;
 mod overlaps;
 mod past_lives;
+mod reclaim;
 mod reports;
 mod restarts;
 mod servers;

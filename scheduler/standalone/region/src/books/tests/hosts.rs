@@ -38,6 +38,7 @@ fn host(n: u8, on: Option<u8>, seen: i64) -> Host {
         inventory: BTreeMap::new(),
         traits: BTreeSet::new(),
         disabled_reason: None,
+        reclaim: None,
         agent_session: None,
         last_seen: Some(at(seen)),
         storage: storage(on),
