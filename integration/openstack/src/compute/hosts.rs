@@ -3,8 +3,9 @@
 use super::{Compute, encoded};
 use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
+use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// How many hypervisors are asked for at a time; Nova's default `max_limit`.
@@ -15,6 +16,8 @@ const MAX_PAGES: usize = 1_000;
 /// A row of `openstack compute service list`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ComputeService {
+    /// Its id, a UUID from microversion 2.53 on.
+    pub id: String,
     /// `nova-compute`, `nova-scheduler`, …
     pub binary: String,
     /// Its host.
@@ -98,6 +101,46 @@ impl Compute {
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: Services = answer.json(&call)?;
         Ok(found.services)
+    }
+
+    /// The nova-compute of a host; `None`: Nova knows none.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Unavailable`] and the like.
+    pub async fn compute_service(
+        &self,
+        host: &str,
+    ) -> Result<Option<ComputeService>, OpenStackError> {
+        let version = self.negotiated().await?;
+        let path = format!("/os-services?binary=nova-compute&host={}", encoded(host));
+        let ask = AdapterRequest::get(path).at(version);
+        let (answer, call) = self.adapter.call(&ask).await?;
+        let found: Services = answer.json(&call)?;
+        let mut services = found.services.into_iter();
+        Ok(services.find(|service| service.host == host && service.binary == "nova-compute"))
+    }
+
+    /// Disables a service for a reason, or enables it.
+    ///
+    /// # Errors
+    /// [`OpenStackError::NotFound`], [`OpenStackError::Forbidden`] if the credentials are not an
+    /// administrator's, [`OpenStackError::Unavailable`] and the like.
+    pub async fn set_service_disabled(
+        &self,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<(), OpenStackError> {
+        let version = self.negotiated().await?;
+        let body = match reason {
+            Some(reason) => json!({"status": "disabled", "disabled_reason": reason}),
+            None => json!({"status": "enabled"}),
+        };
+        let path = format!("/os-services/{}", encoded(id));
+        let ask = AdapterRequest::new(Method::PUT, path)
+            .at(version)
+            .with(&body);
+        self.adapter.call(&ask).await?;
+        Ok(())
     }
 
     /// All hypervisors, page by page.

@@ -289,3 +289,53 @@ async fn services_and_hypervisors_are_read() {
         (8, "c1")
     );
 }
+
+#[tokio::test]
+async fn the_compute_of_a_host_is_found_disabled_and_enabled() {
+    let (server, compute) = nova("2.93", |seen| {
+        if seen.method == "PUT" {
+            return match seen.path.as_str() {
+                "/os-services/of-c1" => Reply::json(200, &json!({"service": {}})),
+                _ => Reply::json(403, &json!({"forbidden": {"code": 403, "message": "no"}})),
+            };
+        }
+        let service = |host: &str, status: &str| {
+            json!({"id": format!("of-{host}"), "binary": "nova-compute", "host": host, "status": status,
+                   "disabled_reason": "fans", "state": "up"})
+        };
+        match seen.path.as_str() {
+            "/os-services?binary=nova-compute&host=c1" => {
+                Reply::json(200, &json!({"services": [service("c1", "disabled")]}))
+            }
+            _ => Reply::json(200, &json!({"services": []})),
+        }
+    })
+    .await;
+    let found = compute.compute_service("c1").await.unwrap().unwrap();
+    let words = (found.id.as_str(), found.status.as_str());
+    assert_eq!(words, ("of-c1", "disabled"));
+    assert_eq!(found.disabled_reason.as_deref(), Some("fans"));
+    assert_eq!(compute.compute_service("c2").await.unwrap(), None);
+    for reason in [Some("reclaimed by x: y"), None] {
+        compute.set_service_disabled("of-c1", reason).await.unwrap();
+    }
+    let bodies: Vec<Value> = server
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.method == "PUT")
+        .map(|seen| seen.body)
+        .collect();
+    assert_eq!(
+        bodies,
+        [
+            json!({"status": "disabled", "disabled_reason": "reclaimed by x: y"}),
+            json!({"status": "enabled"}),
+        ]
+    );
+    let refused = compute.set_service_disabled("of-c2", None).await;
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(refused, OpenStackError::Forbidden { .. }),
+        "{refused}"
+    );
+}

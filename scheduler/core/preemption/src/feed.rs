@@ -66,6 +66,8 @@ pub enum PreemptionInput<'a> {
     },
     /// Every newcomer was deleted, whether its caller has its answer or not.
     NewcomersGone,
+    /// The owner for whom the victims leave has returned the host.
+    HostReturned,
     /// The preemption must be withdrawn.
     Withdraw {
         /// Why.
@@ -125,6 +127,10 @@ impl Preemption {
                 if !self.newcomers.is_empty() && !self.room_is_free() =>
             {
                 let why = WithdrawalReason::NewcomersGone;
+                self.withdraw(why, why.text(), now, policy);
+            }
+            PreemptionInput::HostReturned if self.is_reclaim() && !self.room_is_free() => {
+                let why = WithdrawalReason::HostReturned;
                 self.withdraw(why, why.text(), now, policy);
             }
             PreemptionInput::Withdraw { why, reason } if !self.answered => {

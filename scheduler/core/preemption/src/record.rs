@@ -65,6 +65,8 @@ pub enum WithdrawalReason {
     VictimsStay,
     /// More runs on a newcomer's host than Placement shows, so the newcomer does not fit.
     HostOverfull,
+    /// The owner for whom the victims were to leave has returned the host.
+    HostReturned,
 }
 
 impl WithdrawalReason {
@@ -76,7 +78,14 @@ impl WithdrawalReason {
             Self::NewcomersGone => "the server that needed the capacity was deleted",
             Self::VictimsStay => "the victims stay",
             Self::HostOverfull => "more runs on the host than Placement shows",
+            Self::HostReturned => "the host was returned by its owner",
         }
+    }
+
+    /// True if nothing needs the victims to leave any more, so that agents which may act on a notice
+    /// of a failed evacuation are asked to spare them, too.
+    pub(crate) fn spares_failed(self) -> bool {
+        matches!(self, Self::NewcomersGone | Self::HostReturned)
     }
 
     /// True if the request still needs capacity, so that another plan makes sense.
@@ -305,6 +314,18 @@ impl Preemption {
             unique_id: headroom_key(turn),
             ..Self::without_newcomers(id, EvacuationCause::Headroom, victim, now, now)
         }
+    }
+
+    /// The end of a server on a host that its owner takes back. `since`: the beginning of the reclaim, or of the server's life if that is later.
+    #[must_use]
+    pub fn of_reclaim(id: Uuid, victim: Victim, since: Timestamp, now: Timestamp) -> Self {
+        Self::without_newcomers(id, EvacuationCause::Reclaim, victim, since, now)
+    }
+
+    /// True if the victims leave for the owner of their host.
+    #[must_use]
+    pub fn is_reclaim(&self) -> bool {
+        self.cause == EvacuationCause::Reclaim
     }
 
     /// Whether the scheduler still has to take from a victim what it held. A swap has done that

@@ -152,7 +152,7 @@ impl Preemption {
                 // After an early answer an agent that had failed was due for further notices and
                 // was never asked to spare its victim. It may recover and act on a notice that it
                 // has.
-                VictimState::Failed { .. } if why != WithdrawalReason::NewcomersGone => continue,
+                VictimState::Failed { .. } if !why.spares_failed() => continue,
                 _ => EvacuationEvent::SpareRequested,
             };
             match victim.state.progress().after(event, strategy) {

@@ -3,6 +3,7 @@
 
 use crate::configure;
 use crate::error::NovaServiceError;
+use crate::reclaims::ComputeServices;
 use async_trait::async_trait;
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::compute::Compute;
@@ -61,6 +62,14 @@ pub(crate) fn is_needed(conf: &NovaConf) -> bool {
 pub(crate) fn client(conf: &NovaConf) -> Result<Compute, NovaServiceError> {
     let (auth, session, adapter) = configure::compute(conf)?;
     Ok(Compute::new(Session::new(auth, session)?, adapter)?)
+}
+
+/// The same client for the services of computes; else the reason in words.
+pub(crate) fn compute_services(conf: &NovaConf) -> Result<Arc<dyn ComputeServices>, String> {
+    match client(conf) {
+        Ok(compute) => Ok(Arc::new(compute)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[async_trait]

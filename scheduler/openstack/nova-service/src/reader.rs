@@ -9,15 +9,16 @@ use crate::lives::LifeRecorder;
 use crate::metrics::Metrics;
 use crate::plugins::{self, NovaServicePlugins};
 use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, VictimState};
+use crate::reclaims::{HostReclaims, ReclaimError};
 use crate::select::Selector;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
-use ebbtide_engine::HostSummary;
+use ebbtide_engine::{HostReclaim, HostSummary};
 use ebbtide_live_plugins::PluginControl;
 use ebbtide_market::FlavorPrice;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Money, Server,
-    ServerGroup, ServerId, Timestamp,
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Money, ReclaimTerms,
+    Seconds, Server, ServerGroup, ServerId, Timestamp,
 };
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{Cloud, CloudSettings, flavor_view};
@@ -41,6 +42,7 @@ pub struct CloudReader {
     plugins: NovaServicePlugins,
     /// What answers what-ifs.
     selector: Selector,
+    reclaims: HostReclaims,
 }
 
 /// The name under which a reader without a scheduler looks at a ledger. It drives nothing.
@@ -55,7 +57,17 @@ impl CloudReader {
             preempting: selector.preempting.clone(),
             lives: Arc::default(),
             selector: selector.for_what_ifs(),
+            reclaims: HostReclaims::new(
+                &selector.facts,
+                &selector.preempting,
+                Err("this process does not use it".to_owned()),
+            ),
         }
+    }
+
+    /// The same, for a scheduler that reclaims hosts.
+    pub(crate) fn with_reclaims(self, reclaims: HostReclaims) -> Self {
+        Self { reclaims, ..self }
     }
 
     /// A reader without a scheduler: the cloud as these databases and Placement have it now.
@@ -238,6 +250,38 @@ impl CloudReader {
         ledger.ok_or_else(|| NovaServiceError::Config(missing.to_owned()))
     }
 
+    /// Takes a host back for an outside owner, for all schedulers. With `dry_run` nothing changes.
+    ///
+    /// # Errors
+    /// [`ReclaimError`]; then the host is not reclaimed, or was before.
+    pub async fn reclaim_host(
+        &self,
+        host: &str,
+        terms: ReclaimTerms,
+        dry_run: bool,
+    ) -> Result<HostReclaim, ReclaimError> {
+        self.reclaims.reclaim(host, terms, dry_run).await
+    }
+
+    /// Returns a host. Victims that have not been acted upon are spared.
+    ///
+    /// # Errors
+    /// [`ReclaimError`]. If Nova cannot be told, any scheduler tells it later.
+    pub async fn return_host(&self, host: &str, keep_disabled: bool) -> Result<(), ReclaimError> {
+        self.reclaims.give_back(host, keep_disabled).await
+    }
+
+    /// The reclaims that are in force, by host; of one host only with `host`.
+    ///
+    /// # Errors
+    /// [`ReclaimError`].
+    pub async fn host_reclaims(
+        &self,
+        host: Option<&str>,
+    ) -> Result<Vec<HostReclaim>, ReclaimError> {
+        self.reclaims.reclaims(host).await
+    }
+
     /// The decision that a request for servers would get now. Writes nothing.
     ///
     /// # Errors
@@ -291,6 +335,13 @@ impl CloudReader {
     pub fn cost_module(&self) -> String {
         let name = |cloud: &Cloud| cloud.settings().engine.cost_module.clone();
         self.facts.read(name)
+    }
+
+    /// The unit of its costs, and the grace period of flavors without one.
+    #[must_use]
+    pub fn customs(&self) -> (String, Seconds) {
+        self.facts
+            .read(|cloud| (cloud.cost_units().0, cloud.settings().grace))
     }
 
     /// True if there is a ledger and it is open, and the bus to the agents is connected.

@@ -17,6 +17,7 @@ use crate::pages::{self, Pages};
 use crate::plugins::{self, NovaServicePlugins};
 use crate::quota::{LimitSource, Quota};
 use crate::reader::CloudReader;
+use crate::reclaims::{self, HostReclaims};
 use crate::release::{self, CloudRelease};
 use crate::select::Selector;
 use ebbtide_nova_cloud::Cloud;
@@ -125,7 +126,10 @@ impl NovaService {
             market: market.clone(),
             decisions: decisions.clone(),
         };
-        let reader = CloudReader::new(&selector, plugins.clone());
+        let services = nova_api::compute_services(conf);
+        let reclaims = HostReclaims::new(&facts, &preempting, services);
+        reclaims::start(reclaims.clone(), &tasks);
+        let reader = CloudReader::new(&selector, plugins.clone()).with_reclaims(reclaims);
         let back = settings.evacuation.comeback.clone();
         let acts = nova_api::is_needed(conf);
         let actions = acts.then(|| nova_api::open(conf)).flatten();

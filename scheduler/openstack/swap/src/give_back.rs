@@ -24,6 +24,10 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
     /// # Errors
     /// Why it was not done, in words; or the outcome is unknown. The caller can retry.
     pub async fn return_all(&self, record: &Preemption) -> Result<(), String> {
+        // Without newcomers no swap has taken anything.
+        if record.newcomers.is_empty() {
+            return Ok(());
+        }
         let mut leave = Vec::new();
         let mut moved_back = Vec::new();
         let mut claims: Vec<NewClaim> = Vec::new();

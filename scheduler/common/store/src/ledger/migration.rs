@@ -19,6 +19,7 @@ impl MigratorTrait for Migrator {
             Box::new(Requests),
             Box::new(Budgets),
             Box::new(Comebacks),
+            Box::new(Reclaims),
         ]
     }
 
@@ -140,6 +141,23 @@ impl MigrationTrait for Comebacks {
     }
 }
 
+/// Hosts that an outside owner has taken back.
+struct Reclaims;
+
+impl MigrationName for Reclaims {
+    fn name(&self) -> &'static str {
+        "m20261128_000001_reclaims"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Reclaims {
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        create(manager, reclaim_tables, &[]).await
+    }
+}
+
 /// Creates tables and indexes, each unless it is there: a migration that was cut off is continued.
 async fn create(
     manager: &SchemaManager<'_>,
@@ -230,15 +248,26 @@ fn budget_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
 }
 
 fn comeback_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
-    vec![table(
-        "nova_comebacks",
-        &["server_uuid"],
-        vec![
-            text(backend, "server_uuid", ID),
-            ColumnDef::new("version").big_integer().not_null().take(),
-            document(backend, "document"),
-        ],
-    )]
+    vec![versioned(backend, "nova_comebacks", "server_uuid", ID)]
+}
+
+fn reclaim_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    vec![versioned(backend, "nova_reclaims", "host", NAME)]
+}
+
+/// A table of documents with a key and a version.
+fn versioned(
+    backend: DbBackend,
+    name: &'static str,
+    key: &'static str,
+    length: u32,
+) -> TableCreateStatement {
+    let columns = vec![
+        text(backend, key, length),
+        ColumnDef::new("version").big_integer().not_null().take(),
+        document(backend, "document"),
+    ];
+    table(name, &[key], columns)
 }
 
 /// A JSON text.

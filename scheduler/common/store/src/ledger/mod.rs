@@ -18,11 +18,13 @@
 
 mod budgets;
 mod comebacks;
+mod documents;
 mod error;
 mod heads;
 mod migration;
 mod owner;
 mod read;
+mod reclaims;
 mod row;
 mod usage;
 
@@ -32,6 +34,7 @@ pub use error::LedgerError;
 pub use heads::{LedgerHead, LedgerHeads};
 pub use owner::{Owner, OwnerObservation};
 pub use read::FinishedMark;
+pub use reclaims::ReclaimRow;
 pub use row::{LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 

@@ -1,4 +1,4 @@
-//! Servers that come back, in the ledger.
+//! Servers that come back and reclaimed hosts, in the ledger.
 
 use crate::databases::TestDb;
 use crate::ledger::uuid;
@@ -52,7 +52,24 @@ async fn of_schedulers_at_the_same_moment_one_writes(db: TestDb) {
     assert_eq!(i64::from(written), row.version);
 }
 
+async fn a_reclaim_is_written_by_the_version_that_is_known(db: TestDb) {
+    let (first, second) = (open(&db).await, open(&db).await);
+    let (one, two) = (json!({"n": 1}), json!({"n": 2}));
+    assert!(first.put_reclaim("node1", None, &one).await.unwrap());
+    assert!(!second.put_reclaim("node1", None, &two).await.unwrap());
+    assert!(second.put_reclaim("node1", Some(1), &two).await.unwrap());
+    let row = first.reclaim("node1").await.unwrap().unwrap();
+    assert_eq!((row.version, &row.document), (2, &two));
+    assert_eq!(first.reclaims().await.unwrap(), [row]);
+    assert_eq!(first.reclaim("NODE1").await.unwrap(), None);
+    assert!(!first.delete_reclaim("node1", 1).await.unwrap());
+    assert!(first.delete_reclaim("node1", 2).await.unwrap());
+    assert_eq!(first.reclaims().await.unwrap(), []);
+    first.put_reclaim("", None, &one).await.unwrap_err();
+}
+
 on_every_database!(
+    a_reclaim_is_written_by_the_version_that_is_known,
     a_row_is_written_changed_and_deleted_by_the_version_that_is_known,
     of_schedulers_at_the_same_moment_one_writes,
 );

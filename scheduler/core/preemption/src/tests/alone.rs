@@ -5,7 +5,7 @@ use crate::{
     Preemption, PreemptionAction, PreemptionInput, PreemptionPolicy, PreemptionState, ReplyWhen,
     VictimState, WithdrawalReason,
 };
-use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, EvacuationFailed};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared};
 use ebbtide_model::{EvacuationCause, EvacuationId, Seconds, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -51,6 +51,7 @@ fn nothing_withdraws_it() {
     let why = WithdrawalReason::VictimsStay;
     for input in [
         PreemptionInput::NewcomersGone,
+        PreemptionInput::HostReturned,
         PreemptionInput::Caller { waits: false },
         PreemptionInput::Withdraw { why, reason: "no" },
         PreemptionInput::SwapAbandoned,
@@ -61,6 +62,70 @@ fn nothing_withdraws_it() {
         let victims = &record.victims;
         assert_eq!(victims[0].state, VictimState::Claimed, "{input:?}");
     }
+}
+
+fn reclaimed() -> Preemption {
+    let victim = record(1, ReplyWhen::RoomFree).victims.remove(0);
+    let (since, now) = (Timestamp::from_millis(7), Timestamp::from_millis(1_000_000));
+    Preemption::of_reclaim(Uuid::from_u128(1), victim, since, now)
+}
+
+#[test]
+fn a_host_that_is_returned_spares_its_victim_whatever_it_was_told() {
+    let policy = PreemptionPolicy::default();
+    let now = Timestamp::from_millis(1_005_000);
+    let published = PreemptionInput::NoticePublished {
+        victim: 0,
+        attempt: 1,
+        begin_before: now.plus(Seconds(30)),
+    };
+    let failed = Body::EvacuationFailed(EvacuationFailed {
+        evacuation_id: reclaimed().victims[0].evacuation,
+        host: "h".to_owned(),
+        server_id: reclaimed().victims[0].server,
+        reason: "stuck".to_owned(),
+        still_running: true,
+        late_attempt: None,
+    });
+    let failed = PreemptionInput::Report(&failed);
+    for before in [vec![], vec![published.clone()], vec![published, failed]] {
+        let mut record = reclaimed();
+        for input in &before {
+            assert!(record.feed(input, now, &policy), "{input:?}");
+        }
+        assert!(record.feed(&PreemptionInput::HostReturned, now, &policy));
+        assert_eq!(record.state, PreemptionState::Withdrawing, "{before:?}");
+        let due = record.due(now, &policy);
+        assert_eq!(
+            due,
+            [PreemptionAction::GiveBack, PreemptionAction::Spare(0)]
+        );
+        record.feed(&PreemptionInput::GivenBack, now, &policy);
+        record.feed(&PreemptionInput::SparePublished { victim: 0 }, now, &policy);
+        let spared = Body::Spared(Spared {
+            evacuation_id: record.victims[0].evacuation,
+            host: "h".to_owned(),
+            server_id: record.victims[0].server,
+        });
+        record.feed(&PreemptionInput::Report(&spared), now, &policy);
+        record.feed(&PreemptionInput::GivenBack, now, &policy);
+        assert_eq!(record.state, PreemptionState::Withdrawn, "{before:?}");
+        assert_eq!(record.withdrawal, Some(WithdrawalReason::HostReturned));
+        assert_eq!(record.due(now, &policy), []);
+    }
+}
+
+#[test]
+fn a_victim_that_is_gone_before_the_host_is_returned_is_gone() {
+    let (now, policy) = (
+        Timestamp::from_millis(1_005_000),
+        PreemptionPolicy::default(),
+    );
+    let mut record = reclaimed();
+    let body = gone(&record, EvacuationEnd::Terminated, now);
+    record.feed(&PreemptionInput::Report(&body), now, &policy);
+    assert!(!record.feed(&PreemptionInput::HostReturned, now, &policy));
+    assert_eq!(record.state, PreemptionState::Done);
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Cloud {
 
 impl super::CloudInstance {
     /// Whether the server has ended already in the way in which it is to end.
-    fn has_stopped(&self) -> bool {
+    pub(super) fn has_stopped(&self) -> bool {
         let stops = self.terms.as_ref().is_some_and(|terms| {
             matches!(
                 terms.interruption,

@@ -16,6 +16,7 @@ mod instances;
 mod lifetimes;
 mod provider;
 pub(crate) mod providers;
+mod reclaim;
 mod record;
 mod running;
 mod usage;

@@ -21,6 +21,7 @@ mod offering;
 mod one_pass;
 mod planning;
 mod planning_oracle;
+mod reclaim;
 mod releases;
 mod running;
 mod viewing;

@@ -1,7 +1,7 @@
 //! The loop that drives one record.
 
 use super::{Attached, Driven, Evacuations, Held, PreemptionResult, Report, document};
-use crate::preemption::{PreemptionAction, PreemptionInput, PreemptionState};
+use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
 use ebbtide_model::message::Body;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
@@ -27,7 +27,7 @@ pub(super) struct Driver {
     /// request's message.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
-    /// All newcomers were deleted.
+    /// All newcomers were deleted, or the owner has returned the host.
     gone: mpsc::UnboundedReceiver<()>,
     attach: mpsc::UnboundedReceiver<Attached>,
     /// Another scheduler wrote the row, and the driver has read it again. Actions that were due
@@ -65,6 +65,7 @@ impl Evacuations {
                 Driven {
                     victims: held.record.victims.iter().map(|v| v.server).collect(),
                     newcomers: held.record.newcomers.iter().map(|n| n.instance).collect(),
+                    reclaimed: reclaimed_host(&held.record),
                     gone: gone_tx,
                     told_gone: false,
                     reports: report_tx,
@@ -98,6 +99,13 @@ impl Evacuations {
     }
 }
 
+/// The host whose owner the victims of a record leave for.
+fn reclaimed_host(record: &Preemption) -> Option<String> {
+    let mut victims = record.victims.iter();
+    let victim = victims.next().filter(|_| record.is_reclaim())?;
+    Some(victim.host.clone())
+}
+
 impl Driver {
     async fn run(&mut self) -> Result<(), RowLost> {
         let stop = self.all.shared.tasks.stop().clone();
@@ -116,10 +124,10 @@ impl Driver {
                 continue;
             }
             for action in due {
-                // If the newcomers are gone, the scheduler need not send notices that it has not
+                // If the victims are not needed, the scheduler need not send notices that it has not
                 // sent yet.
                 if self.gone.try_recv().is_ok() {
-                    self.newcomers_are_gone().await?;
+                    self.victims_are_not_needed().await?;
                     break;
                 }
                 self.perform(&action).await?;
@@ -148,7 +156,7 @@ impl Driver {
                 self.report(report).await?;
             },
             gone = self.gone.recv() => if gone.is_some() {
-                self.newcomers_are_gone().await?;
+                self.victims_are_not_needed().await?;
             },
             attached = self.attach.recv() => if let Some(attached) = attached {
                 self.tell(PreemptionResult::Unanswered);
@@ -172,8 +180,12 @@ impl Driver {
         Ok(true)
     }
 
-    /// Records that the newcomers were deleted. Nova has deleted their allocations or is about to.
-    async fn newcomers_are_gone(&mut self) -> Result<(), RowLost> {
+    /// Records that the victims need not leave. If newcomers were deleted, Nova has deleted their
+    /// allocations or is about to.
+    async fn victims_are_not_needed(&mut self) -> Result<(), RowLost> {
+        if self.held.record.is_reclaim() {
+            return self.feed(&PreemptionInput::HostReturned).await;
+        }
         for newcomer in &self.held.record.newcomers {
             tracing::info!(
                 preemption = %self.held.id,

@@ -105,7 +105,9 @@ impl Evacuations {
             return Ok(true);
         };
         let cause = EvacuationCause::MaxLifetime;
-        self.end(server, planned, since, cause).await
+        // No disruption: no budget counts it.
+        let budgets = CountedBudgets::default();
+        self.end(server, planned, since, cause, &budgets).await
     }
 
     /// Begins the evacuation of a server whose owner does not pay the present price. False: not
@@ -124,17 +126,20 @@ impl Evacuations {
             return Ok(false);
         };
         let cause = EvacuationCause::OutOfBid;
-        self.end(server, planned, since, cause).await
+        // No disruption: no budget counts it.
+        let budgets = CountedBudgets::default();
+        self.end(server, planned, since, cause, &budgets).await
     }
 
     /// Begins the evacuation of a server that no newcomer needs to leave. `since`: the beginning of
     /// its life. False: not now.
-    async fn end(
+    pub(super) async fn end(
         &self,
         server: Uuid,
         planned: Option<PlannedVictim>,
         since: Timestamp,
         cause: EvacuationCause,
+        budgets: &CountedBudgets,
     ) -> Result<bool, NovaServiceError> {
         let Some(planned) = planned else {
             return Ok(false);
@@ -145,7 +150,7 @@ impl Evacuations {
                 %server,
                 host = planned.host.host,
                 cause = cause.as_str(),
-                "its life is over; no agent reads from the queue of its host, so it has no notice yet"
+                "it has to leave; no agent reads from the queue of its host, so it has no notice yet"
             );
             return Ok(false);
         }
@@ -155,9 +160,7 @@ impl Evacuations {
         let Some(victim) = super::victim(&planned, &held) else {
             return Ok(false);
         };
-        // No preemption: no budget counts it.
-        let budgets = CountedBudgets::default();
-        self.begin_alone(end_of_life(cause, victim, since), &budgets)
+        self.begin_alone(end_of_life(cause, victim, since), budgets)
             .await
     }
 
@@ -189,7 +192,7 @@ impl Evacuations {
 
     /// Reads whether the server's owner has started it after its launch: Nova does not write that
     /// into its row.
-    async fn look_for_start(&self, server: Uuid) -> Result<(), NovaServiceError> {
+    pub(super) async fn look_for_start(&self, server: Uuid) -> Result<(), NovaServiceError> {
         let facts = &self.shared.facts;
         let nova = facts.database.nova();
         let uuid = server.to_string();

@@ -21,6 +21,7 @@ mod lifetimes;
 mod newcomers;
 mod open_rows;
 mod preempting;
+mod reclaims;
 mod victim;
 
 use self::active_rows::{ActiveRowGuard, ActiveRows};
@@ -123,7 +124,10 @@ const OF_LATE_MILLIS: i64 = 120_000;
 struct Driven {
     victims: Vec<ServerId>,
     newcomers: Vec<Uuid>,
-    /// Signals that all newcomers were deleted.
+    /// The host whose owner the victims leave for.
+    reclaimed: Option<String>,
+    /// Signals that the victims need not leave: all newcomers were deleted, or the owner has
+    /// returned the host.
     gone: mpsc::UnboundedSender<()>,
     /// The signal was sent.
     told_gone: bool,
@@ -191,6 +195,7 @@ impl Evacuations {
         self.listen().await?;
         self.look_after_others();
         self.watch_newcomers();
+        self.watch_reclaims();
         self.look_after_lifetimes();
         Ok(())
     }

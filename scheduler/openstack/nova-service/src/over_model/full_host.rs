@@ -163,6 +163,11 @@ impl FullHost {
         evacuations
     }
 
+    /// How the queues of this cloud begin.
+    pub(super) fn prefix(&self) -> QueuePrefix {
+        self.prefix.clone()
+    }
+
     /// The agent, for the test to play.
     pub(super) fn take_agent(&mut self) -> Agent {
         self.agent.take().unwrap()

@@ -24,6 +24,7 @@ mod meeting;
 mod plugins;
 mod preemptions;
 mod quota;
+mod reclaims;
 mod shadow;
 mod swaps;
 mod what_if;
