@@ -115,6 +115,16 @@ pub enum CliError {
         /// How long was waited, in seconds.
         seconds: u64,
     },
+    /// Waiting for a reclaimed host took too long.
+    #[error("host {host} is still {state} after {seconds} s")]
+    NotFree {
+        /// The host.
+        host: String,
+        /// Where its reclaim is now.
+        state: String,
+        /// How long was waited, in seconds.
+        seconds: u64,
+    },
     /// The region closed the watch stream although the command did not ask for it.
     #[error("the region closed the event stream{0}")]
     StreamEnded(String),
@@ -208,6 +218,7 @@ impl CliError {
             Self::NoValidHost { .. } => "EB-CLI-006",
             Self::NotActive { .. } => "EB-CLI-007",
             Self::WaitTimeout { .. } => "EB-CLI-008",
+            Self::NotFree { .. } => "EB-CLI-019",
             Self::StreamEnded(_) => "EB-CLI-009",
             Self::Disagrees(_) => "EB-CLI-010",
             Self::Refused { .. } => "EB-CLI-011",
@@ -277,6 +288,10 @@ impl CliError {
             }
             Self::WaitTimeout { name, .. } => Some(format!(
                 "it goes on without you: `ebbtide server show {name}`, or `ebbtide server delete {name}` to give up"
+            )),
+            Self::NotFree { host, .. } => Some(format!(
+                "the reclaim goes on: `ebbtide host reclaims {host}` names the servers that stay and why, \
+                 `ebbtide host return {host}` gives it up"
             )),
             Self::StreamEnded(_) => {
                 Some("`ebbtide status` says whether the region is up".to_owned())

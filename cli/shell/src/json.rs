@@ -225,6 +225,7 @@ contract!(
     GetAdviceResponse,
     GetHostResponse,
     Host,
+    HostReclaim,
     Life,
     Plugin,
     PriceRecord,

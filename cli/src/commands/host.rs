@@ -1,5 +1,6 @@
 //! `ebbtide host`: compute hosts.
 
+use crate::commands::reclaim::{self, ReclaimArgs, ReturnArgs};
 use crate::commands::server_view;
 use clap::Subcommand;
 use ebbtide_proto::v1;
@@ -52,6 +53,18 @@ pub enum HostCommand {
         /// Its name
         host: String,
     },
+    /// Take hosts back for a batch job or a maintenance: their preemptible servers leave
+    #[command(after_help = reclaim::RECLAIM)]
+    Reclaim(ReclaimArgs),
+    /// Hosts that are reclaimed, and how far they are
+    #[command(after_help = reclaim::RECLAIMS)]
+    Reclaims {
+        /// Only this one
+        host: Option<String>,
+    },
+    /// Return reclaimed hosts: they take servers again
+    #[command(after_help = reclaim::RETURN)]
+    Return(ReturnArgs),
 }
 
 /// Does it.
@@ -85,6 +98,15 @@ pub async fn run(context: &mut Context, command: HostCommand) -> Result<(), CliE
             let request = v1::EnableHostRequest { name: host };
             let answer = region.admin.enable_host(request).await.map_err(hint)?;
             one(context, &answer.into_inner().host.unwrap_or_default())
+        }
+        HostCommand::Reclaim(args) => reclaim::reclaim(context, &mut region, args).await,
+        HostCommand::Reclaims { host } => reclaim::reclaims(context, &mut region, host).await,
+        HostCommand::Return(args) => {
+            let hosts = reclaim::give_back(&mut region, args).await?;
+            match hosts.as_slice() {
+                [host] => one(context, host),
+                hosts => list(context, hosts),
+            }
         }
     }
 }

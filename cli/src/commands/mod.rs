@@ -15,6 +15,7 @@ pub mod flavor;
 pub mod host;
 pub mod plugin;
 pub mod price;
+pub mod reclaim;
 pub mod run;
 pub mod server;
 pub mod server_create;

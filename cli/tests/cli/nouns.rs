@@ -137,6 +137,27 @@ async fn hosts_are_listed_shown_disabled_and_enabled() {
 }
 
 #[tokio::test]
+async fn hosts_are_reclaimed_waited_for_and_returned() {
+    told(
+        "reclaims",
+        &[
+            "host reclaims",
+            "host reclaim host-A --owner slurm:7 --reason maintenance --deadline 90s --dry-run",
+            "host reclaims -o json",
+            "host reclaim host-A host-B --owner slurm:7 --reason maintenance --deadline 90s --wait",
+            "host reclaim host-A --owner other --reason maintenance",
+            "host reclaim host-A --owner slurm:7 --reason x --deadline tomorrow",
+            "host reclaim host-A --owner slurm:7 --reason x --dry-run --wait",
+            "host reclaims host-A -o json",
+            "host return host-A host-B -o value -c name",
+            "host reclaims host-A",
+            "host return host-Z",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn flavors_are_created_with_shortcuts_listed_shown_and_deleted() {
     told(
         "flavors",

@@ -37,6 +37,7 @@ pub struct State {
     pub groups: Vec<ServerGroup>,
     pub aggregates: Vec<Aggregate>,
     pub budgets: Vec<DisruptionBudget>,
+    pub reclaims: Vec<HostReclaim>,
     pub plugins: Vec<Plugin>,
     pub lives: Vec<Life>,
     pub prices: Vec<FlavorPrice>,

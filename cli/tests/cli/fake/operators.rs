@@ -59,6 +59,87 @@ impl Admin for Fake {
         Ok(Response::new(EnableHostResponse { host: Some(host) }))
     }
 
+    async fn reclaim_host(
+        &self,
+        request: Request<ReclaimHostRequest>,
+    ) -> Answer<ReclaimHostResponse> {
+        let r = request.into_inner();
+        let known = self.with(|s| {
+            s.reclaims
+                .iter()
+                .find(|known| known.host == r.name)
+                .cloned()
+        });
+        if let Some(known) = known.filter(|known| known.owner != r.owner) {
+            let message = format!("host {:?} is reclaimed by {:?}", r.name, known.owner);
+            return Err(refuse(Code::FailedPrecondition, "EB-REGION-008", &message));
+        }
+        let mut reclaim = HostReclaim {
+            host: r.name,
+            owner: r.owner,
+            reason: r.reason,
+            since: "2026-11-20T10:00:00Z".into(),
+            deadline: r.deadline,
+            max_cost: r.max_cost,
+            cost_unit: "seconds of the started billing period".into(),
+            state: "leaving".into(),
+            planned: vec![PlannedEviction {
+                server_id: id(1),
+                name: "spot-1".into(),
+                project_id: "lab".into(),
+                cost: 600.0,
+                grace_seconds: r.deadline_seconds.min(120),
+            }],
+            staying: vec![StayingServer {
+                server_id: id(2),
+                name: "pet".into(),
+                project_id: "corporate".into(),
+                reason: "normal".into(),
+                detail: "a normal server; a reclaim evicts preemptible ones only".into(),
+                until: String::new(),
+            }],
+            ..HostReclaim::default()
+        };
+        let answer = reclaim.clone();
+        if !r.dry_run {
+            // It is free at the next look.
+            reclaim.state = "free".into();
+            reclaim.planned.clear();
+            self.with(|s| s.reclaims.push(reclaim));
+        }
+        Ok(Response::new(ReclaimHostResponse {
+            reclaim: Some(answer),
+        }))
+    }
+
+    async fn get_reclaim(&self, request: Request<GetReclaimRequest>) -> Answer<GetReclaimResponse> {
+        let name = request.into_inner().name;
+        let reclaim = self.with(|s| s.reclaims.iter().find(|known| known.host == name).cloned());
+        let message = format!("there is no reclaimed host {name:?}");
+        let reclaim = reclaim.ok_or_else(|| refuse(Code::NotFound, "EB-SERVICE-001", &message))?;
+        Ok(Response::new(GetReclaimResponse {
+            reclaim: Some(reclaim),
+        }))
+    }
+
+    async fn list_reclaims(&self, _: Request<ListReclaimsRequest>) -> Answer<ListReclaimsResponse> {
+        Ok(Response::new(ListReclaimsResponse {
+            reclaims: self.with(|s| s.reclaims.clone()),
+        }))
+    }
+
+    async fn return_host(&self, request: Request<ReturnHostRequest>) -> Answer<ReturnHostResponse> {
+        let r = request.into_inner();
+        let host = self.with(|state| {
+            state.reclaims.retain(|known| known.host != r.name);
+            let mut hosts = state.hosts.iter();
+            hosts.find(|host| host.name == r.name).cloned()
+        });
+        let message = format!("no host named {:?}", r.name);
+        let host = host.ok_or_else(|| refuse(Code::NotFound, "EB-API-003", &message))?;
+        Ok(Response::new(ReturnHostResponse { host: Some(host) }))
+    }
+
     async fn create_flavor(
         &self,
         request: Request<CreateFlavorRequest>,

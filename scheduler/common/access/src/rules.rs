@@ -74,6 +74,10 @@ rules! {
     "/ebbtide.v1.Admin/GetHost" SeeAll;
     "/ebbtide.v1.Admin/DisableHost" Operate;
     "/ebbtide.v1.Admin/EnableHost" Operate;
+    "/ebbtide.v1.Admin/ReclaimHost" Operate;
+    "/ebbtide.v1.Admin/GetReclaim" SeeAll;
+    "/ebbtide.v1.Admin/ListReclaims" SeeAll;
+    "/ebbtide.v1.Admin/ReturnHost" Operate;
     "/ebbtide.v1.Admin/CreateFlavor" Operate;
     // Tenants choose from them.
     "/ebbtide.v1.Admin/ListFlavors" AnyRole;

@@ -164,6 +164,10 @@ pub const ROUTES: &[Route] = &[
     get("/v1/hosts/{name}", "Admin/GetHost").etag(),
     post("/v1/hosts/{name}/disable", "Admin/DisableHost"),
     post("/v1/hosts/{name}/enable", "Admin/EnableHost"),
+    post("/v1/hosts/{name}/reclaim", "Admin/ReclaimHost"),
+    get("/v1/hosts/{name}/reclaim", "Admin/GetReclaim"),
+    post("/v1/hosts/{name}/return", "Admin/ReturnHost"),
+    get("/v1/reclaims", "Admin/ListReclaims"),
     post("/v1/flavors", "Admin/CreateFlavor")
         .body(Field("flavor"))
         .answer(CREATED),

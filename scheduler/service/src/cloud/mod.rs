@@ -13,6 +13,7 @@ mod listing;
 mod market;
 mod openstack;
 mod question;
+mod reclaims;
 mod region;
 
 pub(crate) use budgets::CloudBudgets;
@@ -20,6 +21,7 @@ pub(crate) use early_release::EarlyRelease;
 pub(crate) use market::CloudMarket;
 pub(crate) use openstack::OpenStackView;
 pub(crate) use question::Question;
+pub(crate) use reclaims::HostReclaims;
 pub(crate) use region::RegionView;
 
 use crate::advice::{AdviceService, LifeTimes, RunningLife};
@@ -143,6 +145,7 @@ pub(crate) struct Api {
     pub(crate) budgets: Arc<dyn CloudBudgets>,
     pub(crate) early_release: Arc<dyn EarlyRelease>,
     pub(crate) market: Arc<dyn CloudMarket>,
+    pub(crate) reclaims: Arc<dyn HostReclaims>,
     pub(crate) plugins: Arc<dyn PluginControl>,
     /// `None` on an OpenStack.
     standalone: Option<Standalone>,
@@ -172,13 +175,14 @@ impl Api {
         standalone: Option<Standalone>,
     ) -> Self
     where
-        V: CloudView + CloudBudgets + EarlyRelease + CloudMarket + 'static,
+        V: CloudView + CloudBudgets + EarlyRelease + CloudMarket + HostReclaims + 'static,
     {
         Self {
             advice: AdviceService::new(view.clone(), lives),
             budgets: view.clone(),
             early_release: view.clone(),
             market: view.clone(),
+            reclaims: view.clone(),
             plugins,
             cloud: view,
             standalone,

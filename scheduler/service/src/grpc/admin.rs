@@ -107,6 +107,64 @@ impl v1::admin_server::Admin for ApiHandlers {
         }))
     }
 
+    async fn reclaim_host(
+        &self,
+        request: Request<v1::ReclaimHostRequest>,
+    ) -> Result<Response<v1::ReclaimHostResponse>, Status> {
+        let by = super::guard::caller(&request)?.name;
+        let wire = request.into_inner();
+        let terms = super::reclaims::terms(&wire)?;
+        let (host, dry_run) = (&wire.name, wire.dry_run);
+        let reclaimed = self.api.reclaims.reclaim(host, terms, dry_run).await?;
+        if !dry_run {
+            let v1::ReclaimHostRequest { owner, reason, .. } = &wire;
+            let servers = reclaimed.reclaim.charged.len();
+            tracing::info!(by, host, owner, reason, servers, "the host is reclaimed");
+        }
+        Ok(Response::new(v1::ReclaimHostResponse {
+            reclaim: Some(self.api.shown_reclaim(reclaimed).await?),
+        }))
+    }
+
+    async fn get_reclaim(
+        &self,
+        request: Request<v1::GetReclaimRequest>,
+    ) -> Result<Response<v1::GetReclaimResponse>, Status> {
+        let host = request.into_inner().name;
+        let reclaim = self.api.reclaim_of(&host).await?;
+        Ok(Response::new(v1::GetReclaimResponse {
+            reclaim: Some(reclaim),
+        }))
+    }
+
+    async fn list_reclaims(
+        &self,
+        _request: Request<v1::ListReclaimsRequest>,
+    ) -> Result<Response<v1::ListReclaimsResponse>, Status> {
+        let mut reclaims = Vec::new();
+        for reclaim in self.api.reclaims.reclaims(None).await? {
+            reclaims.push(self.api.shown_reclaim(reclaim).await?);
+        }
+        Ok(Response::new(v1::ListReclaimsResponse { reclaims }))
+    }
+
+    async fn return_host(
+        &self,
+        request: Request<v1::ReturnHostRequest>,
+    ) -> Result<Response<v1::ReturnHostResponse>, Status> {
+        let by = super::guard::caller(&request)?.name;
+        let v1::ReturnHostRequest {
+            name,
+            keep_disabled,
+        } = request.into_inner();
+        self.api.reclaims.give_back(&name, keep_disabled).await?;
+        tracing::info!(by, host = name, keep_disabled, "the host is returned");
+        let (host, _) = self.host(&name).await?;
+        Ok(Response::new(v1::ReturnHostResponse {
+            host: Some(convert::host(&host)),
+        }))
+    }
+
     async fn create_flavor(
         &self,
         request: Request<v1::CreateFlavorRequest>,

@@ -7,6 +7,7 @@ mod convert;
 mod guard;
 mod market;
 mod plugins;
+mod reclaims;
 mod request;
 mod scheduler;
 mod servers;

@@ -36,7 +36,9 @@ fn canonical(error: &ServiceError) -> Code {
             RegionError::NotFound { .. } => Code::NotFound,
             RegionError::Exists { .. } => Code::AlreadyExists,
             RegionError::Quota { .. } => Code::ResourceExhausted,
-            RegionError::Config(_) | RegionError::Conflict(_) => Code::FailedPrecondition,
+            RegionError::Config(_) | RegionError::Conflict(_) | RegionError::Reclaimed(_) => {
+                Code::FailedPrecondition
+            }
         },
         ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,
         ServiceError::Field { .. } | ServiceError::Advice(_) => Code::InvalidArgument,

@@ -15,6 +15,7 @@ mod decisions;
 mod lives;
 mod market;
 mod policy;
+mod reclaims;
 mod tenants;
 mod tokens;
 mod views;

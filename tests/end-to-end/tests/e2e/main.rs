@@ -24,6 +24,7 @@ mod plugins_live;
 mod programs;
 mod python;
 mod real_guests;
+mod reclaim;
 mod run;
 mod scheduler_calls;
 mod secure;

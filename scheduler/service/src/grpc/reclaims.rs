@@ -1,0 +1,126 @@
+//! Hosts that an outside owner takes back: what the calls of operators show and change.
+
+use super::convert;
+use super::request::parsed;
+use crate::cloud::{Api, ListedServer};
+use crate::error::ServiceError;
+use ebbtide_engine::HostReclaim;
+use ebbtide_model::{
+    Evacuation, ReclaimDeadline, ReclaimState, ReclaimTerms, Seconds, ServerId, Timestamp, names,
+};
+use ebbtide_proto::v1;
+use ebbtide_runtime::clock;
+use ebbtide_store::{EvacuationFilter, MAX_PAGE};
+use std::collections::HashMap;
+
+/// The terms of a request.
+pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, ServiceError> {
+    let at: Option<Timestamp> = parsed("deadline", &wire.deadline)?;
+    let deadline = match (wire.deadline_seconds, at) {
+        (0, None) => ReclaimDeadline::None,
+        (seconds, None) => ReclaimDeadline::After(Seconds(seconds)),
+        (0, Some(at)) => ReclaimDeadline::At(at),
+        _ => {
+            return Err(ServiceError::Field {
+                field: "deadline_seconds, deadline",
+                problem: "set at most one of the two".to_owned(),
+            });
+        }
+    };
+    Ok(ReclaimTerms {
+        owner: wire.owner.clone(),
+        reason: wire.reason.clone(),
+        deadline,
+        max_cost: Some(wire.max_cost).filter(|most| *most != 0.0),
+    })
+}
+
+impl Api {
+    /// The reclaim of a host with everything that there is to see.
+    pub(super) async fn shown_reclaim(
+        &self,
+        of: HostReclaim,
+    ) -> Result<v1::HostReclaim, ServiceError> {
+        let HostReclaim {
+            host,
+            reclaim,
+            eviction,
+        } = of;
+        let servers = self.cloud.host(&host).await?;
+        let servers = servers.map(|(_, servers)| servers).unwrap_or_default();
+        let customs = self.reclaims.customs();
+        let known: HashMap<ServerId, ListedServer> = servers
+            .into_iter()
+            .map(|listed| (listed.server.id, listed))
+            .collect();
+        let filter = EvacuationFilter {
+            host: Some(host.clone()),
+            limit: MAX_PAGE,
+            ..EvacuationFilter::default()
+        };
+        let mut evacuations = self.cloud.evacuations(&filter).await?;
+        evacuations.retain(|e| !e.state.is_final() || reclaim.has_begun(e));
+        let stay = eviction.stay.iter().map(|(_, why)| *why);
+        let leaves = |e: &&Evacuation| !e.state.is_final();
+        let leaving = evacuations.iter().filter(leaves).count() + eviction.leave.len();
+        let state = ReclaimState::of(leaving, stay);
+        let now = clock::now();
+        let late = reclaim.deadline.is_some_and(|deadline| deadline < now);
+        let text = |id: &ServerId, what: fn(&ListedServer) -> &String| {
+            known
+                .get(id)
+                .map(|listed| what(listed).clone())
+                .unwrap_or_default()
+        };
+        let name = |id: &ServerId| text(id, |listed| &listed.server.name);
+        let project = |id: &ServerId| text(id, |listed| &listed.server.project_id);
+        let planned = eviction.leave.iter().map(|(id, cost)| {
+            let listed = known.get(id);
+            let own = listed.map(|listed| listed.server.grace(customs.grace));
+            v1::PlannedEviction {
+                server_id: id.to_string(),
+                name: name(id),
+                project_id: project(id),
+                cost: *cost,
+                grace_seconds: reclaim.grace(own.unwrap_or_default(), now).0,
+            }
+        });
+        let staying = eviction.stay.iter().map(|(id, why)| v1::StayingServer {
+            server_id: id.to_string(),
+            name: name(id),
+            project_id: project(id),
+            reason: why.as_str().to_owned(),
+            detail: why.to_string(),
+            until: why.until().map(|at| at.to_string()).unwrap_or_default(),
+        });
+        Ok(v1::HostReclaim {
+            planned: planned.collect(),
+            staying: staying.collect(),
+            owner: reclaim.terms.owner.clone(),
+            reason: reclaim.terms.reason.clone(),
+            since: reclaim.since.to_string(),
+            deadline: reclaim
+                .deadline
+                .map(|at| at.to_string())
+                .unwrap_or_default(),
+            max_cost: reclaim.terms.max_cost.unwrap_or_default(),
+            cost: reclaim.cost(),
+            cost_unit: customs.cost_unit.clone(),
+            state: state.as_str().to_owned(),
+            overdue: late && state != ReclaimState::Free,
+            evacuations: evacuations.iter().map(convert::evacuation).collect(),
+            host,
+        })
+    }
+
+    /// The reclaim of a host.
+    pub(super) async fn reclaim_of(&self, host: &str) -> Result<v1::HostReclaim, ServiceError> {
+        let found = self.reclaims.reclaims(Some(host)).await?.pop();
+        let found = found.ok_or_else(|| ServiceError::NotFound {
+            what: "reclaimed host",
+            name: names::shorten(host),
+            next: "`ebbtide host reclaims` shows those that there are",
+        })?;
+        self.shown_reclaim(found).await
+    }
+}
