@@ -17,5 +17,6 @@ mod batch;
 mod batch_failures;
 mod failures;
 mod lane;
+mod lend;
 mod short_jobs;
 mod test_bed;

@@ -113,10 +113,79 @@ impl TestBed {
             Beside::Batch => bed.batch_settings("with", ""),
         };
         bed.programs("with").await;
-        bed.start_cluster(wanted.resume_timeout).await;
+        let program = |task: &str| {
+            let path = bed.path(&format!("bin/{}-{task}", beside.name()));
+            path.display().to_string()
+        };
+        let timeout = wanted.resume_timeout;
+        let power = [
+            format!("ResumeProgram={}", program("resume")),
+            format!("SuspendProgram={}", program("suspend")),
+            format!("ResumeFailProgram={}", program("resume-failed")),
+            format!("ResumeTimeout={timeout}\nSuspendTime=3600\nSuspendTimeout=2"),
+        ];
+        bed.start_cluster(&power).await;
         if wanted.machines {
             bed._machines = Some(bed.machines().await);
         }
+        bed
+    }
+
+    /// A cluster whose first nodes of the cloud are the hosts of a region: Slurm's power saving
+    /// lends them with the programs of `devstack/slurm-lending`.
+    pub(crate) async fn lending(hosts: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let conf = dir.path().join("cluster/slurm.conf");
+        let region = region_of(hosts).await;
+        let endpoint = region.endpoint().unwrap();
+        let mut bed = Self {
+            _machines: None,
+            cluster: None,
+            region: Some(region),
+            slurm: Slurm {
+                conf: Some(conf),
+                bin_dir: None,
+                timeout: Duration::from_secs(20),
+            },
+            dir,
+        };
+        std::fs::write(bed.path("job.sh"), JOB).unwrap();
+        let base = bed.dir.path().display();
+        let programs = bin("ebbtide");
+        let programs = programs.parent().unwrap().display();
+        // A machine is a line of the data centre; see `devstack/lib/slurm.sh`.
+        let settings = format!(
+            "owner=slurm:burst deadline=5s patience=60 log={base}/lending.log\n\
+             export EBBTIDE_ENDPOINT={endpoint} PATH={programs}:$PATH SLURM_CONF={base}/cluster/slurm.conf\n\
+             lines() {{ flock {base}/lock bash -c \"$1\"; }}\n\
+             start_node() {{ lines \"echo $1-lent $1 >>{base}/cluster/instances\"; }}\n\
+             stop_node() {{ lines \"sed -i '/^$1-lent /d' {base}/cluster/instances\"; }}\n\
+             host_of() {{ echo \"$1\"; }}\n"
+        );
+        std::fs::write(bed.path("lending.sh"), settings).unwrap();
+        let script = |task: &str| {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devstack/slurm-lending");
+            let folder = folder.canonicalize().unwrap();
+            let text = format!(
+                "#!/bin/bash\nEBBTIDE_LENDING={} exec {}/{task} \"$@\"\n",
+                bed.path("lending.sh").display(),
+                folder.display()
+            );
+            let path = bed.path(task);
+            std::fs::write(&path, text).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).unwrap();
+            path.display().to_string()
+        };
+        let nodes = hosts.join(",");
+        let power = [
+            format!("ResumeProgram={}", script("resume")),
+            format!("SuspendProgram={}", script("suspend")),
+            "ResumeTimeout=60\nSuspendTime=3\nSuspendTimeout=2".to_owned(),
+            format!("SuspendExcNodes=s[1-{STAY}]"),
+            format!("PartitionName=lent Nodes={nodes} MaxTime=INFINITE State=UP"),
+        ];
+        bed.start_cluster(&power).await;
         bed
     }
 
@@ -186,21 +255,13 @@ impl TestBed {
         assert!(status.success(), "{}", process.log_tail());
     }
 
-    async fn start_cluster(&mut self, resume_timeout: u32) {
+    /// `power`: lines of slurm.conf about power saving.
+    async fn start_cluster(&mut self, power: &[String]) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devstack/lib/slurm.sh");
         let dir = self.path("cluster");
         std::fs::create_dir_all(&dir).unwrap();
-        let program = |task: &str| {
-            self.path(&format!("bin/{}-{task}", self.beside.name()))
-                .display()
-                .to_string()
-        };
         let lines = [
-            format!("ResumeProgram={}", program("resume")),
-            format!("SuspendProgram={}", program("suspend")),
-            format!("ResumeFailProgram={}", program("resume-failed")),
-            format!("ResumeTimeout={resume_timeout}"),
-            "SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533".to_owned(),
+            "ResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533".to_owned(),
             "SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0".to_owned(),
             // The same nodes without instances, and a partition where nothing ever starts.
             format!("PartitionName=alone Nodes=s[1-{STAY}] MaxTime=INFINITE State=UP"),
@@ -212,6 +273,7 @@ impl TestBed {
             .arg("serve")
             .arg(&dir)
             .args([ports(1 + STAY + CLOUD), STAY, CLOUD].map(|number| number.to_string()))
+            .args(power)
             .args(lines)
             .env("FEATURES", "cloud,fits_0.01h")
             .spawn(self.path("cluster.log"))
@@ -403,8 +465,12 @@ fn list() -> v1::ListServersRequest {
 
 /// Three hosts, each for two nodes; normal servers are as large as nodes.
 async fn region() -> Region {
+    region_of(&["host-A", "host-B", "host-C"]).await
+}
+
+async fn region_of(hosts: &[&str]) -> Region {
     let options = RegionOptions {
-        hosts: ["host-A", "host-B", "host-C"].map(str::to_owned).to_vec(),
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         ..Default::default()
     };
     let region = Region::start(options).await.unwrap();
