@@ -147,6 +147,7 @@ impl TestBed {
                 bin_dir: None,
                 timeout: Duration::from_secs(20),
             },
+            beside: Beside::Burst,
             dir,
         };
         std::fs::write(bed.path("job.sh"), JOB).unwrap();
