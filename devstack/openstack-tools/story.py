@@ -35,7 +35,7 @@ CHAPTERS = []
 # Not in the short story, for the time that they take.
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_nobody_mapped',
-        'a_weigher_of_the_operator', 'a_ledger_that_comes_later']
+        'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back']
 
 
 def chapter(function):

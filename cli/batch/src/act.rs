@@ -83,6 +83,10 @@ impl Actor<'_> {
                     .await
                     .map(drop)
             }
+            BurstAction::Release { job } => {
+                let job = job.to_string();
+                slurm.run("scontrol", &["release", &job]).await.map(drop)
+            }
             BurstAction::Label { node, label } => {
                 let features = label.features.join(",");
                 let mut changes = vec![
@@ -119,6 +123,9 @@ fn describe(action: &BurstAction) -> String {
         BurstAction::Signal { job } => format!("job {job}: signal to save its work"),
         BurstAction::Requeue { job } => format!("job {job}: back into the queue"),
         BurstAction::StartNow { job } => format!("job {job}: may start at once"),
+        BurstAction::Release { job } => {
+            format!("job {job}: its launch failed; it may be launched again")
+        }
         BurstAction::Label { node, .. } => format!("{node}: label"),
     }
 }

@@ -425,6 +425,8 @@ impl BatchSettings {
             checkpoint_ms: millis(policy.checkpoint_seconds),
             margin_ms: millis(policy.margin_seconds),
             launch_again_ms: millis(policy.launch_again_seconds),
+            // Jobs of the service are never requeued, and others are not its business.
+            releases: false,
         })
     }
 }

@@ -101,6 +101,16 @@ pub enum BurstError {
         /// What is wrong, and the line that is needed.
         problem: String,
     },
+    /// A job that Slurm holds, because its launch failed again and again.
+    #[error(
+        "job {job} is held: its launch failed {times} times; the log of slurmd says why. Then `scontrol release {job}`"
+    )]
+    Held {
+        /// Slurm's number.
+        job: u32,
+        /// How often its launch failed.
+        times: u32,
+    },
 }
 
 impl BurstError {
@@ -120,6 +130,7 @@ impl BurstError {
             Self::Storage { .. } => "EB-BURST-010",
             Self::Lanes { .. } => "EB-BURST-011",
             Self::Cluster { .. } => "EB-BURST-012",
+            Self::Held { .. } => "EB-BURST-013",
         }
     }
 

@@ -376,3 +376,50 @@ fn an_instance_beside_one_that_died_counts_until_it_is_gone() {
     scene.instances.remove(0);
     assert!(ups(&scene.look(&mut manager, 22)));
 }
+
+#[test]
+fn a_job_whose_launch_failed_after_it_lost_its_node_is_released_and_not_for_ever() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    let mut held = job(9, "short", "");
+    (held.launch_failed, held.reason, held.restarts) = (true, "JobHeldUser".to_owned(), 2);
+    scene.jobs.push(held);
+    assert_eq!(said(&scene.look(&mut manager, 20)), ["release 9"]);
+    // Slurm may be slow to do it.
+    assert_eq!(said(&scene.look(&mut manager, 21)), [""; 0]);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.launch_failed, job.reason) = (false, "BeginTime".to_owned());
+    assert_eq!(said(&scene.look(&mut manager, 22)), ["start 9"]);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.launch_failed, job.reason) = (true, "JobHeldUser".to_owned());
+    assert_eq!(said(&scene.look(&mut manager, 30)), ["release 9"]);
+    assert_eq!(said(&scene.look(&mut manager, 40)), ["release 9"]);
+    let heard = scene.look(&mut manager, 50);
+    assert_eq!(said(&heard), [""; 0]);
+    assert_eq!(heard.troubles[0].code(), "EB-BURST-013");
+    // Once it has run for a minute, it was launched well.
+    let job = scene.jobs.last_mut().unwrap();
+    (job.launch_failed, job.state, job.start_ms) = (false, JobState::Running, 50_000);
+    scene.look(&mut manager, 111);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.launch_failed, job.state) = (true, JobState::Pending);
+    assert_eq!(said(&scene.look(&mut manager, 120)), ["release 9"]);
+}
+
+#[test]
+fn holds_of_others_and_first_launches_that_fail_are_left_alone() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    // By its user; on its first node, which may be broken; a job that must not start twice.
+    for (id, launch_failed, restarts, requeues) in [
+        (9, false, 2, true),
+        (10, true, 1, true),
+        (11, true, 2, false),
+    ] {
+        let mut held = job(id, "short", "");
+        (held.launch_failed, held.restarts) = (launch_failed, restarts);
+        (held.reason, held.requeues) = ("JobHeldUser".to_owned(), requeues);
+        scene.jobs.push(held);
+    }
+    assert_eq!(said(&scene.look(&mut manager, 20)), [""; 0]);
+}

@@ -394,6 +394,7 @@ impl Sim {
             }
             BurstAction::Signal { .. }
             | BurstAction::Requeue { .. }
+            | BurstAction::Release { .. }
             | BurstAction::StartNow { .. } => {
                 panic!("{action:?}: jobs of the service are never requeued")
             }
@@ -424,6 +425,7 @@ impl Sim {
                     state: JobState::Pending,
                     state_word: "PENDING".to_owned(),
                     reason: node.clone(),
+                    launch_failed: false,
                     nodes: Vec::new(),
                     node_count: 1,
                     cpus: book.work.stage(*member).cpus,

@@ -10,6 +10,7 @@
 //! down, so that Slurm does not start it by itself for a waiting job. The controller opens a
 //! requested node when its slurmd has answered, so that no job waits for a boot.
 
+mod held;
 mod leave;
 mod load;
 mod slot;
@@ -70,6 +71,8 @@ pub struct ManagerOptions {
     pub margin_ms: i64,
     /// Delay before the next launch after the cloud had no capacity, milliseconds.
     pub launch_again_ms: i64,
+    /// Whether jobs that Slurm holds because their launch failed are released: those of all users.
+    pub releases: bool,
 }
 
 /// The controller.
@@ -83,6 +86,8 @@ pub struct Manager {
     waiting: Vec<ServerId>,
     /// Jobs that lost their node, and are to be started again at once.
     displaced: BTreeSet<u32>,
+    /// How often jobs whose launch failed have been released.
+    released: BTreeMap<u32, u32>,
     /// When each action was last sent.
     last_sent: BTreeMap<BurstAction, i64>,
     /// Until then the controller requests no new instance from the region.
@@ -94,6 +99,7 @@ pub struct Manager {
     checkpoint_ms: i64,
     margin_ms: i64,
     launch_again_ms: i64,
+    releases: bool,
     actions: Vec<BurstAction>,
     troubles: Vec<BurstError>,
     /// Instances whose nodes have come up.
@@ -114,6 +120,7 @@ impl Manager {
             checkpoint_ms: millis(policy.checkpoint_seconds),
             margin_ms: millis(policy.margin_seconds),
             launch_again_ms: millis(policy.launch_again_seconds),
+            releases: true,
         })
     }
 
@@ -129,6 +136,7 @@ impl Manager {
             slots: BTreeMap::new(),
             waiting: Vec::new(),
             displaced: BTreeSet::new(),
+            released: BTreeMap::new(),
             last_sent: BTreeMap::new(),
             no_launch_before: i64::MIN,
             began: None,
@@ -136,6 +144,7 @@ impl Manager {
             checkpoint_ms: options.checkpoint_ms,
             margin_ms: options.margin_ms,
             launch_again_ms: options.launch_again_ms,
+            releases: options.releases,
             actions: Vec::new(),
             troubles: Vec::new(),
             seen_up: BTreeSet::new(),
@@ -180,6 +189,9 @@ impl Manager {
         self.report_event(now, ControllerEvent::Load { long, on_demand }, world)?;
         self.cancel(now, world)?;
         self.give_nodes(now, world);
+        if self.releases {
+            self.release(now, world);
+        }
         self.start_again(now, world);
         self.last_sent.retain(|_, at| *at + 10 * AGAIN_MS > now);
         Ok(Decisions {
@@ -317,14 +329,15 @@ impl Manager {
 
     /// Returns an action, unless it was returned within the last `again_ms`.
     fn send_once(&mut self, now: i64, again_ms: i64, action: BurstAction) {
-        let due = self
-            .last_sent
-            .get(&action)
-            .is_none_or(|at| at + again_ms <= now);
-        if due {
+        if self.is_due(now, again_ms, &action) {
             self.last_sent.insert(action.clone(), now);
             self.actions.push(action);
         }
+    }
+
+    fn is_due(&self, now: i64, again_ms: i64, action: &BurstAction) -> bool {
+        let at = self.last_sent.get(action);
+        at.is_none_or(|at| at + again_ms <= now)
     }
 
     /// Drops requested servers that are no longer needed and have no node yet. No action is
@@ -399,6 +412,7 @@ impl Manager {
                 continue;
             };
             match job.state {
+                JobState::Pending if job.launch_failed => {}
                 JobState::Pending if job.eligible_ms > now || job.reason == "BeginTime" => {
                     self.send_once(now, SOON_MS, BurstAction::StartNow { job: id });
                 }

@@ -164,6 +164,11 @@ pub enum BurstAction {
         /// Slurm's number.
         job: u32,
     },
+    /// Release a job that Slurm holds because its launch failed.
+    Release {
+        /// Slurm's number.
+        job: u32,
+    },
     /// Tell Slurm what a node is like.
     Label {
         /// Which.

@@ -45,6 +45,8 @@ pub struct SlurmJob {
     pub state_word: String,
     /// Why it waits, in Slurm's word.
     pub reason: String,
+    /// Whether Slurm holds it because slurmd could not launch it.
+    pub launch_failed: bool,
     /// Its nodes; none while it waits.
     pub nodes: Vec<String>,
     /// How many nodes it wants or has.
@@ -106,6 +108,8 @@ struct Row {
     partition: String,
     job_state: String,
     state_reason: Option<String>,
+    #[serde(default)]
+    state_description: Option<String>,
     nodes: Option<String>,
     node_count: Option<u64>,
     cpus: Option<u64>,
@@ -120,6 +124,9 @@ struct Row {
     #[serde(default)]
     batch_flag: Option<bool>,
 }
+
+/// How Slurm describes the state of a job that it holds because slurmd could not launch it.
+const LAUNCH_FAILED: &str = "launch failed requeued held";
 
 /// No time is later than the year 9999, seconds.
 const LAST_SECOND: u64 = 253_402_300_799;
@@ -204,6 +211,8 @@ fn job(row: Row) -> Result<SlurmJob, BurstError> {
         state,
         state_word: row.job_state,
         reason: row.state_reason.unwrap_or_default(),
+        launch_failed: state == JobState::Pending
+            && row.state_description.as_deref() == Some(LAUNCH_FAILED),
         nodes,
         node_count: small(row.node_count),
         cpus: small(row.cpus),

@@ -84,6 +84,7 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
         },
         state_word: if running { "RUNNING" } else { "PENDING" }.to_owned(),
         reason: String::new(),
+        launch_failed: false,
         nodes,
         node_count: 1,
         cpus: 2,
@@ -184,6 +185,7 @@ pub(crate) fn said(heard: &Decisions) -> Vec<String> {
             BurstAction::Signal { job } => format!("signal {job}"),
             BurstAction::Requeue { job } => format!("requeue {job}"),
             BurstAction::StartNow { job } => format!("start {job}"),
+            BurstAction::Release { job } => format!("release {job}"),
             BurstAction::Label { .. } => return None,
         })
     });
