@@ -283,7 +283,8 @@ pub(super) async fn give_back(
 
 fn show(context: &mut Context, all: &[v1::HostReclaim]) -> Result<(), CliError> {
     let now = context.output.now();
-    let is_active = |e: &&v1::Evacuation| e.ended_at.is_empty();
+    let is_active =
+        |e: &&v1::Evacuation| !matches!(e.state.as_str(), "evacuated" | "spared" | "failed");
     let row = |reclaim: &v1::HostReclaim| {
         let leaving = reclaim.evacuations.iter().filter(is_active).count();
         let occupies = |s: &&v1::StayingServer| !matches!(s.reason.as_str(), "normal" | "kept");

@@ -4,9 +4,10 @@ use super::convert;
 use super::request::parsed;
 use crate::cloud::{Api, ListedServer};
 use crate::error::ServiceError;
-use ebbtide_engine::HostReclaim;
+use ebbtide_engine::{HostEviction, HostReclaim};
 use ebbtide_model::{
-    Evacuation, ReclaimDeadline, ReclaimState, ReclaimTerms, Seconds, ServerId, Timestamp, names,
+    ReclaimDeadline, ReclaimState, ReclaimTerms, Seconds, Server, ServerId, ServerStatus,
+    Timestamp, names,
 };
 use ebbtide_proto::v1;
 use ebbtide_runtime::clock;
@@ -35,6 +36,24 @@ pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, Servi
     })
 }
 
+/// How far the reclaim of a host with these servers is. A server that holds capacity and does not
+/// stay is on its way out, also if its owner deletes it or its failed evacuation is repeated later.
+fn state<'a>(
+    eviction: &HostEviction,
+    servers: impl IntoIterator<Item = &'a Server>,
+) -> ReclaimState {
+    let stays = |id: ServerId| eviction.stay.iter().any(|(stays, _)| *stays == id);
+    let planned = |id: ServerId| eviction.leave.iter().any(|(leaves, _)| *leaves == id);
+    let holds = |server: &&Server| {
+        let is_cleared_up = server.status == ServerStatus::Deleting && server.ended_at.is_some();
+        server.is_preemptible() && server.status.holds_room() && !is_cleared_up
+    };
+    let held = servers.into_iter().filter(holds).map(|server| server.id);
+    let leaving = held.filter(|id| !stays(*id) && !planned(*id)).count();
+    let stay = eviction.stay.iter().map(|(_, why)| *why);
+    ReclaimState::of(leaving + eviction.leave.len(), stay)
+}
+
 impl Api {
     /// The reclaim of a host with everything that there is to see.
     pub(super) async fn shown_reclaim(
@@ -60,10 +79,7 @@ impl Api {
         };
         let mut evacuations = self.cloud.evacuations(&filter).await?;
         evacuations.retain(|e| !e.state.is_final() || reclaim.has_begun(e));
-        let stay = eviction.stay.iter().map(|(_, why)| *why);
-        let leaves = |e: &&Evacuation| !e.state.is_final();
-        let leaving = evacuations.iter().filter(leaves).count() + eviction.leave.len();
-        let state = ReclaimState::of(leaving, stay);
+        let state = state(&eviction, known.values().map(|listed| &listed.server));
         let now = clock::now();
         let late = reclaim.deadline.is_some_and(|deadline| deadline < now);
         let text = |id: &ServerId, what: fn(&ListedServer) -> &String| {
@@ -122,5 +138,60 @@ impl Api {
             next: "`ebbtide host reclaims` shows those that there are",
         })?;
         self.shown_reclaim(found).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_model::StayReason;
+    use uuid::Uuid;
+
+    fn server(n: u128, status: &str, preemptible: bool) -> Server {
+        let value = serde_json::json!({
+            "id": Uuid::from_u128(n), "name": "s", "project_id": "p", "status": status,
+            "flavor": {"id": Uuid::nil(), "name": "f", "vcpus": 1, "ram_mb": 1, "disk_gb": 1,
+                       "extra_specs": {"ebbtide:preemptible": preemptible.to_string()}},
+            "created_at": "2026-11-26T12:00:00Z",
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_host_is_free_when_no_preemptible_server_holds_capacity() {
+        let id = |n| ServerId(Uuid::from_u128(n));
+        let none = HostEviction::default();
+        let of = |eviction: &HostEviction, servers: &[Server]| state(eviction, servers);
+        for status in ["active", "building", "evacuating", "deleting"] {
+            let leaves = [server(1, status, true)];
+            assert_eq!(of(&none, &leaves), ReclaimState::Leaving, "{status}");
+            let normal = [server(1, status, false)];
+            assert_eq!(of(&none, &normal), ReclaimState::Free, "{status}");
+        }
+        for status in ["stopped", "hibernated", "preempted"] {
+            assert_eq!(of(&none, &[server(1, status, true)]), ReclaimState::Free);
+        }
+        let cleared_up = Server {
+            ended_at: Some(Timestamp::default()),
+            ..server(1, "deleting", true)
+        };
+        assert_eq!(of(&none, &[cleared_up]), ReclaimState::Free);
+        let stays = HostEviction {
+            stay: vec![(id(1), StayReason::Budget), (id(2), StayReason::Normal)],
+            ..HostEviction::default()
+        };
+        let servers = [server(1, "active", true), server(2, "active", false)];
+        assert_eq!(of(&stays, &servers), ReclaimState::Blocked);
+        let more = [server(1, "active", true), server(3, "evacuating", true)];
+        assert_eq!(of(&stays, &more), ReclaimState::Leaving);
+        // On an OpenStack a stopped server may have to be deleted.
+        let planned = HostEviction {
+            leave: vec![(id(1), 1.0)],
+            ..HostEviction::default()
+        };
+        assert_eq!(
+            of(&planned, &[server(1, "stopped", true)]),
+            ReclaimState::Leaving
+        );
     }
 }
