@@ -118,7 +118,9 @@ while :; do
         fi
     done
     for id in "${!wanted[@]}"; do
-        if [ -z "${there[$id]:-}" ]; then
+        # A server that is being deleted may still be there beside its successor: two slurmds of one
+        # node cannot share its port.
+        if [ -z "${there[$id]:-}" ] && [[ " ${there[*]} " != *" ${wanted[$id]} "* ]]; then
             there[$id]=${wanted[$id]}
             machine "${wanted[$id]}" "$id"
             echo "$(date +%s.%N) ${wanted[$id]} started, instance $id" >>"$dir/log/machines"

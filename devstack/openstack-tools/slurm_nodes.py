@@ -184,7 +184,7 @@ class Cluster:
             ('ResumeProgram', 'resume'), ('SuspendProgram', 'suspend'), ('ResumeFailProgram', 'resume-failed'))}
         lines = ['%s=%s' % item for item in programs.items()] + [
             'ResumeTimeout=30', 'SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533',
-            'SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0', *self.partitions]
+            'SlurmctldParameters=cloud_reg_addrs,cloud_dns,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0', *self.partitions]
         serving = self.start('cluster', ['bash', CHECKOUT + '/devstack/lib/slurm.sh', 'serve', self.folder + '/cluster', str(port), str(STAYING), str(NODES), *lines])
 
         def ready():
@@ -313,6 +313,9 @@ def main():
         for what in ('controller', 'cluster'):
             with contextlib.suppress(Exception):
                 print('--- %s\n%s' % (what, cluster.log(what)[-4000:]), file=sys.stderr)
+        with contextlib.suppress(Exception):
+            print('--- errors of slurmd\n%s' % subprocess.run(['grep', '-rh', '-A1', 'batch\\] error\\|return code', folder + '/cluster/log'],
+                                                                   capture_output=True, text=True, check=False).stdout, file=sys.stderr)
         with contextlib.suppress(Exception):
             print('--- jobs\n%s' % cluster.slurm('squeue', '-a', '-t', 'all', '-o', '%i %j %T %r %N %S'), file=sys.stderr)
         with contextlib.suppress(Exception), open(folder + '/out', encoding='utf-8') as file:
