@@ -4,6 +4,7 @@
 
 mod promises;
 mod replay;
+mod run;
 mod script;
 mod settings;
 mod sim;

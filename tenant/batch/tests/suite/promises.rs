@@ -1,6 +1,7 @@
 //! What the controller promises, whatever goes wrong.
 
-use crate::sim::{Run, TICK};
+use crate::run::Run;
+use crate::sim::TICK;
 use ebbtide_batch::MemberId;
 use proptest::prelude::*;
 use serde_json::{Value, json};

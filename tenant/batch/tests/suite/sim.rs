@@ -1,12 +1,11 @@
 //! A small Slurm, a small cloud and a shared directory. Times are milliseconds.
 
 use ebbtide_batch::{
-    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
-    BookEntry, Mark, MemberId, PUT_BACK, WorkId, job_name,
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Mark,
+    MemberId, PUT_BACK, WorkId, job_name,
 };
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
 use ebbtide_burst::{BurstAction, PoolServer, Status, World};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The world moves on in steps of so much.
@@ -495,113 +494,26 @@ impl Sim {
     pub(crate) fn servers(&self) -> usize {
         self.servers.len()
     }
-}
 
-/// A controller with its world and its book on disk.
-pub(crate) struct Run {
-    pub(crate) sim: Sim,
-    pub(crate) controller: BatchController,
-    pub(crate) book: Vec<BookEntry>,
-    pub(crate) problems: Vec<String>,
-    trail: Vec<String>,
-}
-
-impl Run {
-    pub(crate) fn new() -> Self {
-        Self {
-            sim: Sim::new(),
-            controller: BatchController::new(&settings(), Book::default()).unwrap(),
-            book: Vec::new(),
-            problems: Vec::new(),
-            trail: Vec::new(),
-        }
-    }
-
-    pub(crate) fn submit(&mut self, document: Value) -> WorkId {
-        let entry = self.controller.submit(self.sim.now, document).unwrap();
-        self.book.push(entry.clone());
-        entry.work
-    }
-
-    /// One look, and what it does; without `acts` all actions are lost on their way.
-    pub(crate) fn step(&mut self, acts: bool) {
-        self.sim.tick();
-        let made = self.sim.look(&mut self.controller);
-        self.book.extend(made.facts.iter().cloned());
-        self.problems
-            .extend(made.problems.iter().map(|one| one.code().to_owned()));
-        self.trail.push(format!(
-            "{} {:?} {:?} {:?}",
-            self.sim.now, made.wanted, made.nodes, made.jobs
-        ));
-        if acts {
-            self.sim.act(&self.controller, &made);
-        }
-    }
-
-    /// The controller is killed, and another one begins with the book.
-    pub(crate) fn restart(&mut self) {
-        let lines: String = self
-            .book
-            .iter()
-            .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
-            .collect();
-        let book = Book::parse(&lines).unwrap();
-        assert_eq!(&book, self.controller.book());
-        self.controller = BatchController::new(&settings(), book).unwrap();
-    }
-
-    pub(crate) fn state(&self, work: WorkId) -> &'static str {
-        let state = self.controller.state(self.sim.now, work);
-        state.unwrap().as_str()
-    }
-
-    /// The state of everything, for who reads a failure.
-    fn picture(&self, work: WorkId) -> String {
-        let hosts = self.sim.hosts.iter();
-        let hosts: Vec<String> = hosts
-            .map(|(name, host)| {
-                let (power, drain, down) = (host.power, host.drain, host.down);
-                format!(
-                    "{name} {power:?} drain={drain} down={down} {:?}",
-                    host.reason
-                )
-            })
-            .collect();
-        let servers = self.sim.servers.iter();
-        let servers: Vec<String> = servers
-            .map(|one| format!("{} {:?}", one.shown.node, one.shown.status))
-            .collect();
-        let jobs = self.sim.jobs.iter().filter(|one| !one.job.is_over());
-        let jobs: Vec<String> = jobs
-            .map(|one| {
-                format!(
-                    "{} {} {:?}",
-                    one.job.name, one.job.state_word, one.job.nodes
-                )
-            })
-            .collect();
-        let book = &self.controller.book().works[&work];
-        let counts = book.counts();
-        let trail = &self.trail[self.trail.len().saturating_sub(40)..];
-        format!(
-            "{trail:#?}\n{counts:?}\n{hosts:#?}\n{servers:?}\n{jobs:?}\nfull: {}",
-            self.sim.full
-        )
-    }
-
-    /// Steps until the work is over; how long that took, milliseconds.
-    pub(crate) fn until_over(&mut self, work: WorkId) -> i64 {
-        let begin = self.sim.now;
-        for _ in 0..20_000 {
-            if self.controller.book().works[&work]
-                .state(self.sim.now)
-                .is_over()
-            {
-                return self.sim.now - begin;
-            }
-            self.step(true);
-        }
-        panic!("never over: {}", self.picture(work));
+    /// The state of everything, for a failed test.
+    pub(crate) fn picture(&self) -> String {
+        let hosts = self.hosts.iter().map(|(name, host)| {
+            let (power, drain, down) = (host.power, host.drain, host.down);
+            format!(
+                "{name} {power:?} drain={drain} down={down} {:?}",
+                host.reason
+            )
+        });
+        let servers = self.servers.iter();
+        let servers = servers.map(|one| format!("{} {:?}", one.shown.node, one.shown.status));
+        let jobs = self.jobs.iter().filter(|one| !one.job.is_over());
+        let jobs = jobs.map(|one| {
+            format!(
+                "{} {} {:?}",
+                one.job.name, one.job.state_word, one.job.nodes
+            )
+        });
+        let all = hosts.chain(servers).chain(jobs);
+        format!("{:#?}\nfull: {}", all.collect::<Vec<_>>(), self.full)
     }
 }

@@ -1,0 +1,87 @@
+//! A controller with its world and its book.
+
+use crate::sim::{Sim, settings};
+use ebbtide_batch::{BatchController, Book, BookEntry, WorkId};
+use serde_json::Value;
+
+/// A controller with its world and its book on disk.
+pub(crate) struct Run {
+    pub(crate) sim: Sim,
+    pub(crate) controller: BatchController,
+    pub(crate) book: Vec<BookEntry>,
+    pub(crate) problems: Vec<String>,
+    trail: Vec<String>,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        Self {
+            sim: Sim::new(),
+            controller: BatchController::new(&settings(), Book::default()).unwrap(),
+            book: Vec::new(),
+            problems: Vec::new(),
+            trail: Vec::new(),
+        }
+    }
+
+    pub(crate) fn submit(&mut self, document: Value) -> WorkId {
+        let entry = self.controller.submit(self.sim.now, document).unwrap();
+        self.book.push(entry.clone());
+        entry.work
+    }
+
+    /// One look, and what it does; without `acts` all actions are lost on their way.
+    pub(crate) fn step(&mut self, acts: bool) {
+        self.sim.tick();
+        let made = self.sim.look(&mut self.controller);
+        self.book.extend(made.facts.iter().cloned());
+        self.problems
+            .extend(made.problems.iter().map(|one| one.code().to_owned()));
+        self.trail.push(format!(
+            "{} {:?} {:?} {:?}",
+            self.sim.now, made.wanted, made.nodes, made.jobs
+        ));
+        if acts {
+            self.sim.act(&self.controller, &made);
+        }
+    }
+
+    /// The controller is killed, and another one begins with the book.
+    pub(crate) fn restart(&mut self) {
+        let lines: String = self
+            .book
+            .iter()
+            .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
+            .collect();
+        let book = Book::parse(&lines).unwrap();
+        assert_eq!(&book, self.controller.book());
+        self.controller = BatchController::new(&settings(), book).unwrap();
+    }
+
+    pub(crate) fn state(&self, work: WorkId) -> &'static str {
+        let state = self.controller.state(self.sim.now, work);
+        state.unwrap().as_str()
+    }
+
+    /// The state of everything, for a failed test.
+    fn picture(&self, work: WorkId) -> String {
+        let trail = &self.trail[self.trail.len().saturating_sub(40)..];
+        let counts = self.controller.book().works[&work].counts();
+        format!("{trail:#?}\n{counts:?}\n{}", self.sim.picture())
+    }
+
+    /// Steps until the work is over; how long that took, milliseconds.
+    pub(crate) fn until_over(&mut self, work: WorkId) -> i64 {
+        let begin = self.sim.now;
+        for _ in 0..20_000 {
+            if self.controller.book().works[&work]
+                .state(self.sim.now)
+                .is_over()
+            {
+                return self.sim.now - begin;
+            }
+            self.step(true);
+        }
+        panic!("never over: {}", self.picture(work));
+    }
+}
