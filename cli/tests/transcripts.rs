@@ -159,6 +159,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "ebbtide server create",
         REGION,
     ),
+    ("docs/operate/lending.md", "ebbtide host", REGION),
+    ("docs/operate/lending.md", "ebbtide flavor", REGION),
     ("docs/tenants/tenant-guide.md", "ebbtide evacuation", REGION),
     ("docs/tenants/tenant-guide.md", "ebbtide billing", REGION),
     ("docs/tenants/lifetimes.md", "ebbtide advice", REGION),
