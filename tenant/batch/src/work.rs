@@ -334,7 +334,12 @@ fn members(
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let is_variable =
             name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit());
-        if !is_variable || name.is_empty() || name.starts_with("SLURM") || name == "PATH" {
+        if !is_variable
+            || name.is_empty()
+            || name.starts_with("EBBTIDE_")
+            || name.starts_with("SLURM")
+            || name == "PATH"
+        {
             let problem = format!("{name:?} is no name of a variable that members may have");
             return Err(BatchError::work(key("parameters"), problem));
         }

@@ -4,7 +4,7 @@ use crate::service::fault::ServiceError;
 use crate::service::shell::Service;
 use ebbtide_batch::view::{ServerView, ServiceStatus, WorkDetails, WorkSummary};
 use ebbtide_batch::{
-    BatchError, BookEntry, ReplayRules, ServerType, WorkBook, WorkId, WorkState, report,
+    BatchError, BookEntry, ReplayRules, ServerType, Work, WorkBook, WorkId, WorkState, report,
 };
 use ebbtide_batch_service::faults::log;
 use ebbtide_burst::Status;
@@ -45,6 +45,7 @@ impl Service<'_> {
         let now = unix_millis();
         match ask {
             Ask::Submit(document) => {
+                make_directories(&document)?;
                 let controller = self.controller()?;
                 let entry = controller
                     .submit(now, document)
@@ -155,6 +156,20 @@ impl Service<'_> {
             spent: Money::from_micros(spent),
         })
     }
+}
+
+/// Makes the directories of a work. A work that has none would wait for ever.
+fn make_directories(document: &Value) -> Result<(), CliError> {
+    let work = Work::read(document).map_err(ServiceError::from)?;
+    for dir in ebbtide_batch::script::directories(&work) {
+        std::fs::create_dir_all(&dir).map_err(|error| {
+            ServiceError::from(BatchError::Work {
+                key: "dir".to_owned(),
+                problem: format!("{dir}: {error}"),
+            })
+        })?;
+    }
+    Ok(())
 }
 
 /// The on-demand type that a work would have run on: the cheapest that has room for each member.

@@ -1,38 +1,43 @@
 //! Marks and results that attempts leave in the directories of works.
 
-use ebbtide_batch::script::{mark_path, result_path, state_path};
+use ebbtide_batch::script::{directories, mark_path, result_path, state_path};
 use ebbtide_batch::{AttemptResult, Book, Mark, MemberId, Work, WorkId};
 use ebbtide_run::RunRecord;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// The marks of all works that are open, read anew at each look.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// Names in the directory of marks, by work.
     names: BTreeMap<WorkId, BTreeSet<String>>,
+    /// Works whose directory cannot be read.
+    unreadable: BTreeSet<WorkId>,
     /// What a mark says; a mark never changes.
     known: BTreeMap<(WorkId, MemberId), u32>,
 }
 
 impl Marks {
-    /// Reads the directories of the works that are open.
-    ///
-    /// # Errors
-    /// The first directory that cannot be read. No member of its work may be started then: it may
-    /// be done.
-    pub(crate) fn read(&mut self, book: &Book, now: i64) -> Result<(), (String, std::io::Error)> {
+    /// Reads the directories of the works that are open; the first that cannot be read.
+    pub(crate) fn read(&mut self, book: &Book, now: i64) -> Option<(String, std::io::Error)> {
         self.names.clear();
+        self.unreadable.clear();
+        let mut first = None;
         for (id, one) in &book.works {
             if one.state(now).is_over() && one.running().next().is_none() {
                 continue;
             }
-            let dir = one.work.dir.join("done");
-            let names = names(&dir).map_err(|error| (dir.display().to_string(), error))?;
-            self.names.insert(*id, names);
+            match names(&one.work) {
+                Ok(names) => {
+                    self.names.insert(*id, names);
+                }
+                Err(error) => {
+                    self.unreadable.insert(*id);
+                    first.get_or_insert_with(|| (one.work.dir.display().to_string(), error));
+                }
+            }
         }
-        Ok(())
+        first
     }
 
     /// Reads what new marks say.
@@ -55,14 +60,21 @@ impl Marks {
 
     /// The mark of a member.
     pub(crate) fn mark(&self, id: WorkId, member: MemberId) -> Mark {
-        let known = self.known.get(&(id, member)).copied();
-        known.map_or(Mark::None, Mark::DoneBy)
+        match self.known.get(&(id, member)) {
+            Some(attempt) => Mark::DoneBy(*attempt),
+            None if self.unreadable.contains(&id) => Mark::Unknown,
+            None => Mark::None,
+        }
     }
 }
 
-fn names(dir: &Path) -> std::io::Result<BTreeSet<String>> {
+/// The names of the marks of a work. Makes its directories, if they are not there yet.
+fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
+    for dir in directories(work) {
+        std::fs::create_dir_all(dir)?;
+    }
     let mut names = BTreeSet::new();
-    for entry in std::fs::read_dir(dir)? {
+    for entry in std::fs::read_dir(work.dir.join("done"))? {
         names.insert(entry?.file_name().to_string_lossy().into_owned());
     }
     Ok(names)

@@ -173,27 +173,27 @@ impl<'a> Service<'a> {
         self.carry_out(&cloud, &servers, made).await
     }
 
-    /// Reads the marks of open works. Where they cannot be read, nothing may be started.
+    /// Reads the marks of open works. Of a work whose directory cannot be read nothing is started;
+    /// others go on.
     fn read_marks(&mut self, now: i64) -> Result<(), CliError> {
         let mut marks = std::mem::take(&mut self.marks);
         let book = self.controller()?.book();
-        for one in book.works.values().filter(|one| !one.state(now).is_over()) {
-            // The directories of a work that was just handed in.
-            for dir in ebbtide_batch::script::directories(&one.work) {
-                let dir = std::path::Path::new(&dir);
-                let made = std::fs::create_dir_all(dir);
-                made.map_err(ebbtide_batch_service::storage("make", dir))?;
-            }
-        }
-        let read = marks.read(book, now);
+        let unread = marks.read(book, now);
         marks.learn(book);
         self.marks = marks;
-        let unread = |(path, error): (String, std::io::Error)| BurstError::Storage {
-            what: "read",
-            path,
-            problem: error.to_string(),
-        };
-        Ok(read.map_err(unread)?)
+        match unread {
+            None => self.faults.over("marks"),
+            Some((path, error)) => {
+                let error = BurstError::Storage {
+                    what: "use",
+                    path,
+                    problem: error.to_string(),
+                };
+                self.faults
+                    .lasting(&mut self.record_file, "marks", &error.into())?;
+            }
+        }
+        Ok(())
     }
 
     async fn carry_out(

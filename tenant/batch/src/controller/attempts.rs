@@ -95,7 +95,8 @@ impl BatchController {
                 return Some(AttemptEnd::Done);
             }
             Mark::DoneBy(_) if is_over => return Some(AttemptEnd::Stopped),
-            _ => {}
+            Mark::Unknown => return None,
+            Mark::DoneBy(_) | Mark::None => {}
         }
         let Some(job) = job else {
             // Slurm forgets jobs some minutes after their end, and shows new ones at once.

@@ -22,6 +22,8 @@ pub enum Mark {
     None,
     /// This attempt has.
     DoneBy(u32),
+    /// The work's directory cannot be read: nothing is started, and nothing is taken for ended.
+    Unknown,
 }
 
 /// All that is looked at.

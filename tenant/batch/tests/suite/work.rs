@@ -47,6 +47,10 @@ fn what_is_not_understood_is_refused_with_its_key() {
     );
     refused(&with("stages", json!([{"command": "true"}])), "command");
     refused(&with("parameters", json!({"PATH": ["x"]})), "PATH");
+    refused(
+        &with("parameters", json!({"EBBTIDE_STAGE": ["x"]})),
+        "EBBTIDE_STAGE",
+    );
     refused(&with("parameters", json!({"A": []})), "A");
     refused(&with("parameters", json!({"A": ["x\ny"]})), "one line");
     refused(&json!({"name": "w", "dir": "/d"}), "stages");

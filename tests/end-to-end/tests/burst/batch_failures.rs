@@ -129,6 +129,54 @@ async fn a_slurm_that_goes_away_is_reported_once_and_work_is_still_taken() {
 }
 
 #[tokio::test]
+async fn a_directory_that_cannot_be_used_stops_its_work_alone() {
+    let (bed, service) = bed(true, "").await;
+    // A file is where the directory is to be: the work is refused.
+    std::fs::write(bed.path("file"), "").unwrap();
+    let document = json!({"name": "w", "dir": bed.path("file"), "command": "true"});
+    std::fs::write(bed.path("work.json"), document.to_string()).unwrap();
+    let socket = format!("unix:{}", bed.path("with.sock").display());
+    let path = bed.path("work.json").display().to_string();
+    let refused = bed
+        .refused(&["batch", "--service", &socket, "submit", &path])
+        .await;
+    assert!(refused.contains("EB-BATCH-002"), "{refused}");
+    // One whose directory goes away later is reported, and others are done meanwhile.
+    let first = submit(&bed, &[("command", json!("sleep 60"))]).await;
+    eventually(PATIENCE, async || {
+        let one = bed.batch("with", &["show", &first]).await;
+        if one["running"] == 1 {
+            Ok(())
+        } else {
+            Err(bed.text("run-with.log"))
+        }
+    })
+    .await;
+    std::fs::rename(bed.path("w"), bed.path("away")).unwrap();
+    std::fs::write(bed.path("w"), "").unwrap();
+    let more = [("dir", json!(bed.path("v"))), ("command", json!("sleep 1"))];
+    let second = submit(&bed, &more).await;
+    eventually(PATIENCE, async || {
+        let one = bed.batch("with", &["show", &second]).await;
+        if one["state"] == "done" {
+            Ok(())
+        } else {
+            Err(bed.text("run-with.log"))
+        }
+    })
+    .await;
+    let status = bed.batch("with", &["status"]).await;
+    assert_eq!(status["faults"]["marks"], "EB-BURST-010");
+    let one = bed.batch("with", &["show", &first]).await;
+    assert_eq!(one["state"], "active", "{one}");
+    std::fs::remove_file(bed.path("w")).unwrap();
+    std::fs::rename(bed.path("away"), bed.path("w")).unwrap();
+    bed.batch("with", &["cancel", &first]).await;
+    nothing_left(&bed).await;
+    bed.end(service).await;
+}
+
+#[tokio::test]
 async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
     let (bed, service) = bed(true, "").await;
     let id = submit(&bed, &[("command", json!("sleep 20"))]).await;

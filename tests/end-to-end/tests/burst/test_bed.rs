@@ -439,6 +439,17 @@ impl TestBed {
         self.ebbtide(&all).await
     }
 
+    /// Runs `ebbtide`, which has to fail; what it says.
+    pub(crate) async fn refused(&self, arguments: &[&str]) -> String {
+        let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
+            .args(arguments.iter().copied())
+            .spawn(self.path("refused.log"))
+            .unwrap();
+        let status = process.wait_exit(PATIENCE).await.unwrap();
+        assert!(!status.success(), "{}", process.log_tail());
+        process.log_tail()
+    }
+
     /// Runs `ebbtide` to its end; its JSON.
     pub(crate) async fn ebbtide(&self, arguments: &[&str]) -> serde_json::Value {
         let out = self.path("answer.json");
