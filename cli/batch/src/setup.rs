@@ -66,7 +66,7 @@ pub fn run(pool: &PoolOptions<'_>, config: &Path, programs: &Path) -> Result<(),
         "# A node that comes back is used; a job that lost its node is run again.\nReturnToService=2\nJobRequeue=1"
     );
     say!(
-        "# Addresses are those from which nodes register.\nSlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend"
+        "# Addresses are those from which nodes register. Add cloud_dns if every node resolves the names\n# of all.\nSlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend"
     );
     say!(
         "# Nodes that are away are seen; without this, no job could request them.\nPrivateData=cloud"

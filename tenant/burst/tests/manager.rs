@@ -410,15 +410,11 @@ fn a_job_whose_launch_failed_after_it_lost_its_node_is_released_and_not_for_ever
 fn holds_of_others_and_first_launches_that_fail_are_left_alone() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
-    // By its user; on its first node, which may be broken; a job that must not start twice.
-    for (id, launch_failed, restarts, requeues) in [
-        (9, false, 2, true),
-        (10, true, 1, true),
-        (11, true, 2, false),
-    ] {
+    // By its user; on its first node, which may be broken.
+    for (id, launch_failed, restarts) in [(9, false, 2), (10, true, 1)] {
         let mut held = job(id, "short", "");
         (held.launch_failed, held.restarts) = (launch_failed, restarts);
-        (held.reason, held.requeues) = ("JobHeldUser".to_owned(), requeues);
+        held.reason = "JobHeldUser".to_owned();
         scene.jobs.push(held);
     }
     assert_eq!(said(&scene.look(&mut manager, 20)), [""; 0]);

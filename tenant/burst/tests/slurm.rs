@@ -29,6 +29,21 @@ fn jobs_and_elements_of_an_array_are_told_apart_from_the_row_that_stands_for_man
 }
 
 #[test]
+fn a_job_that_slurm_holds_for_a_failed_launch_is_told_from_one_that_its_user_holds() {
+    let held = |description: &str| {
+        let text = format!(
+            r#"{{"jobs": [{{"job_id": 3, "partition": "short", "job_state": "PENDING", "state_reason": "JobHeldUser",
+            "state_description": "{description}", "submit_time": 1, "restart_cnt": 2, "requeue": true, "batch_flag": false}}]}}"#
+        );
+        jobs(&text).unwrap().remove(0)
+    };
+    let one = held("launch failed requeued held");
+    // Slurm shows no batch flag for a job that was put back by `job_complete`.
+    assert!(one.launch_failed && one.requeues);
+    assert!(!held("").launch_failed);
+}
+
+#[test]
 fn a_node_is_off_up_or_on_its_way() {
     let nodes = nodes(SINFO).unwrap();
     let named = |name: &str| nodes.iter().find(|node| node.name == name).unwrap();

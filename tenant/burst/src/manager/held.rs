@@ -30,7 +30,7 @@ impl Manager {
             })
         });
         let held = world.jobs.iter().filter(|job| job.launch_failed);
-        for job in held.filter(|job| job.requeues && job.restarts >= RESTARTS) {
+        for job in held.filter(|job| job.restarts >= RESTARTS) {
             let releases = self.released.get(&job.id).copied().unwrap_or(0);
             let action = BurstAction::Release { job: job.id };
             if releases < RELEASES {

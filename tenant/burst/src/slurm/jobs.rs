@@ -222,6 +222,9 @@ fn job(row: Row) -> Result<SlurmJob, BurstError> {
         end_ms: millis(row.end_time),
         eligible_ms: millis(row.eligible_time),
         limit_minutes: set(row.time_limit),
-        requeues: row.requeue.unwrap_or(false) && row.batch_flag.unwrap_or(false),
+        // Slurm counts in its batch flag and shows it as false from the second on: a job that was
+        // put back before is a batch job.
+        requeues: row.requeue.unwrap_or(false)
+            && (row.batch_flag.unwrap_or(false) || small(row.restart_cnt) > 0),
     })
 }
