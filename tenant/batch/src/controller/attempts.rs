@@ -187,8 +187,9 @@ impl BatchController {
             self.send_once(now, BatchAction::Stop { job: id }, made);
             return;
         }
-        if job.state == JobState::Pending && now - attempt.started > WAITS_MS {
-            // Held by Slurm, or its node is drained: it gets another one.
+        let waits = now - attempt.started > WAITS_MS;
+        if job.state == JobState::Pending && (waits || !self.will_take(world, &attempt.node)) {
+            // Its node leaves, or Slurm holds it: it gets another one.
             self.send_once(now, BatchAction::Stop { job: id }, made);
             return;
         }
@@ -241,6 +242,16 @@ impl BatchController {
                 self.send_once(now, BatchAction::Save { job: id }, made);
             }
         }
+    }
+
+    /// Whether a node takes members, or is about to.
+    fn will_take(&self, world: &BatchWorld<'_>, node: &str) -> bool {
+        let active = world
+            .burst
+            .instance(node)
+            .is_some_and(|one| one.status == Status::Active);
+        let stays = self.managers.iter().all(|manager| manager.is_staying(node));
+        active && stays
     }
 
     /// Ends jobs of attempts that are over: a copy whose member is done elsewhere, one that Slurm

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An attempt whose job Slurm does not show after so long was not taken.
 const UNSEEN_MS: i64 = 15_000;
 /// A job that still waits for its node after so long is taken back: the node is up and empty.
-const WAITS_MS: i64 = 60_000;
+const WAITS_MS: i64 = 30_000;
 /// Repeat interval of an action without visible effect.
 const AGAIN_MS: i64 = 5_000;
 

@@ -75,10 +75,10 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     });
     // Each step is a second of work, and is kept in a file.
     let sweep = json!({
-        "name": "sweep", "dir": bed.path("sweep"), "cpus": 1, "length": "25s",
+        "name": "sweep", "dir": bed.path("sweep"), "cpus": 1, "length": "40s",
         "parameters": {"ALPHA": [1, 2], "MODE": ["a", "b"]},
         "command": format!(
-            "i=$(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0); while [ $i -lt 25 ]; do i=$((i+1)); echo $i >i; sleep 1; done; {}",
+            "i=$(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0); while [ $i -lt 40 ]; do i=$((i+1)); echo $i >i; sleep 1; done; {}",
             format!("echo \"$ALPHA$MODE from $(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0)\" >>{}", out("sweep-ends"))
         ),
         "checkpoint": {"command": "cp i \"$EBBTIDE_CHECKPOINT_DIR/i\"", "cost": "1s"},
@@ -113,9 +113,9 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     busy(2).await;
     let bag_id = submit(&bed, &bag).await;
     let flow_id = submit(&bed, &flow).await;
-    busy(4).await;
-    // Six have room: two are free, three of four leave, one at least of those of the sweep.
-    bed.preempt(5).await;
+    busy(3).await;
+    // Six have room: all servers of the service leave, those of the sweep among them.
+    bed.preempt(6).await;
     // The service is killed, and another one goes on with its book.
     service.kill();
     drop(service);
