@@ -111,6 +111,10 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
         "Admin/GetHost" => call!(admin.get_host(v1::GetHostRequest {
             name: "none".to_owned()
         })),
+        "Admin/GetReclaim" => call!(admin.get_reclaim(v1::GetReclaimRequest {
+            name: "none".to_owned()
+        })),
+        "Admin/ListReclaims" => call!(admin.list_reclaims(v1::ListReclaimsRequest::default())),
         "Admin/ListFlavors" => call!(admin.list_flavors(v1::ListFlavorsRequest::default())),
         "Admin/GetFlavor" => call!(admin.get_flavor(v1::GetFlavorRequest { id: small })),
         "Admin/ListAggregates" => {
