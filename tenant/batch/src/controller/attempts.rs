@@ -1,7 +1,7 @@
 //! What became of attempts: Slurm's view, the marks, notices.
 
 use super::world::attempt_of;
-use super::{AttemptResult, job_name};
+use super::{AGAIN_MS, AttemptResult, job_name};
 use super::{BatchAction, BatchController, BatchDecisions, BatchWorld, Mark, UNSEEN_MS, WAITS_MS};
 use crate::book::{Attempt, AttemptEnd, Fact, LengthEstimate, WorkId};
 use crate::error::BatchError;
@@ -270,8 +270,14 @@ impl BatchController {
                 .and_then(|stage| stage.get(member.index));
             let Some(known) = known else { continue };
             let open = known.open().any(|one| one.number == number);
+            // The script of an attempt that is done ends by itself.
+            let mut attempts = known.attempts.iter();
+            let ends = attempts.any(|one| {
+                let done = |(end, how)| how == AttemptEnd::Done && now - end < AGAIN_MS;
+                one.number == number && one.end.is_some_and(done)
+            });
             let completing = job.state == JobState::Completing;
-            if !open && !completing {
+            if !open && !ends && !completing {
                 self.send_once(now, BatchAction::Stop { job: job.id }, made);
             }
         }
