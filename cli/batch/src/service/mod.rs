@@ -42,7 +42,14 @@ pub(crate) async fn run(settings: &BatchSettings, pool: PoolOptions<'_>) -> Resu
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             Some(call) = calls.recv() => service.answer(call),
-            _ = poll.tick() => service.look().await?,
+            _ = poll.tick() => {
+                // Callers that wait are answered first: a look may take as long as the cloud.
+                for _ in 0..CALLS {
+                    let Ok(call) = calls.try_recv() else { break };
+                    service.answer(call);
+                }
+                service.look().await?;
+            }
         }
     }
     say!("ended; members that run go on, and are found again");
