@@ -125,7 +125,7 @@ def works(folder):
 
 
 def a_day(stage, tenant, cluster, config):
-    """Works are handed in, servers are taken, the service is killed; all is done once and in time."""
+    """Servers are taken and the service is killed; all work is done once and in time."""
     service = cluster.run(config)
     sweep, bag, flow = works(cluster.folder)
     ids = {'sweep': cluster.hand_in(sweep)}

@@ -1,6 +1,6 @@
-//! Servers of an OpenStack, over Nova's API with a tenant's rights. Notices and releases are keys of
-//! a server's metadata, which works on every OpenStack whose computes have our agents. Prices come
-//! from the service `preemption` if the catalog has it.
+//! Servers of an OpenStack, over Nova's API with a tenant's rights. Notices and releases are keys
+//! of a server's metadata, which works on every OpenStack whose computes have our agents. Prices
+//! come from the service `preemption` if the catalog has it.
 
 use crate::notices::pool_server;
 use crate::{group_of, names, prices};

@@ -127,9 +127,9 @@ fn figures_10_and_11_are_as_the_page_says() {
     assert_eq!([0, 1, 2, 3].map(column), [126.1, 241.0, 1.2, 9.5]);
 }
 
-/// Line 28 of Algorithm 1 takes the type with the fewest periods and has no rule for ties. Table VII
-/// has c4.8xlarge in every fleet. c4.4xlarge is as fast and cheaper on both markets, so that only a
-/// rule for ties that ignores the price gives Table VII.
+/// Line 28 of Algorithm 1 takes the type with the fewest periods and has no rule for ties. Table
+/// VII has c4.8xlarge in every fleet. c4.4xlarge is as fast and cheaper on both markets, so that
+/// only a rule for ties that ignores the price gives Table VII.
 #[test]
 fn table_vii_does_not_follow_from_algorithm_1() {
     let bag = job("J207");

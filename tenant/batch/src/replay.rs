@@ -1,8 +1,8 @@
 //! The same members on on-demand servers: what a report compares with.
 //!
 //! Each member takes as long as it worked in the end. A server is started for a member that finds
-//! none, up to `most` at a time; it comes up after `boot`, runs members as long as some wait, and is
-//! given back when it has been idle for `spare`. Members run in the order of their stages, and
+//! none, up to `most` at a time; it comes up after `boot`, runs members as long as some wait, and
+//! is given back when it has been idle for `spare`. Members run in the order of their stages, and
 //! stages after those that they wait for. On-demand servers are never taken.
 
 use crate::book::{HOUR_MS, WorkBook};

@@ -97,8 +97,8 @@ pub struct TypeSettings {
     /// The most that is paid for an hour of a server; `None` accepts every market price.
     #[serde(default)]
     pub max_price: Option<Money>,
-    /// How long such servers live, as `ebbtide-lab plan --model` takes it; without it they are taken
-    /// to last.
+    /// How long such servers live, as `ebbtide-lab plan --model` takes it; without it they are
+    /// taken to last.
     #[serde(default)]
     pub model: Option<String>,
 }

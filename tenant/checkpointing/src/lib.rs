@@ -22,7 +22,8 @@
 //!   instance type (an extension of its Algorithm 1).
 //!
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
-//! [`ebbtide_model::Money`]. Nothing here reads a clock or touches a file; chance comes from a seed.
+//! [`ebbtide_model::Money`]. Nothing here reads a clock or touches a file; chance comes from a
+//! seed.
 
 mod advise;
 mod availability;

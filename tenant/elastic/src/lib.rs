@@ -10,8 +10,8 @@
 //! - [`ElasticPolicy`] has the formulas; [`Controller`] is the manager, a state machine over
 //!   figures and times that are given to it. It can be driven by a simulation or by a live cluster.
 //! - [`Trace`] reads jobs from text; [`simulate()`] plays them on a cluster in the manner of Eagle,
-//!   with a static or an elastic partition; [`compare`] says what that gains. [`Demand`] is how many
-//!   tasks would run on a cluster without end.
+//!   with a static or an elastic partition; [`compare`] says what that gains. [`Demand`] is how
+//!   many tasks would run on a cluster without end.
 //!
 //! Times are whole microseconds, delays in reports seconds. No I/O, no clock; chance comes from a
 //! seed.

@@ -82,8 +82,8 @@ impl WithdrawalReason {
         }
     }
 
-    /// True if nothing needs the victims to leave any more, so that agents which may act on a notice
-    /// of a failed evacuation are asked to spare them, too.
+    /// True if nothing needs the victims to leave any more, so that agents which may act on a
+    /// notice of a failed evacuation are asked to spare them, too.
     pub(crate) fn spares_failed(self) -> bool {
         matches!(self, Self::NewcomersGone | Self::HostReturned)
     }
@@ -316,7 +316,8 @@ impl Preemption {
         }
     }
 
-    /// The end of a server on a host that its owner takes back. `since`: the beginning of the reclaim, or of the server's life if that is later.
+    /// The end of a server on a host that its owner takes back. `since`: the beginning of the
+    /// reclaim, or of the server's life if that is later.
     #[must_use]
     pub fn of_reclaim(id: Uuid, victim: Victim, since: Timestamp, now: Timestamp) -> Self {
         Self::without_newcomers(id, EvacuationCause::Reclaim, victim, since, now)

@@ -3,9 +3,9 @@
 //! **The promise.** All that is left of a work always fits on on-demand servers alone before the
 //! deadline: as soon as it would not any more, members take the on-demand servers, as many as there
 //! are. What runs on a preemptible server then counts as not begun, unless its work is saved: a
-//! member that cannot be saved gets a copy, and the one that is done first counts; a member that can
-//! be saved is told to save, and goes on. So the deadline is met whatever the provider takes, if
-//! on-demand servers come up in the time that they took before, and members are no longer than
+//! member that cannot be saved gets a copy, and the one that is done first counts; a member that
+//! can be saved is told to save, and goes on. So the deadline is met whatever the provider takes,
+//! if on-demand servers come up in the time that they took before, and members are no longer than
 //! their estimate with its reserve.
 //!
 //! What fits is Graham's bound for list scheduling: `(R - l) / m + l` for work `R` on `m` servers

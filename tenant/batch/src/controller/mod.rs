@@ -1,10 +1,10 @@
 //! The controller: it takes the state of Slurm, the cloud and the marks of members, and returns
 //! facts to write down and actions to take.
 //!
-//! It is level-triggered, like [`ebbtide_burst::Manager`], of which it has one for the nodes of each
-//! type: a lost, refused or repeated action does no harm, since the next look shows the difference.
-//! The facts of a look are written before its actions are carried out. An attempt therefore stands
-//! in the book before Slurm knows of it, and Slurm's job is found by its name.
+//! It is level-triggered, like [`ebbtide_burst::Manager`], of which it has one for the nodes of
+//! each type: a lost, refused or repeated action does no harm, since the next look shows the
+//! difference. The facts of a look are written before its actions are carried out. An attempt
+//! therefore stands in the book before Slurm knows of it, and Slurm's job is found by its name.
 
 mod attempts;
 mod budget;

@@ -224,8 +224,8 @@ impl Manager {
         self.state(node) == Some(ServerState::Active)
     }
 
-    /// Whether a node with a server is to stay: it takes jobs, or this controller has not adopted it
-    /// yet.
+    /// Whether a node with a server is to stay: it takes jobs, or this controller has not adopted
+    /// it yet.
     #[must_use]
     pub fn is_staying(&self, node: &str) -> bool {
         self.takes_jobs(node) || !self.slots.contains_key(node)

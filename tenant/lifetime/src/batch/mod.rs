@@ -41,7 +41,8 @@ pub struct BatchService {
     pub bags: u32,
     /// From the launch of an instance to its first job. It is paid.
     pub boot: f64,
-    /// How long an instance that has survived [`STABLE`] hours is kept without work: the hot spares.
+    /// How long an instance that has survived [`STABLE`] hours is kept without work: the hot
+    /// spares.
     pub spare: f64,
     /// Whether a free instance gets the next job.
     pub reuse: ReuseRule,

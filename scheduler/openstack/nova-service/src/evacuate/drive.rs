@@ -124,8 +124,8 @@ impl Driver {
                 continue;
             }
             for action in due {
-                // If the victims are not needed, the scheduler need not send notices that it has not
-                // sent yet.
+                // If the victims are not needed, the scheduler need not send notices that it has
+                // not sent yet.
                 if self.gone.try_recv().is_ok() {
                     self.victims_are_not_needed().await?;
                     break;
