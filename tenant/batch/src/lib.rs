@@ -7,7 +7,8 @@
 //! - [`placement`] says which member starts on which node and how many servers of each type there
 //!   should be, [`RunningTimes`] how long a member takes in expectation on a server of some age.
 //! - [`script`] writes the batch script of an attempt. [`replay()`] runs the same members on
-//!   on-demand servers, [`report()`] compares. [`view`] has what the service shows.
+//!   on-demand servers, [`servers_cost()`] divides what the pool paid among works, [`report()`]
+//!   compares. [`view`] has what the service shows.
 //!
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.
@@ -20,6 +21,7 @@ mod replay;
 mod report;
 mod running_time;
 pub mod script;
+mod servers_cost;
 mod settings;
 pub mod view;
 mod work;
@@ -35,6 +37,7 @@ pub use error::BatchError;
 pub use replay::{Replay, ReplayRules, replay};
 pub use report::{OnDemand, WorkReport, report};
 pub use running_time::{Question, RunningTimes};
+pub use servers_cost::{ServersCost, servers_cost};
 pub use settings::{
     BatchPolicy, BatchSettings, ClusterSettings, MarketSetting, ReuseRule, ServerType, SingleRule,
     TypeSettings,

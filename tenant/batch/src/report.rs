@@ -2,6 +2,7 @@
 
 use crate::book::{AttemptEnd, WorkBook, WorkState};
 use crate::replay::{Replay, ReplayRules, replay};
+use crate::servers_cost::ServersCost;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,6 +33,10 @@ pub struct WorkReport {
     pub cost_micros: u64,
     /// Of that on preemptible servers.
     pub preemptible_micros: u64,
+    /// Servers on which attempts ran.
+    pub servers: usize,
+    /// What whole servers cost for this work, boots and idle times included, millionths.
+    pub servers_micros: u64,
     /// The same members on on-demand servers alone.
     pub on_demand: Option<OnDemand>,
 }
@@ -47,13 +52,21 @@ pub struct OnDemand {
     pub servers_micros: u64,
     /// Servers that were started.
     pub servers: usize,
-    /// How many times as much as the work cost: parts of servers on both sides.
-    pub cost_ratio: f64,
+    /// How many times as much as the work's servers cost: whole servers on both sides. `None`
+    /// while the work is open, for then what it will cost is not known.
+    pub cost_ratio: Option<f64>,
 }
 
-/// Reports on a work. With rules the report compares with on-demand servers.
+/// Reports on a work whose servers cost `servers`. With rules the report compares with on-demand
+/// servers.
 #[must_use]
-pub fn report(book: &WorkBook, now: i64, rules: Option<&ReplayRules>, unknown: i64) -> WorkReport {
+pub fn report(
+    book: &WorkBook,
+    now: i64,
+    servers: ServersCost,
+    rules: Option<&ReplayRules>,
+    unknown: i64,
+) -> WorkReport {
     let state = book.state(now);
     let over = state == WorkState::Done;
     let until = if over {
@@ -78,7 +91,8 @@ pub fn report(book: &WorkBook, now: i64, rules: Option<&ReplayRules>, unknown: i
     let deadline = book.deadline();
     let on_demand = rules.map(|rules| {
         let replayed = replay(book, rules, unknown);
-        on_demand(book, rules, replayed, cost, unknown)
+        let paid = over.then_some(servers.micros);
+        on_demand(book, rules, replayed, paid, unknown)
     });
     WorkReport {
         state: state.as_str().to_owned(),
@@ -101,6 +115,8 @@ pub fn report(book: &WorkBook, now: i64, rules: Option<&ReplayRules>, unknown: i
         },
         cost_micros: cost.round() as u64,
         preemptible_micros: preemptible.round() as u64,
+        servers: servers.servers,
+        servers_micros: servers.micros.round() as u64,
         on_demand,
     }
 }
@@ -109,7 +125,7 @@ fn on_demand(
     book: &WorkBook,
     rules: &ReplayRules,
     replayed: Replay,
-    cost: f64,
+    paid: Option<f64>,
     unknown: i64,
 ) -> OnDemand {
     let parts = book.work.members().map(|id| {
@@ -125,7 +141,9 @@ fn on_demand(
         cost_micros: parts.round() as u64,
         servers_micros: replayed.cost,
         servers: replayed.servers,
-        cost_ratio: if cost > 0.0 { parts / cost } else { 0.0 },
+        cost_ratio: paid
+            .filter(|paid| *paid > 0.0)
+            .map(|paid| replayed.cost as f64 / paid),
     }
 }
 

@@ -4,7 +4,8 @@ use crate::service::fault::ServiceError;
 use crate::service::shell::Service;
 use ebbtide_batch::view::{ServerView, ServiceStatus, WorkDetails, WorkSummary};
 use ebbtide_batch::{
-    BatchError, BookEntry, ReplayRules, ServerType, Work, WorkBook, WorkId, WorkState, report,
+    BatchError, BookEntry, ReplayRules, ServerType, ServersCost, Work, WorkBook, WorkId, WorkState,
+    report, servers_cost,
 };
 use ebbtide_batch_service::faults::log;
 use ebbtide_burst::Status;
@@ -88,9 +89,10 @@ impl Service<'_> {
                 let spare = (self.settings.policy.spare_seconds * 1_000.0) as i64;
                 let boot = (self.settings.policy.boot_seconds * 1_000.0) as i64;
                 let types = self.controller()?.types().to_vec();
+                let paid = self.servers_cost(id, now)?;
                 let (book, _) = self.work(id, now)?;
                 let rules = replay_rules(book, &types, boot, spare);
-                value(&report(book, now, rules.as_ref(), unknown))
+                value(&report(book, now, paid, rules.as_ref(), unknown))
             }
             Ask::Status => self.status(now),
         }
@@ -108,6 +110,14 @@ impl Service<'_> {
         let found = controller.book().works.get(&id);
         let found = found.zip(controller.state(now, id));
         Ok(found.ok_or_else(unknown).map_err(ServiceError::from)?)
+    }
+
+    /// What whole servers cost for a work until now.
+    fn servers_cost(&mut self, id: WorkId, now: i64) -> Result<ServersCost, CliError> {
+        let lives = self.record_file.record.lives.clone();
+        let works = &self.controller()?.book().works;
+        let costs = servers_cost(works, lives.values(), now);
+        Ok(costs.get(&id).copied().unwrap_or_default())
     }
 
     fn summary(&mut self, id: WorkId, now: i64) -> Result<Value, CliError> {

@@ -34,7 +34,9 @@ Examples:
   ebbtide batch submit flow.json -o value -c id";
 const REPORT: &str = "\
 The work is compared with on-demand servers by a replay: the same members, each as long as it worked in
-the end, in the order of their stages, on the cheapest on-demand type that has room for them.
+the end, in the order of their stages, on the cheapest on-demand type that has room for them. Whole
+servers are compared, with the time in which they boot or are idle; a server that several works used
+is divided among them by use.
 
 Examples:
   ebbtide batch report 3

@@ -178,7 +178,8 @@ pub(super) fn report(
             let ratio = made
                 .on_demand
                 .as_ref()
-                .map(|other| format!("{:.2}", other.cost_ratio));
+                .and_then(|other| other.cost_ratio)
+                .map(|ratio| format!("{ratio:.2}"));
             return context.output.line(ratio.as_deref().unwrap_or("-"));
         }
         Format::Table | Format::Markdown => {}
@@ -186,22 +187,28 @@ pub(super) fn report(
     let seconds = |ms: i64| TableCell::new(span(u64::try_from(ms / 1_000).unwrap_or(0))).value(ms);
     let amount = |micros: u64| TableCell::new(Money::from_micros(micros));
     let columns = [
-        text("servers", "Servers"),
+        text("how", "Servers"),
+        number("servers", "Number"),
         number("makespan", "From start to end"),
         number("ran", "Members ran"),
-        number("cost", "Their parts of servers cost"),
+        number("servers_cost", "Servers cost"),
+        number("cost", "Of it used"),
     ];
     let mut rows = vec![vec![
         TableCell::new("as it was"),
+        TableCell::new(made.servers),
         seconds(made.makespan_ms),
         seconds(made.ran_ms),
+        amount(made.servers_micros),
         amount(made.cost_micros),
     ]];
     if let Some(other) = &made.on_demand {
         rows.push(vec![
             TableCell::new("on demand, replayed"),
+            TableCell::new(other.servers),
             seconds(other.makespan_ms),
             seconds(made.useful_ms),
+            amount(other.servers_micros),
             amount(other.cost_micros),
         ]);
     }
@@ -226,13 +233,14 @@ pub(super) fn report(
         "overhead {:.1} %{deadline}",
         100.0 * made.overhead
     ))?;
-    if let Some(other) = &made.on_demand {
-        context.output.line(&format!(
-            "on demand {:.2} times as dear; {} servers would have cost {}, boots and idle times included",
-            other.cost_ratio,
-            other.servers,
-            Money::from_micros(other.servers_micros)
-        ))?;
+    match made.on_demand.as_ref().map(|other| other.cost_ratio) {
+        None => {}
+        Some(None) => context
+            .output
+            .line("costs are compared when all members are done")?,
+        Some(Some(ratio)) => context.output.line(&format!(
+            "on demand {ratio:.2} times as dear, boots and idle times of servers included"
+        ))?,
     }
     Ok(())
 }

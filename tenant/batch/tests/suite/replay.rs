@@ -1,6 +1,9 @@
 //! Replays on on-demand servers.
 
-use ebbtide_batch::{Book, BookEntry, Fact, ReplayRules, report};
+use ebbtide_batch::{
+    Book, BookEntry, Fact, ReplayRules, ServersCost, WorkBook, report, servers_cost,
+};
+use ebbtide_burst::{InstanceHistory, LifeEnd};
 use serde_json::json;
 
 /// A work of two stages whose members took so long, seconds.
@@ -85,17 +88,76 @@ fn the_same_members_on_on_demand_servers_take_their_time_and_cost() {
 }
 
 #[test]
-fn a_report_counts_parts_of_servers_on_both_sides() {
+fn a_report_compares_whole_servers_once_all_is_done() {
     let book = book(&[60, 60], 30);
-    let made = report(&book.works[&1], 200_000, Some(&rules(8)), 0);
+    let life = server("p1", 0, Some(100_000), 100_000);
+    let paid = servers_cost(&book.works, [&life], 200_000)[&1];
+    let made = report(&book.works[&1], 200_000, paid, Some(&rules(8)), 0);
     assert_eq!(
         (made.state.as_str(), made.done, made.useful_ms),
         ("done", 3, 150_000)
     );
-    // (60 / 2 + 60 / 2 + 30) s at 0.10 and at 0.30 an hour.
+    // (60 / 2 + 60 / 2 + 30) s at 0.10 an hour of 100 s that are paid.
     assert_eq!((made.cost_micros, made.preemptible_micros), (2_500, 2_500));
+    assert_eq!((made.servers, made.servers_micros), (1, 2_777));
     let other = made.on_demand.unwrap();
-    assert_eq!(other.cost_micros, 7_500);
-    assert!((other.cost_ratio - 3.0).abs() < 1e-9);
+    // The same parts at 0.30; 10 s of boot and 90 s of work, whole.
+    assert_eq!((other.cost_micros, other.servers_micros), (7_500, 8_333));
+    let ratio = other.cost_ratio.unwrap();
+    assert!((ratio - 3.0).abs() < 1e-2, "{ratio}");
     assert_eq!(made.overhead, 0.0);
+}
+
+#[test]
+fn an_open_work_has_no_ratio_yet() {
+    let mut book = book(&[60, 60], 30);
+    book.works.get_mut(&1).unwrap().members[1][0].done = false;
+    let made = report(
+        &book.works[&1],
+        200_000,
+        ServersCost::default(),
+        Some(&rules(8)),
+        0,
+    );
+    assert_eq!(made.on_demand.unwrap().cost_ratio, None);
+}
+
+#[test]
+fn a_server_is_divided_by_use_and_one_without_use_among_open_works() {
+    // Work 1 runs until 151 s; a second one has a single member, which runs there for 30 s.
+    let mut book = book(&[60, 60], 30);
+    let second = self::book(&[60], 30).works[&1].clone();
+    let mut second = WorkBook {
+        submitted: 50_000,
+        ..second
+    };
+    for member in second.members.iter_mut().flatten() {
+        member.attempts[0].node = "p2".to_owned();
+    }
+    book.works.insert(2, second);
+    let servers = [
+        // Used by work 1 alone.
+        server("p1", 0, Some(100_000), 3_600_000),
+        // An earlier server of the same name, which ended before: no attempt used it.
+        server("p2", -50_000, Some(-10_000), 3_600_000),
+        // Used by work 2 alone.
+        server("p2", 0, Some(100_000), 3_600_000),
+        // Never came up, while both were open.
+        server("p3", 55_000, Some(60_000), 3_600_000),
+    ];
+    let costs = servers_cost(&book.works, &servers, 200_000);
+    // 1,000 millionths a second. Uses: 90 s and 60 s, which divide the 5 s of p3.
+    assert_eq!((costs[&1].servers, costs[&2].servers), (1, 1));
+    assert!((costs[&1].micros - 103_000.0).abs() < 1.0, "{costs:?}");
+    assert!((costs[&2].micros - 102_000.0).abs() < 1.0, "{costs:?}");
+}
+
+fn server(node: &str, launch: i64, end: Option<i64>, hourly: u64) -> InstanceHistory {
+    InstanceHistory {
+        node: node.to_owned(),
+        launch,
+        end: end.map(|end| (end, LifeEnd::Released)),
+        hourly,
+        noticed: false,
+    }
 }
