@@ -63,6 +63,21 @@ pub struct Server {
     /// Why it is in status `ERROR`.
     #[serde(default)]
     pub fault: Option<ServerFault>,
+    /// Its addresses, by network.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, Vec<ServerAddress>>,
+}
+
+/// An address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerAddress {
+    /// The address.
+    pub addr: String,
+    /// 4 or 6.
+    pub version: u8,
+    /// `fixed` or `floating`.
+    #[serde(default, rename = "OS-EXT-IPS:type")]
+    pub kind: String,
 }
 
 impl Server {
@@ -71,6 +86,15 @@ impl Server {
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.status == "UNKNOWN"
+    }
+
+    /// The address by which others reach it best: a floating one before a fixed one, then IPv4
+    /// before IPv6. `None` as long as it has none.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        let all = self.addresses.values().flatten();
+        let best = all.min_by_key(|one| (one.kind != "floating", one.version));
+        best.map(|one| one.addr.as_str())
     }
 }
 

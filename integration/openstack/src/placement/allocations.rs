@@ -125,7 +125,8 @@ impl Placement {
         victims: &[ReleasedConsumer],
         claims: &[NewClaim],
     ) -> Result<(), OpenStackError> {
-        let mut tried = self.post(victims, claims).await;
+        let written = self.past_writers(async || self.post(victims, claims).await);
+        let mut tried = written.await;
         // Newcomers that a Placement that died has left behind. It takes them in the order of their
         // names, so they are the first ones.
         let mut claims = claims.to_vec();

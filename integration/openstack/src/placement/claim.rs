@@ -25,6 +25,19 @@ pub(super) fn is_left_behind(text: &str) -> bool {
     text.contains(LEFT_BEHIND)
 }
 
+/// How often a write is tried again before an empty consumer counts as left behind, with growing
+/// waits: 7.5 s in all with Nova's wait.
+const TRIES_PAST_WRITERS: u32 = 5;
+
+/// Whether a write met an empty consumer.
+fn met_empty<T>(written: &Result<T, OpenStackError>) -> bool {
+    matches!(
+        written,
+        Err(OpenStackError::ConsumerChanged { text, .. } | OpenStackError::Conflict { text, .. })
+            if is_left_behind(text)
+    )
+}
+
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllocationResult {
@@ -66,7 +79,8 @@ impl Placement {
     /// # Errors
     /// As [`claim`](Self::claim).
     pub async fn claim_new(&self, claim: &NewClaim) -> Result<AllocationResult, OpenStackError> {
-        match self.try_claim(claim, false).await {
+        let written = self.past_writers(async || self.try_claim(claim, false).await);
+        match written.await {
             Err(OpenStackError::ConsumerChanged { text, .. })
                 if claim.generation.is_none() && is_left_behind(&text) =>
             {
@@ -79,6 +93,30 @@ impl Placement {
             Err(OpenStackError::ConsumerChanged { .. }) => self.try_claim(claim, true).await,
             other => other,
         }
+    }
+
+    /// Writes, and again as long as the consumer is empty. It may be that of a write which is under
+    /// way: Placement creates the consumer first, and if the write then fails it deletes the
+    /// consumer, under the feet of whatever another write has claimed at generation 0
+    /// (`placement/handlers/allocation.py`, `delete_consumers`). Such allocations belong to no
+    /// consumer, and nothing deletes them any more.
+    pub(super) async fn past_writers<T>(
+        &self,
+        mut write: impl AsyncFnMut() -> Result<T, OpenStackError>,
+    ) -> Result<T, OpenStackError> {
+        let mut written = write().await;
+        // Without a wait nothing can be under way: in a simulated world writes do not overlap.
+        if self.retry_wait.is_zero() {
+            return written;
+        }
+        for attempt in 1..=TRIES_PAST_WRITERS {
+            if !met_empty(&written) {
+                break;
+            }
+            tokio::time::sleep(self.retry_wait * attempt / 4).await;
+            written = write().await;
+        }
+        written
     }
 
     async fn try_claim(
