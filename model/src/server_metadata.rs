@@ -15,5 +15,8 @@ pub const RELEASE: &str = "ebbtide:release";
 pub const EVACUATED_HOW: &str = "ebbtide:evacuated_how";
 /// When, RFC 3339.
 pub const EVACUATED_AT: &str = "ebbtide:evacuated_at";
-/// Set by `ebbtide-burst`: the node of a Slurm cluster that runs on the server.
+/// Set by the programs beside slurmctld: the node of a Slurm cluster that runs on the server.
 pub const NODE: &str = "ebbtide:node";
+/// Set by `ebbtide run`: the id under which the server was asked for. Nova gives ids itself, and
+/// its answer may get lost.
+pub const ORDER: &str = "ebbtide:order";

@@ -2,11 +2,15 @@
 //! OpenStack with or without the service `preemption`.
 //!
 //! A server belongs to the pool if it runs one of the cluster's nodes. Its name is the node's name.
+//! `ebbtide run` uses the same port for servers that run no node ([`ServerOrder`]).
 
 mod notices;
 mod openstack;
+mod order;
 mod prices;
 mod region;
+
+pub use crate::order::{FoundServer, OrderError, OrderedServer, ServerOrder};
 
 use crate::openstack::OpenStackPool;
 use crate::region::RegionPool;

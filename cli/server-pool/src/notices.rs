@@ -1,7 +1,7 @@
 //! A server of Nova as a server of the pool: its status, and the notice in its metadata.
 
 use ebbtide_burst::{PoolServer, Status};
-use ebbtide_model::server_metadata::{NODE, NOTICE, NOTICE_DEADLINE};
+use ebbtide_model::server_metadata::{NODE, NOTICE, NOTICE_DEADLINE, NOTICE_REASON};
 use ebbtide_openstack::compute::Server;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -9,27 +9,31 @@ use time::format_description::well_known::Rfc3339;
 /// The server as one of the pool; `None` if it runs none of these nodes.
 pub(crate) fn pool_server(server: &Server, nodes: &[String]) -> Option<PoolServer> {
     let node = server.metadata.get(NODE)?;
-    if !nodes.contains(node) {
-        return None;
-    }
+    nodes.contains(node).then(|| seen(server, node))
+}
+
+/// The server, whatever runs there, under this name.
+pub(crate) fn seen(server: &Server, node: &str) -> PoolServer {
     let status = status(server);
     let launched_ms = server.launched_at.as_deref().and_then(millis);
     let deadline = server.metadata.get(NOTICE_DEADLINE);
-    Some(PoolServer {
+    let reason = match (&server.fault, server.metadata.get(NOTICE_REASON)) {
+        (Some(fault), _) => &fault.message,
+        (None, Some(reason)) => reason,
+        (None, None) => &server.status,
+    };
+    PoolServer {
         id: server.id.to_string(),
         created_ms: server.created.as_deref().and_then(millis).unwrap_or(0),
-        node: node.clone(),
+        node: node.to_owned(),
         status,
         launched_ms,
         deadline_ms: deadline.and_then(|text| millis(text)),
         ended_ms: server.terminated_at.as_deref().and_then(millis),
         // Nova does not say by whose will a server was deleted; a notice before does.
         taken: status == Status::Failed && launched_ms.is_some(),
-        reason: match &server.fault {
-            Some(fault) => fault.message.clone(),
-            None => server.status.clone(),
-        },
-    })
+        reason: reason.clone(),
+    }
 }
 
 /// Nova's statuses: `nova/api/openstack/common.py`, `_STATE_MAP`.
@@ -90,10 +94,11 @@ mod tests {
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect::<BTreeMap<_, _>>(),
             fault: None,
+            addresses: BTreeMap::new(),
         }
     }
 
-    fn seen(server: &Server) -> PoolServer {
+    fn of_pool(server: &Server) -> PoolServer {
         pool_server(server, &["c1".to_owned()]).expect("one of the pool")
     }
 
@@ -108,14 +113,14 @@ mod tests {
     #[test]
     fn a_notice_in_the_metadata_says_that_a_server_leaves() {
         let deadline = (NOTICE_DEADLINE, "1970-01-01T00:00:09Z");
-        let leaving = seen(&server("ACTIVE", &[(NOTICE, "terminate"), deadline]));
+        let leaving = of_pool(&server("ACTIVE", &[(NOTICE, "terminate"), deadline]));
         assert_eq!(leaving.status, Status::Leaving);
         assert_eq!(leaving.deadline_ms, Some(9_000));
         assert_eq!(
             (leaving.created_ms, leaving.launched_ms),
             (1_000, Some(2_500))
         );
-        let moves = seen(&server("ACTIVE", &[(NOTICE, "live-migrate"), deadline]));
+        let moves = of_pool(&server("ACTIVE", &[(NOTICE, "live-migrate"), deadline]));
         assert_eq!(moves.status, Status::Active);
     }
 
@@ -131,10 +136,10 @@ mod tests {
             ("DELETED", Status::Gone),
         ];
         for (status, meaning) in meanings {
-            assert_eq!(seen(&server(status, &[])).status, meaning, "{status}");
+            assert_eq!(of_pool(&server(status, &[])).status, meaning, "{status}");
         }
         let mut deleting = server("ACTIVE", &[]);
         deleting.task_state = Some("deleting".to_owned());
-        assert_eq!(seen(&deleting).status, Status::Going);
+        assert_eq!(of_pool(&deleting).status, Status::Going);
     }
 }

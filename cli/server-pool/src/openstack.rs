@@ -2,14 +2,15 @@
 //! of a server's metadata, which works on every OpenStack whose computes have our agents. Prices
 //! come from the service `preemption` if the catalog has it.
 
-use crate::notices::pool_server;
+use crate::notices::{pool_server, seen};
+use crate::order::{FoundServer, OrderError, OrderedServer, ServerOrder};
 use crate::{group_of, names, prices};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ebbtide_burst::{BurstError, NodeGroup, OpenStackSettings, PoolServer, Status};
 use ebbtide_client::{Credentials, Region};
-use ebbtide_model::server_metadata::{NODE, RELEASE};
-use ebbtide_openstack::compute::{NamedFlavor, NewServer, ServerFilter, ServerNetworks};
+use ebbtide_model::server_metadata::{NODE, ORDER, RELEASE};
+use ebbtide_openstack::compute::{NamedFlavor, NewServer, Server, ServerFilter, ServerNetworks};
 use ebbtide_openstack::{
     Compute, NamedResource, OpenStackError, RequestEffect, Session, SessionOptions, images_named,
     networks_named,
@@ -87,7 +88,13 @@ impl OpenStackPool {
     }
 
     pub(crate) async fn servers(&self) -> Result<Vec<PoolServer>, CliError> {
-        let all = self.compute.servers(&ServerFilter::default()).await;
+        let all = self.listed(&ServerFilter::default()).await?;
+        let ours = all.iter().filter_map(|one| pool_server(one, &self.nodes));
+        Ok(ours.filter(|one| one.status != Status::Gone).collect())
+    }
+
+    async fn listed(&self, filter: &ServerFilter) -> Result<Vec<Server>, CliError> {
+        let all = self.compute.servers(filter).await;
         let all = all.map_err(|error| self.failed(error))?;
         // Nova shows neither name nor metadata of servers whose cell does not answer: nodes would
         // be taken for lost.
@@ -99,14 +106,18 @@ impl OpenStackPool {
                 effect: RequestEffect::None,
             }));
         }
-        let ours = all.iter().filter_map(|one| pool_server(one, &self.nodes));
-        Ok(ours.filter(|one| one.status != Status::Gone).collect())
+        Ok(all)
     }
 
     pub(crate) async fn server(&self, id: &str) -> Result<Option<PoolServer>, CliError> {
-        let id = uuid(id)?;
+        let found = self.shown(uuid(id)?).await?;
+        Ok(found.and_then(|server| pool_server(&server, &self.nodes)))
+    }
+
+    /// A server by its id, also one that is gone.
+    async fn shown(&self, id: Uuid) -> Result<Option<Server>, CliError> {
         match self.compute.server(id).await {
-            Ok(server) => return Ok(pool_server(&server, &self.nodes)),
+            Ok(server) => return Ok(Some(server)),
             Err(OpenStackError::NotFound { .. }) => {}
             Err(error) => return Err(self.failed(error)),
         }
@@ -117,8 +128,38 @@ impl OpenStackPool {
         };
         let changed = self.compute.servers(&filter).await;
         let changed = changed.map_err(|error| self.failed(error))?;
-        let found = changed.iter().find(|server| server.id == id);
-        Ok(found.and_then(|server| pool_server(server, &self.nodes)))
+        Ok(changed.into_iter().find(|server| server.id == id))
+    }
+
+    /// A server by its own id or by that of its order, also one that is gone.
+    pub(crate) async fn found(&self, id: &str) -> Result<Option<FoundServer>, CliError> {
+        if let Some(server) = self.shown(uuid(id)?).await? {
+            return Ok(Some(found(&server)));
+        }
+        let all = self.listed(&ServerFilter::default()).await?;
+        let ordered = |server: &&Server| server.metadata.get(ORDER).is_some_and(|own| own == id);
+        Ok(all.iter().find(ordered).map(found))
+    }
+
+    /// The servers with a name that are not gone.
+    pub(crate) async fn named(&self, name: &str) -> Result<Vec<FoundServer>, CliError> {
+        let all = self.listed(&ServerFilter::default()).await?;
+        let named = all.iter().filter(|server| server.name == name);
+        Ok(named.map(found).collect())
+    }
+
+    /// Creates a server with the order's id in its metadata. Nova decides on a host afterwards.
+    pub(crate) async fn order(&self, order: &ServerOrder) -> Result<OrderedServer, OrderError> {
+        let key = (ORDER.to_owned(), order.id.clone());
+        self.build(order, key).await
+    }
+
+    /// Says that a server which has notice does not need the rest of its time. The agent ends the
+    /// server, and says so to the scheduler.
+    pub(crate) async fn release(&self, id: &str) -> Result<(), CliError> {
+        let release = BTreeMap::from([(RELEASE.to_owned(), "now".to_owned())]);
+        let set = self.compute.set_metadata(uuid(id)?, &release).await;
+        set.map_err(|error| self.failed(error))
     }
 
     pub(crate) async fn verify(&self) -> Result<(), CliError> {
@@ -144,30 +185,53 @@ impl OpenStackPool {
 
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
         let group = group_of(&self.groups, node)?;
-        let template = self.template.get_or_try_init(|| self.template()).await?;
-        let hints = group.max_price.map(|price| {
+        let order = ServerOrder {
+            id: String::new(),
+            name: node.to_owned(),
+            flavor: group.flavor.clone(),
+            max_price: group.max_price,
+        };
+        match self.build(&order, (NODE.to_owned(), node.to_owned())).await {
+            Ok(made) => Ok(made.id),
+            Err(OrderError::NoRoom(problem)) => Err(BurstError::NoInstance {
+                node: node.to_owned(),
+                problem,
+            }
+            .into()),
+            Err(OrderError::Refused(error) | OrderError::Unknown(error)) => Err(error),
+        }
+    }
+
+    /// Creates a server with this key in its metadata.
+    async fn build(
+        &self,
+        order: &ServerOrder,
+        key: (String, String),
+    ) -> Result<OrderedServer, OrderError> {
+        let template = self.template.get_or_try_init(|| self.template()).await;
+        let template = template.map_err(not_made)?;
+        let hints = order.max_price.map(|price| {
             let key = ebbtide_model::flavor::MAX_PRICE.to_owned();
             (key, price.to_string())
         });
         let new = NewServer {
-            name: node.to_owned(),
-            flavor: self.flavor(&group.flavor).await?,
+            name: order.name.clone(),
+            flavor: self.flavor(&order.flavor).await.map_err(not_made)?,
             hints: hints.into_iter().collect(),
-            metadata: BTreeMap::from([(NODE.to_owned(), node.to_owned())]),
+            metadata: BTreeMap::from([key]),
             ..template.clone()
         };
         match self.compute.create(&new).await {
-            Ok(id) => Ok(id.to_string()),
+            Ok(id) => Ok(OrderedServer {
+                id: id.to_string(),
+                warning: None,
+            }),
             Err(
                 OpenStackError::Forbidden { text, .. }
                 | OpenStackError::Refused { text, .. }
                 | OpenStackError::Conflict { text, .. },
-            ) => Err(BurstError::NoInstance {
-                node: node.to_owned(),
-                problem: text,
-            }
-            .into()),
-            Err(error) => Err(self.failed(error)),
+            ) => Err(OrderError::NoRoom(text)),
+            Err(error) => Err(OrderError::Unknown(self.failed(error))),
         }
     }
 
@@ -175,7 +239,6 @@ impl OpenStackPool {
         if one.status == Status::Leaving {
             let release = BTreeMap::from([(RELEASE.to_owned(), "now".to_owned())]);
             match self.compute.set_metadata(uuid(&one.id)?, &release).await {
-                // The agent ends the server, and says so to the scheduler.
                 Ok(()) => return Ok(()),
                 // The evacuation may have ended a moment before.
                 Err(OpenStackError::NotFound { .. } | OpenStackError::Conflict { .. }) => {}
@@ -255,6 +318,23 @@ impl OpenStackPool {
         let found = found.map_err(|error| self.failed(error))?;
         let id = one_of("openstack.network", "network", wanted, &found)?;
         Ok(ServerNetworks::Ids(vec![id]))
+    }
+}
+
+fn found(server: &Server) -> FoundServer {
+    FoundServer {
+        server: seen(server, &server.name),
+        state: server.status.to_lowercase(),
+        host: server.host.clone().unwrap_or_default(),
+        address: server.address().unwrap_or_default().to_owned(),
+    }
+}
+
+/// What was wrong before Nova was asked: a name that nothing has fails each time.
+fn not_made(error: CliError) -> OrderError {
+    match error {
+        CliError::Burst(BurstError::Setting { .. }) => OrderError::Refused(error),
+        _ => OrderError::Unknown(error),
     }
 }
 

@@ -2,6 +2,7 @@
 //! finds it again.
 
 use crate::notices::millis;
+use crate::order::{FoundServer, OrderError, OrderedServer, ServerOrder};
 use crate::{group_of, names, prices};
 use ebbtide_burst::{BurstError, NodeGroup, PoolServer, RegionSettings, Status};
 use ebbtide_client::Region;
@@ -19,12 +20,24 @@ const PAGE: u32 = 1_000;
 #[derive(Debug)]
 pub struct RegionPool {
     region: Region,
-    settings: RegionSettings,
+    project: String,
+    zone: Option<String>,
     groups: Vec<NodeGroup>,
     nodes: Vec<String>,
 }
 
 impl RegionPool {
+    /// Servers of a project, whatever runs there.
+    pub(crate) fn of_project(region: Region, project: String, zone: Option<String>) -> Self {
+        Self {
+            region,
+            project,
+            zone,
+            groups: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -50,7 +63,8 @@ impl RegionPool {
         let endpoint = endpoint::parse(&own.endpoint)?;
         Ok(Self {
             region: Region::connect(&endpoint, &credentials).await?,
-            settings: own.clone(),
+            project: own.project.clone(),
+            zone: own.zone.clone(),
             nodes: names(&groups),
             groups,
         })
@@ -61,11 +75,27 @@ impl RegionPool {
     /// # Errors
     /// The region's.
     pub(crate) async fn servers(&self) -> Result<Vec<PoolServer>, CliError> {
+        let all = self.listed("").await?.into_iter();
+        let ours = all.filter(|server| self.nodes.contains(&server.name));
+        Ok(ours.map(instance).collect())
+    }
+
+    /// The servers with a name that are not gone.
+    ///
+    /// # Errors
+    /// The region's.
+    pub(crate) async fn named(&self, name: &str) -> Result<Vec<FoundServer>, CliError> {
+        Ok(self.listed(name).await?.into_iter().map(found).collect())
+    }
+
+    /// The project's servers that are not gone; with a name only those that have it.
+    async fn listed(&self, name: &str) -> Result<Vec<v1::Server>, CliError> {
         let mut all = Vec::new();
         let mut marker = String::new();
         loop {
             let request = v1::ListServersRequest {
-                project_id: self.settings.project.clone(),
+                project_id: self.project.clone(),
+                name: name.to_owned(),
                 limit: PAGE,
                 marker: marker.clone(),
                 ..Default::default()
@@ -74,8 +104,7 @@ impl RegionPool {
             let servers = answer.into_inner().servers;
             let full = servers.len() >= PAGE as usize;
             marker = servers.last().map(|one| one.id.clone()).unwrap_or_default();
-            let ours = |server: &v1::Server| self.nodes.contains(&server.name);
-            all.extend(servers.into_iter().filter(ours).map(instance));
+            all.extend(servers);
             if !full {
                 return Ok(all);
             }
@@ -87,9 +116,17 @@ impl RegionPool {
     /// # Errors
     /// The region's.
     pub(crate) async fn server(&self, id: &str) -> Result<Option<PoolServer>, CliError> {
+        Ok(self.found(id).await?.map(|found| found.server))
+    }
+
+    /// A server of any name, also one that is gone; none if the region does not know it.
+    ///
+    /// # Errors
+    /// The region's.
+    pub(crate) async fn found(&self, id: &str) -> Result<Option<FoundServer>, CliError> {
         let request = v1::GetServerRequest { id: id.to_owned() };
         match self.region.servers.clone().get_server(request).await {
-            Ok(answer) => Ok(answer.into_inner().server.map(instance)),
+            Ok(answer) => Ok(answer.into_inner().server.map(found)),
             Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
             Err(status) => Err(status.into()),
         }
@@ -100,37 +137,66 @@ impl RegionPool {
     /// # Errors
     /// [`BurstError::NoInstance`] if there is no place; the region's.
     pub(crate) async fn create(&self, node: &str) -> Result<String, CliError> {
-        let (own, group) = (&self.settings, group_of(&self.groups, node)?);
-        let id = ids::new().to_string();
+        let group = group_of(&self.groups, node)?;
+        let order = ServerOrder {
+            id: ids::new().to_string(),
+            name: node.to_owned(),
+            flavor: group.flavor.clone(),
+            max_price: group.max_price,
+        };
+        match self.order(&order).await {
+            Ok(made) => Ok(made.id),
+            Err(OrderError::NoRoom(reason)) => Err(BurstError::NoInstance {
+                node: node.to_owned(),
+                problem: format!("no valid host: {reason}"),
+            }
+            .into()),
+            Err(OrderError::Refused(error) | OrderError::Unknown(error)) => Err(error),
+        }
+    }
+
+    /// Creates a server under the id of the order.
+    ///
+    /// # Errors
+    /// As [`OrderError`] says.
+    pub(crate) async fn order(&self, order: &ServerOrder) -> Result<OrderedServer, OrderError> {
         let request = v1::PlacementRequest {
             count: 1,
-            project_id: own.project.clone(),
-            flavor: group.flavor.clone(),
-            availability_zone: own.zone.clone().unwrap_or_default(),
-            server_ids: vec![id.clone()],
+            project_id: self.project.clone(),
+            flavor: order.flavor.clone(),
+            availability_zone: self.zone.clone().unwrap_or_default(),
+            server_ids: vec![order.id.clone()],
             ..Default::default()
         };
         let create = v1::CreateServersRequest {
-            name: node.to_owned(),
+            name: order.name.clone(),
             request: Some(request),
-            max_price: group
+            max_price: order
                 .max_price
                 .map(|price| price.to_string())
                 .unwrap_or_default(),
         };
-        let answer = self.region.servers.clone().create_servers(create).await?;
-        let answer = answer.into_inner();
-        let refused = answer.decision.and_then(|decision| decision.no_valid_host);
-        if let Some(refused) = refused {
+        let answer = self.region.servers.clone().create_servers(create).await;
+        let answer = answer.map_err(refused)?.into_inner();
+        if let Some(refused) = answer.decision.and_then(|made| made.no_valid_host) {
             // It stands in the list of servers, in error, until it is deleted.
-            self.delete(&id).await?;
-            return Err(BurstError::NoInstance {
-                node: node.to_owned(),
-                problem: format!("no valid host: {}", refused.reason),
-            }
-            .into());
+            self.delete(&order.id).await.map_err(OrderError::Unknown)?;
+            return Err(OrderError::NoRoom(refused.reason));
         }
-        Ok(id)
+        Ok(OrderedServer {
+            id: order.id.clone(),
+            warning: answer.warnings.into_iter().next(),
+        })
+    }
+
+    /// Says that a server which has notice does not need the rest of its time.
+    ///
+    /// # Errors
+    /// The region's, also if it has no notice.
+    pub(crate) async fn release(&self, id: &str) -> Result<(), CliError> {
+        let request = v1::ReleaseServerRequest { id: id.to_owned() };
+        self.region.servers.clone().release_server(request).await?;
+        Ok(())
     }
 
     /// Gives an instance back: one that has notice needs the rest of its time no longer, any other
@@ -139,19 +205,9 @@ impl RegionPool {
     /// # Errors
     /// The region's.
     pub(crate) async fn give_back(&self, one: &PoolServer) -> Result<(), CliError> {
-        if one.status == Status::Leaving {
-            let request = v1::ReleaseServerRequest { id: one.id.clone() };
-            // The evacuation may have ended, or been called off, a moment before.
-            if self
-                .region
-                .servers
-                .clone()
-                .release_server(request)
-                .await
-                .is_ok()
-            {
-                return Ok(());
-            }
+        // The evacuation may have ended, or been called off, a moment before.
+        if one.status == Status::Leaving && self.release(&one.id).await.is_ok() {
+            return Ok(());
         }
         self.delete(&one.id).await
     }
@@ -172,6 +228,25 @@ impl RegionPool {
     /// What an hour of each flavor costs now, millionths; none if the region does not say.
     pub(crate) async fn prices(&self) -> BTreeMap<String, u64> {
         prices::hourly(&self.region).await
+    }
+}
+
+/// Whether a refusal is final: no such flavor, or no right to it. A price above the maximum is not.
+fn refused(status: tonic::Status) -> OrderError {
+    use tonic::Code::{InvalidArgument, NotFound, PermissionDenied};
+    if matches!(status.code(), InvalidArgument | NotFound | PermissionDenied) {
+        OrderError::Refused(status.into())
+    } else {
+        OrderError::Unknown(status.into())
+    }
+}
+
+fn found(server: v1::Server) -> FoundServer {
+    FoundServer {
+        state: server.status.clone(),
+        host: server.host.clone(),
+        address: String::new(),
+        server: instance(server),
     }
 }
 

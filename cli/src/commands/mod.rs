@@ -125,8 +125,10 @@ impl Command {
     #[must_use]
     pub fn uses_region(&self) -> bool {
         match self {
-            Self::Bag(_) | Self::Batch(_) | Self::Burst(_) | Self::Completion(_) => false,
-            Self::Run(args) => args.uses_region(),
+            // `run` goes to Nova itself, and needs no service `preemption`.
+            Self::Bag(_) | Self::Batch(_) | Self::Burst(_) | Self::Run(_) | Self::Completion(_) => {
+                false
+            }
             _ => true,
         }
     }

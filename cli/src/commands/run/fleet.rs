@@ -1,19 +1,18 @@
-//! Preemptible servers of an Ebbtide region, watched through its API from outside the servers.
+//! Preemptible servers of a cloud, watched through its API from outside the servers.
 
 use super::place::{InstanceNews, Rounds};
-use ebbtide_client::Region;
+use ebbtide_burst::Status;
 use ebbtide_model::Money;
-use ebbtide_proto::v1;
 use ebbtide_run::Span;
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_runtime::{clock, ids};
+use ebbtide_server_pool::{FoundServer, OrderError, OrderedServer, ServerOrder, ServerPool};
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::resolve;
+use std::sync::Arc;
 use std::time::Duration;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
-/// Delay before the next request to a region that had no capacity.
+/// Delay before the next request to a cloud that had no capacity.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Source of the servers.
@@ -32,32 +31,24 @@ pub(super) enum ServerSource {
     },
 }
 
-/// Answer of the region to a request for a server.
-type Answered = tokio::sync::oneshot::Receiver<Result<v1::CreateServersResponse, tonic::Status>>;
+/// Answer of the cloud to a request for a server.
+type Answered = tokio::sync::oneshot::Receiver<Result<OrderedServer, OrderError>>;
 
-/// Whether a refusal is final: no such flavor, or no right to it. A price above the maximum is not
-/// final.
-fn is_final(code: tonic::Code) -> bool {
-    use tonic::Code::{InvalidArgument, NotFound, PermissionDenied};
-    matches!(code, InvalidArgument | NotFound | PermissionDenied)
-}
-
-/// Servers of a region.
+/// Servers of a cloud.
 #[derive(Debug)]
 pub(super) struct Fleet {
-    region: Region,
-    project: String,
+    pool: Arc<ServerPool>,
     source: ServerSource,
     rounds: Rounds,
     /// The server that the job runs on.
-    current: Option<v1::Server>,
-    /// The created server that is not active yet. An earlier run may have created it.
+    current: Option<FoundServer>,
+    /// The id of the created server that is not active yet, or of its order. An earlier run may
+    /// have created it.
     pending: Option<String>,
     /// Whether the pending server was requested.
     asked: bool,
-    /// A server that found no capacity. It stays in the list of servers, in error, until it is
-    /// deleted.
-    refused: Option<String>,
+    /// A server that failed. It stays in the list of servers until it is deleted.
+    failed: Option<String>,
     /// The pending request. It runs in its own task, so that a cancelled caller does not abort it.
     creating: Option<(Task, Answered)>,
     /// Whether the lack of a server was reported.
@@ -65,7 +56,7 @@ pub(super) struct Fleet {
     /// Number of polls before the next request.
     pause: u32,
     /// Deadline of the notice that was reported.
-    told: Option<String>,
+    told: Option<i64>,
     count: u32,
 }
 
@@ -73,21 +64,19 @@ impl Fleet {
     /// Servers from this source. `earlier` was created by an earlier run of the job, and may still
     /// exist.
     pub(super) fn new(
-        region: Region,
-        project: String,
+        pool: ServerPool,
         source: ServerSource,
         earlier: Option<String>,
         poll: Duration,
     ) -> Self {
         Self {
-            region,
-            project,
+            pool: Arc::new(pool),
             source,
             rounds: Rounds::new(poll),
             current: None,
             pending: earlier,
             asked: true,
-            refused: None,
+            failed: None,
             creating: None,
             waiting: false,
             pause: 0,
@@ -115,59 +104,56 @@ impl Fleet {
         }
     }
 
-    async fn get(&mut self, id: &str) -> Result<Option<v1::Server>, CliError> {
-        let request = v1::GetServerRequest { id: id.to_owned() };
-        match self.region.servers.get_server(request).await {
-            Ok(answer) => Ok(answer.into_inner().server),
-            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
-            Err(status) => Err(status.into()),
-        }
-    }
-
     /// Polls the server that the job runs on.
-    async fn watch(&mut self, server: &v1::Server) -> Result<Option<InstanceNews>, CliError> {
-        let Some(now) = self.get(&server.id).await? else {
-            return Ok(Some(self.lose("the region does not know it any more")));
+    async fn watch(&mut self, known: &FoundServer) -> Result<Option<InstanceNews>, CliError> {
+        let Some(now) = self.pool.found(&known.server.id).await? else {
+            return Ok(Some(self.lose("the cloud does not know it any more", None)));
         };
-        let news = match now.status.as_str() {
-            "active" if self.told.take().is_some() => Some(InstanceNews::Spared),
-            "active" => None,
-            "evacuating" => self.notice(&now),
+        let news = match now.server.status {
+            Status::Active if self.told.take().is_some() => Some(InstanceNews::Spared),
+            Status::Active => None,
+            Status::Leaving => self.notice(&now),
             status => {
-                let why = match now.fault_message.as_str() {
-                    "" => status.to_owned(),
-                    fault => format!("{status}: {fault}"),
+                let why = match now.server.reason.as_str() {
+                    "" => now.state.clone(),
+                    reason => format!("{}: {reason}", now.state),
                 };
-                Some(self.lose(&why))
+                Some(self.lose(&why, Some(status)))
             }
         };
         Ok(news)
     }
 
-    fn notice(&mut self, server: &v1::Server) -> Option<InstanceNews> {
+    fn notice(&mut self, found: &FoundServer) -> Option<InstanceNews> {
         // The deadline is unknown before the guest has its notice.
-        let deadline = OffsetDateTime::parse(&server.deadline_at, &Rfc3339).ok()?;
-        if self.told.as_ref() == Some(&server.deadline_at) {
+        let deadline = found.server.deadline_ms?;
+        if self.told.replace(deadline) == Some(deadline) {
             return None;
         }
-        self.told = Some(server.deadline_at.clone());
-        let millis = deadline.unix_timestamp_nanos() / 1_000_000;
         Some(InstanceNews::Notice {
-            deadline: i64::try_from(millis).unwrap_or(i64::MAX),
-            words: format!("{} has to leave: {}", server.name, server.state_reason),
+            deadline,
+            words: format!(
+                "{} has to leave: {}",
+                found.server.node, found.server.reason
+            ),
         })
     }
 
-    fn lose(&mut self, why: &str) -> InstanceNews {
-        let server = self.current.take().unwrap_or_default();
+    fn lose(&mut self, why: &str, status: Option<Status>) -> InstanceNews {
         self.told = None;
-        // A created server that the region keeps may come back; one that is gone does not.
-        if matches!(self.source, ServerSource::Created { .. })
-            && (why.starts_with("stopped") || why.starts_with("hibernated"))
-        {
-            self.pending = Some(server.id);
+        let Some(lost) = self.current.take() else {
+            return InstanceNews::Gone(why.to_owned());
+        };
+        if matches!(self.source, ServerSource::Created { .. }) {
+            match status {
+                // The cloud keeps it, so it may come back.
+                Some(Status::Kept) => self.pending = Some(lost.server.id),
+                // It counts against the quota.
+                Some(Status::Failed) => self.failed = Some(lost.server.id),
+                _ => {}
+            }
         }
-        InstanceNews::Gone(format!("{} is {why}", server.name))
+        InstanceNews::Gone(format!("{} is {why}", lost.server.node))
     }
 
     /// Looks for an active server, and creates one if there is none and the source permits it.
@@ -177,19 +163,14 @@ impl Fleet {
             ServerSource::Named(names) => {
                 for name in &names {
                     // A server with this name may appear later.
-                    let request = v1::ListServersRequest {
-                        project_id: self.project.clone(),
-                        name: name.clone(),
-                        ..Default::default()
-                    };
                     let found = if resolve::is_id(name) {
-                        self.get(name).await?
+                        self.pool.found(name).await?.into_iter().collect()
                     } else {
-                        let all = self.region.servers.list_servers(request).await?;
-                        let mut all = all.into_inner().servers.into_iter();
-                        all.find(|server| server.status == "active")
+                        self.pool.named(name).await?
                     };
-                    if let Some(server) = found.filter(|server| server.status == "active") {
+                    let mut active = found.into_iter();
+                    let active = active.find(|one| one.server.status == Status::Active);
+                    if let Some(server) = active {
                         return Ok(Some(self.take(server)));
                     }
                 }
@@ -203,7 +184,7 @@ impl Fleet {
                 if let Some(news) = self.created_now().await {
                     return Ok(Some(news));
                 }
-                self.delete_refused().await?;
+                self.delete_failed().await?;
                 let Some(id) = self.pending.clone() else {
                     if self.pause > 0 {
                         self.pause -= 1;
@@ -220,22 +201,28 @@ impl Fleet {
                     self.create(id, flavor, &name, max_price);
                     return Ok(None);
                 }
-                let server = self.get(&id).await?;
-                match server {
-                    Some(server) if server.status == "active" => {
-                        self.pending = None;
-                        Ok(Some(self.take(server)))
-                    }
-                    Some(server)
-                        if matches!(
-                            server.status.as_str(),
-                            "waiting" | "building" | "stopped" | "hibernated" | "evacuating"
-                        ) =>
-                    {
-                        Ok(None)
+                let Some(found) = self.pool.found(&id).await? else {
+                    // After a request without an answer it may still appear.
+                    if self.pause > 0 {
+                        self.pause -= 1;
+                        return Ok(None);
                     }
                     // The server was not created, or is gone: request another one.
-                    _ => {
+                    self.pending = None;
+                    return Ok(None);
+                };
+                match found.server.status {
+                    Status::Active => {
+                        self.pending = None;
+                        Ok(Some(self.take(found)))
+                    }
+                    Status::Coming | Status::Kept | Status::Leaving => Ok(None),
+                    Status::Failed => {
+                        self.pending = None;
+                        self.failed = Some(found.server.id);
+                        Ok(self.no_room(&found.server.reason))
+                    }
+                    Status::Going | Status::Gone => {
                         self.pending = None;
                         Ok(None)
                     }
@@ -247,24 +234,17 @@ impl Fleet {
     fn create(&mut self, id: String, flavor: String, name: &str, max_price: Option<Money>) {
         self.count += 1;
         self.asked = true;
-        let request = v1::PlacementRequest {
-            count: 1,
-            project_id: self.project.clone(),
-            flavor,
-            server_ids: vec![id],
-            ..Default::default()
-        };
-        let create = v1::CreateServersRequest {
+        let order = ServerOrder {
+            id,
             name: format!("{name}-{}", self.count),
-            request: Some(request),
-            max_price: max_price.map(|p| p.to_string()).unwrap_or_default(),
+            flavor,
+            max_price,
         };
-        let mut servers = self.region.servers.clone();
+        let pool = Arc::clone(&self.pool);
         let (tell, told) = tokio::sync::oneshot::channel();
         let asking = task::spawn("create", async move {
-            let answer = servers.create_servers(create).await;
             // The receiver is dropped only together with this task.
-            let _ = tell.send(answer.map(tonic::Response::into_inner));
+            let _ = tell.send(pool.order(&order).await);
         });
         self.creating = Some((asking, told));
     }
@@ -274,28 +254,27 @@ impl Fleet {
         let (_, told) = self.creating.as_mut()?;
         let answer = told.await;
         self.creating = None;
-        let answer = match answer {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(status)) if is_final(status.code()) => {
-                return Some(InstanceNews::Never(status.into()));
+        match answer {
+            Ok(Ok(ordered)) => {
+                self.pending = Some(ordered.id);
+                // Reported for the first server only: the warning applies to all.
+                let warning = ordered.warning.filter(|_| self.count == 1);
+                warning.map(|warning| InstanceNews::Talk(format!("note: {warning}")))
             }
+            Ok(Err(OrderError::NoRoom(reason))) => {
+                self.pending = None;
+                self.no_room(&reason)
+            }
+            Ok(Err(OrderError::Refused(error))) => Some(InstanceNews::Never(error)),
             // The next poll shows whether the server was created.
-            Ok(Err(status)) => {
-                let error = CliError::from(status);
-                return self.wait(&format!("{}: {error}", error.code()));
-            }
-            Err(_) => return None,
-        };
-        // Reported for the first server only: the warning applies to all.
-        let note = answer.warnings.into_iter().next();
-        let note = note.filter(|_| self.count == 1);
-        let refused = answer.decision.and_then(|it| it.no_valid_host);
-        let Some(refused) = refused else {
-            return note.map(|warning| InstanceNews::Talk(format!("note: {warning}")));
-        };
-        self.refused = self.pending.take();
-        self.count -= 1;
-        self.wait(&format!("no room for a server now: {}", refused.reason))
+            Ok(Err(OrderError::Unknown(error))) => self.wait(&format!("{}: {error}", error.code())),
+            Err(_) => None,
+        }
+    }
+
+    fn no_room(&mut self, reason: &str) -> Option<InstanceNews> {
+        self.count = self.count.saturating_sub(1);
+        self.wait(&format!("no room for a server now: {reason}"))
     }
 
     /// Delays the next request. Reports the reason once.
@@ -306,61 +285,50 @@ impl Fleet {
         (!known).then(|| InstanceNews::Talk(format!("{why} (asked again every {seconds} s)")))
     }
 
-    async fn delete_refused(&mut self) -> Result<(), CliError> {
-        if let Some(id) = self.refused.clone() {
-            self.delete(id).await?;
-            self.refused = None;
+    async fn delete_failed(&mut self) -> Result<(), CliError> {
+        if let Some(id) = &self.failed {
+            self.pool.delete(id).await?;
+            self.failed = None;
         }
         Ok(())
     }
 
-    /// Deletes a server; `None` if the region does not know it.
-    async fn delete(&mut self, id: String) -> Result<Option<v1::Server>, CliError> {
-        let request = v1::DeleteServerRequest { id };
-        match self.region.servers.delete_server(request).await {
-            Ok(answer) => Ok(Some(answer.into_inner().server.unwrap_or_default())),
-            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
-            Err(status) => Err(status.into()),
+    fn take(&mut self, found: FoundServer) -> InstanceNews {
+        let server = &found.server;
+        let now = clock::unix_millis();
+        let age = server.launched_ms.map_or(0, |at| now.saturating_sub(at));
+        let mut env = vec![
+            ("EBBTIDE_SERVER_ID", server.id.clone()),
+            ("EBBTIDE_SERVER_NAME", server.node.clone()),
+        ];
+        let mut words = server.node.clone();
+        if !found.host.is_empty() {
+            words = format!("{words} on {}", found.host);
+            env.push(("EBBTIDE_SERVER_HOST", found.host.clone()));
+        }
+        if !found.address.is_empty() {
+            words = format!("{words} at {}", found.address);
+            env.push(("EBBTIDE_SERVER_ADDRESS", found.address.clone()));
+        }
+        self.current = Some(found);
+        self.waiting = false;
+        InstanceNews::Here {
+            age: Span(u64::try_from(age).unwrap_or(0)),
+            env,
+            words,
         }
     }
 
-    fn take(&mut self, server: v1::Server) -> InstanceNews {
-        let launched = OffsetDateTime::parse(&server.launched_at, &Rfc3339).ok();
-        let launched = launched.map(|at| at.unix_timestamp_nanos() / 1_000_000);
-        let launched = launched.and_then(|at| i64::try_from(at).ok());
-        let age = launched.map_or(0, |at| clock::unix_millis().saturating_sub(at));
-        let news = InstanceNews::Here {
-            age: Span(u64::try_from(age).unwrap_or(0)),
-            env: vec![
-                ("EBBTIDE_SERVER_ID", server.id.clone()),
-                ("EBBTIDE_SERVER_NAME", server.name.clone()),
-                ("EBBTIDE_SERVER_HOST", server.host.clone()),
-            ],
-            words: format!("{} on {}", server.name, server.host),
-        };
-        self.current = Some(server);
-        self.waiting = false;
-        news
-    }
-
-    /// Tells the region that the job needs no more time.
+    /// Tells the cloud that the job needs no more time.
     ///
     /// # Errors
     /// A text for people.
     pub(super) async fn release(&mut self) -> Result<(), String> {
-        let Some(server) = &self.current else {
+        let Some(found) = &self.current else {
             return Ok(());
         };
-        let request = v1::ReleaseServerRequest {
-            id: server.id.clone(),
-        };
-        match self.region.servers.release_server(request).await {
-            Ok(_) => Ok(()),
-            Err(status) => {
-                let error = CliError::from(status);
-                Err(format!("{}: {error}", error.code()))
-            }
-        }
+        let released = self.pool.release(&found.server.id).await;
+        released.map_err(|error| format!("{}: {error}", error.code()))
     }
 
     /// The server that was created for the job and may still exist.
@@ -368,7 +336,7 @@ impl Fleet {
         match self.source {
             ServerSource::Named(_) => None,
             ServerSource::Created { .. } => {
-                let current = self.current.as_ref().map(|server| server.id.clone());
+                let current = self.current.as_ref().map(|one| one.server.id.clone());
                 current.or_else(|| self.pending.clone())
             }
         }
@@ -377,19 +345,25 @@ impl Fleet {
     /// Deletes the created server. Returns a text for people about it.
     ///
     /// # Errors
-    /// The region's.
+    /// Those of the cloud.
     pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
-        // The region cannot delete a server during its creation, so this waits for the creation.
+        // A region cannot delete a server during its creation, so this waits for the creation.
         // Otherwise the server would remain.
-        if let Some((_task, told)) = self.creating.take() {
-            let _ = told.await;
+        if let Some((_task, told)) = self.creating.take()
+            && let Ok(Ok(ordered)) = told.await
+        {
+            self.pending = Some(ordered.id);
         }
-        self.delete_refused().await?;
+        self.delete_failed().await?;
         let Some(id) = self.created() else {
             return Ok(None);
         };
-        let deleted = self.delete(id).await?;
+        let left = self.pool.found(&id).await?;
         (self.current, self.pending) = (None, None);
-        Ok(deleted.map(|server| format!("deleted server {}", server.name)))
+        let Some(left) = left.filter(|one| one.server.status != Status::Gone) else {
+            return Ok(None);
+        };
+        self.pool.delete(&left.server.id).await?;
+        Ok(Some(format!("deleted server {}", left.server.node)))
     }
 }

@@ -6,6 +6,7 @@ mod fault;
 mod fleet;
 mod guest;
 mod method;
+mod order;
 mod place;
 mod state;
 mod view;
@@ -26,6 +27,7 @@ use engine::Engine;
 use fleet::{Fleet, ServerSource};
 use guest::OwnMetadata;
 use method::SaveMethod;
+use order::OrderArgs;
 use place::JobHost;
 use state::{StateContents, StateDir};
 use std::path::PathBuf;
@@ -35,8 +37,9 @@ pub(crate) const HELP: &str = "\
 Where it runs:
   inside a virtual machine   by default: notices are read from its metadata (Ebbtide's own, EC2's, GCE's, Azure's)
   beside one                 --flavor makes a preemptible server, and another one when that is gone; --server uses
-                             servers that are there. The command runs here while the server is active, and finds
-                             EBBTIDE_SERVER_ID, _NAME and _HOST in its environment
+                             servers that are there; both on a region, or with --os-cloud on an OpenStack. The command
+                             runs here while the server is active, and finds EBBTIDE_SERVER_ID, _NAME, and _HOST or
+                             _ADDRESS in its environment
 How it is saved:
   --checkpoint-command       run with EBBTIDE_PID (the command's process), EBBTIDE_CHECKPOINT_DIR (empty, to be filled)
                              and EBBTIDE_CHECKPOINT_REASON; good if it ends with 0
@@ -52,6 +55,8 @@ Examples:
   ebbtide run --every 30m --criu --state-dir /mnt/work -- ./simulation --seed 7
   ebbtide run --flavor p.small --job 2h --state-dir work --checkpoint-command ./save --restore-command ./resume -- ./job
   ebbtide run --flavor p.small --max-price 0.02 --every 30m --state-dir work --checkpoint-command ./save -- ./job
+  ebbtide --os-cloud work run --flavor p.small --image debian-12 --key-name mine --every 30m --state-dir work \
+    --checkpoint-command ./save -- sh -c 'ssh debian@$EBBTIDE_SERVER_ADDRESS ./job'
   ebbtide run --server worker-1 --server worker-2 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --metadata unix:/run/guest.metadata --form ebbtide --state-dir work --checkpoint-command ./save -- ./job";
 
@@ -153,6 +158,8 @@ pub struct RunArgs {
     /// What these servers are called, with a number behind
     #[arg(long, default_value = "run", value_name = "NAME", requires = "flavor")]
     name: String,
+    #[command(flatten)]
+    order: OrderArgs,
     /// How often metadata or region are asked
     #[arg(long, default_value = "1s", value_name = "TIME")]
     poll: Hours,
@@ -309,11 +316,6 @@ impl RunArgs {
         Ok(stored)
     }
 
-    /// True if the servers are those of a region, and not the one that this runs on.
-    pub(crate) fn uses_region(&self) -> bool {
-        self.flavor.is_some() || !self.server.is_empty()
-    }
-
     async fn place(
         &self,
         context: &mut Context,
@@ -344,14 +346,9 @@ impl RunArgs {
             let guest = OwnMetadata::find(address, self.form.form(), age, poll).await?;
             return Ok(JobHost::Guest(Box::new(guest)));
         };
-        let region = context.region().await?;
+        let pool = self.order.pool(context, self.flavor.is_some()).await?;
         let earlier = stored.server.clone();
-        Ok(JobHost::Fleet(Box::new(Fleet::new(
-            region,
-            context.project.clone(),
-            source,
-            earlier,
-            poll,
-        ))))
+        let fleet = Fleet::new(pool, source, earlier, poll);
+        Ok(JobHost::Fleet(Box::new(fleet)))
     }
 }

@@ -104,7 +104,7 @@ pub(super) enum JobHost {
     },
     /// A virtual machine that can read its metadata.
     Guest(Box<OwnMetadata>),
-    /// Servers of a region, which this program watches from outside.
+    /// Servers of a cloud, which this program watches from outside.
     Fleet(Box<Fleet>),
 }
 
