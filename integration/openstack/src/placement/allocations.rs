@@ -1,6 +1,6 @@
 //! Allocations of consumers: read, write, swap, delete.
 
-use super::claim::is_left_behind;
+use super::claim::{is_left_behind, met_empty};
 use super::{CLAIM_VERSION, CONSUMER_GENERATION_VERSION, Generation, Placement, Resources};
 use crate::adapter::AdapterRequest;
 use crate::error::OpenStackError;
@@ -125,8 +125,12 @@ impl Placement {
         victims: &[ReleasedConsumer],
         claims: &[NewClaim],
     ) -> Result<(), OpenStackError> {
-        let written = self.past_writers(async || self.post(victims, claims).await);
-        let mut tried = written.await;
+        let mut tried = self.post(victims, claims).await;
+        let mut attempt = 1;
+        while met_empty(&tried) && self.wait_for_writer(attempt).await {
+            attempt += 1;
+            tried = self.post(victims, claims).await;
+        }
         // Newcomers that a Placement that died has left behind. It takes them in the order of their
         // names, so they are the first ones.
         let mut claims = claims.to_vec();

@@ -30,7 +30,7 @@ pub(super) fn is_left_behind(text: &str) -> bool {
 const TRIES_PAST_WRITERS: u32 = 5;
 
 /// Whether a write met an empty consumer.
-fn met_empty<T>(written: &Result<T, OpenStackError>) -> bool {
+pub(super) fn met_empty<T>(written: &Result<T, OpenStackError>) -> bool {
     matches!(
         written,
         Err(OpenStackError::ConsumerChanged { text, .. } | OpenStackError::Conflict { text, .. })
@@ -79,8 +79,13 @@ impl Placement {
     /// # Errors
     /// As [`claim`](Self::claim).
     pub async fn claim_new(&self, claim: &NewClaim) -> Result<AllocationResult, OpenStackError> {
-        let written = self.past_writers(async || self.try_claim(claim, false).await);
-        match written.await {
+        let mut written = self.try_claim(claim, false).await;
+        let mut attempt = 1;
+        while met_empty(&written) && self.wait_for_writer(attempt).await {
+            attempt += 1;
+            written = self.try_claim(claim, false).await;
+        }
+        match written {
             Err(OpenStackError::ConsumerChanged { text, .. })
                 if claim.generation.is_none() && is_left_behind(&text) =>
             {
@@ -95,28 +100,18 @@ impl Placement {
         }
     }
 
-    /// Writes, and again as long as the consumer is empty. It may be that of a write which is under
-    /// way: Placement creates the consumer first, and if the write then fails it deletes the
-    /// consumer, under the feet of whatever another write has claimed at generation 0
-    /// (`placement/handlers/allocation.py`, `delete_consumers`). Such allocations belong to no
-    /// consumer, and nothing deletes them any more.
-    pub(super) async fn past_writers<T>(
-        &self,
-        mut write: impl AsyncFnMut() -> Result<T, OpenStackError>,
-    ) -> Result<T, OpenStackError> {
-        let mut written = write().await;
+    /// Waits before a write is tried again that met an empty consumer; false if that was done often
+    /// enough. The consumer may be that of a write which is under way: Placement creates the
+    /// consumer first, and if the write then fails it deletes the consumer, although another write
+    /// may have claimed at generation 0 meanwhile (`placement/handlers/allocation.py`,
+    /// `delete_consumers`). Such allocations belong to no consumer, and nothing deletes them.
+    pub(super) async fn wait_for_writer(&self, attempt: u32) -> bool {
         // Without a wait nothing can be under way: in a simulated world writes do not overlap.
-        if self.retry_wait.is_zero() {
-            return written;
+        if attempt > TRIES_PAST_WRITERS || self.retry_wait.is_zero() {
+            return false;
         }
-        for attempt in 1..=TRIES_PAST_WRITERS {
-            if !met_empty(&written) {
-                break;
-            }
-            tokio::time::sleep(self.retry_wait * attempt / 4).await;
-            written = write().await;
-        }
-        written
+        tokio::time::sleep(self.retry_wait * attempt / 4).await;
+        true
     }
 
     async fn try_claim(
