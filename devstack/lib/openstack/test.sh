@@ -238,6 +238,7 @@ _stack_test_needs_ours() {
 }
 
 _stack_test_story() {
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-cli; fi
     _stack_test_needs_ours
     # What it leaves behind is a cloud as it was.
     _stack_part 'ours started before all of Nova' stack_tool started_first.py

@@ -30,7 +30,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
     if let Ok(book) = Book::parse(text) {
         for one in book.works.values() {
-            let made = ebbtide_batch::report(one, i64::MAX / 2, None, 1_000);
+            let made = ebbtide_batch::report(one, i64::MAX / 2, Default::default(), None, 1_000);
             assert!(made.done <= made.members);
         }
     }
