@@ -55,8 +55,7 @@ Examples:
   ebbtide run --every 30m --criu --state-dir /mnt/work -- ./simulation --seed 7
   ebbtide run --flavor p.small --job 2h --state-dir work --checkpoint-command ./save --restore-command ./resume -- ./job
   ebbtide run --flavor p.small --max-price 0.02 --every 30m --state-dir work --checkpoint-command ./save -- ./job
-  ebbtide --os-cloud work run --flavor p.small --image debian-12 --key-name mine --every 30m --state-dir work \
-    --checkpoint-command ./save -- sh -c 'ssh debian@$EBBTIDE_SERVER_ADDRESS ./job'
+  ebbtide run --os-cloud work --flavor p.small --image debian-12 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --server worker-1 --server worker-2 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --metadata unix:/run/guest.metadata --form ebbtide --state-dir work --checkpoint-command ./save -- ./job";
 
