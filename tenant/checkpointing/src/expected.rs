@@ -10,10 +10,10 @@ use crate::bid_lifetimes::BidLifetimes;
 /// work has, EET = T (1 - Σ f(k)) + Σ (k + r + EET) f(k), k from 0 to T - 1, thus EET = T + Σ (k +
 /// r) f(k) / (1 - Σ f(k)).
 ///
-/// The paper sums to infinity. That cannot be meant: the chances of all failures at all are one
-/// together, and one minus one stands below the line. A failure after the job is done does not
-/// matter, so the sum ends there. It counts execution only, not the waiting until the price comes
-/// down again.
+/// That is the paper's fraction, (T Σ' f(k) + Σ (k + r) f(k)) / (1 - Σ f(k)) with Σ' over k from T
+/// on, since Σ' f = 1 - Σ f: all lives end at some time, and those of which no end is known are
+/// taken to last until the job is done. It counts execution only, not the waiting until the price
+/// comes down again.
 #[must_use]
 pub fn expected_execution_time(
     work: i64,

@@ -18,14 +18,17 @@
 //! - [`advise`] chooses a scheme by a backtest on one history, and says what the choice is worth on
 //!   prices that it has not seen.
 //! - [`BidLifetimes`] is the failure density that a history shows for a bid;
-//!   [`expected_execution_time`] is the paper's equation 8 and [`choose`] selects a bid and an
-//!   instance type (an extension of its Algorithm 1).
+//!   [`expected_execution_time`] is the paper's equation 8. [`algorithm_one`] is its Algorithm 1 to
+//!   the letter; [`choose`] is ours, which searches bids.
+//! - [`PaidHours`] has the decision points of an instance's hours and [`decide`] what ACC does
+//!   there: the simulator and the live services decide by it.
 //!
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums
 //! [`ebbtide_model::Money`]. Nothing here reads a clock or touches a file; chance comes from a
 //! seed.
 
 mod advise;
+mod algorithm_one;
 mod availability;
 mod bid_lifetimes;
 mod bill;
@@ -36,6 +39,7 @@ mod event;
 mod expected;
 mod history;
 mod markets;
+mod paid_hours;
 mod read;
 mod run;
 mod scheme;
@@ -44,6 +48,7 @@ mod summary;
 mod terms;
 
 pub use advise::{SchemeAdvice, advise};
+pub use algorithm_one::{AlgorithmOne, BidType, algorithm_one, application_bid};
 pub use availability::{Availability, Period};
 pub use bid_lifetimes::BidLifetimes;
 pub use bill::{Bill, HOUR_SECONDS, TerminatedBy, bill};
@@ -54,6 +59,7 @@ pub use event::{Event, EventKind, events};
 pub use expected::expected_execution_time;
 pub use history::PriceHistory;
 pub use markets::spiky_market;
+pub use paid_hours::{DecisionPoint, PaidHours, decide};
 pub use read::{RepeatedRows, Series, read_series};
 pub use run::{Job, JobEnd, JobResult, Market, run};
 pub use scheme::{Act, Scheme, SchemeKind, SchemeView, scheme};

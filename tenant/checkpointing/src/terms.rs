@@ -2,6 +2,7 @@
 
 use crate::bill::HOUR_SECONDS;
 use crate::error::CheckpointingError;
+use crate::paid_hours::PaidHours;
 use ebbtide_model::Money;
 
 /// How ACC is read where the price rises between its two decision points, so that no checkpoint was
@@ -55,7 +56,8 @@ pub struct CheckpointTerms {
     /// Seconds from the launch of an instance until a job goes on that has run before. The first
     /// launch has none.
     pub restart_seconds: i64,
-    /// t_w, seconds that ending an instance takes: ACC decides so much before the hour ends.
+    /// t_w, seconds: ACC decides so much before the hour ends. In the paper it is the time to get
+    /// the current price; whatever else passes from the decision to the instance's end counts too.
     pub terminate_seconds: i64,
     /// S_bid, what ACC bids; the provider ends its instance above that. `None`: so much that it
     /// never happens, as the paper assumes. Where it is below A_bid, that is bid.
@@ -113,12 +115,15 @@ impl CheckpointTerms {
     }
 
     /// t_cd and t_td of an instance's hour (the first is hour 1): when ACC decides on a checkpoint,
-    /// and when on the instance's end. t_cd = t_h - t_c - t_w, t_td = t_h - t_w.
+    /// and when on the instance's end.
     #[must_use]
     pub fn decision_points(&self, launch: i64, hour: i64) -> (i64, i64) {
-        let end = launch + hour * HOUR_SECONDS;
-        let terminate = end - self.terminate_seconds;
-        (terminate - self.checkpoint_seconds, terminate)
+        let hours = PaidHours {
+            length: HOUR_SECONDS,
+            checkpoint: self.checkpoint_seconds,
+            terminate: self.terminate_seconds,
+        };
+        hours.points(launch, hour)
     }
 }
 
