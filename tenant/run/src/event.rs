@@ -27,6 +27,8 @@ pub enum RunEvent {
     /// The provider considers an interruption of this instance more likely than of others (EC2's
     /// rebalance recommendation).
     Risk,
+    /// The job is to be saved now, and goes on.
+    Save,
     /// The notice is withdrawn: the instance stays.
     Spared,
     /// The instance is gone, and with it everything that ran there.
@@ -62,6 +64,8 @@ pub enum CheckpointReason {
     Risk,
     /// The user wants to stop.
     Stop,
+    /// The user or a service asked for it; the job goes on.
+    Asked,
 }
 
 /// Actions for the caller, to be carried out in order.

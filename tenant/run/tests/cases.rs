@@ -241,6 +241,24 @@ fn the_user_stops_with_a_checkpoint_and_at_once_the_second_time() {
 }
 
 #[test]
+fn a_job_that_is_asked_to_save_saves_and_goes_on() {
+    let mut job = running(hourly());
+    let why = CheckpointReason::Asked;
+    assert_eq!(
+        job.handle(at(50), RunEvent::Save),
+        [RunAction::Save { id: 1, why }]
+    );
+    // What is being saved is what was asked for.
+    assert_eq!(job.handle(at(51), RunEvent::Save), []);
+    assert_eq!(job.handle(at(53), RunEvent::Saved), []);
+    assert_eq!(job.record().newest().unwrap().work, Span(50 * SECOND));
+    // Under a notice it is saved for that.
+    let mut noticed = running(hourly());
+    assert_eq!(noticed.handle(at(100), notice(130)), SAVE_ON_NOTICE);
+    assert_eq!(noticed.handle(at(101), RunEvent::Save), []);
+}
+
+#[test]
 fn a_run_that_was_killed_is_gone_on_with_and_its_loss_is_counted() {
     let mut job = running(Rules::new(CheckpointSchedule::Every(Span(10 * SECOND))));
     job.handle(at(10), RunEvent::Time);

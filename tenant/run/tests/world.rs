@@ -28,6 +28,7 @@ enum Whim {
     RestoreFails,
     Risk,
     Stop,
+    Save,
     Crash,
 }
 
@@ -43,6 +44,7 @@ fn whim() -> impl Strategy<Value = Whim> {
         1 => Just(Whim::RestoreFails),
         1 => Just(Whim::Risk),
         1 => Just(Whim::Stop),
+        1 => Just(Whim::Save),
         1 => Just(Whim::Crash),
     ]
 }
@@ -276,6 +278,7 @@ impl World {
             }
             Whim::Risk => self.tell(RunEvent::Risk),
             Whim::Stop => self.tell(RunEvent::Stop),
+            Whim::Save => self.tell(RunEvent::Save),
             Whim::Crash if self.ended.is_none() => {
                 self.job.account(self.now);
                 self.lost = self.lost.plus(self.job.unsaved());

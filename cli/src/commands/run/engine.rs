@@ -45,6 +45,7 @@ enum Woken {
     Saver(Result<Option<[u64; 2]>, String>),
     News(InstanceNews),
     Stop,
+    Save,
     Time,
     WriteDown,
 }
@@ -117,6 +118,7 @@ impl<'a> Engine<'a> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
+        let mut save = signal(SignalKind::user_defined1())?;
         let mut write_down = tokio::time::interval(WRITE_DOWN);
         write_down.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = VecDeque::new();
@@ -138,7 +140,7 @@ impl<'a> Engine<'a> {
             }
             match self
                 .wait(
-                    [&mut interrupt, &mut terminate, &mut hang_up],
+                    [&mut interrupt, &mut terminate, &mut hang_up, &mut save],
                     &mut write_down,
                 )
                 .await
@@ -150,6 +152,10 @@ impl<'a> Engine<'a> {
                 Woken::Stop => {
                     self.say("asked to stop");
                     events.push_back(RunEvent::Stop);
+                }
+                Woken::Save => {
+                    self.say("asked to save");
+                    events.push_back(RunEvent::Save);
                 }
                 Woken::Time => events.push_back(RunEvent::Time),
                 Woken::WriteDown => {
@@ -170,7 +176,7 @@ impl<'a> Engine<'a> {
 
     async fn wait(
         &mut self,
-        [interrupt, terminate, hang_up]: [&mut Signal; 3],
+        [interrupt, terminate, hang_up, save]: [&mut Signal; 4],
         write_down: &mut Interval,
     ) -> Woken {
         let wake = self.job.wake_at().map(|at| {
@@ -204,6 +210,7 @@ impl<'a> Engine<'a> {
             _ = terminate.recv() => Woken::Stop,
             // The terminal is gone.
             _ = hang_up.recv() => Woken::Stop,
+            _ = save.recv() => Woken::Save,
             () = wake => Woken::Time,
             news = self.place.next() => Woken::News(news),
             _ = write_down.tick() => Woken::WriteDown,
@@ -283,6 +290,10 @@ impl<'a> Engine<'a> {
             InstanceNews::Risk => {
                 self.say("the provider sees a risk for this instance");
                 Some(RunEvent::Risk)
+            }
+            InstanceNews::Save(words) => {
+                self.say(&format!("{words}: to be saved"));
+                Some(RunEvent::Save)
             }
             InstanceNews::Spared => {
                 self.say("the instance stays after all");

@@ -321,6 +321,7 @@ pub(super) fn reason(why: CheckpointReason) -> &'static str {
         CheckpointReason::LastTry => "last-try",
         CheckpointReason::Risk => "risk",
         CheckpointReason::Stop => "stop",
+        CheckpointReason::Asked => "asked",
     }
 }
 

@@ -168,6 +168,7 @@ impl RunJob {
             RunEvent::Notice { .. } | RunEvent::Risk if !self.rules.heeds => Vec::new(),
             RunEvent::Notice { deadline } => self.noticed(deadline),
             RunEvent::Risk => self.at_risk(),
+            RunEvent::Save => self.asked_to_save(),
             RunEvent::Spared => self.spared(),
             RunEvent::Gone => self.end_instance(),
             RunEvent::Exited { code } => self.exited(code),

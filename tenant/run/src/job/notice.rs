@@ -99,6 +99,16 @@ impl RunJob {
         }
     }
 
+    /// Saves and goes on. Under a notice the job is saved for that, and a checkpoint in progress is
+    /// the one that was asked for.
+    pub(super) fn asked_to_save(&mut self) -> Vec<RunAction> {
+        let worth = self.unsaved() > Span::ZERO && self.notice.is_none();
+        match self.phase {
+            Phase::Running { .. } if worth => self.save(CheckpointReason::Asked),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn spared(&mut self) -> Vec<RunAction> {
         if self.notice.take().is_none() {
             return Vec::new();
