@@ -32,7 +32,7 @@ pub async fn learn_servers(
     let is_new =
         |one: &PoolServer| one.launched_ms.is_some() && !record.lives.contains_key(&one.id);
     let prices = if listed.iter().any(is_new) {
-        cloud.prices().await
+        cloud.prices().await.unwrap_or_default()
     } else {
         BTreeMap::new()
     };

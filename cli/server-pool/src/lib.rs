@@ -119,8 +119,11 @@ impl ServerPool {
     }
 
     /// What an hour of each preemptible flavor costs now, millionths, by the flavor's name; empty
-    /// if the cloud does not say.
-    pub async fn prices(&self) -> BTreeMap<String, u64> {
+    /// if the cloud has no prices.
+    ///
+    /// # Errors
+    /// Those of the cloud.
+    pub async fn prices(&self) -> Result<BTreeMap<String, u64>, CliError> {
         match self {
             Self::Region(pool) => pool.prices().await,
             Self::OpenStack(pool) => pool.prices().await,

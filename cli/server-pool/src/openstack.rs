@@ -255,10 +255,10 @@ impl OpenStackPool {
         }
     }
 
-    pub(crate) async fn prices(&self) -> BTreeMap<String, u64> {
+    pub(crate) async fn prices(&self) -> Result<BTreeMap<String, u64>, CliError> {
         match &self.service {
             Some(service) => prices::hourly(service).await,
-            None => BTreeMap::new(),
+            None => Ok(BTreeMap::new()),
         }
     }
 

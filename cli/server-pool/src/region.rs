@@ -226,7 +226,7 @@ impl RegionPool {
     }
 
     /// What an hour of each flavor costs now, millionths; none if the region does not say.
-    pub(crate) async fn prices(&self) -> BTreeMap<String, u64> {
+    pub(crate) async fn prices(&self) -> Result<BTreeMap<String, u64>, CliError> {
         prices::hourly(&self.region).await
     }
 }

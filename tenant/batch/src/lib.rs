@@ -27,7 +27,8 @@ pub mod view;
 mod work;
 
 pub use book::{
-    Attempt, AttemptEnd, Book, BookEntry, Fact, LengthEstimate, Member, WorkBook, WorkId, WorkState,
+    Attempt, AttemptEnd, BidDecision, BidLook, Book, BookEntry, Fact, LengthEstimate, Member,
+    WorkBook, WorkId, WorkState,
 };
 pub use controller::{
     AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, Mark, PUT_BACK,

@@ -168,11 +168,14 @@ impl Placer<'_> {
     /// Types that may serve a need, the cheapest in expectation first.
     fn ranked(&mut self, need: &Need) -> Vec<usize> {
         let mut all: Vec<(f64, usize)> = Vec::new();
+        let mut out_of_bid = false;
         for (at, ty) in self.types.iter().enumerate() {
             let fits = ty.vcpus >= need.cpus && ty.memory_mb >= need.memory_mb;
             let hourly = self.views[at].hourly;
             let limit = [need.max_price, ty.max_price.map(|price| price.micros())];
             let dear = limit.into_iter().flatten().any(|limit| hourly > limit);
+            let bid = need.max_price.is_some_and(|bid| hourly > bid);
+            out_of_bid |= fits && ty.preemptible && bid;
             if !fits || (ty.preemptible && (need.on_demand || dear)) {
                 continue;
             }
@@ -182,10 +185,10 @@ impl Placer<'_> {
         }
         all.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         // On-demand servers are for those that must have them, or for whom they are cheapest. What
-        // no server survives goes there as well.
+        // no server survives goes there as well. A member that waits for its price does not.
         let cheapest = all.first().map(|(_, at)| *at);
         let sound = |(cost, at): &(f64, usize)| {
-            let must = need.on_demand || Some(*at) == cheapest;
+            let must = need.on_demand || (Some(*at) == cheapest && !out_of_bid);
             cost.is_finite() && (self.types[*at].preemptible || must)
         };
         all.retain(sound);

@@ -3,7 +3,7 @@
 //! The script works in the member's directory, runs the command, and leaves a mark. A mark is a
 //! link, which only one attempt can make: a member is done once, however many attempts there were.
 //! On the signal to save (TERM, to the script alone) a member that can be saved saves its work and
-//! the script ends with [`PUT_BACK`](crate::PUT_BACK).
+//! the script ends with [`PUT_BACK`](crate::PUT_BACK). On USR1 it saves its work and goes on.
 
 use crate::controller::PUT_BACK;
 use crate::settings::ServerType;
@@ -70,6 +70,9 @@ pub fn script(work: &Work, member: MemberId, options: ScriptOptions<'_>) -> Stri
     let name = work.member_name(member);
     let dir = work.dir.display().to_string();
     let mut text = String::from("#!/bin/sh\n# Written by ebbtide-batch.\n");
+    if stage.checkpoint.is_some() {
+        text.push_str("# USR1: to save and go on.\nchild=\ntrap '[ -z \"$child\" ] || kill -USR1 \"$child\" 2>/dev/null' USR1\n");
+    }
     let _ = writeln!(text, "dir={}", quoted(&dir));
     let _ = writeln!(text, "member={} attempt={}", quoted(&name), options.attempt);
     let variables = [
@@ -179,7 +182,8 @@ fn command(stage: &crate::work::Stage, options: ScriptOptions<'_>) -> String {
         Checkpoint::Criu { .. } => words.push("--criu".to_owned()),
     }
     words.push(format!("-- {plain}"));
-    words.join(" ")
+    // A signal that comes before the program listens is not to end it.
+    format!("(trap '' USR1; exec {})", words.join(" "))
 }
 
 /// A text as one word of a shell.

@@ -182,6 +182,10 @@ pub struct BatchPolicy {
     pub checkpoint_seconds: f64,
     /// Kept in reserve before a deadline, seconds.
     pub margin_seconds: f64,
+    /// What the cloud bills at once, seconds: works with a bid look at the price near its end.
+    pub hour_seconds: f64,
+    /// How often the cloud is asked for prices, seconds.
+    pub price_seconds: f64,
     /// How long a member of unknown length is taken to work, seconds.
     pub length_seconds: f64,
     /// By so much a member may take longer than expected without missing its deadline.
@@ -205,6 +209,8 @@ impl Default for BatchPolicy {
             launch_again_seconds: 30.0,
             checkpoint_seconds: 20.0,
             margin_seconds: 30.0,
+            hour_seconds: 3_600.0,
+            price_seconds: 60.0,
             length_seconds: 3_600.0,
             length_reserve: 0.2,
             budget: None,
@@ -290,6 +296,8 @@ impl BatchSettings {
                 1e6,
             ),
             ("policy.margin_seconds", policy.margin_seconds, 0.0, 1e6),
+            ("policy.hour_seconds", policy.hour_seconds, 1.0, 1e6),
+            ("policy.price_seconds", policy.price_seconds, 0.1, 3_600.0),
             ("policy.length_seconds", policy.length_seconds, 1.0, 1e8),
             ("policy.length_reserve", policy.length_reserve, 0.0, 10.0),
             ("policy.budget_hours", policy.budget_hours, 0.01, 87_600.0),
@@ -299,6 +307,14 @@ impl BatchSettings {
                 let problem = format!("it is {value}; it has to be {least} to {most}");
                 return Err(BatchError::setting(key, problem));
             }
+        }
+        let last = 2.0 * policy.checkpoint_seconds + policy.margin_seconds;
+        if policy.hour_seconds <= last {
+            let problem = format!(
+                "it is {}; it has to be more than {last}, which two checkpoints and margin_seconds take",
+                policy.hour_seconds
+            );
+            return Err(BatchError::setting("policy.hour_seconds", problem));
         }
         if self.listen.strip_prefix("unix:").is_none_or(str::is_empty) {
             if self.listen.parse::<std::net::SocketAddr>().is_err() {

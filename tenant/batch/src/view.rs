@@ -70,7 +70,8 @@ pub struct AttemptView {
     pub since_ms: Option<i64>,
     /// When it ended, milliseconds since 1970.
     pub end_ms: Option<i64>,
-    /// How: `done`, `failed (7)`, `put back`, `lost`, `stopped`, `never started`; empty if it runs.
+    /// How: `done`, `failed (7)`, `put back`, `out of bid`, `lost`, `stopped`, `never started`;
+    /// empty if it runs.
     pub end: String,
 }
 
@@ -162,6 +163,9 @@ impl AttemptView {
         let end = match attempt.end.map(|(_, how)| how) {
             None => String::new(),
             Some(AttemptEnd::Done) => "done".to_owned(),
+            Some(AttemptEnd::PutBack | AttemptEnd::Stopped) if attempt.let_go().is_some() => {
+                "out of bid".to_owned()
+            }
             Some(AttemptEnd::Failed { exit }) => format!("failed ({exit})"),
             Some(AttemptEnd::PutBack) => "put back".to_owned(),
             Some(AttemptEnd::Lost) => "lost".to_owned(),

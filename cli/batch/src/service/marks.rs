@@ -2,7 +2,7 @@
 
 use ebbtide_batch::script::{directories, mark_path, result_path, state_path};
 use ebbtide_batch::{AttemptResult, Book, Mark, MemberId, Work, WorkId};
-use ebbtide_run::RunRecord;
+use ebbtide_run::{Checkpoint, RunRecord};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,9 +87,11 @@ fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
 
 /// What an attempt left.
 pub(crate) fn result(work: &Work, member: MemberId, attempt: u32) -> AttemptResult {
+    let newest = newest(&format!("{}/state", state_path(work, member)));
     AttemptResult {
         exit: number(&result_path(work, member, attempt)),
-        saved: saved(&format!("{}/state", state_path(work, member))).unwrap_or(0),
+        saved: newest.map_or(0, |one| i64::try_from(one.work.0).unwrap_or(0)),
+        checkpoint: newest.map_or(0, |one| one.id),
     }
 }
 
@@ -99,10 +101,10 @@ struct RunState {
     record: RunRecord,
 }
 
-/// Work in the newest checkpoint, milliseconds.
-fn saved(path: &str) -> Option<i64> {
+/// The newest complete checkpoint.
+fn newest(path: &str) -> Option<Checkpoint> {
     let text = std::fs::read_to_string(path).ok()?;
     let (_, body) = text.split_once('\n')?;
     let state: RunState = serde_json::from_str(body).ok()?;
-    i64::try_from(state.record.newest()?.work.0).ok()
+    state.record.newest().copied()
 }

@@ -25,8 +25,8 @@ use std::time::Duration;
 const BOOK: &str = "book.jsonl";
 /// The cloud answers within this time, or is taken to be away.
 const CLOUD: Duration = Duration::from_secs(20);
-/// Prices are asked for again after so long, milliseconds.
-const PRICES_MS: i64 = 60_000;
+/// Prices are asked for again so long after a call that failed, milliseconds.
+const PRICES_AGAIN_MS: i64 = 5_000;
 
 /// The service at work.
 pub(crate) struct Service<'a> {
@@ -41,7 +41,10 @@ pub(crate) struct Service<'a> {
     pub(crate) faults: Faults,
     marks: Marks,
     prices: BTreeMap<String, u64>,
+    /// When they were last asked for and had.
     prices_at: i64,
+    /// When they were last asked for.
+    prices_asked: i64,
     /// The pool's servers at the last look.
     pub(crate) servers: Vec<PoolServer>,
     /// When Slurm and the cloud were last seen.
@@ -74,6 +77,7 @@ impl<'a> Service<'a> {
             marks: Marks::default(),
             prices: BTreeMap::new(),
             prices_at: i64::MIN,
+            prices_asked: i64::MIN,
             servers: Vec::new(),
             looked: None,
             last: String::new(),
@@ -123,7 +127,7 @@ impl<'a> Service<'a> {
         let servers = within(cloud.servers()).await?;
         let now = unix_millis();
         within(self.account(&cloud, &servers)).await?;
-        self.learn_prices(&cloud, now).await;
+        self.learn_prices(&cloud, &servers, now).await?;
         let budget = self.pool.within_budget(&self.record_file.record, now);
         self.servers.clone_from(&servers);
         self.looked = Some(now);
@@ -138,6 +142,7 @@ impl<'a> Service<'a> {
         self.read_marks(now)?;
         let made = {
             let prices = std::mem::take(&mut self.prices);
+            let prices_at = self.prices_at;
             let marks = std::mem::take(&mut self.marks);
             let controller = self.controller()?;
             let works: BTreeMap<_, _> = controller
@@ -161,6 +166,7 @@ impl<'a> Service<'a> {
                     kept: &[],
                 },
                 prices: &prices,
+                prices_at,
                 mark: &mark,
                 result: &left,
             };
@@ -264,12 +270,33 @@ impl<'a> Service<'a> {
         learn_servers(&mut self.record_file, &self.pool, cloud, servers, own, up).await
     }
 
-    async fn learn_prices(&mut self, cloud: &ServerPool, now: i64) {
-        if now >= self.prices_at.saturating_add(PRICES_MS) || now < self.prices_at {
-            let prices = within(async { Ok(cloud.prices().await) }).await;
-            self.prices = prices.unwrap_or_default();
-            self.prices_at = now;
+    /// Asks for prices every `policy.price_seconds`, and when a work with a bid has to know one. What
+    /// was last heard stays while the cloud does not say more.
+    async fn learn_prices(
+        &mut self,
+        cloud: &ServerPool,
+        servers: &[PoolServer],
+        now: i64,
+    ) -> Result<(), CliError> {
+        let every = (self.settings.policy.price_seconds * 1_000.0) as i64;
+        let (heard, asked) = (self.prices_at, self.prices_asked);
+        let wanted = self.controller()?.wants_prices(now, heard, servers);
+        let pause = if heard < asked { PRICES_AGAIN_MS } else { 0 };
+        let again = if wanted { pause } else { every };
+        if now < asked.saturating_add(again) && now >= asked {
+            return Ok(());
         }
+        self.prices_asked = now;
+        match within(cloud.prices()).await {
+            Ok(prices) => {
+                (self.prices, self.prices_at) = (prices, now);
+                self.faults.over("prices");
+            }
+            Err(error) => self
+                .faults
+                .lasting(&mut self.record_file, "prices", &error)?,
+        }
+        Ok(())
     }
 
     async fn cloud(&mut self) -> Result<Arc<ServerPool>, CliError> {
@@ -307,6 +334,7 @@ fn describe(action: &BatchAction) -> String {
             ebbtide_batch::job_name(*work, *member, *attempt)
         ),
         BatchAction::Save { job } => format!("job {job}: save and end"),
+        BatchAction::Checkpoint { job } => format!("job {job}: save and go on"),
         BatchAction::Stop { job } => format!("job {job}: stop"),
     }
 }

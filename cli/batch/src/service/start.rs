@@ -28,6 +28,11 @@ pub(crate) async fn act(
             let words = ["--batch", "--signal=TERM", &job];
             slurm.run("scancel", &words).await.map(drop)
         }
+        BatchAction::Checkpoint { job } => {
+            let job = job.to_string();
+            let words = ["--batch", "--signal=USR1", &job];
+            slurm.run("scancel", &words).await.map(drop)
+        }
         BatchAction::Stop { job } => slurm.run("scancel", &[&job.to_string()]).await.map(drop),
     }
 }

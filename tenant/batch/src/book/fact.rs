@@ -75,6 +75,22 @@ pub enum Fact {
         /// Work of the member that is saved now, milliseconds.
         saved: i64,
     },
+    /// The price was looked at near the end of a paid hour of an attempt's server, and the attempt
+    /// saves its work or is let go.
+    Bid {
+        /// Place of the stage.
+        stage: usize,
+        /// Place in the stage.
+        index: usize,
+        /// Number of the attempt.
+        attempt: u32,
+        /// What was decided.
+        decision: BidDecision,
+        /// What an hour cost, millionths; `None` if the cloud did not say.
+        price: Option<u64>,
+        /// Number of the newest checkpoint that was complete then; 0 for none.
+        checkpoint: u64,
+    },
     /// The tenant has cancelled the work.
     Cancelled,
     /// The tenant has changed what may be spent on the work.
@@ -91,13 +107,24 @@ impl Fact {
         match self {
             Self::Started { stage, index, .. }
             | Self::Running { stage, index, .. }
-            | Self::Ended { stage, index, .. } => Some(MemberId {
+            | Self::Ended { stage, index, .. }
+            | Self::Bid { stage, index, .. } => Some(MemberId {
                 stage: *stage,
                 index: *index,
             }),
             Self::Submitted { .. } | Self::Cancelled | Self::BudgetSet { .. } => None,
         }
     }
+}
+
+/// What follows from a price above the bid of a work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BidDecision {
+    /// E_ckpt: the attempt saves its work, and goes on.
+    Checkpoint,
+    /// E_terminate: the attempt ends, and the server with it unless others need it.
+    LetGo,
 }
 
 /// How an attempt ended.

@@ -4,7 +4,7 @@
 mod fact;
 mod lengths;
 
-pub use fact::{AttemptEnd, BookEntry, Fact, WorkId};
+pub use fact::{AttemptEnd, BidDecision, BookEntry, Fact, WorkId};
 pub use lengths::LengthEstimate;
 
 use crate::error::BatchError;
@@ -37,9 +37,32 @@ pub struct Attempt {
     pub running: Option<i64>,
     /// When and how it ended.
     pub end: Option<(i64, AttemptEnd)>,
+    /// What followed from prices above the bid, in order.
+    pub bid: Vec<BidLook>,
+}
+
+/// A price above the bid, and what followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BidLook {
+    /// When, milliseconds.
+    pub at: i64,
+    /// What was decided.
+    pub decision: BidDecision,
+    /// What an hour cost, millionths; `None` if the cloud did not say.
+    pub price: Option<u64>,
+    /// Number of the newest checkpoint that was complete then; 0 for none.
+    pub checkpoint: u64,
 }
 
 impl Attempt {
+    /// When it was let go because its server's next hour was dearer than the bid, milliseconds.
+    #[must_use]
+    pub fn let_go(&self) -> Option<i64> {
+        let last = self.bid.last();
+        let last = last.filter(|look| look.decision == BidDecision::LetGo);
+        last.map(|look| look.at)
+    }
+
     /// How long it has run, milliseconds.
     #[must_use]
     pub fn ran(&self, now: i64) -> i64 {
@@ -352,6 +375,7 @@ impl WorkBook {
                     started: at,
                     running: None,
                     end: None,
+                    bid: Vec::new(),
                 });
             }
             Fact::Running { attempt, since, .. } => {
@@ -375,6 +399,23 @@ impl WorkBook {
                         member.done = true;
                         self.last_end = Some(self.last_end.map_or(*end, |last| last.max(*end)));
                     }
+                }
+            }
+            Fact::Bid {
+                attempt,
+                decision,
+                price,
+                checkpoint,
+                ..
+            } => {
+                let mut open = member.attempts.iter_mut();
+                if let Some(one) = open.find(|one| one.number == *attempt) {
+                    one.bid.push(BidLook {
+                        at,
+                        decision: *decision,
+                        price: *price,
+                        checkpoint: *checkpoint,
+                    });
                 }
             }
             Fact::Submitted { .. } | Fact::Cancelled | Fact::BudgetSet { .. } => {}

@@ -59,9 +59,12 @@ impl BatchController {
             self.note(now, work, fact, made);
         }
         let Some(how) = self.end_of(now, world, work, member, attempt, job, mark) else {
-            self.tend(now, world, work, member, attempt, job, made);
+            if !self.tend_bid(now, world, (work, member), attempt, job, made) {
+                self.tend(now, world, work, member, attempt, job, made);
+            }
             return;
         };
+        self.bid_points.remove(&(work, member, attempt.number));
         let left = (world.result)(work, member, attempt.number);
         let over = job.filter(|job| job.is_over() && job.end_ms > 0);
         let fact = Fact::Ended {
@@ -301,7 +304,7 @@ fn ended(left: AttemptResult) -> AttemptEnd {
     }
 }
 
-fn job_ran(now: i64, job: &SlurmJob) -> i64 {
+pub(super) fn job_ran(now: i64, job: &SlurmJob) -> i64 {
     if job.start_ms > 0 && job.runs() {
         (now - job.start_ms).max(0)
     } else {

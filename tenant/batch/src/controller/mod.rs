@@ -7,6 +7,7 @@
 //! therefore stands in the book before Slurm knows of it, and Slurm's job is found by its name.
 
 mod attempts;
+mod bid;
 mod budget;
 mod deadline;
 mod needs;
@@ -71,6 +72,11 @@ pub struct BatchController {
     deciders: BTreeMap<WorkId, Decider>,
     /// What they decided at this look.
     decisions: BTreeMap<WorkId, Decision>,
+    /// Nodes whose servers the last attempt left because the next hour is dearer than its bid, and
+    /// when.
+    let_go: BTreeMap<String, i64>,
+    /// The last decision point at which the price for an attempt was looked at.
+    bid_points: BTreeMap<(WorkId, MemberId, u32), i64>,
     /// Works that have members to run and no budget for one.
     unaffordable: BTreeSet<WorkId>,
     /// Errors that were reported, so that each is reported once.
@@ -95,6 +101,8 @@ impl BatchController {
             types,
             managers,
             times: RunningTimes::default(),
+            let_go: bid::let_go(&book),
+            bid_points: BTreeMap::new(),
             book,
             idle: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -317,10 +325,9 @@ impl BatchController {
     fn views(&self, world: &BatchWorld<'_>) -> Vec<TypeView> {
         let each = self.types.iter().zip(&self.managers).enumerate();
         each.map(|(place, (ty, manager))| {
-            let hourly = world.prices.get(&ty.flavor).copied();
             let census = manager.census();
             TypeView {
-                hourly: hourly.filter(|price| *price > 0).unwrap_or(ty.price),
+                hourly: bid::hourly(ty, world),
                 coming: census.provisioning,
                 draining: census.draining > 0,
                 boot: self.boots[place],
@@ -371,7 +378,14 @@ impl BatchController {
                 if used {
                     self.idle.remove(name);
                 } else if stays {
-                    view.idle_since = Some(*self.idle.entry(name.clone()).or_insert(now));
+                    let since = *self.idle.entry(name.clone()).or_insert(now);
+                    let since = if self.is_let_go(server) {
+                        // It is no hot spare: its next hour would cost more than was bid.
+                        since.min(now - millis(self.settings.policy.spare_seconds))
+                    } else {
+                        since
+                    };
+                    view.idle_since = Some(since);
                 }
                 all.push(view);
             }
@@ -408,6 +422,7 @@ impl BatchController {
                 from: need.from,
             };
             self.note(now, need.work, fact, made);
+            self.let_go.remove(&node.name);
             made.jobs.push(BatchAction::Start {
                 work: need.work,
                 member: need.member,

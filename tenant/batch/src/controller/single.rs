@@ -1,6 +1,7 @@
 //! Works of one member that can be saved: the policies of [`ebbtide_deadline`] decide between a
 //! preemptible server, an on-demand one, and waiting.
 
+use super::bid::hourly;
 use super::{BatchController, BatchWorld};
 use crate::book::{Attempt, LengthEstimate, WorkBook, WorkId, WorkState};
 use crate::placement::TypeView;
@@ -109,12 +110,14 @@ impl BatchController {
             None => (Held::Nothing, member.saved),
             Some(attempt) => self.held(now, world, id, attempt, member.saved)?,
         };
+        let bid = book.work.max_price;
         let mut types = self.types.iter().zip(&self.managers);
         let could = types.any(|(ty, manager)| {
             ty.preemptible
                 && ty.vcpus >= stage.cpus
                 && ty.memory_mb >= stage.memory_mb
                 && manager.may_launch(now)
+                && bid.is_none_or(|bid| hourly(ty, world) <= bid.micros())
         });
         Some(Facts {
             now: seconds(now - book.submitted),

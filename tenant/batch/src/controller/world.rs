@@ -13,6 +13,8 @@ pub struct AttemptResult {
     pub exit: Option<i32>,
     /// Work of the member that is saved, milliseconds.
     pub saved: i64,
+    /// Number of the member's newest complete checkpoint; 0 for none.
+    pub checkpoint: u64,
 }
 
 /// Whether a member is done.
@@ -33,6 +35,8 @@ pub struct BatchWorld<'a> {
     pub burst: World<'a>,
     /// What an hour of each flavor costs now, millionths.
     pub prices: &'a BTreeMap<String, u64>,
+    /// When the cloud was last asked for them and answered, milliseconds.
+    pub prices_at: i64,
     /// Whether a member is done, by its mark.
     pub mark: &'a dyn Fn(WorkId, MemberId) -> Mark,
     /// What an attempt left.
@@ -104,6 +108,11 @@ pub enum BatchAction {
     },
     /// Tell an attempt to save its work and end.
     Save {
+        /// Slurm's number.
+        job: u32,
+    },
+    /// Tell an attempt to save its work and go on.
+    Checkpoint {
         /// Slurm's number.
         job: u32,
     },

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on panics.
 
+mod bids;
 mod promises;
 mod replay;
 mod run;

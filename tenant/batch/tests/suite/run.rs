@@ -1,7 +1,7 @@
 //! A controller with its world and its book.
 
-use crate::sim::{Sim, settings};
-use ebbtide_batch::{BatchController, Book, BookEntry, WorkId};
+use crate::sim::{SETTINGS, Sim};
+use ebbtide_batch::{BatchController, BatchSettings, Book, BookEntry, WorkId};
 use serde_json::Value;
 
 /// A controller with its world and its book on disk.
@@ -10,14 +10,22 @@ pub(crate) struct Run {
     pub(crate) controller: BatchController,
     pub(crate) book: Vec<BookEntry>,
     pub(crate) problems: Vec<String>,
+    settings: BatchSettings,
     trail: Vec<String>,
 }
 
 impl Run {
     pub(crate) fn new() -> Self {
+        Self::with(SETTINGS)
+    }
+
+    /// With these settings.
+    pub(crate) fn with(settings: &str) -> Self {
+        let settings = BatchSettings::parse(settings).unwrap();
         Self {
             sim: Sim::new(),
-            controller: BatchController::new(&settings(), Book::default()).unwrap(),
+            controller: BatchController::new(&settings, Book::default()).unwrap(),
+            settings,
             book: Vec::new(),
             problems: Vec::new(),
             trail: Vec::new(),
@@ -55,7 +63,7 @@ impl Run {
             .collect();
         let book = Book::parse(&lines).unwrap();
         assert_eq!(&book, self.controller.book());
-        self.controller = BatchController::new(&settings(), book).unwrap();
+        self.controller = BatchController::new(&self.settings, book).unwrap();
     }
 
     pub(crate) fn state(&self, work: WorkId) -> &'static str {

@@ -124,10 +124,15 @@ fn a_member_that_is_told_to_save_is_put_back() {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }
-    let told = Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status();
-    assert!(told.unwrap().success());
+    let tell = |signal: &str| {
+        let told = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(told.unwrap().success());
+    };
+    // To save and go on: that ends neither the script nor a program that does not listen yet.
+    tell("-USR1");
+    tell("-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(PUT_BACK));
     let result = bench.read(&result_path(&bench.work, MEMBER, 2));
     assert_eq!(result.unwrap(), PUT_BACK.to_string());

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const TICK: i64 = 500;
 /// A server is up after so much.
 pub(crate) const BOOT: i64 = 6_000;
+/// Prices are asked for so often, and when the controller wants them.
+const PRICES: i64 = 20_000;
 /// From a notice to the end.
 const GRACE: i64 = 8_000;
 
@@ -88,6 +90,8 @@ struct Running {
     left: i64,
     from: i64,
     saves: Option<i64>,
+    /// When its checkpoint is complete.
+    checkpoint: Option<i64>,
 }
 
 /// Everything outside of the controller.
@@ -110,6 +114,15 @@ pub(crate) struct Sim {
     /// No node comes up on a new server.
     pub(crate) broken: bool,
     pub(crate) broke: bool,
+    /// What an hour of a preemptible server costs from some time on, millionths; in order.
+    pub(crate) prices: Vec<(i64, u64)>,
+    /// The cloud does not say prices.
+    pub(crate) silent: bool,
+    prices_at: i64,
+    /// Checkpoints of each member.
+    numbers: BTreeMap<(WorkId, MemberId), u64>,
+    /// Servers that are gone: node, launch, end.
+    pub(crate) lives: Vec<(String, i64, i64)>,
     pub(crate) most_servers: usize,
     pub(crate) used: BTreeSet<String>,
 }
@@ -142,6 +155,11 @@ impl Sim {
             full: false,
             broken: false,
             broke: false,
+            prices: Vec::new(),
+            silent: false,
+            prices_at: 0,
+            numbers: BTreeMap::new(),
+            lives: Vec::new(),
             most_servers: 0,
             used: BTreeSet::new(),
         }
@@ -179,10 +197,24 @@ impl Sim {
         each.collect()
     }
 
-    pub(crate) fn look(&self, controller: &mut BatchController) -> BatchDecisions {
+    /// What an hour of a preemptible server costs.
+    pub(crate) fn price(&self, at: i64) -> Option<u64> {
+        let known = self.prices.iter().rev().find(|(from, _)| *from <= at);
+        known.map(|(_, price)| *price)
+    }
+
+    pub(crate) fn look(&mut self, controller: &mut BatchController) -> BatchDecisions {
+        let servers: Vec<PoolServer> = self.servers.iter().map(|one| one.shown.clone()).collect();
+        let due = self.now >= self.prices_at + PRICES;
+        let wanted = controller.wants_prices(self.now, self.prices_at, &servers);
+        if !self.silent && (due || wanted) {
+            self.prices_at = self.now;
+        }
+        let price = self.price(self.prices_at);
+        let prices = price.map(|price| ("p.node".to_owned(), price));
+        let prices = prices.into_iter().collect();
         let nodes = self.nodes();
         let jobs: Vec<SlurmJob> = self.jobs.iter().map(|one| one.job.clone()).collect();
-        let servers: Vec<PoolServer> = self.servers.iter().map(|one| one.shown.clone()).collect();
         let mark = |work, member| {
             let by = self.marks.get(&(work, member)).copied();
             by.map_or(Mark::None, Mark::DoneBy)
@@ -199,7 +231,8 @@ impl Sim {
                 budget_used_up: self.broke,
                 kept: &[],
             },
-            prices: &BTreeMap::new(),
+            prices: &prices,
+            prices_at: self.prices_at,
             mark: &mark,
             result: &result,
         };
@@ -224,12 +257,14 @@ impl Sim {
                 one.gone.get_or_insert(now);
             }
         }
-        let gone: Vec<String> = self
-            .servers
-            .iter()
-            .filter(|one| one.gone.is_some_and(|at| at <= now))
-            .map(|one| one.shown.node.clone())
-            .collect();
+        let mut gone = Vec::new();
+        for one in &self.servers {
+            if one.gone.is_some_and(|at| at <= now) {
+                gone.push(one.shown.node.clone());
+                let launch = one.shown.launched_ms.unwrap_or(now);
+                self.lives.push((one.shown.node.clone(), launch, now));
+            }
+        }
         self.servers
             .retain(|one| one.gone.is_none_or(|at| at > now));
         for node in gone {
@@ -273,6 +308,19 @@ impl Sim {
                 (JobState::Running, Some(_)) => {
                     one.left -= TICK;
                     let key = (one.work, one.member);
+                    let ran = now - one.job.start_ms;
+                    if one.checkpoint.is_some_and(|at| at <= now) {
+                        one.checkpoint = None;
+                        let number = self.numbers.entry(key).or_default();
+                        *number += 1;
+                        let left = AttemptResult {
+                            exit: None,
+                            saved: one.from + ran,
+                            checkpoint: *number,
+                        };
+                        self.results
+                            .insert((one.work, one.member, one.attempt), left);
+                    }
                     let end = if one.left <= 0 {
                         let made = !self.marks.contains_key(&key);
                         if made {
@@ -286,11 +334,13 @@ impl Sim {
                         None
                     };
                     if let Some((state, word, exit)) = end {
-                        let ran = now - one.job.start_ms;
                         let saved = if exit == PUT_BACK { one.from + ran } else { 0 };
+                        let number = self.numbers.entry(key).or_default();
+                        *number += u64::from(exit == PUT_BACK);
                         let left = AttemptResult {
                             exit: Some(exit),
                             saved,
+                            checkpoint: *number,
                         };
                         self.results
                             .insert((one.work, one.member, one.attempt), left);
@@ -449,6 +499,7 @@ impl Sim {
                     left: length - from,
                     from,
                     saves: None,
+                    checkpoint: None,
                 });
             }
             BatchAction::Save { job } => {
@@ -456,6 +507,13 @@ impl Sim {
                 for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
                     assert!(saves, "a member that cannot be saved is told to save");
                     one.saves.get_or_insert(now + 1_000);
+                }
+            }
+            BatchAction::Checkpoint { job } => {
+                let saves = self.saves;
+                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
+                    assert!(saves, "a member that cannot be saved is told to save");
+                    one.checkpoint.get_or_insert(now + 1_000);
                 }
             }
             BatchAction::Stop { job } => {
@@ -489,6 +547,15 @@ impl Sim {
         } else {
             one.gone = Some(now);
         }
+    }
+
+    /// When the server of a node was launched; `None` if there is none.
+    pub(crate) fn launched(&self, node: &str) -> Option<i64> {
+        let mut servers = self.servers.iter();
+        servers
+            .find(|one| one.shown.node == node)?
+            .shown
+            .launched_ms
     }
 
     pub(crate) fn servers(&self) -> usize {
