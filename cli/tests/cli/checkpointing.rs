@@ -315,7 +315,7 @@ async fn the_bid_is_chosen_by_goal_deadline_and_budget() {
         ("--goal time", "steady 0.25"),
         ("--goal cost --deadline 8h", "steady 0.25"),
         ("--goal time --budget 1", "tidal 0.10"),
-        ("--goal cost --by replay --deadline 7h", "steady 0.25"),
+        ("--goal cost --method replay --deadline 7h", "steady 0.25"),
         // Three times as fast, and so a third of the hours.
         ("--goal cost --speed steady=3", "steady 0.25"),
     ] {
@@ -344,27 +344,41 @@ async fn algorithm_1_as_printed_bids_the_lowest_on_demand_price_and_takes_the_fa
     let here = tempfile::tempdir().unwrap();
     let history = file(here.path(), "two.csv", two_types().as_bytes());
     // At 0.30 the tidal type lives for half a day, too short for the job, the steady one for ever.
-    let prices = "--job 14h --by paper --on-demand tidal=0.30 --on-demand steady=1";
+    let prices = "--job 14h --method paper --on-demand tidal=0.30 --on-demand steady=1";
     let json = bid(&history, &format!("{prices} -o json")).await.json();
     assert_eq!(json["choice"]["series"], "steady");
     assert_eq!(json["choice"]["bid"], "0.30");
     assert_eq!(json["offers_considered"], 2);
-    // Eight times as fast, the tidal type ends the job within its life; what either costs does not
-    // count.
-    let json = bid(&history, &format!("{prices} --speed tidal=8 -o json"))
-        .await
-        .json();
-    assert_eq!(json["choice"]["series"], "tidal");
+    // Ours stands beside it, and Algorithm 1 beside ours.
+    assert_eq!(
+        (&json["method"], &json["beside"]["method"]),
+        (&"paper".into(), &"equation".into())
+    );
+    let on_demand = "--job 14h --on-demand tidal=0.30 --on-demand steady=1";
+    let json = bid(&history, &format!("{on_demand} -o json")).await.json();
+    assert_eq!(
+        (&json["method"], &json["beside"]["method"]),
+        (&"equation".into(), &"paper".into())
+    );
+    assert_eq!(json["beside"]["series"], "steady");
+    assert_eq!(json["beside"]["bid"], "0.30");
+    let said = bid(&history, prices).await.out;
+    assert!(
+        said.contains("Algorithm 1 (equations 7 and 8): bid 0.30 on steady: expected execution")
+            && said.contains("ours (bids searched, equation 8): bid "),
+        "{said}"
+    );
 
     for (options, part) in [
         (
-            "--by paper --on-demand tidal=1",
+            "--method paper --on-demand tidal=1",
             "steady has no on-demand price",
         ),
-        ("--by paper --on-demand t=1 --goal cost", "--goal"),
-        ("--by paper --on-demand t=1 --deadline 9h", "--deadline"),
-        ("--by paper --on-demand t=1 --bids 0.1", "--bids"),
-        ("--on-demand t=1", "--by paper only"),
+        ("--method paper --on-demand t=1 --goal cost", "--goal"),
+        ("--method paper --on-demand t=1 --deadline 9h", "--deadline"),
+        ("--method paper --on-demand t=1 --bids 0.1", "--bids"),
+        ("--method paper --on-demand t=1 --speed t=2", "--speed"),
+        ("--on-demand tidal=1", "steady has no on-demand price"),
     ] {
         let ran = bid(&history, &format!("--job 6h {options}")).await;
         assert!(
@@ -404,13 +418,13 @@ async fn bids_that_cannot_be_planned_are_refused() {
         "{}",
         ran.err
     );
-    let ran = bid(&history, &format!("{long} --by replay -o value")).await;
+    let ran = bid(&history, &format!("{long} --method replay -o value")).await;
     assert_eq!((ran.code, ran.out.trim()), (0, "tidal 0.10"), "{}", ran.err);
     for options in [
         "--job 6h --speed fast",
         "--job 6h --speed a=0",
         "--job 6h --goal luck",
-        "--job 6h --by hand",
+        "--job 6h --method hand",
     ] {
         assert_eq!(bid(&history, options).await.code, 2, "{options}");
     }

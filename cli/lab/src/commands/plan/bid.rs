@@ -1,5 +1,8 @@
 //! `ebbtide-lab plan bid`: which bid, on which instance type.
 
+use super::bid_methods::{
+    Beside, BidMethod, OnDemand, algorithm, expected, longest_fit, method, ours, printed,
+};
 use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read, seconds};
 use clap::Args;
 use ebbtide_checkpointing::{
@@ -16,18 +19,19 @@ use ebbtide_shell::render::Tone;
 use std::str::FromStr;
 
 pub(super) const HELP: &str = "\
-Extends Algorithm 1 of the ACC paper. For each instance type (series) and each of several bids the command
+Ours (--method equation, the default): for each instance type (series) and each of several bids the command
 derives from the recorded prices how long instances live (the failure density), the expected execution time
 without checkpoints (the paper's equation 8), the time from start to end (execution divided by the share of
 time in which the price is within the bid) and the cost. It selects the best by --goal among those that keep
 --deadline and --budget.
 
-The paper's own Algorithm 1 is --by paper: one bid for all types, the lowest on-demand price (--on-demand), and
-the type with the least expected execution time, whatever it costs.
+The ACC paper's Algorithm 1, to the letter (--method paper): one bid for all types, the lowest on-demand price
+(A_bid = min C_i, equation 7, from --on-demand), and the type with the least expected execution time (equation 8),
+whatever it costs. What ours would choose stands beside it, and the other way round where --on-demand is given.
 
 What is expected is one thing, what would have happened another: offers are also played through the history
 with a checkpoint scheme, and their mean cost and time stand beside the expected ones. Where prices stay high
-for weeks, waiting is much longer than the share of time suggests: --by replay chooses by what was played.
+for weeks, waiting is much longer than the share of time suggests: --method replay chooses by what was played.
 
 Without --scheme the command also says which scheme is best for the chosen offer: the one with the least cost
 times time over the history, and what such a choice was worth on prices that came after it. No scheme is best
@@ -37,8 +41,8 @@ Examples:
   ebbtide-lab plan bid --history prices.csv --job 500m
   ebbtide-lab plan bid --history prices.csv.zst --job 500m --goal cost --deadline 24h --series us-east-1.linux
   ebbtide-lab plan bid --history prices.csv --job 500m --budget 2.50 --speed m1.xlarge=1 --speed m2.2xlarge=1.6
-  ebbtide-lab plan bid --history prices.csv --job 500m --by replay --scheme hour
-  ebbtide-lab plan bid --history prices.csv --job 500m --by paper --on-demand m1.xlarge=0.68 --on-demand m1.small=0.085
+  ebbtide-lab plan bid --history prices.csv --job 500m --method replay --scheme hour
+  ebbtide-lab plan bid --history prices.csv --job 500m --method paper --on-demand xlarge=0.68 --on-demand small=0.085
   ebbtide-lab plan bid --history prices.csv --job 500m -o json | jq '.choice'";
 
 /// A start every 25 hours, so that all times of the day occur: prices have days and nights.
@@ -54,34 +58,34 @@ pub struct BidArgs {
     history: HistoryArgs,
     /// Length of the job without interruptions and checkpoints
     #[arg(long, value_name = "TIME")]
-    job: Hours,
+    pub(super) job: Hours,
     /// Objective: the least product of cost and time [default], the least cost, or the least time
     #[arg(long, value_name = "product|cost|time", value_parser = goal)]
-    goal: Option<BidGoal>,
-    /// Choose by expected values, by what would have happened, or as the paper's Algorithm 1 does
-    #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = by)]
-    by: BidCriterion,
-    /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may
+    pub(super) goal: Option<BidGoal>,
+    /// Choose by expected values, by what would have happened, or by the paper's Algorithm 1
+    #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = method)]
+    pub(super) method: BidMethod,
+    /// On-demand price in dollars per hour of types whose name contains NAME, for Algorithm 1; may
     /// be repeated
     #[arg(long, value_name = "NAME=DOLLARS")]
-    on_demand: Vec<OnDemand>,
+    pub(super) on_demand: Vec<OnDemand>,
     /// The job has to be done in this time
     #[arg(long, value_name = "TIME")]
-    deadline: Option<Hours>,
+    pub(super) deadline: Option<Hours>,
     /// The job may cost this, in dollars
     #[arg(long, value_name = "DOLLARS")]
-    budget: Option<Money>,
+    pub(super) budget: Option<Money>,
     /// How fast types are whose name contains NAME, against the machine of --job; may be repeated
     /// [default: 1]
     #[arg(long, value_name = "NAME=FACTOR")]
-    speed: Vec<TypeSpeed>,
+    pub(super) speed: Vec<TypeSpeed>,
     /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 %
     /// band]
     #[arg(long, value_name = "BIDS")]
-    bids: Option<Bids>,
+    pub(super) bids: Option<Bids>,
     /// How many bids a range or band is cut into
     #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(2..=1000))]
-    bid_count: u32,
+    pub(super) bid_count: u32,
     #[command(flatten)]
     costs: CostArgs,
     /// The scheme with which offers are played through the history [default: acc; for the chosen
@@ -112,48 +116,6 @@ impl FromStr for TypeSpeed {
         }
         let name = name.to_owned();
         Ok(Self { name, factor })
-    }
-}
-
-/// On-demand price of the types whose name contains a text.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct OnDemand {
-    name: String,
-    price: Money,
-}
-
-impl FromStr for OnDemand {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no price: NAME=DOLLARS, for example m1.xlarge=0.68");
-        let (name, price) = text.rsplit_once('=').ok_or_else(wrong)?;
-        let price: Money = price.parse().map_err(|_| wrong())?;
-        if name.is_empty() || price <= Money::default() {
-            return Err(wrong());
-        }
-        let name = name.to_owned();
-        Ok(Self { name, price })
-    }
-}
-
-/// What offers are judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BidCriterion {
-    /// Expected time and cost, from equation 8.
-    Equation,
-    /// The recorded prices.
-    Replay,
-    /// Algorithm 1 as printed: one bid for all types, the least expected execution time.
-    Paper,
-}
-
-fn by(text: &str) -> Result<BidCriterion, String> {
-    match text {
-        "equation" => Ok(BidCriterion::Equation),
-        "replay" => Ok(BidCriterion::Replay),
-        "paper" => Ok(BidCriterion::Paper),
-        _ => Err("equation, replay or paper".to_owned()),
     }
 }
 
@@ -192,22 +154,36 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
         terminate_seconds: seconds(args.costs.terminate),
         ..CheckpointTerms::default()
     };
-    let one_bid = one_bid(args, &candidates)?;
-    let bids = |candidate: &Candidate<'_>| match (&args.bids, one_bid) {
-        (_, Some(bid)) => vec![bid],
-        (Some(bids), None) => bids.list(args.bid_count),
-        (None, None) => Bids::band(candidate.history, args.bid_count),
+    let paper = algorithm(args, &candidates, &terms)?;
+    let searched = |candidate: &Candidate<'_>| match &args.bids {
+        Some(bids) => bids.list(args.bid_count),
+        None => Bids::band(candidate.history, args.bid_count),
     };
-    let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
+    let work = seconds(args.job);
+    let offers = match (&paper, args.method) {
+        (Some(paper), BidMethod::Paper) => offers(&candidates, |_| vec![paper.bid], work, &terms)?,
+        _ => offers(&candidates, searched, work, &terms)?,
+    };
     let best = best_of(args, &terms, &series, &offers)?;
     if best.is_empty() {
         return Err(none(args, &offers));
     }
+    let other = match (&paper, args.method) {
+        (Some(_), BidMethod::Paper) => Some(ours(args, &series, &candidates, &terms)),
+        (Some(paper), _) => Some(printed(&series, paper)),
+        (None, _) => None,
+    };
     let advice = match (args.scheme, best.first()) {
         (None, Some(first)) => Some(advised(args, &terms, first)?),
         _ => None,
     };
-    show(context, args, offers.len(), &best, advice.as_ref())
+    let result = BidPlan {
+        all: offers.len(),
+        shown: &best,
+        other,
+        advice,
+    };
+    show(context, args, &result)
 }
 
 impl BidArgs {
@@ -264,68 +240,26 @@ fn below(percent: f64) -> String {
     }
 }
 
-/// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price.
-/// `None` where bids are searched.
-fn one_bid(args: &BidArgs, candidates: &[Candidate<'_>]) -> Result<Option<Money>, CliError> {
-    let refused = |problem: String, next: &str| {
-        let next = next.to_owned();
-        Err(CliError::Refused { problem, next })
-    };
-    if args.by != BidCriterion::Paper {
-        if !args.on_demand.is_empty() {
-            let problem = "--on-demand has an effect with --by paper only".to_owned();
-            return refused(problem, "add --by paper, or leave --on-demand out");
-        }
-        return Ok(None);
-    }
-    let searched = [
-        ("--bids", args.bids.is_some()),
-        ("--goal", args.goal.is_some()),
-        ("--deadline", args.deadline.is_some()),
-        ("--budget", args.budget.is_some()),
-    ];
-    if let Some((option, _)) = searched.iter().find(|(_, given)| *given) {
-        let problem = format!("Algorithm 1 as printed has no place for {option}");
-        return refused(
-            problem,
-            "leave it out, or use --by equation, which searches bids",
-        );
-    }
-    let mut prices = Vec::new();
-    for candidate in candidates {
-        match longest_fit(&args.on_demand, |one| &one.name, candidate.name) {
-            Some(one) => prices.push(one.price),
-            None => {
-                let problem = format!("{} has no on-demand price", candidate.name);
-                let next = "give one with --on-demand NAME=DOLLARS, or select types with --series";
-                return refused(problem, next);
-            }
-        }
-    }
-    Ok(prices.into_iter().min())
-}
-
-/// The setting whose name fits a type and is longest: it says most.
-fn longest_fit<'a, T>(
-    settings: &'a [T],
-    name: impl Fn(&T) -> &String,
-    candidate: &str,
-) -> Option<&'a T> {
-    let fitting = settings.iter().filter(|one| candidate.contains(name(one)));
-    fitting.max_by_key(|one| name(one).len())
+/// All that is shown.
+#[derive(Debug)]
+struct BidPlan<'a> {
+    all: usize,
+    shown: &'a [Shown<'a>],
+    other: Option<Beside>,
+    advice: Option<SchemeAdvice>,
 }
 
 /// Why there is no best offer.
 fn none(args: &BidArgs, offers: &[BidOffer]) -> CliError {
     let count = offers.len();
     let endless = offers.iter().all(|offer| offer.hours.is_infinite());
-    if args.by != BidCriterion::Replay && endless {
+    if args.method != BidMethod::Replay && endless {
         return CliError::Refused {
             problem: format!(
                 "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
                 args.job
             ),
-            next: "bid higher, or judge by a scheme with checkpoints: --by replay".to_owned(),
+            next: "bid higher, or judge by a scheme with checkpoints: --method replay".to_owned(),
         };
     }
     CliError::Refused {
@@ -351,14 +285,14 @@ fn best_of<'a>(
             starts: 0,
         })
         .collect();
-    if args.by == BidCriterion::Replay {
+    if args.method == BidMethod::Replay {
         all.iter_mut().try_for_each(|one| play(args, terms, one))?;
     }
-    let mut judged: Vec<BidOffer> = all.iter().map(|one| judged(args.by, one)).collect();
+    let mut judged: Vec<BidOffer> = all.iter().map(|one| judged(args.method, one)).collect();
     let deadline = args.deadline.map(|deadline| deadline.0);
-    let goal = match args.by {
-        BidCriterion::Paper => BidGoal::Time,
-        BidCriterion::Equation | BidCriterion::Replay => args.goal.unwrap_or_default(),
+    let goal = match args.method {
+        BidMethod::Paper => BidGoal::Time,
+        BidMethod::Equation | BidMethod::Replay => args.goal.unwrap_or_default(),
     };
     let mut best = Vec::new();
     while best.len() < usize::try_from(args.top).unwrap_or(usize::MAX) {
@@ -377,12 +311,12 @@ fn best_of<'a>(
 
 /// The offer with the cost and the time by which it is judged. An offer that did not finish from
 /// every start gets infinite values, because the time of its unfinished runs is unknown.
-fn judged(by: BidCriterion, one: &Shown<'_>) -> BidOffer {
+fn judged(method: BidMethod, one: &Shown<'_>) -> BidOffer {
     let mut offer = one.offer.clone();
-    match by {
-        BidCriterion::Equation => {}
-        BidCriterion::Paper => offer.hours = offer.execution_hours,
-        BidCriterion::Replay => {
+    match method {
+        BidMethod::Equation => {}
+        BidMethod::Paper => offer.hours = offer.execution_hours,
+        BidMethod::Replay => {
             let played = one.played.as_ref();
             let finished = played.filter(|played| played.finished == one.starts);
             (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
@@ -414,15 +348,10 @@ fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut Shown<'_>) -> Result<
     Ok(())
 }
 
-fn show(
-    context: &mut Context,
-    args: &BidArgs,
-    all: usize,
-    shown: &[Shown<'_>],
-    advice: Option<&SchemeAdvice>,
-) -> Result<(), CliError> {
+fn show(context: &mut Context, args: &BidArgs, plan: &BidPlan<'_>) -> Result<(), CliError> {
+    let BidPlan { all, shown, .. } = *plan;
     match context.output.format() {
-        Format::Json => return context.output.json(&json(args, all, shown, advice)),
+        Format::Json => return context.output.json(&json(args, plan)),
         Format::Value => {
             return shown.iter().try_for_each(|one| {
                 let line = format!("{} {}", one.series.name, one.offer.bid);
@@ -468,18 +397,17 @@ fn show(
     let rows: Vec<Vec<TableCell>> = rows.collect();
     context.output.table(&columns, &rows)?;
     if let Some(first) = shown.first() {
-        let judged = judged(args.by, first);
+        let judged = judged(args.method, first);
         let (bid, name) = (first.offer.bid, &first.series.name);
-        let expected = match args.by {
-            BidCriterion::Equation => "expected",
-            BidCriterion::Paper => "expected execution",
-            BidCriterion::Replay => "played, on the average,",
-        };
+        let (title, what) = (args.method.title(), expected(args.method));
         let (time, cost) = (Hours(judged.hours), judged.cost);
-        let line = format!("bid {bid} on {name}: {expected} {time} and $ {cost:.2}");
+        let line = format!("{title}: bid {bid} on {name}: {what} {time} and $ {cost:.2}");
         context.output.line(&line)?;
     }
-    if let Some(advice) = advice {
+    if let Some(other) = &plan.other {
+        context.output.line(&other.line())?;
+    }
+    if let Some(advice) = &plan.advice {
         context.output.line(&advice_line(advice))?;
     }
     let note = format!(
@@ -498,11 +426,17 @@ fn life(hours: f64) -> String {
     }
 }
 
-fn json(args: &BidArgs, all: usize, shown: &[Shown<'_>], advice: Option<&SchemeAdvice>) -> Json {
-    let offers: Vec<Json> = shown.iter().map(|one| offer(args, one)).collect();
+fn json(args: &BidArgs, plan: &BidPlan<'_>) -> Json {
+    let offers: Vec<Json> = plan.shown.iter().map(|one| offer(args, one)).collect();
     let choice = offers.first().cloned().unwrap_or(Json::Null);
-    Json::object([("offers_considered", Json::from(all as u64))])
+    let advice = plan.advice.as_ref();
+    Json::object([("offers_considered", Json::from(plan.all as u64))])
+        .with("method", args.method.as_str())
         .with("choice", choice)
+        .with(
+            "beside",
+            plan.other.as_ref().map_or(Json::Null, Beside::json),
+        )
         .with("advice", advice.map_or(Json::Null, advice_json))
         .with("offers", offers)
 }

@@ -3,6 +3,7 @@
 
 mod bag;
 mod bid;
+mod bid_methods;
 mod checkpoint;
 mod checkpoint_chart;
 mod checkpoint_figures;
