@@ -1,5 +1,6 @@
 //! Preemptible servers of a cloud, watched through its API from outside the servers.
 
+use super::bid::BidWatch;
 use super::place::{InstanceNews, Rounds};
 use ebbtide_burst::Status;
 use ebbtide_model::Money;
@@ -40,6 +41,8 @@ pub(super) struct Fleet {
     pool: Arc<ServerPool>,
     source: ServerSource,
     rounds: Rounds,
+    /// What the hours of created servers may cost.
+    bid: Option<BidWatch>,
     /// The server that the job runs on.
     current: Option<FoundServer>,
     /// The id of the created server that is not active yet, or of its order. An earlier run may
@@ -66,12 +69,14 @@ impl Fleet {
     pub(super) fn new(
         pool: ServerPool,
         source: ServerSource,
+        bid: Option<BidWatch>,
         earlier: Option<String>,
         poll: Duration,
     ) -> Self {
         Self {
             pool: Arc::new(pool),
             source,
+            bid,
             rounds: Rounds::new(poll),
             current: None,
             pending: earlier,
@@ -111,7 +116,13 @@ impl Fleet {
         };
         let news = match now.server.status {
             Status::Active if self.told.take().is_some() => Some(InstanceNews::Spared),
-            Status::Active => None,
+            Status::Active => match &mut self.bid {
+                Some(bid) => {
+                    bid.look(&self.pool, &now.server, clock::unix_millis())
+                        .await?
+                }
+                None => None,
+            },
             Status::Leaving => self.notice(&now),
             status => {
                 let why = match now.server.reason.as_str() {
@@ -141,6 +152,9 @@ impl Fleet {
 
     fn lose(&mut self, why: &str, status: Option<Status>) -> InstanceNews {
         self.told = None;
+        if let Some(bid) = &mut self.bid {
+            bid.forget();
+        }
         let Some(lost) = self.current.take() else {
             return InstanceNews::Gone(why.to_owned());
         };
@@ -189,6 +203,11 @@ impl Fleet {
                     if self.pause > 0 {
                         self.pause -= 1;
                         return Ok(None);
+                    }
+                    if let Some(bid) = &self.bid
+                        && let Some(why) = bid.too_dear(&self.pool).await?
+                    {
+                        return Ok(self.wait(&why));
                     }
                     // The caller records the id before the request. A successor finds the server
                     // after a crash, so that no unknown server costs money.
@@ -327,7 +346,13 @@ impl Fleet {
         let Some(found) = &self.current else {
             return Ok(());
         };
-        let released = self.pool.release(&found.server.id).await;
+        let id = &found.server.id;
+        let released = if self.bid.as_ref().is_some_and(BidWatch::lets_go) {
+            // The notice was the bid's own.
+            self.pool.delete(id).await
+        } else {
+            self.pool.release(id).await
+        };
         released.map_err(|error| format!("{}: {error}", error.code()))
     }
 

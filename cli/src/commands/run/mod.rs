@@ -1,6 +1,7 @@
 //! `ebbtide run`: runs a command on preemptible instances, saves it by schedule and on notice, and
 //! continues on another instance.
 
+mod bid;
 mod engine;
 mod fault;
 mod fleet;
@@ -15,6 +16,7 @@ pub use fault::RunFault;
 
 use crate::http::Address;
 use crate::process;
+use bid::{Bid, BidWatch};
 use clap::Args;
 use ebbtide_model::Money;
 use ebbtide_run::metadata::Form;
@@ -48,13 +50,15 @@ How it is saved:
                              is taken
   --criu                     by CRIU, from outside, without the command's help; output is wound back with it
 The state directory has to outlive the machine (NFS, a volume). The same command line on another machine goes on.
-Ctrl-C and SIGTERM save and stop, a second one stops at once. The exit code is the command's; 130 if it was stopped.
+Ctrl-C and SIGTERM save and stop, a second one stops at once; SIGUSR1 saves and goes on.
+The exit code is the command's; 130 if it was stopped.
 
 Examples:
   ebbtide run --job 5h --model model.json --state-dir /mnt/work --checkpoint-command ./save -- ./simulation
   ebbtide run --every 30m --criu --state-dir /mnt/work -- ./simulation --seed 7
   ebbtide run --flavor p.small --job 2h --state-dir work --checkpoint-command ./save --restore-command ./resume -- ./job
   ebbtide run --flavor p.small --max-price 0.02 --every 30m --state-dir work --checkpoint-command ./save -- ./job
+  ebbtide run --flavor p.small --bid 0.02 --every 30m --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --os-cloud work --flavor p.small --image debian-12 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --server worker-1 --server worker-2 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --metadata unix:/run/guest.metadata --form ebbtide --state-dir work --checkpoint-command ./save -- ./job";
@@ -154,6 +158,19 @@ pub struct RunArgs {
     /// whatever the market takes]
     #[arg(long, value_name = "PRICE", requires = "flavor")]
     max_price: Option<Money>,
+    /// What an hour of such a server is worth to you: near the end of each paid hour the job is
+    /// saved while the price is above, and the server let go if it still is; the next one is made
+    /// when the price is within the bid again
+    #[arg(
+        long,
+        value_name = "PRICE",
+        requires = "flavor",
+        conflicts_with = "ignore_notices"
+    )]
+    bid: Option<Money>,
+    /// What is paid at once
+    #[arg(long, default_value = "1h", value_name = "TIME", requires = "bid")]
+    hour: Hours,
     /// What these servers are called, with a number behind
     #[arg(long, default_value = "run", value_name = "NAME", requires = "flavor")]
     name: String,
@@ -315,6 +332,14 @@ impl RunArgs {
         Ok(stored)
     }
 
+    fn bid_watch(&self) -> Result<Option<BidWatch>, CliError> {
+        let (Some(price), Some(flavor)) = (self.bid, &self.flavor) else {
+            return Ok(None);
+        };
+        let bid = Bid::new(price, self.hour, self.cost)?;
+        Ok(Some(BidWatch::new(bid, flavor.clone())))
+    }
+
     async fn place(
         &self,
         context: &mut Context,
@@ -345,9 +370,10 @@ impl RunArgs {
             let guest = OwnMetadata::find(address, self.form.form(), age, poll).await?;
             return Ok(JobHost::Guest(Box::new(guest)));
         };
+        let bid = self.bid_watch()?;
         let pool = self.order.pool(context, self.flavor.is_some()).await?;
         let earlier = stored.server.clone();
-        let fleet = Fleet::new(pool, source, earlier, poll);
+        let fleet = Fleet::new(pool, source, bid, earlier, poll);
         Ok(JobHost::Fleet(Box::new(fleet)))
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum InstanceNews {
     },
     /// The provider reports a higher risk.
     Risk,
+    /// The job is to be saved, and goes on: the reason.
+    Save(String),
     /// The notice is withdrawn.
     Spared,
     /// The instance is gone, or stopped: the reason.

@@ -14,6 +14,7 @@
 
 mod bag;
 mod batch;
+mod batch_bid;
 mod batch_failures;
 mod failures;
 mod lane;

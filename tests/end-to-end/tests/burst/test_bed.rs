@@ -87,12 +87,24 @@ impl TestBed {
 
     /// A bed with one of the programs.
     pub(crate) async fn with(beside: Beside, wanted: Wanted) -> Self {
-        let dir = tempfile::tempdir().unwrap();
         let region = if wanted.region {
             Some(region().await)
         } else {
             None
         };
+        Self::on(region, beside, wanted).await
+    }
+
+    /// A bed with the batch service on a region whose preemptible servers have a market: the more
+    /// of six places are taken, the more they cost, from 0.01 to 0.10 an hour.
+    pub(crate) async fn with_market(wanted: Wanted) -> Self {
+        let sections = "[region.market]\nenabled = true\ninterval_seconds = 1\nsteepness = 1\nstep_percent = 100\n";
+        let region = region_of(&HOSTS, sections).await;
+        Self::on(Some(region), Beside::Batch, wanted).await
+    }
+
+    async fn on(region: Option<Region>, beside: Beside, wanted: Wanted) -> Self {
+        let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let conf = at("cluster/slurm.conf");
         let mut bed = Self {
@@ -136,7 +148,7 @@ impl TestBed {
     pub(crate) async fn lending(hosts: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let conf = dir.path().join("cluster/slurm.conf");
-        let region = region_of(hosts).await;
+        let region = region_of(hosts, "").await;
         let endpoint = region.endpoint().unwrap();
         let mut bed = Self {
             _machines: None,
@@ -337,11 +349,16 @@ impl TestBed {
     /// A normal request for so many servers as large as nodes: it takes the room of as many
     /// instances as it needs.
     pub(crate) async fn preempt(&self, count: u32) {
+        self.others(count, "node").await;
+    }
+
+    /// A request of another project for so many servers.
+    pub(crate) async fn others(&self, count: u32, flavor: &str) {
         let request = v1::CreateServersRequest {
             name: "urgent".to_owned(),
             request: Some(v1::PlacementRequest {
                 count,
-                flavor: "node".to_owned(),
+                flavor: flavor.to_owned(),
                 project_id: "corporate".to_owned(),
                 ..Default::default()
             }),
@@ -351,7 +368,7 @@ impl TestBed {
         servers.create_servers(request).await.unwrap();
     }
 
-    /// The normal servers that took the room of others end.
+    /// The servers of the other project end.
     pub(crate) async fn end_normal_servers(&self) {
         let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
         let request = v1::ListServersRequest {
@@ -476,13 +493,17 @@ fn list() -> v1::ListServersRequest {
 }
 
 /// Three hosts, each for two nodes; normal servers are as large as nodes.
+const HOSTS: [&str; 3] = ["host-A", "host-B", "host-C"];
+
 async fn region() -> Region {
-    region_of(&["host-A", "host-B", "host-C"]).await
+    region_of(&HOSTS, "").await
 }
 
-async fn region_of(hosts: &[&str]) -> Region {
+/// A region with these hosts; `sections` is added to its settings.
+async fn region_of(hosts: &[&str], sections: &str) -> Region {
     let options = RegionOptions {
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        sections: sections.to_owned(),
         ..Default::default()
     };
     let region = Region::start(options).await.unwrap();
@@ -493,6 +514,7 @@ async fn region_of(hosts: &[&str]) -> Region {
             &[
                 ("ebbtide:preemptible", "true"),
                 ("ebbtide:grace_seconds", "8"),
+                ("ebbtide:price_per_hour", "0.10"),
             ][..],
         ),
         ("node", &[]),

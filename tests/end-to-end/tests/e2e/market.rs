@@ -6,7 +6,7 @@ use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
 
-async fn market() -> Region {
+pub(crate) async fn market() -> Region {
     let options = RegionOptions {
         hosts: vec!["host-A".to_owned()],
         sections: "[region.market]\nenabled = true\ninterval_seconds = 1\nsteepness = 1\nstep_percent = 100\n".to_owned(),
@@ -31,7 +31,7 @@ async fn price(region: &Region) -> String {
         .to_owned()
 }
 
-async fn until_price(region: &Region, wanted: &str) {
+pub(crate) async fn until_price(region: &Region, wanted: &str) {
     eventually(PATIENCE, async || match price(region).await {
         now if now == wanted => Ok(()),
         now => Err(format!("it is {now}, not {wanted}")),

@@ -1,0 +1,135 @@
+//! A work with a bid on a region whose market price crosses it: the checkpoint scheme ACC, live.
+
+use crate::test_bed::{PATIENCE, TestBed, Wanted};
+use ebbtide_harness::eventually;
+use serde_json::{Value, json};
+
+/// A paid hour, milliseconds. The region bills by real hours; the service is told that these are
+/// what is paid at once.
+const HOUR: i64 = 14_000;
+/// From the launch to t_td of the first hour: one checkpoint of two seconds, and a margin of four.
+const T_TD: i64 = 8_000;
+
+/// Lines of a file of the service with this event.
+fn events(bed: &TestBed, file: &str, event: &str) -> Vec<Value> {
+    let text = bed.text(file);
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let all: Vec<Value> = lines.collect();
+    all.into_iter()
+        .filter(|line| line["event"] == event)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_member_is_let_go_at_the_end_of_its_hour_while_the_price_is_above_its_bid() {
+    let wanted = Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    };
+    let bed = TestBed::with_market(wanted).await;
+    let config = bed.batch_settings("with", "hour_seconds = 14\nprice_seconds = 0.5");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("checkpoint_seconds = 3", "checkpoint_seconds = 2");
+    let text = text.replace("margin_seconds = 5", "margin_seconds = 4");
+    // A hot spare would be kept for longer than an hour.
+    let text = text.replace("spare_seconds = 3", "spare_seconds = 60");
+    std::fs::write(&config, text).unwrap();
+    let service = bed.burst("run", &config, &[]);
+    let socket = bed.path("with.sock");
+    eventually(PATIENCE, async || {
+        if socket.exists() {
+            Ok(())
+        } else {
+            Err("no socket")
+        }
+    })
+    .await;
+
+    // Each step is a second of work, and is kept in a file.
+    let out = bed.path("ends").display().to_string();
+    let document = json!({
+        "name": "poor", "dir": bed.path("poor"), "cpus": 1, "length": "11s", "max_price": "0.05",
+        "command": format!(
+            "i=$(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0); echo $i >>{out}; \
+             while [ $i -lt 11 ]; do i=$((i+1)); echo $i >i; sleep 1; done"
+        ),
+        "checkpoint": {"command": "cp i \"$EBBTIDE_CHECKPOINT_DIR/i\"", "cost": "1s"},
+    });
+    let path = bed.path("poor.json");
+    std::fs::write(&path, document.to_string()).unwrap();
+    let made = bed.batch("with", &["submit", path.to_str().unwrap()]).await;
+    let id = made["id"].to_string();
+    let show = async || bed.batch("with", &["show", &id]).await;
+    let until = async |what: &str, seen: &dyn Fn(&Value) -> bool| {
+        eventually(PATIENCE, async || {
+            let one = show().await;
+            if seen(&one) {
+                Ok(one)
+            } else {
+                Err(format!("not {what}: {one}\n{}", bed.text("run-with.log")))
+            }
+        })
+        .await
+    };
+    until("running", &|one| {
+        one["list"][0]["attempts"][0]["since_ms"].is_i64()
+    })
+    .await;
+
+    // Another tenant takes four of the six places: 0.085 an hour.
+    bed.others(4, "p.node").await;
+    let let_go = |one: &Value| one["list"][0]["attempts"][0]["end"] == "out of bid";
+    until("out of bid", &let_go).await;
+    let decided = events(&bed, "with/book.jsonl", "bid");
+    let words: Vec<&str> = decided
+        .iter()
+        .map(|one| one["decision"].as_str().unwrap())
+        .collect();
+    assert_eq!(words.last(), Some(&"let_go"), "{decided:?}");
+    assert!(words.contains(&"checkpoint"), "{decided:?}");
+    assert_eq!(decided.last().unwrap()["price"], 85_000, "{decided:?}");
+    // The server goes before its next hour begins, though a spare would stay.
+    let gone = eventually(PATIENCE, async || {
+        let gone = events(&bed, "with/record.jsonl", "gone");
+        gone.first()
+            .cloned()
+            .ok_or_else(|| bed.text("run-with.log"))
+    })
+    .await;
+    let launched = events(&bed, "with/record.jsonl", "launched")[0]["launch"]
+        .as_i64()
+        .unwrap();
+    let lasted = gone["end"].as_i64().unwrap() - launched;
+    assert!(
+        lasted % HOUR >= T_TD,
+        "{lasted}: {decided:?}\n{}",
+        bed.text("run-with.log")
+    );
+    assert!(bed.instances().await.is_empty());
+    assert_eq!(
+        show().await["list"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+
+    // The price falls to the bid: the member goes on from its checkpoint.
+    bed.end_normal_servers().await;
+    let one = until("done", &|one| one["state"] == "done").await;
+    let begun = bed.text("ends");
+    let begun: Vec<u32> = begun.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(
+        begun.len() >= 2 && begun[0] == 0 && begun[1] >= 2,
+        "{begun:?} {one}"
+    );
+    eprintln!(
+        "let go after {:.1} s, went on from step {}",
+        lasted as f64 / 1e3,
+        begun[1]
+    );
+    bed.end(service).await;
+}
