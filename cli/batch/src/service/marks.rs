@@ -106,5 +106,5 @@ fn newest(path: &str) -> Option<Checkpoint> {
     let text = std::fs::read_to_string(path).ok()?;
     let (_, body) = text.split_once('\n')?;
     let state: RunState = serde_json::from_str(body).ok()?;
-    state.record.newest().copied()
+    state.record.newest()
 }
