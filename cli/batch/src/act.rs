@@ -83,6 +83,13 @@ impl Actor<'_> {
                     .await
                     .map(drop)
             }
+            BurstAction::KeepPlace { job, nice } => {
+                let (job, nice) = (format!("jobid={job}"), format!("nice={nice}"));
+                slurm
+                    .run("scontrol", &["update", &job, &nice])
+                    .await
+                    .map(drop)
+            }
             BurstAction::Release { job } => {
                 let job = job.to_string();
                 slurm.run("scontrol", &["release", &job]).await.map(drop)
@@ -123,6 +130,9 @@ fn describe(action: &BurstAction) -> String {
         BurstAction::Signal { job } => format!("job {job}: signal to save its work"),
         BurstAction::Requeue { job } => format!("job {job}: back into the queue"),
         BurstAction::StartNow { job } => format!("job {job}: may start at once"),
+        BurstAction::KeepPlace { job, nice } => {
+            format!("job {job}: keeps its place in the queue, nice {nice}")
+        }
         BurstAction::Release { job } => {
             format!("job {job}: its launch failed; it may be launched again")
         }

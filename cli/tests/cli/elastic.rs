@@ -332,6 +332,39 @@ async fn the_demand_of_a_trace_is_shown_in_windows() {
     let expected = 16.0 * 700.0 / 600.0 + 10.0 * 20.0 / 60.0;
     let seen = rows[1]["tasks"].as_f64().unwrap();
     assert!((seen - expected).abs() < 1e-9, "{seen} {expected}");
+    let figure = here.path().join("demand.svg");
+    let drawn = simulate(&trace, &format!("--demand 30m --svg {}", figure.display())).await;
+    assert_eq!(drawn.code, 0, "{}", drawn.err);
+    let svg = std::fs::read_to_string(&figure).unwrap();
+    assert!(svg.contains("running tasks") && svg.contains("mean"));
     let refused = simulate(&trace, "--demand 5h").await;
     assert!(refused.err.contains("EB-ELASTIC-001"), "{}", refused.err);
+}
+
+#[tokio::test]
+async fn what_becomes_of_lost_tasks_is_compared_by_mechanism() {
+    let here = tempfile::tempdir().unwrap();
+    let trace = file(here.path(), "bursts.tr", bursts().as_bytes());
+    let json = json(&trace, "--recovery all --sweep outages=96").await;
+    // Two kinds of queues, with all servers for short jobs and with those that stay.
+    assert_eq!(json["without"].as_array().unwrap().len(), 4);
+    let rows = json["with"].as_array().unwrap();
+    let names = ["copies", "resend", "requeue", "requeue-last"];
+    assert_eq!(rows.len(), 2 * names.len());
+    for (row, name) in rows.iter().zip(names.iter().cycle()) {
+        assert_eq!(row["recovery"], *name, "{row}");
+    }
+    let (quiet, outages) = rows.split_at(names.len());
+    assert!(quiet.iter().all(|row| row["tasks_lost"] == 0.0));
+    assert!(outages.iter().all(|row| row["tasks_lost"] != 0.0));
+    let again = |at: usize| outages[at]["again_mean_seconds"].as_f64().unwrap();
+    assert!(again(2) <= again(3), "{} {}", again(2), again(3));
+
+    let table = simulate(&trace, &format!("{SMALL} --recovery copies,requeue")).await;
+    assert_eq!(table.code, 0, "{}", table.err);
+    for words in ["one queue", "probes", "2 alone", "r = 3"] {
+        assert!(table.out.contains(words), "{words}: {}", table.out);
+    }
+    let refused = simulate(&trace, "--recovery twice").await;
+    assert!(refused.err.contains("requeue-last"), "{}", refused.err);
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{SETTINGS, Scene, instance, job, manager, node, resting, said, up};
-use ebbtide_burst::slurm::{Base, JobState};
+use ebbtide_burst::slurm::{Ageing, Base, JobState};
 use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, Status};
 
 #[test]
@@ -418,4 +418,62 @@ fn holds_of_others_and_first_launches_that_fail_are_left_alone() {
         scene.jobs.push(held);
     }
     assert_eq!(said(&scene.look(&mut manager, 20)), [""; 0]);
+}
+
+/// Ten points of priority a second.
+const AGEING: Ageing = Ageing {
+    weight: 864_000,
+    max_seconds: 86_400,
+};
+
+#[test]
+fn a_job_whose_node_is_taken_gets_the_priority_that_a_copy_of_it_would_have() {
+    let mut manager = manager();
+    manager.set_ageing(Some(AGEING));
+    let mut scene = Scene::grown(&mut manager);
+    let mut own = job(9, "short", "c2");
+    // Its user has lowered its priority by 50; it has aged since second 1.
+    own.nice = 50;
+    scene.jobs.push(own);
+    scene.instances.remove(1);
+    assert_eq!(said(&scene.look(&mut manager, 21)), ["down c2"]);
+    scene.set(node("c2", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    let job = scene.jobs.last_mut().unwrap();
+    (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
+    // So Slurm has it now: it would age anew.
+    job.accrue_ms = 31_000;
+    let heard = said(&scene.look(&mut manager, 21 + 10));
+    // 30 seconds, ten points each, and one more to be before others of that age.
+    assert_eq!(heard, ["power down c2", "nice -251 9", "start 9"]);
+    // Without effect it is asked for again, as it was.
+    let job = scene.jobs.last_mut().unwrap();
+    job.eligible_ms = 31_000;
+    assert_eq!(said(&scene.look(&mut manager, 33)), [""; 0]);
+    assert!(said(&scene.look(&mut manager, 37)).contains(&"nice -251 9".to_owned()));
+    // Slurm has it; what its user does then is left alone.
+    scene.jobs.last_mut().unwrap().nice = -251;
+    scene.look(&mut manager, 45);
+    scene.jobs.last_mut().unwrap().nice = 1_000;
+    let later = said(&scene.look(&mut manager, 60));
+    assert!(
+        !later.iter().any(|one| one.starts_with("nice")),
+        "{later:?}"
+    );
+}
+
+#[test]
+fn where_priorities_do_not_age_slurm_keeps_the_place_itself() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs.push(job(9, "short", "c2"));
+    scene.instances.remove(1);
+    scene.look(&mut manager, 21);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
+    let heard = said(&scene.look(&mut manager, 22));
+    assert!(heard.contains(&"start 9".to_owned()), "{heard:?}");
+    assert!(
+        !heard.iter().any(|one| one.starts_with("nice")),
+        "{heard:?}"
+    );
 }

@@ -29,6 +29,24 @@ fn jobs_and_elements_of_an_array_are_told_apart_from_the_row_that_stands_for_man
 }
 
 #[test]
+fn a_lowered_or_raised_priority_and_the_age_are_read_as_slurm_writes_them() {
+    let read = |nice: &str| {
+        let text = format!(
+            r#"{{"jobs": [{{"job_id": 12, "array_job_id": 12, "array_task_id": 3, "partition": "short", "job_state": "PENDING",
+            "submit_time": 1, "accrue_time": 20, "nice": {nice}}}]}}"#
+        );
+        jobs(&text).unwrap().remove(0)
+    };
+    // Slurm 22.05.8 wrote these for no nice, --nice=50 and nice=-70.
+    let nices = ["null", "50", "4294967226"].map(|nice| read(nice).nice);
+    assert_eq!(nices, [0, 50, -70]);
+    assert_eq!(read("null").accrue_ms, 20_000);
+    // The number alone would be all elements of the array.
+    assert_eq!(read("null").reference(), "12_3");
+    assert_eq!(jobs(SQUEUE).unwrap()[0].reference(), "1");
+}
+
+#[test]
 fn a_job_that_slurm_holds_for_a_failed_launch_is_told_from_one_that_its_user_holds() {
     let held = |description: &str| {
         let text = format!(

@@ -48,7 +48,7 @@ pub use policy::{
     ElasticPolicy, LONGEST_US, MOST_SERVERS, PROVISIONING_US, THRESHOLD, long_load_ratio,
 };
 pub use simulate::{
-    Cluster, Elastic, MeasuredTimes, NoWatch, ServerRole, Setup, SimulationResult, Transients,
-    Watch, WatchEvent, simulate,
+    Cluster, Elastic, MeasuredTimes, NoWatch, Recovery, ServerRole, Setup, SimulationResult,
+    Transients, Watch, WatchEvent, simulate,
 };
 pub use trace::{MOST_TASKS, Trace, TraceJob};

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{CUTOFF, SECOND, cluster, job, traces};
-use ebbtide_elastic::{Cluster, ElasticError, MeasuredTimes, NoWatch, Trace, compare};
+use ebbtide_elastic::{Cluster, ElasticError, MeasuredTimes, NoWatch, Recovery, Trace, compare};
 use proptest::prelude::*;
 
 /// Reference for one server for short jobs, messages that take no time, and at least one probe for
@@ -78,6 +78,7 @@ proptest! {
             min_probes: 1,
             cutoff_us: CUTOFF * SECOND,
             whole_seconds: false,
+            recovery: Recovery::Copies,
         };
         let fixed = compare::fixed(&trace, &cluster, 1, &mut NoWatch).unwrap();
         let delays = one_server(&trace, cap, |tasks| tasks * probe_ratio as usize);

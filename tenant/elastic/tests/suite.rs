@@ -12,4 +12,5 @@ mod oracle;
 mod page;
 mod paper;
 mod properties;
+mod recovery;
 mod trace;

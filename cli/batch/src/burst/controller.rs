@@ -6,6 +6,7 @@ use ebbtide_batch_service::faults::{Faults, log};
 use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_batch_service::pool::PoolOptions;
 use ebbtide_batch_service::say;
+use ebbtide_burst::slurm::Ageing;
 use ebbtide_burst::{BurstEvent, BurstSettings, Load, Manager, RecordEntry, World};
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
+
+/// How often Slurm's configuration is read again, milliseconds: operators change it seldom.
+const CONFIG_MS: i64 = 600_000;
 
 /// A controller at work.
 struct Controller<'a> {
@@ -27,6 +31,8 @@ struct Controller<'a> {
     last: String,
     began: bool,
     observe: bool,
+    /// When Slurm's configuration is read next.
+    config_due: i64,
 }
 
 /// Looks after the cluster until SIGTERM or SIGINT.
@@ -50,6 +56,7 @@ pub(crate) async fn run(
         faults: Faults::default(),
         last: String::new(),
         began: false,
+        config_due: i64::MIN,
         settings,
         pool,
         observe,
@@ -91,6 +98,12 @@ impl Controller<'_> {
         self.record_file.write(&facts)?;
         if self.observe {
             return Ok(());
+        }
+        // Also after the clock was set back.
+        if at >= self.config_due || self.config_due > at + CONFIG_MS {
+            let config = self.pool.slurm.run("scontrol", &["show", "config"]).await?;
+            self.manager.set_ageing(Ageing::of(&config)?);
+            self.config_due = at + CONFIG_MS;
         }
         let cloud = self.cloud().await?;
         let instances = cloud.servers().await?;

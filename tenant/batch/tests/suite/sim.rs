@@ -443,6 +443,7 @@ impl Sim {
             }
             BurstAction::Signal { .. }
             | BurstAction::Requeue { .. }
+            | BurstAction::KeepPlace { .. }
             | BurstAction::Release { .. }
             | BurstAction::StartNow { .. } => {
                 panic!("{action:?}: jobs of the service are never requeued")
@@ -467,6 +468,7 @@ impl Sim {
                 let job = SlurmJob {
                     id,
                     array: 0,
+                    task: None,
                     waits_for_many: false,
                     count: 1,
                     name: job_name(*work, *member, *attempt),
@@ -483,6 +485,8 @@ impl Sim {
                     start_ms: 0,
                     end_ms: 0,
                     eligible_ms: now,
+                    accrue_ms: now,
+                    nice: 0,
                     limit_minutes: None,
                     requeues: false,
                 };

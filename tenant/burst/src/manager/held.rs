@@ -38,7 +38,7 @@ impl Manager {
                     self.released.insert(job.id, releases + 1);
                 }
                 self.send_once(now, AGAIN_MS, action);
-                self.displaced.insert(job.id);
+                self.displaced.entry(job.id).or_default();
             } else if self.is_due(now, AGAIN_MS, &action) {
                 self.troubles.push(BurstError::Held {
                     job: job.id,

@@ -49,7 +49,7 @@ impl Manager {
                     notice.signalled.insert(job.id);
                 }
             }
-            self.displaced.insert(job.id);
+            self.displace_job(job);
             if now >= put_back {
                 self.send_once(now, super::SOON_MS, BurstAction::Requeue { job: job.id });
             }

@@ -13,6 +13,7 @@
 mod held;
 mod leave;
 mod load;
+mod place;
 mod slot;
 mod world;
 
@@ -23,10 +24,11 @@ use crate::age::{Ages, Label};
 use crate::error::BurstError;
 use crate::record::HOUR_MS;
 use crate::settings::{AgeSettings, BurstSettings, millis};
-use crate::slurm::{JobState, Node};
+use crate::slurm::{Ageing, JobState, Node};
 use ebbtide_elastic::{
     Controller, ControllerAction as Elastic, ControllerEvent, ElasticPolicy, ServerId, ServerState,
 };
+use place::Place;
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,8 +86,11 @@ pub struct Manager {
     slots: BTreeMap<String, Slot>,
     /// Servers of the partition that have no node yet.
     waiting: Vec<ServerId>,
-    /// Jobs that lost their node, and are to be started again at once.
-    displaced: BTreeSet<u32>,
+    /// Jobs that lost their node, and are to be started again at once; the place of each in the
+    /// queue, as far as it is known.
+    displaced: BTreeMap<u32, Option<Place>>,
+    /// How Slurm's priorities grow with age, if they do.
+    ageing: Option<Ageing>,
     /// How often jobs whose launch failed have been released.
     released: BTreeMap<u32, u32>,
     /// When each action was last sent.
@@ -135,7 +140,8 @@ impl Manager {
             controller: Controller::new(options.policy),
             slots: BTreeMap::new(),
             waiting: Vec::new(),
-            displaced: BTreeSet::new(),
+            displaced: BTreeMap::new(),
+            ageing: None,
             released: BTreeMap::new(),
             last_sent: BTreeMap::new(),
             no_launch_before: i64::MIN,
@@ -406,15 +412,20 @@ impl Manager {
     /// Starts jobs that lost their node as soon as Slurm permits: Slurm itself would delay them
     /// until their old credentials have expired.
     fn start_again(&mut self, now: i64, world: &World<'_>) {
-        for id in self.displaced.clone() {
+        let displaced: Vec<u32> = self.displaced.keys().copied().collect();
+        for id in displaced {
             let Some(job) = world.jobs.iter().find(|job| job.id == id) else {
                 self.displaced.remove(&id);
                 continue;
             };
             match job.state {
                 JobState::Pending if job.launch_failed => {}
-                JobState::Pending if job.eligible_ms > now || job.reason == "BeginTime" => {
-                    self.send_once(now, SOON_MS, BurstAction::StartNow { job: id });
+                JobState::Pending => {
+                    // The place first: Slurm may start jobs as soon as it hears of a change.
+                    self.keep_place(now, job);
+                    if job.eligible_ms > now || job.reason == "BeginTime" {
+                        self.send_once(now, SOON_MS, BurstAction::StartNow { job: id });
+                    }
                 }
                 JobState::Running | JobState::Completed | JobState::Ended => {
                     // The job runs on the node that it is going to lose, or on another one.

@@ -431,7 +431,8 @@ impl Manager {
     }
 
     pub(super) fn displace(&mut self, node: &Node, world: &World<'_>) {
-        let jobs = world.jobs_on(&node.name).filter(|job| job.requeues);
-        self.displaced.extend(jobs.map(|job| job.id));
+        for job in world.jobs_on(&node.name).filter(|job| job.requeues) {
+            self.displace_job(job);
+        }
     }
 }

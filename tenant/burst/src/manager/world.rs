@@ -164,6 +164,13 @@ pub enum BurstAction {
         /// Slurm's number.
         job: u32,
     },
+    /// Give a job that lost its node the priority that it would have if it had waited.
+    KeepPlace {
+        /// As `scontrol update` calls it.
+        job: String,
+        /// What is subtracted from its priority.
+        nice: i32,
+    },
     /// Release a job that Slurm holds because its launch failed.
     Release {
         /// Slurm's number.

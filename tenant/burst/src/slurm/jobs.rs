@@ -31,6 +31,8 @@ pub struct SlurmJob {
     pub id: u32,
     /// The number of its array; 0 without one.
     pub array: u32,
+    /// Its index in its array.
+    pub task: Option<u32>,
     /// True for the row of an array that stands for all elements that still wait.
     pub waits_for_many: bool,
     /// How many jobs the row stands for: elements of an array that still wait, or 1.
@@ -63,6 +65,10 @@ pub struct SlurmJob {
     pub end_ms: i64,
     /// From when on it may be started; 0 if nothing is known.
     pub eligible_ms: i64,
+    /// Since when its priority grows with its age; 0 if nothing is known.
+    pub accrue_ms: i64,
+    /// By how much its user or an operator lowered its priority.
+    pub nice: i32,
     /// The longest that it may run, minutes; none without a limit.
     pub limit_minutes: Option<u64>,
     /// Whether Slurm may put it back into the queue: a batch job that did not refuse.
@@ -70,6 +76,16 @@ pub struct SlurmJob {
 }
 
 impl SlurmJob {
+    /// What `scontrol update` calls it. An array's number alone would mean all its elements, and
+    /// one of them has that number.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        match self.task {
+            Some(task) if self.array > 0 => format!("{}_{task}", self.array),
+            _ => self.id.to_string(),
+        }
+    }
+
     /// Whether it has nodes that it uses.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -102,6 +118,8 @@ struct Rows {
 struct Row {
     job_id: u32,
     array_job_id: Option<u32>,
+    #[serde(default)]
+    array_task_id: Option<u64>,
     array_task_string: Option<String>,
     #[serde(default)]
     name: Option<String>,
@@ -118,6 +136,9 @@ struct Row {
     start_time: Option<u64>,
     end_time: Option<u64>,
     eligible_time: Option<u64>,
+    accrue_time: Option<u64>,
+    #[serde(default)]
+    nice: Option<u64>,
     time_limit: Option<u64>,
     #[serde(default)]
     requeue: Option<bool>,
@@ -135,6 +156,12 @@ const LAST_SECOND: u64 = 253_402_300_799;
 fn millis(seconds: Option<u64>) -> i64 {
     let seconds = set(seconds).unwrap_or(0).min(LAST_SECOND);
     i64::try_from(seconds).unwrap_or(0) * 1_000
+}
+
+/// Slurm 22.05 writes a negative `nice` as an unsigned number of 32 bits, and null for 0.
+fn signed(value: Option<u64>) -> i32 {
+    let bits = u32::try_from(value.unwrap_or(0)).unwrap_or(0);
+    i32::from_ne_bytes(bits.to_ne_bytes())
 }
 
 fn small(value: Option<u64>) -> u32 {
@@ -204,6 +231,7 @@ fn job(row: Row) -> Result<SlurmJob, BurstError> {
     Ok(SlurmJob {
         id: row.job_id,
         array: row.array_job_id.unwrap_or(0),
+        task: set(row.array_task_id).and_then(|task| u32::try_from(task).ok()),
         waits_for_many,
         count: if waits_for_many { elements(&list) } else { 1 },
         name: row.name.unwrap_or_default(),
@@ -221,6 +249,8 @@ fn job(row: Row) -> Result<SlurmJob, BurstError> {
         start_ms: millis(start),
         end_ms: millis(row.end_time),
         eligible_ms: millis(row.eligible_time),
+        accrue_ms: millis(row.accrue_time),
+        nice: signed(row.nice),
         limit_minutes: set(row.time_limit),
         // Slurm counts in its batch flag and shows it as false from the second on: a job that was
         // put back before is a batch job.

@@ -3,10 +3,12 @@
 //! Only what is needed is read, so that fields that come and go do not matter; a field that is
 //! needed and is not there, or is something else, is an error and never a zero.
 
+mod ageing;
 mod hosts;
 mod jobs;
 mod nodes;
 
+pub use ageing::Ageing;
 pub use hosts::{MOST_HOSTS, hosts};
 pub use jobs::{JobState, SlurmJob, jobs};
 pub use nodes::{Base, Node, nodes};

@@ -73,6 +73,7 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
     SlurmJob {
         id,
         array: 0,
+        task: None,
         waits_for_many: false,
         count: 1,
         name: format!("job{id}"),
@@ -93,6 +94,8 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
         start_ms: if running { 2_000 } else { 0 },
         end_ms: 0,
         eligible_ms: 1_000,
+        accrue_ms: 1_000,
+        nice: 0,
         limit_minutes: None,
         requeues: true,
     }
@@ -185,6 +188,7 @@ pub(crate) fn said(heard: &Decisions) -> Vec<String> {
             BurstAction::Signal { job } => format!("signal {job}"),
             BurstAction::Requeue { job } => format!("requeue {job}"),
             BurstAction::StartNow { job } => format!("start {job}"),
+            BurstAction::KeepPlace { job, nice } => format!("nice {nice} {job}"),
             BurstAction::Release { job } => format!("release {job}"),
             BurstAction::Label { .. } => return None,
         })

@@ -51,8 +51,8 @@ impl Sim {
             BurstAction::Delete { instance } => self.delete(instance),
             BurstAction::Signal { .. } => {}
             BurstAction::Requeue { job } => self.put_back(*job),
-            // No launch fails here.
-            BurstAction::Release { .. } => {}
+            // No launch fails here, and priorities do not age.
+            BurstAction::Release { .. } | BurstAction::KeepPlace { .. } => {}
             BurstAction::StartNow { job } => {
                 let waits = |state| state == JobState::Pending;
                 let work = self.work.iter_mut();

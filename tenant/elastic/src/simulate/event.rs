@@ -38,6 +38,8 @@ pub(crate) enum QueuedEvent {
     Notice(ServerId),
     /// The provider takes a transient server.
     Interrupted(ServerId),
+    /// The provider takes all transient servers that are up.
+    Outage,
     /// The controller wanted to be told.
     Tick,
 }
@@ -85,6 +87,11 @@ impl Agenda {
             number: self.number,
             coming,
         });
+    }
+
+    /// True if nothing more is going to happen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
     }
 
     pub(crate) fn take(&mut self) -> Option<(u64, QueuedEvent)> {

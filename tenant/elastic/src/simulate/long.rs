@@ -13,15 +13,16 @@ impl World<'_> {
         let Some(progress) = self.jobs.get_mut(job as usize) else {
             return;
         };
-        let tasks = std::mem::take(&mut progress.left_us);
+        let tasks = std::mem::take(&mut progress.left);
         let mut placed = Vec::with_capacity(tasks.len());
-        for task_us in tasks.into_iter().rev() {
+        for task_us in tasks.into_iter().rev().map(|task| task.us) {
             // There are servers for long jobs, or the world would not have begun.
             let Some((server, was_free)) = self.central.place(self.now_us, estimate_us) else {
                 return;
             };
             if was_free {
                 self.clean.remove(server);
+                self.no_longer_idle(server);
                 self.load_changed = true;
             }
             placed.push(PlacedTask { server, task_us });

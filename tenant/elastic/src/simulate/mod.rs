@@ -2,7 +2,8 @@
 //! partition for short jobs.
 //!
 //! A central scheduler places the tasks of long jobs ([`central`]); short jobs send probes to
-//! servers ([`short`]) and hand out their tasks when a probe's turn comes. Events lie in one queue,
+//! servers ([`short`]) and hand out their tasks when a probe's turn comes, or wait in one queue for
+//! all servers ([`shared`]). Events lie in one queue,
 //! ordered by time and then by number, so a seed gives one outcome, bit for bit.
 
 mod central;
@@ -14,6 +15,7 @@ mod pool;
 mod queue;
 mod server;
 mod setup;
+mod shared;
 mod short;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ mod watch;
 mod world;
 
 pub use outcome::{MeasuredTimes, SimulationResult, Transients};
-pub use setup::{Cluster, Elastic, Setup};
+pub use setup::{Cluster, Elastic, Recovery, Setup};
 pub use watch::{NoWatch, ServerRole, Watch, WatchEvent};
 
 use crate::error::ElasticError;

@@ -110,6 +110,10 @@ pub struct SimulationResult {
     pub lost: u64,
     /// Work that was lost with them, seconds.
     pub lost_seconds: f64,
+    /// From the loss of a task until it began again, for each loss.
+    pub again: MeasuredTimes,
+    /// How often the task was lost that was lost most often.
+    pub most_losses: u32,
     /// The mean long-load ratio from the first arrival to the last.
     pub mean_long_load: f64,
     /// The share of that time in which the ratio was above the threshold; 0 without a policy.

@@ -44,11 +44,6 @@ impl ShortQueue {
         self.probes.len()
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.probes.clear();
-    }
-
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Probe> {
         self.probes.iter()
     }

@@ -11,14 +11,26 @@ pub(crate) enum Activity {
     Idle,
     /// Asks a job for a task and will hear that there is none left.
     Asking,
-    /// A task of a short job, which began at this time and takes this long, microseconds.
+    /// A task of a short job, which began at this time, microseconds.
     Short {
         job: u32,
         began_us: u64,
-        task_us: u64,
+        task: ShortTask,
     },
     /// A task of a long job.
     Long { job: u32 },
+}
+
+/// A task of a short job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ShortTask {
+    /// How long it takes, microseconds.
+    pub(crate) us: u64,
+    /// Its place in the queue that all servers share, where there is one.
+    pub(crate) place: u64,
+    /// How often it was lost with a server, and when the last time, microseconds.
+    pub(crate) losses: u32,
+    pub(crate) lost_us: u64,
 }
 
 /// May it be given tasks?
@@ -67,8 +79,8 @@ impl SimulatedServer {
 /// What is known of a job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobProgress {
-    /// Durations of tasks that have not begun; the next one is the last.
-    pub(crate) left_us: Vec<u64>,
+    /// Tasks that have not begun, unless they wait in a shared queue; the next one is the last.
+    pub(crate) left: Vec<ShortTask>,
     /// Tasks that are done.
     pub(crate) done: u32,
     /// Tasks that run on transient servers now.
@@ -82,6 +94,6 @@ pub(crate) struct JobProgress {
 impl JobProgress {
     /// Tasks that have not ended and do not run on an on-demand server: each needs a copy there.
     pub(crate) fn uncovered(&self) -> u32 {
-        self.left_us.len() as u32 + self.on_transients
+        self.left.len() as u32 + self.on_transients
     }
 }

@@ -9,6 +9,44 @@ use std::sync::Arc;
 /// once and is replaced at once would be replaced for ever.
 const QUICKEST_US: u64 = 1_000_000;
 
+/// How short tasks wait for servers, and what happens to those of a preemptible server that is
+/// taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// Probes as Eagle sends them, and a copy of each task on an on-demand server: the paper's.
+    #[default]
+    Copies,
+    /// Probes without copies: what waited or ran on the server is sent to another one.
+    Resend,
+    /// One queue for all servers, as a batch system has it: a task that was lost returns to its
+    /// place there.
+    Requeue,
+    /// The same, but a task that was lost goes to the end.
+    RequeueLast,
+}
+
+impl Recovery {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Copies, Self::Resend, Self::Requeue, Self::RequeueLast];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Copies => "copies",
+            Self::Resend => "resend",
+            Self::Requeue => "requeue",
+            Self::RequeueLast => "requeue-last",
+        }
+    }
+
+    /// Whether all servers have one queue.
+    #[must_use]
+    pub fn shares_queue(self) -> bool {
+        matches!(self, Self::Requeue | Self::RequeueLast)
+    }
+}
+
 /// A cluster in the manner of Eagle (Delgado et al., *Job-aware scheduling in Eagle*, SoCC 2016).
 /// Each server runs one task at a time.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +68,8 @@ pub struct Cluster {
     /// Durations are cut to whole seconds, as Eagle's simulator does; tasks below one second take
     /// no time then.
     pub whole_seconds: bool,
+    /// How short tasks wait, and what becomes of those of a server that is taken.
+    pub recovery: Recovery,
 }
 
 impl Default for Cluster {
@@ -45,6 +85,7 @@ impl Default for Cluster {
             network_us: 500,
             srpt_cap: 5,
             whole_seconds: false,
+            recovery: Recovery::Copies,
         }
     }
 }
@@ -107,6 +148,9 @@ pub struct Elastic {
     pub notice_us: u64,
     /// Lives are this much as long as the model says: 0.5 is twice the interruptions.
     pub life_scale: f64,
+    /// All that are up are taken at once each time this has passed, from the first arrival on,
+    /// microseconds; 0 for never.
+    pub outage_us: u64,
 }
 
 impl Elastic {
@@ -119,6 +163,7 @@ impl Elastic {
             lifetime: None,
             notice_us: 0,
             life_scale: 1.0,
+            outage_us: 0,
         }
     }
 }
@@ -153,7 +198,18 @@ impl Setup {
         }
         duration("the provisioning delay", elastic.provisioning_us)?;
         duration("the notice of an interruption", elastic.notice_us)?;
-        if elastic.lifetime.is_some() && elastic.provisioning_us < QUICKEST_US {
+        duration("the time between outages", elastic.outage_us)?;
+        if elastic.outage_us > 0 && elastic.outage_us < QUICKEST_US {
+            let value = format!("{} µs", elastic.outage_us);
+            let allowed = "0 for never, else a second or more";
+            return Err(ElasticError::setting(
+                "the time between outages",
+                value,
+                allowed,
+            ));
+        }
+        let taken = elastic.lifetime.is_some() || elastic.outage_us > 0;
+        if taken && elastic.provisioning_us < QUICKEST_US {
             let value = format!("{} µs", elastic.provisioning_us);
             let allowed = "a second or more where servers are interrupted and replaced";
             return Err(ElasticError::setting(

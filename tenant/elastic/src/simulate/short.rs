@@ -7,11 +7,14 @@
 //!
 //! With an elastic partition, as many probes as the job has tasks go to on-demand servers only: its
 //! *copies*. A copy whose turn comes when all tasks have begun is parked as long as a task runs on
-//! a transient server that has no other one, and wakes up if that server is interrupted.
+//! a transient server that has no other one, and wakes up if that server is interrupted. With
+//! [`Recovery::Resend`] there are no copies: what was lost, and the probes that waited there, are
+//! sent to other servers.
 
 use super::event::{QueuedEvent, SentProbe};
-use super::queue::Probe;
-use super::server::{Activity, Admission};
+use super::queue::{Probe, ShortQueue};
+use super::server::{Activity, Admission, ShortTask};
+use super::setup::Recovery;
 use super::watch::{ServerRole, WatchEvent};
 use super::world::World;
 use crate::error::ElasticError;
@@ -29,14 +32,18 @@ impl World<'_> {
             return;
         };
         let cluster = &self.setup.cluster;
-        let tasks = progress.left_us.len() as u32;
-        progress.copies = tasks;
+        let tasks = progress.left.len() as u32;
+        let copies = match cluster.recovery {
+            Recovery::Copies => tasks,
+            _ => 0,
+        };
+        progress.copies = copies;
         let probes = tasks
             .saturating_mul(cluster.probe_ratio)
             .max(cluster.min_probes);
         let at_us = self.now_us + cluster.network_us;
         let sent = (0..probes)
-            .map(|number| self.aim(number < tasks, 1))
+            .map(|number| self.aim(number < copies, 1))
             .collect();
         let round = 1;
         self.agenda
@@ -117,12 +124,15 @@ impl World<'_> {
 
     /// The next probe of an idle server asks for its task; false if there is no probe.
     pub(super) fn next_short(&mut self, number: u32) -> bool {
+        if self.shared.is_some() {
+            return self.take_shared(number);
+        }
         let Some(server) = self.servers.get_mut(number as usize) else {
             return false;
         };
         let (jobs, trace) = (&self.jobs, self.trace);
         let remaining = |job: u32| {
-            let left = jobs.get(job as usize).map_or(0, |job| job.left_us.len());
+            let left = jobs.get(job as usize).map_or(0, |job| job.left.len());
             let estimate = trace.jobs().get(job as usize);
             // A job whose tasks take no time has less left than any other, and not nothing.
             left as u64 * estimate.map_or(0, |job| job.estimate_us.max(1))
@@ -166,13 +176,33 @@ impl World<'_> {
         let (Some(progress), Some(place)) = (progress, place) else {
             return false;
         };
-        let Some(task_us) = progress.left_us.pop() else {
+        let Some(task) = progress.left.pop() else {
             return false;
         };
-        if place == ServerRole::Transient {
+        // The question for the task and the answer.
+        let began_us = self.now_us + 2 * self.setup.cluster.network_us;
+        self.begin_task(number, place, job, task, began_us);
+        true
+    }
+
+    /// Begins this task there, at this time.
+    pub(super) fn begin_task(
+        &mut self,
+        number: u32,
+        place: ServerRole,
+        job: u32,
+        task: ShortTask,
+        began_us: u64,
+    ) {
+        if place == ServerRole::Transient
+            && let Some(progress) = self.jobs.get_mut(job as usize)
+        {
             progress.on_transients += 1;
         }
-        let began_us = self.now_us + 2 * self.setup.cluster.network_us;
+        if task.losses > 0 {
+            self.tally.again.push(began_us - task.lost_us);
+        }
+        let task_us = task.us;
         self.record(WatchEvent::Began {
             job,
             server: number,
@@ -183,10 +213,9 @@ impl World<'_> {
         let doing = Activity::Short {
             job,
             began_us,
-            task_us,
+            task,
         };
         self.begin(number, doing, began_us + task_us);
-        true
     }
 
     /// A task of a short job is done: another one of the same job. Not where a long task waits,
@@ -220,22 +249,55 @@ impl World<'_> {
     }
 
     /// A transient server took a task with it: it waits again, and a parked copy wakes up.
-    pub(super) fn lose(&mut self, number: u32, job: u32, began_us: u64, task_us: u64) {
+    pub(super) fn lose(&mut self, number: u32, job: u32, began_us: u64, task: ShortTask) {
         self.record(WatchEvent::Lost {
             job,
             server: number,
         });
         self.tally.lost += 1;
-        self.tally.lost_us += self.now_us.saturating_sub(began_us).min(task_us);
+        self.tally.lost_us += self.now_us.saturating_sub(began_us).min(task.us);
+        let task = ShortTask {
+            losses: task.losses + 1,
+            lost_us: self.now_us,
+            ..task
+        };
+        self.tally.most_losses = self.tally.most_losses.max(task.losses);
+        if self.shared.is_some() {
+            if let Some(progress) = self.jobs.get_mut(job as usize) {
+                progress.on_transients -= 1;
+            }
+            self.put_back(job, task);
+            return;
+        }
         let Some(progress) = self.jobs.get_mut(job as usize) else {
             return;
         };
-        progress.left_us.push(task_us);
+        progress.left.push(task);
         progress.on_transients -= 1;
-        if let Some(server) = progress.parked.pop() {
-            let sent = vec![SentProbe { server, copy: true }];
+        let parked = progress.parked.pop();
+        let again = match self.setup.cluster.recovery {
+            Recovery::Resend => Some(self.aim(false, INFORMED)),
+            _ => parked.map(|server| SentProbe { server, copy: true }),
+        };
+        if let Some(probe) = again {
+            let sent = vec![probe];
             let at_us = self.now_us + self.setup.cluster.network_us;
             let round = INFORMED;
+            self.agenda
+                .put(at_us, QueuedEvent::Probes { job, round, sent });
+        }
+    }
+
+    /// Without copies, the probes that waited on a server that was taken go to others. With copies
+    /// there are enough elsewhere.
+    pub(super) fn send_elsewhere(&mut self, waited: &ShortQueue) {
+        if self.setup.cluster.recovery != Recovery::Resend {
+            return;
+        }
+        let at_us = self.now_us + self.setup.cluster.network_us;
+        let round = INFORMED;
+        for job in waited.iter().map(|probe| probe.job) {
+            let sent = vec![self.aim(false, round)];
             self.agenda
                 .put(at_us, QueuedEvent::Probes { job, round, sent });
         }

@@ -48,6 +48,7 @@ impl World<'_> {
         let number = self.number(id);
         self.transients.insert(number);
         self.record(WatchEvent::Up { server: number });
+        self.take_shared(number);
         if let Some(elastic) = &self.setup.elastic
             && let Some(lifetime) = &elastic.lifetime
         {
@@ -81,20 +82,50 @@ impl World<'_> {
             return Ok(());
         };
         let doing = std::mem::replace(&mut server.doing, Activity::Idle);
-        server.shorts.clear();
+        let waited = std::mem::take(&mut server.shorts);
         let number = self.number(id);
         self.tally.interrupted += 1;
         self.record(WatchEvent::Interrupted { server: number });
+        self.transients.remove(number);
+        self.no_longer_idle(number);
         if let Activity::Short {
             job,
             began_us,
-            task_us,
+            task,
         } = doing
         {
-            self.lose(number, job, began_us, task_us);
+            self.lose(number, job, began_us, task);
         }
+        self.send_elsewhere(&waited);
         self.leave(id);
         self.report(ControllerEvent::Gone(id))
+    }
+
+    /// The provider takes all servers that are up, at one moment: none of them gets the tasks of
+    /// another one.
+    pub(super) fn outage(&mut self) -> Result<(), ElasticError> {
+        let up = self.servers.iter().enumerate().filter(|(_, server)| {
+            server.place == ServerRole::Transient
+                && matches!(server.standing, Admission::Open | Admission::Draining)
+        });
+        let taken: Vec<u32> = up.map(|(number, _)| number as u32).collect();
+        for number in &taken {
+            self.transients.remove(*number);
+            self.no_longer_idle(*number);
+        }
+        for number in taken {
+            if let Some(id) = self.id(number) {
+                self.interrupted(id)?;
+            }
+        }
+        // With nothing else to come the simulation is over.
+        if let Some(elastic) = &self.setup.elastic
+            && !self.agenda.is_empty()
+        {
+            let at_us = self.now_us + elastic.outage_us;
+            self.agenda.put(at_us, QueuedEvent::Outage);
+        }
+        Ok(())
     }
 
     /// A server without tasks: idle, or drained.
@@ -143,6 +174,7 @@ impl World<'_> {
             ControllerAction::Drain(id) => {
                 let number = self.number(id);
                 self.transients.remove(number);
+                self.no_longer_idle(number);
                 self.record(WatchEvent::Draining { server: number });
                 let Some(server) = self.at(id) else { return };
                 server.standing = Admission::Draining;
@@ -185,6 +217,7 @@ impl World<'_> {
         let now_us = self.now_us;
         let number = self.number(id);
         self.transients.remove(number);
+        self.no_longer_idle(number);
         let Some(server) = self.at(id) else { return };
         let was_up = server.standing != Admission::Coming;
         server.standing = Admission::Gone;

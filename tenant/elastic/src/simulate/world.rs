@@ -5,8 +5,9 @@ use super::event::{Agenda, QueuedEvent};
 use super::meter::Meter;
 use super::outcome::{MeasuredTimes, SimulationResult, Transients};
 use super::pool::ServerPool;
-use super::server::{Activity, Admission, JobProgress, SimulatedServer};
+use super::server::{Activity, Admission, JobProgress, ShortTask, SimulatedServer};
 use super::setup::Setup;
+use super::shared::SharedQueue;
 use super::watch::{ServerRole, Watch, WatchEvent};
 use crate::controller::Controller;
 use crate::error::ElasticError;
@@ -34,6 +35,8 @@ pub(crate) struct World<'a> {
     /// Long jobs' scheduler; its servers are the first ones here.
     pub(super) central: CentralScheduler,
     pub(super) controller: Option<Controller>,
+    /// Short tasks that wait, if all servers share a queue.
+    pub(super) shared: Option<SharedQueue>,
     pub(super) probing: Pcg64Mcg,
     pub(super) fate: Pcg64Mcg,
     /// When the next tick is due.
@@ -51,6 +54,8 @@ pub(super) struct Tally {
     on_transients: u64,
     pub(super) lost: u64,
     pub(super) lost_us: u64,
+    pub(super) again: Vec<u64>,
+    pub(super) most_losses: u32,
     pub(super) launched: u64,
     pub(super) interrupted: u64,
     pub(super) lives: Vec<u64>,
@@ -86,6 +91,16 @@ impl<'a> World<'a> {
         let meter = Meter::new(from, until);
         let mut agenda = Agenda::default();
         agenda.put(from, QueuedEvent::Job(0));
+        let outage_us = setup
+            .elastic
+            .as_ref()
+            .map_or(0, |elastic| elastic.outage_us);
+        if outage_us > 0 {
+            agenda.put(from + outage_us, QueuedEvent::Outage);
+        }
+        let shares = setup.cluster.recovery.shares_queue();
+        let on_demand = general + setup.short_on_demand();
+        let shared = shares.then(|| SharedQueue::new(general, on_demand));
         Ok(Self {
             trace,
             setup,
@@ -103,6 +118,7 @@ impl<'a> World<'a> {
                 .map(|elastic| Controller::new(elastic.policy)),
             probing: Pcg64Mcg::seed_from_u64(setup.seed),
             fate: Pcg64Mcg::seed_from_u64(setup.seed ^ FATE),
+            shared,
             tick_us: None,
             load_changed: false,
             tally: Tally {
@@ -113,6 +129,8 @@ impl<'a> World<'a> {
                 on_transients: 0,
                 lost: 0,
                 lost_us: 0,
+                again: Vec::new(),
+                most_losses: 0,
                 launched: 0,
                 interrupted: 0,
                 lives: Vec::new(),
@@ -139,6 +157,7 @@ impl<'a> World<'a> {
             QueuedEvent::Up(id) => self.up(id)?,
             QueuedEvent::Notice(id) => self.noticed(id)?,
             QueuedEvent::Interrupted(id) => self.interrupted(id)?,
+            QueuedEvent::Outage => self.outage()?,
             QueuedEvent::Tick => self.tick()?,
         }
         if self.load_changed {
@@ -191,12 +210,17 @@ impl<'a> World<'a> {
         self.record(WatchEvent::Arrived { job: number, long });
         let cluster = &self.setup.cluster;
         // The last one is the next: turned round, they begin in the order of the trace.
-        let tasks = job.tasks_us.iter().rev().map(|us| cluster.task_us(*us));
+        let tasks = job.tasks_us.iter().rev().map(|us| ShortTask {
+            us: cluster.task_us(*us),
+            ..ShortTask::default()
+        });
         if let Some(progress) = self.jobs.get_mut(number as usize) {
-            progress.left_us = tasks.collect();
+            progress.left = tasks.collect();
         }
         if long {
             self.place_long(number);
+        } else if self.shared.is_some() {
+            self.enqueue(number);
         } else {
             self.send_probes(number);
         }
@@ -219,7 +243,7 @@ impl<'a> World<'a> {
                 let arrival_us = self.job(job).map_or(0, |job| job.arrival_us);
                 self.tally.short.push(began_us - arrival_us);
                 self.ended(number, job);
-                if self.stick(number, job) {
+                if self.shared.is_none() && self.stick(number, job) {
                     return Ok(());
                 }
                 self.next(number)
@@ -243,6 +267,7 @@ impl<'a> World<'a> {
 
     /// It is busy until then.
     pub(super) fn begin(&mut self, number: u32, doing: Activity, until_us: u64) {
+        self.no_longer_idle(number);
         if let Some(server) = self.servers.get_mut(number as usize) {
             server.turn += 1;
             server.doing = doing;
@@ -313,6 +338,8 @@ impl<'a> World<'a> {
             on_transients: tally.on_transients,
             lost: tally.lost,
             lost_seconds: tally.lost_us as f64 / 1e6,
+            again: MeasuredTimes::new(tally.again),
+            most_losses: tally.most_losses,
             mean_long_load: tally.load.mean(),
             above_threshold: tally.above.mean(),
             transients: Transients {

@@ -1,7 +1,9 @@
 //! A burst of short jobs among long ones, with preemptible nodes and without.
 
-use crate::test_bed::{CLOUD, PATIENCE, TestBed, Wanted, counted};
+use crate::test_bed::{Beside, CLOUD, PATIENCE, TestBed, Wanted, counted};
+use ebbtide_burst::{BurstEvent, RecordEntry};
 use ebbtide_harness::eventually;
+use std::collections::BTreeMap;
 
 /// How many short jobs come at once, and how long each works, seconds. Slurm starts instances one
 /// after the other, seconds apart on a busy machine: the first two must not do all the work before
@@ -11,6 +13,17 @@ const SHORT_SECONDS: u32 = 5;
 /// How long each of the two long ones works: they have all nodes that stay. Instances are wanted as
 /// long as that, and on a busy machine it takes half a minute until most of them are up.
 const LONG_SECONDS: u32 = 60;
+
+/// Ten points of priority for each second of waiting. Slurm lets a job that goes back into the
+/// queue begin at zero.
+const AGEING: [&str; 3] = [
+    "PriorityType=priority/multifactor",
+    "PriorityWeightAge=864000",
+    "PriorityMaxAge=1-0",
+];
+/// Until the controller has given a job its place again, and a job that Slurm was starting at that
+/// moment has begun, milliseconds.
+const SLACK_MS: i64 = 5_000;
 
 async fn burst(bed: &TestBed, partition: &str, out: &str) {
     for at in 1..=2 {
@@ -31,14 +44,51 @@ fn nothing_is_lost_or_done_twice(log: &str) {
     assert!(twice.is_empty(), "{twice:?}: {log}");
 }
 
+/// After a job was put back, no job begins for the first time that was submitted after it, until it
+/// has begun again. How many were put back.
+fn places_are_kept(record: &str) -> usize {
+    let entries: Vec<RecordEntry> = record
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut first: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut cuts: Vec<(u32, i64, i64)> = Vec::new();
+    for RecordEntry { at, event } in entries {
+        match event {
+            BurstEvent::Start { job, start, .. } => {
+                first.entry(job).or_insert(start);
+                let open = cuts
+                    .iter_mut()
+                    .find(|cut| cut.0 == job && cut.2 == i64::MAX);
+                if let Some(cut) = open {
+                    cut.2 = start;
+                }
+            }
+            BurstEvent::Cut { job } => cuts.push((job, at, i64::MAX)),
+            _ => {}
+        }
+    }
+    for (job, cut, again) in &cuts {
+        let before = first
+            .iter()
+            .filter(|(later, start)| *later > job && (cut + SLACK_MS..*again).contains(*start));
+        let before: Vec<_> = before.collect();
+        assert!(
+            before.is_empty(),
+            "{before:?} before {job}, which was put back at {cut} and began at {again}: {record}"
+        );
+    }
+    cuts.len()
+}
+
 #[tokio::test]
 async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken() {
-    let bed = TestBed::new(Wanted {
+    let wanted = Wanted {
         region: true,
         machines: true,
         resume_timeout: 30,
-    })
-    .await;
+    };
+    let bed = TestBed::with_lines(Beside::Burst, wanted, &AGEING).await;
 
     // Without: the same jobs on the nodes that stay. The controller only writes down what it sees.
     let without = bed.settings("without", "");
@@ -125,6 +175,9 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         assert_eq!(counted(&log, "start")[job], 2, "{log}");
     }
     assert!(!counted(&log, "saved").is_empty(), "{log}\n{said}");
+    let put_back = places_are_kept(&bed.text("with/record.jsonl"));
+    let kept = said.matches("keeps its place in the queue").count();
+    assert!(put_back > 0 && kept >= put_back, "{put_back}: {said}");
 
     let state = bed.path("with").display().to_string();
     let other = bed.path("without").display().to_string();

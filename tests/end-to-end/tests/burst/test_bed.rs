@@ -87,12 +87,17 @@ impl TestBed {
 
     /// A bed with one of the programs.
     pub(crate) async fn with(beside: Beside, wanted: Wanted) -> Self {
+        Self::with_lines(beside, wanted, &[]).await
+    }
+
+    /// The same with lines of slurm.conf; they count more than those of the bed.
+    pub(crate) async fn with_lines(beside: Beside, wanted: Wanted, lines: &[&str]) -> Self {
         let region = if wanted.region {
             Some(region().await)
         } else {
             None
         };
-        Self::on(region, beside, wanted).await
+        Self::on(region, beside, wanted, lines).await
     }
 
     /// A bed with the batch service on a region whose preemptible servers have a market: the more
@@ -100,10 +105,10 @@ impl TestBed {
     pub(crate) async fn with_market(wanted: Wanted) -> Self {
         let sections = "[region.market]\nenabled = true\ninterval_seconds = 1\nsteepness = 1\nstep_percent = 100\n";
         let region = region_of(&HOSTS, sections).await;
-        Self::on(Some(region), Beside::Batch, wanted).await
+        Self::on(Some(region), Beside::Batch, wanted, &[]).await
     }
 
-    async fn on(region: Option<Region>, beside: Beside, wanted: Wanted) -> Self {
+    async fn on(region: Option<Region>, beside: Beside, wanted: Wanted, lines: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let conf = at("cluster/slurm.conf");
@@ -130,12 +135,13 @@ impl TestBed {
             path.display().to_string()
         };
         let timeout = wanted.resume_timeout;
-        let power = [
+        let mut power = vec![
             format!("ResumeProgram={}", program("resume")),
             format!("SuspendProgram={}", program("suspend")),
             format!("ResumeFailProgram={}", program("resume-failed")),
             format!("ResumeTimeout={timeout}\nSuspendTime=3600\nSuspendTimeout=2"),
         ];
+        power.extend(lines.iter().map(|line| (*line).to_owned()));
         bed.start_cluster(&power).await;
         if wanted.machines {
             bed._machines = Some(bed.machines().await);

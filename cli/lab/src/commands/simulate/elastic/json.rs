@@ -71,7 +71,7 @@ pub(super) fn all(
         .with("seconds", all.seconds)
 }
 
-fn figures(figures: &Figures) -> Json {
+pub(super) fn figures(figures: &Figures) -> Json {
     Json::object([("mean_delay_seconds", Json::from(figures.mean))])
         .with("median_delay_seconds", figures.median)
         .with("p90_delay_seconds", figures.p90)
@@ -83,7 +83,7 @@ fn figures(figures: &Figures) -> Json {
         .with("mean_long_load_ratio", figures.long_load)
 }
 
-fn partition(one: &SimulatedPartition) -> Json {
+pub(super) fn partition(one: &SimulatedPartition) -> Json {
     let policy = &one.elastic.policy;
     let of = &one.figures;
     let transients = Json::object([("mean_active", Json::from(of.transients_up))])

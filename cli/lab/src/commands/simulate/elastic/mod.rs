@@ -5,12 +5,14 @@ mod charts;
 mod demand;
 mod json;
 mod play;
+mod recovery;
+mod reference;
 mod sweep;
 mod tables;
 
 use clap::Args;
 use ebbtide_elastic::{
-    Cluster, Elastic, ElasticError, ElasticPolicy, LONGEST_US, Trace, long_load_ratio,
+    Cluster, Elastic, ElasticError, ElasticPolicy, LONGEST_US, Recovery, Trace, long_load_ratio,
 };
 use ebbtide_shell::Context;
 use ebbtide_shell::charts::write;
@@ -39,6 +41,7 @@ Examples:
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --ratio 3 --sweep all --svg sweep.svg
   ebbtide-lab simulate elastic --trace jobs.tr --servers 400 --short-only 20 --ratio 4 --sweep share=0.25,0.5,0.75
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --demand 100s
+  ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --recovery all --sweep outages=24
   ebbtide-lab simulate elastic --trace YH1_sub.tr.zst --ratio 3 -o json | jq .improvement";
 
 /// The cluster.
@@ -108,15 +111,28 @@ pub struct ElasticArgs {
     pub trace: PathBuf,
     /// Print how many tasks would run at one time on a cluster without end, in windows of this
     /// length, instead of playing the trace
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["sweep", "svg"])]
+    #[arg(long, value_name = "TIME", conflicts_with = "sweep")]
     pub demand: Option<Hours>,
     #[command(flatten)]
     pub partition: PartitionArgs,
     /// Vary one setting, the others as given (r: the last one): NAME, or NAME=VALUE,…; NAME is
-    /// threshold, share, ratio, provisioning (seconds), release (seconds) or interruptions (times
-    /// those of --lifetime); all for every one; may be repeated
+    /// threshold, share, ratio, provisioning (seconds), release (seconds), interruptions (times
+    /// those of --lifetime) or outages (times a day that all preemptible servers are taken at
+    /// once); all for every one; may be repeated
     #[arg(long, value_name = "SWEEP")]
     pub sweep: Vec<Sweep>,
+    /// Compare what happens to short tasks whose server is taken: copies (of each task on an
+    /// on-demand server, as in the paper), resend (the same probes without copies), requeue (one
+    /// queue for all servers, as in Slurm: a lost task returns to its place), requeue-last (it goes
+    /// to the end); all; several with commas between
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = recovery::parse,
+        conflicts_with_all = ["demand", "svg"]
+    )]
+    pub recovery: Vec<recovery::Choice>,
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// With how many seeds everything is played; the means are over all
@@ -130,7 +146,7 @@ pub struct ElasticArgs {
         help_heading = "Simulation"
     )]
     pub seed: u64,
-    /// Draw the distributions of the delays, and the sweeps, into this file
+    /// Draw the distributions of the delays, and the sweeps, or the demand, into this file
     #[arg(long, value_name = "FILE", help_heading = "Simulation")]
     pub svg: Option<PathBuf>,
     /// Threads; all cores by default
@@ -156,6 +172,8 @@ struct Terms {
     cluster: Cluster,
     /// The elastic partition for each r.
     partitions: Vec<Elastic>,
+    /// What is compared; the paper's, unless others are asked for.
+    recoveries: Vec<Recovery>,
     lifetime: Option<SourcedModel>,
 }
 
@@ -170,6 +188,7 @@ impl ElasticArgs {
             network_us: micros(self.cluster.message),
             srpt_cap: self.cluster.srpt_cap,
             whole_seconds: self.cluster.whole_seconds,
+            recovery: Recovery::Copies,
         };
         cluster.checked()?;
         let lifetime = match &self.partition.lifetime {
@@ -182,6 +201,7 @@ impl ElasticArgs {
         let mut terms = Terms {
             cluster,
             partitions: Vec::new(),
+            recoveries: recovery::list(&self.recovery),
             lifetime,
         };
         for ratio in &self.partition.ratio {
@@ -223,7 +243,7 @@ pub(super) fn run(context: &mut Context, args: &ElasticArgs) -> Result<(), CliEr
     let terms = args.terms()?;
     let trace = read(&args.trace)?;
     if let Some(window) = args.demand {
-        return demand::show(context, &trace, micros(window));
+        return demand::show(context, args, &trace, micros(window));
     }
     warn(context, args, &trace, &terms);
     let plan = sweep::plan(args, &terms)?;
@@ -231,7 +251,11 @@ pub(super) fn run(context: &mut Context, args: &ElasticArgs) -> Result<(), CliEr
     if let Some(path) = &args.svg {
         write(context, path, &charts::figure(args, &terms, &played))?;
     }
-    tables::all(context, args, &trace, &terms, &played)
+    if args.recovery.is_empty() {
+        tables::all(context, args, &trace, &terms, &played)
+    } else {
+        recovery::show(context, args, &trace, &terms, &played)
+    }
 }
 
 /// What is probably not meant.

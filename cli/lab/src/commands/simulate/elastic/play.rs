@@ -1,11 +1,12 @@
 //! Every partition with every seed, over all cores.
 
+use super::reference::{LateJobs, Reference, references};
 use super::sweep::{Knob, SweepPoint};
 use super::{ElasticArgs, Terms};
 use crate::progress::ReplayProgress;
 use ebbtide_elastic::{
-    Elastic, ElasticError, Gain, MeasuredTimes, Setup, SimulationResult, Trace, Watch, WatchEvent,
-    simulate,
+    Cluster, Elastic, ElasticError, Gain, MeasuredTimes, Recovery, Setup, SimulationResult, Trace,
+    Watch, WatchEvent, simulate,
 };
 use ebbtide_runtime::clock;
 use ebbtide_shell::Context;
@@ -41,15 +42,21 @@ pub(super) struct Figures {
     pub(super) interrupted: f64,
     pub(super) lost: f64,
     pub(super) lost_seconds: f64,
+    /// From the loss of a task until it began again, seconds: mean and longest.
+    pub(super) again_mean: f64,
+    pub(super) again_max: f64,
+    pub(super) most_losses: f64,
     pub(super) life_mean_hours: f64,
     pub(super) life_max_hours: f64,
     pub(super) paid_hours: f64,
     /// Delays of short tasks with the first seed: (seconds, share not above).
     pub(super) distribution: Vec<(f64, f64)>,
+    /// When each job ended, microseconds; only of a single run, and only if it is needed.
+    pub(super) ends: Vec<u64>,
 }
 
 impl Figures {
-    fn of(outcome: &SimulationResult, distribution: bool) -> Self {
+    fn of(outcome: &SimulationResult, distribution: bool, ends: Vec<u64>) -> Self {
         let SimulationResult {
             short, transients, ..
         } = outcome;
@@ -71,6 +78,9 @@ impl Figures {
             interrupted: transients.interrupted as f64,
             lost: outcome.lost as f64,
             lost_seconds: outcome.lost_seconds,
+            again_mean: outcome.again.mean(),
+            again_max: outcome.again.max(),
+            most_losses: f64::from(outcome.most_losses),
             life_mean_hours: lives.mean() / 3_600.0,
             life_max_hours: lives.max() / 3_600.0,
             paid_hours: transients.paid_hours,
@@ -79,6 +89,7 @@ impl Figures {
             } else {
                 Vec::new()
             },
+            ends,
         }
     }
 
@@ -104,12 +115,16 @@ impl Figures {
             interrupted: mean(|f| f.interrupted),
             lost: mean(|f| f.lost),
             lost_seconds: mean(|f| f.lost_seconds),
+            again_mean: mean(|f| f.again_mean),
+            again_max: most(|f| f.again_max),
+            most_losses: most(|f| f.most_losses),
             life_mean_hours: mean(|f| f.life_mean_hours),
             life_max_hours: most(|f| f.life_max_hours),
             paid_hours: mean(|f| f.paid_hours),
             distribution: seeds
                 .first()
                 .map_or_else(Vec::new, |f| f.distribution.clone()),
+            ends: Vec::new(),
         }
     }
 }
@@ -119,7 +134,11 @@ impl Figures {
 pub(super) struct SimulatedPartition {
     pub(super) swept: Option<(Knob, f64)>,
     pub(super) elastic: Elastic,
+    pub(super) recovery: Recovery,
     pub(super) figures: Figures,
+    /// Short jobs that end more than a second later than on its on-demand servers alone; none if
+    /// that was not played.
+    pub(super) later: Option<LateJobs>,
     /// The static partition's mean delay divided by this one's, and the same for the longest delay;
     /// infinite if no task waits here.
     pub(super) improvement: f64,
@@ -133,7 +152,10 @@ pub(super) struct SimulatedPartition {
 
 /// Everything.
 pub(super) struct PartitionResults {
+    /// The static partition of the first recovery.
     pub(super) fixed: Figures,
+    /// All clusters without preemptible servers.
+    pub(super) references: Vec<(Reference, Figures)>,
     pub(super) partitions: Vec<SimulatedPartition>,
     pub(super) short_tasks: usize,
     pub(super) seconds: f64,
@@ -166,18 +188,31 @@ impl PartitionResults {
     }
 }
 
-/// Counts the jobs of all threads that have come, for the bar.
-struct Counter<'a>(&'a AtomicUsize);
+/// Counts the jobs of all threads that have come, for the bar, and writes down when each job ended.
+struct Counter<'a> {
+    arrived: &'a AtomicUsize,
+    /// Empty if it is not needed.
+    ends: Vec<u64>,
+}
 
 impl Watch for Counter<'_> {
-    fn record(&mut self, _: u64, what: WatchEvent) {
-        if matches!(what, WatchEvent::Arrived { .. }) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+    fn record(&mut self, at_us: u64, what: WatchEvent) {
+        match what {
+            WatchEvent::Arrived { .. } => {
+                self.arrived.fetch_add(1, Ordering::Relaxed);
+            }
+            // The last of its tasks is what remains.
+            WatchEvent::Ended { job, .. } => {
+                if let Some(end) = self.ends.get_mut(job as usize) {
+                    *end = at_us;
+                }
+            }
+            _ => {}
         }
     }
 }
 
-/// Plays the static partition and all points.
+/// Plays the clusters without preemptible servers and all points.
 pub(super) fn all(
     context: &mut Context,
     args: &ElasticArgs,
@@ -189,13 +224,24 @@ pub(super) fn all(
     let seeds: Vec<u64> = (0..u64::from(args.seeds))
         .map(|more| args.seed.wrapping_add(more))
         .collect();
-    // First the static partition, then each point, with all seeds.
-    let partitions = std::iter::once(None).chain(points.iter().map(|point| Some(&point.elastic)));
-    let setups: Vec<Setup> = partitions
-        .flat_map(|elastic| {
+    // First what is compared with, then each point, with all seeds.
+    let references = references(args, terms, &points);
+    let without = references
+        .iter()
+        .map(|reference| (reference.cluster(&terms.cluster), None));
+    let with = points.iter().map(|point| {
+        let cluster = Cluster {
+            recovery: point.recovery,
+            ..terms.cluster.clone()
+        };
+        (cluster, Some(point.elastic.clone()))
+    });
+    let setups: Vec<Setup> = without
+        .chain(with)
+        .flat_map(|(cluster, elastic)| {
             seeds.iter().map(move |seed| Setup {
-                cluster: terms.cluster.clone(),
-                elastic: elastic.cloned(),
+                cluster: cluster.clone(),
+                elastic: elastic.clone(),
                 seed: *seed,
             })
         })
@@ -203,17 +249,34 @@ pub(super) fn all(
     setups.iter().try_for_each(Setup::checked)?;
     let mut figures = run(context, args, trace, &setups)?.into_iter();
     let mut next = || -> Vec<Figures> { figures.by_ref().take(seeds.len()).collect() };
-    let fixed_each = next();
-    let fixed = Figures::over(&fixed_each);
+    let references: Vec<(Reference, Vec<Figures>)> =
+        references.into_iter().map(|one| (one, next())).collect();
+    let find = |recovery: Recovery, short_only: u32| {
+        let wanted = Reference::of(recovery, short_only);
+        let found = references.iter().find(|(one, _)| *one == wanted);
+        found.map_or(&[][..], |(_, each)| each.as_slice())
+    };
+    let cutoff = terms.cluster.cutoff_us;
     let played = points.into_iter().map(|point| {
         let each = next();
-        judged(point, &fixed, &fixed_each, &each)
+        let fixed_each = find(point.recovery, terms.cluster.short_only);
+        let alone = find(point.recovery, point.elastic.policy.on_demand());
+        let late = !args.recovery.is_empty() && !alone.is_empty();
+        let later = late.then(|| LateJobs::of(trace, cutoff, alone, &each));
+        judged(point, fixed_each, &each, later)
     });
     let partitions = played.collect();
-    let cutoff = terms.cluster.cutoff_us;
+    let references: Vec<(Reference, Figures)> = references
+        .iter()
+        .map(|(one, each)| (*one, Figures::over(each)))
+        .collect();
+    let fixed = references
+        .first()
+        .map_or_else(Figures::default, |(_, figures)| figures.clone());
     let short = trace.jobs().iter().filter(|job| job.estimate_us <= cutoff);
     Ok(PartitionResults {
         fixed,
+        references,
         partitions,
         short_tasks: short.map(|job| job.tasks_us.len()).sum(),
         seconds: begin.elapsed().as_secs_f64(),
@@ -222,11 +285,11 @@ pub(super) fn all(
 
 fn judged(
     point: SweepPoint,
-    fixed: &Figures,
     fixed_each: &[Figures],
     each: &[Figures],
+    later: Option<LateJobs>,
 ) -> SimulatedPartition {
-    let figures = Figures::over(each);
+    let (fixed, figures) = (Figures::over(fixed_each), Figures::over(each));
     let pairs = fixed_each.iter().zip(each);
     let quotients = pairs.map(|(fixed, elastic)| Gain::quotient(fixed.mean, elastic.mean));
     let spread = quotients.fold((f64::INFINITY, 0.0_f64), |(low, high), quotient| {
@@ -236,6 +299,8 @@ fn judged(
     let (normalised, saving) = Gain::price(figures.transients_up, policy);
     SimulatedPartition {
         swept: point.swept,
+        recovery: point.recovery,
+        later,
         improvement: Gain::quotient(fixed.mean, figures.mean),
         max_improvement: Gain::quotient(fixed.max, figures.max),
         spread,
@@ -273,9 +338,14 @@ fn run(
                     let Some(setup) = setups.get(n) else {
                         return;
                     };
-                    let outcome = simulate(trace, setup, &mut Counter(arrived));
+                    let compared = !args.recovery.is_empty();
+                    let mut counter = Counter {
+                        arrived,
+                        ends: vec![0; if compared { jobs } else { 0 }],
+                    };
+                    let outcome = simulate(trace, setup, &mut counter);
                     let first = setup.seed == args.seed;
-                    let figures = outcome.map(|outcome| Figures::of(&outcome, first));
+                    let figures = outcome.map(|outcome| Figures::of(&outcome, first, counter.ends));
                     let stop = figures.is_err();
                     // Sending fails only if the command itself is ending.
                     if told.send((n, figures)).is_err() || stop {

@@ -1,7 +1,7 @@
 //! One setting varied, the others as they are.
 
 use super::{ElasticArgs, Terms, number};
-use ebbtide_elastic::{Elastic, ElasticPolicy};
+use ebbtide_elastic::{Elastic, ElasticPolicy, Recovery};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::distributions::Bathtub;
 use ebbtide_shell::errors::CliError;
@@ -23,16 +23,19 @@ pub(super) enum Knob {
     Release,
     /// How many times as often servers are interrupted as the model says.
     Interruptions,
+    /// How many times a day all servers are taken at once.
+    Outages,
 }
 
 impl Knob {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Threshold,
         Self::Share,
         Self::Ratio,
         Self::Provisioning,
         Self::Release,
         Self::Interruptions,
+        Self::Outages,
     ];
 
     pub(super) fn as_str(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Knob {
             Self::Provisioning => "provisioning",
             Self::Release => "release",
             Self::Interruptions => "interruptions",
+            Self::Outages => "outages",
         }
     }
 
@@ -55,6 +59,7 @@ impl Knob {
             Self::Provisioning => "provisioning delay [s]",
             Self::Release => "at most one release in [s]",
             Self::Interruptions => "interruptions, times those of the model",
+            Self::Outages => "all servers taken at once, times a day",
         }
     }
 
@@ -67,6 +72,7 @@ impl Knob {
             Self::Provisioning => &[1.0, 30.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0],
             Self::Release => &[0.0, 10.0, 60.0, 120.0, 600.0],
             Self::Interruptions => &[0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0],
+            Self::Outages => &[0.0, 1.0, 6.0, 24.0, 96.0, 288.0],
         }
     }
 }
@@ -118,15 +124,23 @@ pub(super) struct SweepPoint {
     /// Which setting has which value; none for the partition that was asked for.
     pub(super) swept: Option<(Knob, f64)>,
     pub(super) elastic: Elastic,
+    /// What becomes of tasks whose server is taken.
+    pub(super) recovery: Recovery,
 }
 
-/// Everything that is to be played: each r, then the sweeps.
+/// Everything that is to be played: each r, then the sweeps, with each recovery.
 pub(super) fn plan(args: &ElasticArgs, terms: &Terms) -> Result<Vec<SweepPoint>, CliError> {
-    let asked = terms.partitions.iter().map(|elastic| SweepPoint {
-        swept: None,
-        elastic: elastic.clone(),
-    });
-    let mut points: Vec<SweepPoint> = asked.collect();
+    let each = |swept: Option<(Knob, f64)>, elastic: &Elastic| -> Vec<SweepPoint> {
+        let recoveries = terms.recoveries.iter();
+        let point = recoveries.map(|recovery| SweepPoint {
+            swept,
+            elastic: elastic.clone(),
+            recovery: *recovery,
+        });
+        point.collect()
+    };
+    let asked = terms.partitions.iter();
+    let mut points: Vec<SweepPoint> = asked.flat_map(|elastic| each(None, elastic)).collect();
     let Some(base) = terms.partitions.last() else {
         return Ok(points);
     };
@@ -138,10 +152,7 @@ pub(super) fn plan(args: &ElasticArgs, terms: &Terms) -> Result<Vec<SweepPoint>,
                 &sweep.values
             };
             for value in values {
-                points.push(SweepPoint {
-                    swept: Some((*knob, *value)),
-                    elastic: varied(base, *knob, *value)?,
-                });
+                points.extend(each(Some((*knob, *value)), &varied(base, *knob, *value)?));
             }
         }
     }
@@ -164,6 +175,8 @@ fn varied(base: &Elastic, knob: Knob, value: f64) -> Result<Elastic, CliError> {
         Knob::Ratio => elastic.policy = with(value, policy.share())?,
         Knob::Provisioning => elastic.provisioning_us = seconds,
         Knob::Release => elastic.policy = policy.release_interval(seconds)?,
+        Knob::Outages if value == 0.0 => elastic.outage_us = 0,
+        Knob::Outages => elastic.outage_us = (86_400e6 / value).round() as u64,
         Knob::Interruptions if value == 0.0 => elastic.lifetime = None,
         Knob::Interruptions => {
             elastic.life_scale = 1.0 / value;
@@ -193,7 +206,7 @@ mod tests {
             (vec![Knob::Share], vec![0.25, 0.5])
         );
         let all: Sweep = "all".parse().unwrap();
-        assert_eq!(all.knobs.len(), 6);
+        assert_eq!(all.knobs.len(), 7);
         for wrong in [
             "",
             "speed",

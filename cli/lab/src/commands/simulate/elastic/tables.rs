@@ -83,7 +83,7 @@ pub(super) fn times(value: f64) -> String {
     }
 }
 
-fn toned(improvement: f64) -> TableCell {
+pub(super) fn toned(improvement: f64) -> TableCell {
     let tone = match verdict(improvement) {
         "shorter" => Tone::Good,
         "longer" => Tone::Bad,
@@ -92,7 +92,7 @@ fn toned(improvement: f64) -> TableCell {
     TableCell::new(times(improvement)).tone(tone)
 }
 
-fn seconds(value: f64) -> TableCell {
+pub(super) fn seconds(value: f64) -> TableCell {
     TableCell::new(format!("{value:.2}"))
 }
 

@@ -1,0 +1,63 @@
+//! A job whose node was taken keeps its place in the queue.
+//!
+//! With Slurm's multifactor priority a job that goes back into the queue is as old as if it had just
+//! been submitted, and all that were submitted while it ran are before it. The controller lowers its
+//! `nice` by what its age was worth, so that its priority is the one that a copy of it would have
+//! that had waited all the time. Fair share, QOS and partition keep their effect.
+
+use super::{AGAIN_MS, BurstAction, Manager};
+use crate::slurm::{Ageing, SlurmJob};
+
+/// What a job had when it lost its node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Since when it aged.
+    since_ms: i64,
+    nice: i32,
+    /// What it is to get, once that is reckoned.
+    wanted: Option<i32>,
+    /// True when Slurm has it: whoever changes it afterwards means it.
+    kept: bool,
+}
+
+impl Manager {
+    /// How Slurm's priorities grow with age; none if they do not, and then Slurm lets jobs keep
+    /// their places.
+    pub fn set_ageing(&mut self, ageing: Option<Ageing>) {
+        self.ageing = ageing;
+    }
+
+    /// A job that has a node is going to lose it.
+    pub(super) fn displace_job(&mut self, job: &SlurmJob) {
+        let place = Place {
+            since_ms: job.accrue_ms,
+            nice: job.nice,
+            wanted: None,
+            kept: false,
+        };
+        // What is seen first counts: later the job may age anew already.
+        let known = self.displaced.entry(job.id).or_default();
+        known.get_or_insert(place);
+    }
+
+    /// A job that lost its node waits.
+    pub(super) fn keep_place(&mut self, now: i64, job: &SlurmJob) {
+        let Some(ageing) = self.ageing else {
+            return;
+        };
+        let Some(Some(place)) = self.displaced.get_mut(&job.id) else {
+            return;
+        };
+        if place.kept || place.since_ms == 0 {
+            return;
+        }
+        let reckon = || ageing.nice(place.nice, place.since_ms, now);
+        let nice = *place.wanted.get_or_insert_with(reckon);
+        if job.nice == nice {
+            place.kept = true;
+            return;
+        }
+        let job = job.reference();
+        self.send_once(now, AGAIN_MS, BurstAction::KeepPlace { job, nice });
+    }
+}
