@@ -192,7 +192,7 @@ impl World<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(80))]
 
     #[test]
     fn work_is_conserved_and_every_waiting_task_has_its_copy_on_demand(
