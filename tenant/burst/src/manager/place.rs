@@ -1,9 +1,9 @@
 //! A job whose node was taken keeps its place in the queue.
 //!
-//! With Slurm's multifactor priority a job that goes back into the queue is as old as if it had just
-//! been submitted, and all that were submitted while it ran are before it. The controller lowers its
-//! `nice` by what its age was worth, so that its priority is the one that a copy of it would have
-//! that had waited all the time. Fair share, QOS and partition keep their effect.
+//! With Slurm's multifactor priority a job that goes back into the queue is as old as if it had
+//! just been submitted, and all that were submitted while it ran are before it. The controller
+//! lowers its `nice` by what its age was worth, so that its priority is the one that a copy of it
+//! would have that had waited all the time. Fair share, QOS and partition keep their effect.
 
 use super::{AGAIN_MS, BurstAction, Manager};
 use crate::slurm::{Ageing, SlurmJob};
@@ -16,7 +16,7 @@ pub(super) struct Place {
     nice: i32,
     /// What it is to get, once that is reckoned.
     wanted: Option<i32>,
-    /// True when Slurm has it: whoever changes it afterwards means it.
+    /// True when Slurm has it: a later change is meant by its author.
     kept: bool,
 }
 

@@ -5,10 +5,10 @@
 //! returns to its place, or, with [`Recovery::RequeueLast`], goes to the end.
 //!
 //! *Why this needs no copies.* Let each task have a copy for on-demand servers in the same order,
-//! which sleeps while the task runs and is dropped when it has ended. A task that waits is the first
-//! one for any free server exactly if its copy is, so whether a server takes the task or the copy
-//! makes no difference; and a copy that wakes up is where the task returns to. By induction over the
-//! events both give the same schedule. `tests/recovery.rs` compares them on small queues.
+//! which sleeps while the task runs and is dropped when it has ended. A task that waits is the
+//! first one for any free server exactly if its copy is, so whether a server takes the task or the
+//! copy makes no difference; and a copy that wakes up is where the task returns to. By induction
+//! over the events both give the same schedule. `tests/recovery.rs` compares them on small queues.
 
 use super::pool::ServerPool;
 use super::server::{Admission, ShortTask};
