@@ -1,6 +1,6 @@
 //! A controller with its world and its book.
 
-use crate::sim::{SETTINGS, Sim};
+use crate::sim::{Away, SETTINGS, Sim};
 use ebbtide_batch::{BatchController, BatchSettings, Book, BookEntry, WorkId};
 use serde_json::Value;
 
@@ -40,7 +40,21 @@ impl Run {
 
     /// One look, and what it does; without `acts` all actions are lost on their way.
     pub(crate) fn step(&mut self, acts: bool) {
+        let away = self.sim.away;
+        self.step_until(acts, away);
+    }
+
+    /// One look, after which something does not answer any more: what the look decided meets that.
+    pub(crate) fn step_into(&mut self, away: Away) {
+        self.step_until(true, Some(away));
+    }
+
+    fn step_until(&mut self, acts: bool, away: Option<Away>) {
         self.sim.tick();
+        if self.sim.away.is_some() {
+            self.trail.push(format!("{} no look", self.sim.now));
+            return;
+        }
         let made = self.sim.look(&mut self.controller);
         self.book.extend(made.facts.iter().cloned());
         self.problems
@@ -49,6 +63,7 @@ impl Run {
             "{} {:?} {:?} {:?}",
             self.sim.now, made.wanted, made.nodes, made.jobs
         ));
+        self.sim.away = away;
         if acts {
             self.sim.act(&self.controller, &made);
         }

@@ -1,12 +1,14 @@
 //! A small Slurm, a small cloud and a shared directory. Times are milliseconds.
 
 use ebbtide_batch::{
-    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Mark,
-    MemberId, PUT_BACK, WorkId, job_name,
+    AttemptResult, BatchController, BatchDecisions, BatchSettings, BatchWorld, Mark, MemberId,
+    PUT_BACK, WorkId,
 };
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
-use ebbtide_burst::{BurstAction, PoolServer, Status, World};
+use ebbtide_burst::{PoolServer, RESTING, Status, World};
 use std::collections::{BTreeMap, BTreeSet};
+
+mod act;
 
 /// The world moves on in steps of so much.
 pub(crate) const TICK: i64 = 500;
@@ -53,6 +55,17 @@ length_seconds = 60
 
 pub(crate) fn settings() -> BatchSettings {
     BatchSettings::parse(SETTINGS).unwrap()
+}
+
+/// What does not answer. The shell does not look then, and the rest of the world goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Away {
+    /// The API of the cloud takes no connection.
+    CloudRefuses,
+    /// The API of the cloud carries requests out, and its answers do not come.
+    CloudHangs,
+    /// slurmctld. What runs on nodes goes on.
+    Slurm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +136,8 @@ pub(crate) struct Sim {
     numbers: BTreeMap<(WorkId, MemberId), u64>,
     /// Servers that are gone: node, launch, end.
     pub(crate) lives: Vec<(String, i64, i64)>,
+    /// What does not answer now.
+    pub(crate) away: Option<Away>,
     pub(crate) most_servers: usize,
     pub(crate) used: BTreeSet<String>,
 }
@@ -135,7 +150,7 @@ impl Sim {
                 power: Power::Off,
                 drain: true,
                 down: false,
-                reason: String::new(),
+                reason: RESTING.to_owned(),
                 comment: String::new(),
                 weight: 100,
             };
@@ -160,6 +175,7 @@ impl Sim {
             prices_at: 0,
             numbers: BTreeMap::new(),
             lives: Vec::new(),
+            away: None,
             most_servers: 0,
             used: BTreeSet::new(),
         }
@@ -246,11 +262,13 @@ impl Sim {
             if one.shown.status == Status::Coming && one.up <= now {
                 one.shown.status = Status::Active;
                 one.shown.launched_ms = Some(now);
-                if !self.broken {
-                    let host = self.hosts.get_mut(&one.shown.node).unwrap();
-                    if host.power == Power::Starting {
-                        (host.power, host.down) = (Power::Up, false);
-                    }
+            }
+            // slurmd registers with slurmctld as soon as that is there.
+            let registers = !self.broken && self.away != Some(Away::Slurm);
+            if registers && one.shown.status == Status::Active {
+                let host = self.hosts.get_mut(&one.shown.node).unwrap();
+                if host.power == Power::Starting {
+                    (host.power, host.down) = (Power::Up, false);
                 }
             }
             if one.shown.deadline_ms.is_some_and(|at| at <= now) {
@@ -270,7 +288,8 @@ impl Sim {
         for node in gone {
             self.kill(&node);
         }
-        for host in self.hosts.values_mut() {
+        let slurm = self.away != Some(Away::Slurm);
+        for host in self.hosts.values_mut().filter(|_| slurm) {
             if matches!(host.power, Power::Stopping { until } if until <= now) {
                 host.power = Power::Off;
             }
@@ -297,7 +316,8 @@ impl Sim {
                 (JobState::Pending, _) => {
                     let wanted = one.job.reason.clone();
                     let host = &self.hosts[&wanted];
-                    if host.power == Power::Up && !host.drain && !host.down {
+                    let takes = host.power == Power::Up && !host.drain && !host.down;
+                    if takes && self.away != Some(Away::Slurm) {
                         one.job.state = JobState::Running;
                         one.job.state_word = "RUNNING".to_owned();
                         one.job.nodes = vec![wanted.clone()];
@@ -350,184 +370,6 @@ impl Sim {
                     }
                 }
                 _ => {}
-            }
-        }
-    }
-
-    pub(crate) fn act(&mut self, controller: &BatchController, made: &BatchDecisions) {
-        for action in &made.nodes {
-            self.act_on_node(action);
-        }
-        for action in &made.jobs {
-            self.act_on_job(controller, action);
-        }
-    }
-
-    fn act_on_node(&mut self, action: &BurstAction) {
-        let now = self.now;
-        match action {
-            BurstAction::PowerUp { node } => {
-                let preemptible = node.starts_with('p');
-                let host = self.hosts.get_mut(node).unwrap();
-                if host.power != Power::Off || host.down {
-                    return;
-                }
-                host.power = Power::Starting;
-                if self.full && preemptible || self.broke {
-                    host.power = Power::Up;
-                    (host.down, host.reason) = (true, "ebbtide-burst: no valid host".to_owned());
-                    return;
-                }
-                let shown = PoolServer {
-                    id: format!("i{:04}", self.next),
-                    created_ms: now,
-                    node: node.clone(),
-                    status: Status::Coming,
-                    launched_ms: None,
-                    deadline_ms: None,
-                    ended_ms: None,
-                    taken: false,
-                    reason: String::new(),
-                };
-                self.next += 1;
-                self.servers.push(Server {
-                    shown,
-                    up: now + BOOT,
-                    gone: None,
-                });
-            }
-            BurstAction::Open { node } => self.hosts.get_mut(node).unwrap().drain = false,
-            BurstAction::Drain { node, reason } => {
-                let host = self.hosts.get_mut(node).unwrap();
-                (host.drain, host.reason) = (true, reason.clone());
-            }
-            BurstAction::Rest { node } => self.hosts.get_mut(node).unwrap().drain = true,
-            BurstAction::Down { node, reason } => {
-                self.kill(node);
-                let host = self.hosts.get_mut(node).unwrap();
-                (host.down, host.reason) = (true, reason.clone());
-                if host.power == Power::Starting {
-                    host.power = Power::Up;
-                }
-            }
-            BurstAction::PowerDown { node } => {
-                self.kill(node);
-                let host = self.hosts.get_mut(node).unwrap();
-                if host.power != Power::Off || host.down {
-                    host.power = Power::Stopping { until: now + 1_000 };
-                    (host.down, host.drain) = (false, false);
-                }
-                for one in self
-                    .servers
-                    .iter_mut()
-                    .filter(|one| one.shown.node == *node)
-                {
-                    one.shown.status = Status::Going;
-                    one.gone.get_or_insert(now + 1_000);
-                }
-            }
-            BurstAction::Delete { instance } => {
-                for one in self
-                    .servers
-                    .iter_mut()
-                    .filter(|one| one.shown.id == *instance)
-                {
-                    one.shown.status = Status::Going;
-                    one.gone.get_or_insert(now + 1_000);
-                }
-            }
-            BurstAction::Label { node, label } => {
-                let host = self.hosts.get_mut(node).unwrap();
-                host.comment.clone_from(&label.comment);
-                host.weight = label.weight;
-            }
-            BurstAction::Signal { .. }
-            | BurstAction::Requeue { .. }
-            | BurstAction::KeepPlace { .. }
-            | BurstAction::Release { .. }
-            | BurstAction::StartNow { .. } => {
-                panic!("{action:?}: jobs of the service are never requeued")
-            }
-        }
-    }
-
-    fn act_on_job(&mut self, controller: &BatchController, action: &BatchAction) {
-        let now = self.now;
-        match action {
-            BatchAction::Start {
-                work,
-                member,
-                attempt,
-                node,
-                ..
-            } => {
-                let id = self.next;
-                self.next += 1;
-                let book = &controller.book().works[work];
-                let from = book.member(*member).saved;
-                let job = SlurmJob {
-                    id,
-                    array: 0,
-                    task: None,
-                    waits_for_many: false,
-                    count: 1,
-                    name: job_name(*work, *member, *attempt),
-                    partition: "batch".to_owned(),
-                    state: JobState::Pending,
-                    state_word: "PENDING".to_owned(),
-                    reason: node.clone(),
-                    launch_failed: false,
-                    nodes: Vec::new(),
-                    node_count: 1,
-                    cpus: book.work.stage(*member).cpus,
-                    restarts: 0,
-                    submitted_ms: now,
-                    start_ms: 0,
-                    end_ms: 0,
-                    eligible_ms: now,
-                    accrue_ms: now,
-                    nice: 0,
-                    limit_minutes: None,
-                    requeues: false,
-                };
-                let length = self
-                    .lengths
-                    .get(&(*work, *member))
-                    .copied()
-                    .unwrap_or(20_000);
-                self.jobs.push(Running {
-                    job,
-                    work: *work,
-                    member: *member,
-                    attempt: *attempt,
-                    left: length - from,
-                    from,
-                    saves: None,
-                    checkpoint: None,
-                });
-            }
-            BatchAction::Save { job } => {
-                let saves = self.saves;
-                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
-                    assert!(saves, "a member that cannot be saved is told to save");
-                    one.saves.get_or_insert(now + 1_000);
-                }
-            }
-            BatchAction::Checkpoint { job } => {
-                let saves = self.saves;
-                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
-                    assert!(saves, "a member that cannot be saved is told to save");
-                    one.checkpoint.get_or_insert(now + 1_000);
-                }
-            }
-            BatchAction::Stop { job } => {
-                for one in self.jobs.iter_mut().filter(|one| one.job.id == *job) {
-                    if !one.job.is_over() {
-                        one.job.state = JobState::Ended;
-                        one.job.state_word = "CANCELLED".to_owned();
-                        one.job.end_ms = now;
-                    }
-                }
             }
         }
     }
