@@ -93,6 +93,8 @@ pub struct RegionOptions {
     pub scheduler_broker_url: Option<String>,
     /// Where the scheduler listens.
     pub listen: String,
+    /// The port of its API, which a scheduler that is started again has again; any port if it is 0.
+    pub grpc_port: u16,
     /// In what the scheduler runs.
     pub scheduler_in: ProcessEnvironment,
     /// In what agents run, by host.
@@ -131,6 +133,7 @@ impl Default for RegionOptions {
             heartbeat_seconds: None,
             scheduler_broker_url: None,
             listen: "127.0.0.1".to_owned(),
+            grpc_port: 0,
             scheduler_in: ProcessEnvironment::default(),
             agents_in: BTreeMap::new(),
             hosts: ["host-A", "host-B", "host-C", "host-D"]
@@ -281,8 +284,9 @@ impl Region {
         let listen = &self.options.listen;
         let insecure = listen != "127.0.0.1";
         let text = format!(
-            "[grpc]\nlisten = \"{listen}:0\"\ninsecure = {insecure}\n[http]\nlisten = \"{listen}:0\"\ninsecure = {insecure}\n[database]\nurl = \"{}\"\n{}\n\
+            "[grpc]\nlisten = \"{listen}:{}\"\ninsecure = {insecure}\n[http]\nlisten = \"{listen}:0\"\ninsecure = {insecure}\n[database]\nurl = \"{}\"\n{}\n\
              [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n{}\n[log]\nfilter = \"{}\"\n[region]\n{}\n[engine]\n{}\n{}\n",
+            self.options.grpc_port,
             self.database_url,
             self.options.database_options,
             self.with_heartbeat(

@@ -178,8 +178,8 @@ async fn a_directory_that_cannot_be_used_stops_its_work_alone() {
 
 #[tokio::test]
 async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
-    let (bed, service) = bed(true, "").await;
-    let id = submit(&bed, &[("command", json!("sleep 20"))]).await;
+    let (mut bed, service) = bed(true, "").await;
+    let id = submit(&bed, &[("command", json!("sleep 25"))]).await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
         let since = &one["list"][0]["attempts"][0]["since_ms"];
@@ -190,13 +190,25 @@ async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
         }
     })
     .await;
+    // It refuses: its process is dead.
+    bed.region.as_mut().unwrap().kill_scheduler();
+    let refused = fault(&bed).await;
+    assert_eq!(servers_shown(&bed).await, 1);
+    bed.region
+        .as_mut()
+        .unwrap()
+        .start_scheduler()
+        .await
+        .unwrap();
+    no_fault(&bed, &refused).await;
     // It hangs: it takes connections and answers nothing.
     let region = bed.region.as_ref().unwrap();
     region.signal_scheduler(Signal::Stop).unwrap();
     says(&bed, "the cloud did not work: no answer after 20 s").await;
-    let status = bed.batch("with", &["status"]).await;
-    assert_eq!(status["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(fault(&bed).await, "EB-BURST-002");
+    assert_eq!(servers_shown(&bed).await, 1);
     region.signal_scheduler(Signal::Cont).unwrap();
+    no_fault(&bed, "EB-BURST-002").await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
         let attempts = one["list"][0]["attempts"].as_array().unwrap().len();
@@ -209,4 +221,39 @@ async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
     .await;
     nothing_left(&bed).await;
     bed.end(service).await;
+}
+
+/// The code of the fault that the service shows, as soon as it shows one.
+async fn fault(bed: &TestBed) -> String {
+    eventually(PATIENCE, async || {
+        let status = bed.batch("with", &["status"]).await;
+        let code = status["faults"]["look"].as_str().map(str::to_owned);
+        code.ok_or_else(|| status.to_string())
+    })
+    .await
+}
+
+/// Waits until the service shows no fault any more; it was reported once, and its end as well.
+async fn no_fault(bed: &TestBed, code: &str) {
+    eventually(PATIENCE, async || {
+        let status = bed.batch("with", &["status"]).await;
+        let none = status["faults"]
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty);
+        if none {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
+    })
+    .await;
+    let log = bed.text("run-with.log");
+    let count = |words: String| log.matches(&words).count();
+    let (said, over) = (count(format!("{code}: ")), count(format!("{code} is over")));
+    assert_eq!((said, over), (1, 1), "{code}: {log}");
+}
+
+async fn servers_shown(bed: &TestBed) -> usize {
+    let status = bed.batch("with", &["status"]).await;
+    status["servers"].as_array().unwrap().len()
 }

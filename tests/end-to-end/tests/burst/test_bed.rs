@@ -508,6 +508,8 @@ async fn region() -> Region {
 /// A region with these hosts; `sections` is added to its settings.
 async fn region_of(hosts: &[&str], sections: &str) -> Region {
     let options = RegionOptions {
+        // The programs beside slurmctld find a region again that was away.
+        grpc_port: ebbtide_harness::free_port().unwrap(),
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         sections: sections.to_owned(),
         ..Default::default()
