@@ -6,6 +6,7 @@
 //! - [`Rules`] are its settings. [`CheckpointSchedule`] determines when to save without a notice:
 //!   the schedule of `ebbtide-lifetime`, or a fixed interval.
 //! - [`RunRecord`] outlives the process: complete checkpoints, lives of instances, measured costs.
+//! - [`write_state`], [`read_state`] and [`read_record`] have the form of the file that keeps it.
 //! - [`outcome`] computes what fixed checkpoints, or none, would have lost on the same instances.
 //! - [`metadata`] reads the interruption notices of clouds: Ebbtide's own form, EC2's, GCE's,
 //!   Azure's.
@@ -23,6 +24,7 @@ pub mod metadata;
 mod record;
 mod rules;
 mod span;
+mod state_file;
 
 pub use checkpoint_interval::CheckpointSchedule;
 pub use compare::{IntervalResult, outcome};
@@ -32,3 +34,4 @@ pub use job::RunJob;
 pub use record::{Checkpoint, InstanceWork, RunRecord, WorkEnd};
 pub use rules::Rules;
 pub use span::{RunTime, Span};
+pub use state_file::{STATE_FILE, read_record, read_state, write_state};

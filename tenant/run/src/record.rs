@@ -93,8 +93,16 @@ impl RunRecord {
     pub fn parse(text: &str) -> Result<Self, RunError> {
         let problem = |problem: String| RunError::Record { problem };
         let record: Self = serde_json::from_str(text).map_err(|e| problem(e.to_string()))?;
-        record.check().map_err(|e| problem(e.to_owned()))?;
-        Ok(record)
+        record.checked()
+    }
+
+    /// The record, if its invariants hold.
+    pub(crate) fn checked(self) -> Result<Self, RunError> {
+        let problem = |problem: &str| RunError::Record {
+            problem: problem.to_owned(),
+        };
+        self.check().map_err(problem)?;
+        Ok(self)
     }
 
     /// Checks the invariants of a record.

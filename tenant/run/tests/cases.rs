@@ -414,3 +414,49 @@ fn lives_of_any_length_are_compared_at_once() {
     let never_ending = outcome(&[life], Some(Span::ZERO), Span::ZERO);
     assert_eq!(never_ending.checkpoints, 0);
 }
+
+#[test]
+fn a_state_file_is_read_in_whole_or_for_its_record_and_refused_if_it_was_changed() {
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Contents {
+        command: String,
+        record: RunRecord,
+    }
+    let mut record = RunRecord {
+        numbered: 1,
+        saved: 1,
+        ..RunRecord::default()
+    };
+    record.checkpoints.push(ebbtide_run::Checkpoint {
+        id: 1,
+        work: Span(5),
+    });
+    let contents = Contents {
+        command: "job".to_owned(),
+        record: record.clone(),
+    };
+    let text = ebbtide_run::write_state(&contents);
+    let read = ebbtide_run::read_state::<Contents>(text.as_bytes());
+    assert_eq!(read, Ok(contents));
+    assert_eq!(
+        ebbtide_run::read_record(text.as_bytes()),
+        Ok(record.clone())
+    );
+    // A record that cannot be, under a checksum that is right.
+    record.numbered = 0;
+    let odd = ebbtide_run::write_state(&Contents {
+        command: "job".to_owned(),
+        record,
+    });
+    for bad in [
+        text.replace("job", "jab"),
+        text.replace("run/1", "run/2"),
+        text[..text.len() / 2].to_owned(),
+        String::new(),
+        odd,
+    ] {
+        let error = ebbtide_run::read_record(bad.as_bytes()).unwrap_err();
+        assert_eq!(error.code(), "EB-RUN-002", "{bad}");
+        assert!(ebbtide_run::read_state::<Contents>(bad.as_bytes()).is_err());
+    }
+}

@@ -2,8 +2,7 @@
 
 use ebbtide_batch::script::{directories, mark_path, result_path, state_path};
 use ebbtide_batch::{AttemptResult, Book, Mark, MemberId, Work, WorkId};
-use ebbtide_run::{Checkpoint, RunRecord};
-use serde::Deserialize;
+use ebbtide_run::{Checkpoint, STATE_FILE, read_record};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The marks of all works that are open, read anew at each look.
@@ -87,7 +86,7 @@ fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
 
 /// What an attempt left.
 pub(crate) fn result(work: &Work, member: MemberId, attempt: u32) -> AttemptResult {
-    let newest = newest(&format!("{}/state", state_path(work, member)));
+    let newest = newest(&format!("{}/{STATE_FILE}", state_path(work, member)));
     AttemptResult {
         exit: number(&result_path(work, member, attempt)),
         saved: newest.map_or(0, |one| i64::try_from(one.work.0).unwrap_or(0)),
@@ -95,16 +94,7 @@ pub(crate) fn result(work: &Work, member: MemberId, attempt: u32) -> AttemptResu
     }
 }
 
-/// What `ebbtide run` keeps: a line with version and checksum, then JSON.
-#[derive(Debug, Deserialize)]
-struct RunState {
-    record: RunRecord,
-}
-
-/// The newest complete checkpoint.
+/// The newest complete checkpoint of `ebbtide run`.
 fn newest(path: &str) -> Option<Checkpoint> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let (_, body) = text.split_once('\n')?;
-    let state: RunState = serde_json::from_str(body).ok()?;
-    state.record.newest()
+    read_record(&std::fs::read(path).ok()?).ok()?.newest()
 }

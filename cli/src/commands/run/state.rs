@@ -1,24 +1,20 @@
 //! The state directory, which outlives the machine.
 //!
-//! - `state`: a line with version and checksum, then the [`StateContents`] as JSON. Replaced
-//!   atomically: written to a temporary file, synced, renamed.
+//! - `state`: the [`StateContents`] in the form of [`ebbtide_run::write_state`]. Replaced atomically:
+//!   written to a temporary file, synced, renamed.
 //! - `checkpoints/ID`: a checkpoint; complete if `state` lists it. Others were interrupted.
 //! - `stdout`, `stderr`: the output of the command on all instances.
 //! - `lock`: held by the run that uses the directory; the kernel releases it when that run ends.
 
 use super::fault::{RunFault, storage};
 use crate::process::ProcessIdentity;
-use ebbtide_run::RunRecord;
+use ebbtide_run::{RunError, RunRecord, STATE_FILE, read_state, write_state};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-
-/// The first word of a state file, with its version.
-const HEAD: &str = "ebbtide-run/1";
 
 /// Makes opening fail if the path itself is a symbolic link.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -95,11 +91,17 @@ impl StateDir {
 
     /// Reads the state; `None` in a new directory.
     pub(super) fn read(&self) -> Result<Option<StateContents>, RunFault> {
-        let file = self.file("state");
+        let file = self.file(STATE_FILE);
         match read(&file) {
             Ok(bytes) => {
-                let damaged = |problem| RunFault::Damaged { file, problem };
-                parse(&bytes).map(Some).map_err(damaged)
+                let damaged = |error| {
+                    let problem = match error {
+                        RunError::Record { problem } => problem,
+                        other => other.to_string(),
+                    };
+                    RunFault::Damaged { file, problem }
+                };
+                read_state(&bytes).map(Some).map_err(damaged)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(storage("read", &file)(error)),
@@ -109,8 +111,8 @@ impl StateDir {
     /// Stores the state atomically: after a crash the file contains either the new or the previous
     /// state.
     pub(super) fn write(&self, stored: &StateContents) -> Result<(), RunFault> {
-        let (file, new) = (self.file("state"), self.file("state.new"));
-        let text = render(stored);
+        let (file, new) = (self.file(STATE_FILE), self.file("state.new"));
+        let text = write_state(stored);
         let opened = OpenOptions::new()
             .create(true)
             .truncate(true)
@@ -252,43 +254,6 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 fn sync(path: &Path) -> Result<(), RunFault> {
     let synced = File::open(path).and_then(|file| file.sync_all());
     synced.map_err(storage("sync", path))
-}
-
-fn digest(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn render(stored: &StateContents) -> String {
-    // Serialization cannot fail: all keys are texts and numbers.
-    let json = serde_json::to_string(stored).unwrap_or_default();
-    format!("{HEAD} {}\n{json}\n", digest(&json))
-}
-
-/// Reads a state file.
-fn parse(bytes: &[u8]) -> Result<StateContents, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
-    let (head, json) = text
-        .split_once('\n')
-        .ok_or_else(|| "it has been cut off".to_owned())?;
-    let json = json.trim_end();
-    match head.split_once(' ') {
-        Some((HEAD, sum)) if sum == digest(json) => {}
-        Some((HEAD, _)) => {
-            return Err("its checksum is wrong: it was changed or cut off".to_owned());
-        }
-        _ => {
-            let head: String = head.chars().take(40).collect();
-            return Err(format!(
-                "it begins with {head:?}, not with {HEAD}: another version's?"
-            ));
-        }
-    }
-    let stored: StateContents = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    // The record's own reader parses it again, because it checks the invariants.
-    let record = serde_json::to_string(&stored.record).map_err(|error| error.to_string())?;
-    RunRecord::parse(&record).map_err(|error| error.to_string())?;
-    Ok(stored)
 }
 
 #[cfg(test)]
