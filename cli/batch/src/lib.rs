@@ -2,7 +2,7 @@
 //! and `ebbtide-batch`, which runs jobs, bags and workflows that are handed to it.
 //!
 //! - [`pool`] says which servers there are and where they come from. [`power`] and [`setup`] are
-//!   what slurmctld calls and needs.
+//!   what slurmctld calls and needs, [`program`] is their command line.
 //! - [`journal`] keeps the record on disk, [`accounts`] what servers cost. [`act`] carries actions
 //!   out, [`faults`] reports what goes wrong, once for as long as it lasts.
 
@@ -37,6 +37,7 @@ pub mod journal;
 pub mod lines;
 pub mod pool;
 pub mod power;
+pub mod program;
 pub mod setup;
 
 use ebbtide_burst::BurstError;

@@ -5,7 +5,8 @@ mod controller;
 
 use clap::{Parser, Subcommand};
 use ebbtide_batch_service::pool::PoolOptions;
-use ebbtide_batch_service::{complain, power, setup, storage};
+use ebbtide_batch_service::program::{PoolTask, finish};
+use ebbtide_batch_service::storage;
 use ebbtide_burst::{BurstError, BurstSettings};
 use ebbtide_shell::errors::CliError;
 use std::path::{Path, PathBuf};
@@ -44,47 +45,14 @@ enum Task {
         #[arg(long)]
         observe: bool,
     },
-    /// Create the instances of nodes; slurmctld's ResumeProgram
-    Resume {
-        /// Nodes, as Slurm lists them
-        nodes: String,
-    },
-    /// Give the instances of nodes back; slurmctld's SuspendProgram
-    Suspend {
-        /// Nodes, as Slurm lists them
-        nodes: String,
-    },
-    /// Delete the instances of nodes that never came up; slurmctld's ResumeFailProgram
-    ResumeFailed {
-        /// Nodes, as Slurm lists them
-        nodes: String,
-    },
     /// Look once, and say what is seen and what is wrong with slurm.conf
     Check,
-    /// Write the programs that slurmctld calls, and print the lines for slurm.conf
-    Setup {
-        /// The folder for the programs
-        #[arg(long, value_name = "DIR")]
-        programs: PathBuf,
-    },
+    #[command(flatten)]
+    Pool(PoolTask),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let done = match runtime {
-        Ok(runtime) => runtime.block_on(run(cli)),
-        Err(error) => Err(error.into()),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain!("{}: {error}", error.code());
-            ExitCode::from(error.exit_code())
-        }
-    }
+    finish(run(Cli::parse()))
 }
 
 async fn run(cli: Cli) -> Result<(), CliError> {
@@ -92,11 +60,8 @@ async fn run(cli: Cli) -> Result<(), CliError> {
     let pool = PoolOptions::burst(&settings)?;
     match cli.task {
         Task::Run { observe } => Box::pin(controller::run(&settings, pool, observe)).await,
-        Task::Resume { nodes } => Box::pin(power::resume(&pool, &nodes)).await,
-        Task::Suspend { nodes } => Box::pin(power::suspend(&pool, &nodes)).await,
-        Task::ResumeFailed { nodes } => Box::pin(power::failed(&pool, &nodes)).await,
         Task::Check => Box::pin(check::run(&settings, &pool)).await,
-        Task::Setup { programs } => setup::run(&pool, &cli.config, &programs),
+        Task::Pool(task) => Box::pin(task.carry_out(&pool, &cli.config)).await,
     }
 }
 
