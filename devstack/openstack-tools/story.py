@@ -25,6 +25,7 @@ from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
 from processes import stack
+from reclaims import a_host_that_is_taken_back
 from run_beside import a_command_beside_its_servers
 
 # The first component that was ever made: it prefers hosts with free VCPUs and memory.
@@ -36,7 +37,8 @@ CHAPTERS = []
 # Not in the short story, for the time that they take.
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_nobody_mapped',
-        'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers']
+        'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers',
+        'a_host_that_is_taken_back']
 
 
 def chapter(function):
@@ -941,6 +943,9 @@ def a_ledger_that_comes_later(stage):
             listener.close()
         stack('stack_start_scheduler', 'ebbtide', '1')
         wait_scheduler()
+
+
+chapter(a_host_that_is_taken_back)
 
 
 def main():
