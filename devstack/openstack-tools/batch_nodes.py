@@ -1,29 +1,27 @@
 #!/usr/bin/python3
-"""Batch work on a Slurm cluster whose nodes are servers of this OpenStack: ebbtide-batch with the
-rights of a tenant. As in slurm_nodes.py, computes have Nova's fake driver, so that a slurmd is
-started for each server that Nova shows ACTIVE and killed when it goes. Slurm, slurmctld, the
-service, Nova, the scheduler and the agents are real.
+"""Batch work on nodes that are servers of this OpenStack: ebbtide-batch with the rights of a tenant
+(slurm_cluster.py).
 
 A bag with a deadline, a sweep that saves its work and a workflow of three stages. The quota is
-exhausted at first; normal servers take servers of the tenant; the service is killed. Every member
-ends once, in time, and no server stays.
+exhausted at first; normal servers take servers of the tenant; the service is killed. Then Nova's API
+is away for two minutes while members run. Every member ends once, in time, and no server stays.
 """
 import contextlib
 import json
 import os
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
+import tomllib
 
+import processes
 from cloud import until
 from invariants import audit, check
-from preempt import Stage, must
-from slurm_nodes import CLOUDS, NODES, STAYING, Cluster, Machines, Tenant, free_ports
+from preempt import must
+from slurm_cluster import BIN, CHECKOUT, Cluster, cluster_of
 
-BAG, SWEEP_SECONDS, DEADLINE = 40, 40, 480
-BIN = os.path.dirname(os.environ['STACK_EBBTIDE'])
+BAG, SWEEP_SECONDS, DEADLINE, MAP = 40, 40, 480, 8
+# How long Nova's API is away, and what is in reserve for it before a deadline.
+AWAY, MARGIN = 120, 120 + 60
 
 SETTINGS = '''state_dir = "{folder}/state"
 listen = "unix:{folder}/socket"
@@ -52,7 +50,7 @@ model = "uniform:max=24"
 
 [[types]]
 name = "normal"
-nodes = "c[{first}-{nodes}]"
+nodes = "c[{normal}-{nodes}]"
 flavor = "large"
 market = "on-demand"
 vcpus = 2
@@ -65,7 +63,7 @@ boot_seconds = 15
 launch_seconds = 60
 launch_again_seconds = 3
 checkpoint_seconds = 2
-margin_seconds = 5
+margin_seconds = {margin}
 '''
 
 
@@ -73,23 +71,35 @@ class Batch(Cluster):
     """The cluster with the batch service beside it."""
     program = 'ebbtide-batch'
     template = SETTINGS
-    partitions = ['PartitionName=batch Nodes=c[1-%d] MaxTime=INFINITE State=UP' % NODES]
+    spot = 4
 
-    def settings(self, name, **change):
-        return super().settings(name, **dict({'bin': BIN, 'spot': NODES - 2, 'first': NODES - 1}, **change))
+    def __init__(self, folder, environment):
+        self.names = {'spot': self.spot, 'normal': self.spot + 1, 'margin': 5}
+        self.partitions = ['PartitionName=batch Nodes=c[1-%d] MaxTime=INFINITE State=UP' % self.nodes]
+        super().__init__(folder, environment)
+
+    def ebbtide(self, *words):
+        """Runs ebbtide batch to its end."""
+        command = [BIN + '/ebbtide', 'batch', '--service', 'unix:%s/socket' % self.folder, *words]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self.environment, timeout=120, check=False)
 
     def batch(self, *words):
-        """Runs ebbtide batch; its JSON."""
-        command = [BIN + '/ebbtide', 'batch', '--service', 'unix:%s/socket' % self.folder, *words, '-o', 'json']
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self.environment, timeout=120, check=False)
+        """The same; its JSON."""
+        done = self.ebbtide(*words, '-o', 'json')
         must(done.returncode == 0, '%s says (%d): %s%s' % (' '.join(words), done.returncode, done.stdout, done.stderr))
         return json.loads(done.stdout)
 
-    def hand_in(self, work):
-        path = '%s/%s.json' % (self.folder, work['name'])
+    def work(self, name, **change):
+        """A work of devstack/batch-works, changed: the path of its file."""
+        with open('%s/devstack/batch-works/%s.toml' % (CHECKOUT, name), encoding='utf-8') as file:
+            work = tomllib.loads(file.read().replace('@DIR@', self.folder))
+        path = '%s/%s.json' % (self.folder, name)
         with open(path, 'w', encoding='utf-8') as file:
-            json.dump(dict(work, dir='%s/%s' % (self.folder, work['name'])), file)
-        return str(self.batch('submit', path)['id'])
+            json.dump(work | change, file)
+        return path
+
+    def hand_in(self, name, **change):
+        return str(self.batch('submit', self.work(name, **change))['id'])
 
     def ended(self, name):
         """How often each member wrote its line."""
@@ -99,116 +109,139 @@ class Batch(Cluster):
                 counts[line.strip()] = counts.get(line.strip(), 0) + 1
         return counts
 
-    def run(self, config):
-        service = self.start('controller', [BIN + '/ebbtide-batch', '--config', config, 'run'])
-        until('the service to answer', 60, lambda: self.answers(service))
-        return service
+    def each_once(self, name, members):
+        ends = self.ended(name)
+        must(len(ends) == members and set(ends.values()) == {1}, 'members of %s ended %s' % (name, ends))
 
-    def answers(self, service):
-        must(service.poll() is None, 'the service ended: %s' % self.log('controller'))
+    def run(self, config):
+        self.service = super().run(config)
+        until('the service to answer', 60, self.answers)
+        return self.service
+
+    def answers(self):
+        self.lives()
         with contextlib.suppress(Exception):
             self.batch('status')
             return True
         return False
 
+    def lives(self):
+        must(self.service.poll() is None, 'the service ended: %s' % self.log('controller'))
 
-def works(folder):
-    """A sweep, a bag and a workflow."""
-    ends = lambda name: 'echo "$EBBTIDE_STAGE $EBBTIDE_MEMBER" >>%s/%s-ends' % (folder, name)
-    steps = 'i=$(cat "$EBBTIDE_RESTORE_DIR/i" 2>/dev/null || echo 0); while [ $i -lt %d ]; do i=$((i+1)); echo $i >i; sleep 1; done; %s'
-    sweep = {'name': 'sweep', 'parameters': {'ALPHA': [1, 2], 'MODE': ['a', 'b']}, 'length': '%ds' % SWEEP_SECONDS,
-             'command': steps % (SWEEP_SECONDS, ends('sweep')), 'checkpoint': {'command': 'cp i "$EBBTIDE_CHECKPOINT_DIR/i"', 'cost': '1s'}}
-    bag = {'name': 'bag', 'count': BAG, 'length': '4s', 'deadline': '%ds' % DEADLINE, 'command': 'sleep 4; ' + ends('bag')}
-    stage = lambda name, after, count: {'name': name, 'after': after, 'count': count, 'length': '3s', 'command': 'sleep 3; ' + ends('flow')}
-    flow = {'name': 'flow', 'stages': [stage('split', [], 1), stage('map', ['split'], 6), stage('join', ['map'], 1)]}
-    return sweep, bag, flow
+    def busy(self, least):
+        """Whether members run on so many preemptible servers."""
+        self.lives()
+        servers = self.batch('status')['servers']
+        return len([one for one in servers if one['server_type'] == 'spot' and one['members']]) >= least
+
+    def all_done(self):
+        return {one['state'] for one in self.batch('list')} == {'done'}
+
+
+def make_room(stage, tenant, count):
+    """Normal servers for which so many of the tenant's have to leave the three hosts, which have room
+    for six: their ids."""
+    there = len([server for server in tenant.servers() if server['status'] == 'ACTIVE'])
+    normal = [stage.cloud.create('urgent%d' % n, 'large') for n in range(6 - there + count)]
+    for uuid in normal:
+        server = stage.cloud.settled(uuid, seconds=150)
+        must(server['status'] == 'ACTIVE', 'a normal server is %s: %s' % (server['status'], server.get('fault')))
+    return normal
 
 
 def a_day(stage, tenant, cluster, config):
     """Servers are taken and the service is killed; all work is done once and in time."""
     service = cluster.run(config)
-    sweep, bag, flow = works(cluster.folder)
-    ids = {'sweep': cluster.hand_in(sweep)}
+    steps = {'ALPHA': [1, 2], 'MODE': ['a', 'b'], 'STEPS': [SWEEP_SECONDS]}
+    ids = {'sweep': cluster.hand_in('sweep', parameters=steps, length='%ds' % SWEEP_SECONDS)}
     until('the exhausted quota to be said', 90, lambda: 'Quota exceeded' in cluster.log('controller'))
     must(not tenant.servers(), 'beyond the quota there are servers')
-    tenant.quota(instances=NODES, cores=-1, ram=-1)
-
-    def busy(least):
-        must(service.poll() is None, 'the service ended: %s' % cluster.log('controller'))
-        servers = cluster.batch('status')['servers']
-        return len([one for one in servers if one['server_type'] == 'spot' and one['members']]) >= least
-    until('the sweep on two servers', 240, lambda: busy(2))
-    ids['bag'], ids['flow'] = cluster.hand_in(bag), cluster.hand_in(flow)
-    until('members on all servers', 240, lambda: busy(NODES - 2))
-    there = len([server for server in tenant.servers() if server['status'] == 'ACTIVE'])
-    # Six fill the three hosts; all but one of the tenant's leave.
-    normal = [stage.cloud.create('urgent%d' % n, 'large') for n in range(6 - there + NODES - 3)]
-    for uuid in normal:
-        server = stage.cloud.settled(uuid, seconds=150)
-        must(server['status'] == 'ACTIVE', 'a normal server is %s: %s' % (server['status'], server.get('fault')))
+    tenant.quota(instances=cluster.nodes, cores=-1, ram=-1)
+    until('the sweep on two servers', 240, lambda: cluster.busy(2))
+    ids['bag'], ids['flow'] = cluster.hand_in('bag', count=BAG, deadline='%ds' % DEADLINE), cluster.hand_in('flow')
+    until('members on all servers', 240, lambda: cluster.busy(cluster.spot))
+    normal = make_room(stage, tenant, cluster.spot - 1)
     service.kill()
     service.wait()
     service = cluster.run(config)
     stage.cloud.delete(*normal)
-    until('all work to be done', 500, lambda: {one['state'] for one in cluster.batch('list')} == {'done'})
+    until('all work to be done', 500, cluster.all_done)
     until('the servers to be given back', 120, lambda: not tenant.servers())
-    for name, members in (('sweep', 4), ('bag', BAG), ('flow', 8)):
-        ends = cluster.ended(name)
-        must(len(ends) == members and set(ends.values()) == {1}, 'members of %s ended %s' % (name, ends))
+    for name, members in (('sweep', 4), ('bag', BAG), ('flow', MAP + 2)):
+        cluster.each_once(name, members)
     report = cluster.batch('report', ids['bag'])
     must(report['deadline_met'], 'the deadline of the bag was missed: %s' % report)
     members = cluster.batch('show', ids['sweep'])['list']
     saved = [one for member in members for one in member['attempts'] if one['end'] == 'put back']
-    service.terminate()
-    must(service.wait(30) == 0, 'the service ended with %s: %s' % (service.returncode, cluster.log('controller')))
+    end(cluster)
     return cluster.log('controller').count('the instance has notice'), len(saved), report
 
 
-def main():
-    for program in ('ebbtide', 'ebbtide-batch'):
-        must(os.path.exists('%s/%s' % (BIN, program)), '%s is missing: cargo build -p ebbtide-batch-service -p ebbtide-cli' % program)
-    stage = Stage()
-    stage.cloud.image()
-    folder = tempfile.mkdtemp(prefix='batch-nodes-')
-    tenant = Tenant(stage.cloud)
-    cluster = machines = None
+def two_minutes_without_nova(tenant, cluster):
+    """Nova's API is away while members run, and a machine dies meanwhile."""
+    config = cluster.settings('away', margin=MARGIN)
+    cluster.run(config)
+    # Another folder than the first bag: members are done once.
+    work = {'dir': cluster.folder + '/away', 'command': 'sleep 10; echo $EBBTIDE_MEMBER >>%s/away-ends' % cluster.folder, 'length': '10s'}
+    first = cluster.hand_in('bag', **work, count=BAG, deadline='%ds' % (DEADLINE + MARGIN))
+    until('members on three servers', 240, lambda: cluster.busy(3))
+    processes.kill('nova-api')
+    began = time.monotonic()
     try:
-        os.chmod(folder, 0o755)
-        with open(folder + '/clouds.yaml', 'w', encoding='utf-8') as file:
-            file.write(CLOUDS.format(auth=stage.cloud.auth, **tenant.credential))
-        kept = {key: value for key, value in os.environ.items() if not key.startswith('OS_')}
-        cluster = Batch(folder, kept)
-        config = cluster.settings('batch')
-        code, said = cluster.burst(config, 'setup', '--programs', folder + '/bin')
-        must(code == 0, 'setup says (%d): %s' % (code, said))
-        cluster.serve(free_ports(1 + STAYING + NODES))
-        tenant.quota(instances=0)
-        code, said = cluster.burst(config, 'check')
+        code = until('the fault to be shown', 60, lambda: cluster.batch('status')['faults'].get('look'))
+        # The machine of a server dies with its members, which the cloud cannot say.
+        taken = next(one['node'] for one in cluster.batch('status')['servers'] if one['members'])
+        lines = cluster.folder + '/cluster/instances'
+        with open(lines, encoding='utf-8') as file:
+            left = [line for line in file if line.split()[1] != taken]
+        with open(lines + '.dead', 'w', encoding='utf-8') as file:
+            file.writelines(left)
+        os.rename(lines + '.dead', lines)
+        # Work is taken all the while.
+        second = cluster.hand_in('flow', dir=cluster.folder + '/flow-away')
+        until('two minutes', AWAY + 5, lambda: cluster.lives() or time.monotonic() - began >= AWAY, pause=1)
+        faults = cluster.batch('status')['faults']
+        must(faults.get('look'), 'after two minutes without Nova the faults are %s' % faults)
+    finally:
+        processes.start('nova-api')
+        processes.wait_for_port('nova-api', os.environ['STACK_PORT_NOVA'], seconds=120)
+    until('the fault to be over', 120, lambda: not cluster.batch('status')['faults'])
+    log = cluster.log('controller')
+    must('%s is over' % faults['look'] in log, 'that %s is over is not in the log: %s' % (faults['look'], log))
+    until('all work to be done', 500, cluster.all_done)
+    until('the servers to be given back', 120, lambda: not tenant.servers())
+    cluster.each_once('away', BAG)
+    report = cluster.batch('report', first)
+    must(report['deadline_met'], 'the deadline of the bag was missed: %s' % report)
+    lost = [one for member in cluster.batch('show', first)['list'] for one in member['attempts'] if one['end'] != 'done']
+    must(lost, 'the members of %s, whose machine died, have lost no attempt' % taken)
+    must(cluster.batch('show', second)['state'] == 'done', 'work that was handed in meanwhile is not done')
+    end(cluster)
+    return code, log.count(code + ': '), len(lost)
+
+
+def end(cluster):
+    cluster.service.terminate()
+    must(cluster.service.wait(30) == 0, 'the service ended with %s: %s' % (cluster.service.returncode, cluster.log('controller')))
+
+
+def main():
+    with cluster_of(Batch) as (stage, tenant, cluster, config, machines):
+        code, said = cluster.beside(config, 'check')
         must(code == 0 and 'servers: 0' in said, 'check says (%d): %s' % (code, said))
-        machines = Machines(tenant, folder)
         began = time.monotonic()
         notices, saved, report = a_day(stage, tenant, cluster, config)
         check('after batch work')
         audit()
         print('      batch work on an OpenStack: %d members in %.0f s on up to %d servers; %d had notice, %d attempts saved and made room; '
-              'on demand %.2f times as dear' % (BAG + 12, time.monotonic() - began, machines.most, notices, saved,
+              'on demand %.2f times as dear' % (BAG + MAP + 6, time.monotonic() - began, machines.most, notices, saved,
                                                 report['on_demand']['cost_ratio']), flush=True)
-    except Exception:
-        for what in ('controller', 'cluster'):
-            with contextlib.suppress(Exception):
-                print('--- %s\n%s' % (what, cluster.log(what)[-6000:]), file=sys.stderr)
-        with contextlib.suppress(Exception):
-            print('--- jobs\n%s' % cluster.slurm('squeue', '-a', '-t', 'all', '-o', '%i %j %T %r %N %S'), file=sys.stderr)
-        raise
-    finally:
-        if machines:
-            machines.stop.set()
-            machines.join(5)
-        if cluster:
-            cluster.end()
-        stage.clear()
-        tenant.remove()
-        shutil.rmtree(folder, ignore_errors=True)
+        began = time.monotonic()
+        code, said, lost = two_minutes_without_nova(tenant, cluster)
+        check('after two minutes without Nova')
+        audit()
+        print('      %d s without the API of Nova: %s said %d times, %d attempts lost, %d members done once and in time, after %.0f s' % (
+            AWAY, code, said, lost, BAG, time.monotonic() - began), flush=True)
 
 
 if __name__ == '__main__':

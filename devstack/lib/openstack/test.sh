@@ -10,7 +10,8 @@ _stack_test_usage() { cat <<X
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
-  batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch
+  batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch; then the same without
+                 Nova's API for two minutes
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-burst;
                  normal servers take two
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
@@ -245,17 +246,19 @@ _stack_test_story() {
     _stack_part 'the story' stack_tool story.py ${stack_test_chapters[@]+"${stack_test_chapters[@]}"}
 }
 
-_stack_test_slurm() {
+_stack_test_needs_slurm() {
     ensure_packages slurm
-    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service; fi
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service -p ebbtide-cli; fi
     _stack_test_needs_ours
+}
+
+_stack_test_slurm() {
+    _stack_test_needs_slurm
     _stack_part 'nodes of a Slurm cluster' stack_tool slurm_nodes.py
 }
 
 _stack_test_batch() {
-    ensure_packages slurm
-    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service -p ebbtide-cli; fi
-    _stack_test_needs_ours
+    _stack_test_needs_slurm
     _stack_part 'batch work' stack_tool batch_nodes.py
 }
 
