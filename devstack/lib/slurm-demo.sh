@@ -5,8 +5,8 @@
 . devstack/lib/region.sh
 . devstack/lib/packages.sh
 
-# demo_begin ARGUMENT…: needs root and an empty region; makes the directory $work, which goes at the
-# end with all that was begun.
+# demo_begin ARGUMENT…: needs root and an empty region; makes the directory $work, which goes at
+# the end with all that was begun.
 demo_begin() {
     demo=$(basename "$0")
     [ $# -eq 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
@@ -21,6 +21,16 @@ demo_begin() {
     chmod 711 "$work"
     processes=()
     trap demo_end EXIT
+}
+
+# demo_on_openstack TOOL: the demonstration on the OpenStack of devstack/openstack.
+demo_on_openstack() {
+    demo=$(basename "$0")
+    demo_needs_root
+    ./devstack/openstack run stack_is_running || demo_fails "there is no OpenStack; bring one up with ./devstack/openstack up"
+    ensure_packages slurm
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-batch-service -p ebbtide-cli -p ebbtide-manage; fi
+    STACK_EBBTIDE=${EBBTIDE_BIN_DIR:-$region_bin}/ebbtide-manage ./devstack/openstack run stack_tool "$1"
 }
 
 demo_fails() { echo "$demo: $*" >&2; exit 1; }
