@@ -13,7 +13,8 @@
 # - DIR/instances says which nodes of the cloud are there: a line "ID NODE" each. The follower of a
 #   region writes it, as a whole (by rename). A node is started when its line
 #   comes, and killed without warning, with all that runs on it, when it goes: that is what a
-#   preemption looks like from inside.
+#   preemption looks like from inside. A line "ID NODE frozen" stops all its processes, as a
+#   hibernation does, until the word is gone.
 # - All of it lives in a process namespace of its own and ends with the process that was started.
 set -eu
 
@@ -101,20 +102,33 @@ machine() {
         wait $slurmd' machine "$1" >>"$dir/log/vm.$1.out" 2>&1 &
     echo $! >"$dir/vm/$2.pid"
 }
+# Sends a signal to all processes of a machine.
+all_of() {
+    local first
+    first=$(pgrep -P "$(cat "$dir/vm/$2.pid")" | head -n 1) || return 0
+    pkill "-$1" --ns "$first" --nslist pid . || true
+}
 for k in $(seq "$staying"); do machine "s$k" "s$k"; done
 until [ "$(sinfo -h -p long -o '%T %D' 2>/dev/null | awk '$1 == "idle" { print $2 }')" = "$staying" ]; do sleep 0.1; done
 date +%s >"$dir/ready"
 
 # Follows DIR/instances.
-declare -A there=()
+declare -A there=() frozen=()
 while :; do
-    declare -A wanted=()
-    while read -r id node; do wanted[$id]=$node; done <"$dir/instances"
+    declare -A wanted=() freezes=()
+    while read -r id node word; do
+        wanted[$id]=$node
+        freezes[$id]=$word
+    done <"$dir/instances"
     for id in "${!there[@]}"; do
         if [ -z "${wanted[$id]:-}" ]; then
             kill -KILL "$(cat "$dir/vm/$id.pid")" 2>/dev/null || true
             echo "$(date +%s.%N) ${there[$id]} killed, instance $id" >>"$dir/log/machines"
-            unset "there[$id]"
+            unset "there[$id]" "frozen[$id]"
+        elif [ "${freezes[$id]:-}" != "${frozen[$id]:-}" ]; then
+            frozen[$id]=${freezes[$id]:-}
+            if [ -n "${frozen[$id]}" ]; then all_of STOP "$id"; else all_of CONT "$id"; fi
+            echo "$(date +%s.%N) ${there[$id]} ${frozen[$id]:-thawed}, instance $id" >>"$dir/log/machines"
         fi
     done
     for id in "${!wanted[@]}"; do

@@ -1,5 +1,6 @@
 //! `ebbtide-batch`: the batch service beside slurmctld, and the programs that slurmctld calls.
 
+mod maps;
 mod service;
 
 use clap::{Parser, Subcommand};
@@ -19,7 +20,8 @@ docs/tenants/batch.md has the configuration file, the lines for slurm.conf, and 
 Examples:
   ebbtide-batch setup --config /etc/ebbtide/batch.toml --programs /usr/local/lib/ebbtide
   ebbtide-batch check --config /etc/ebbtide/batch.toml
-  ebbtide-batch run --config /etc/ebbtide/batch.toml";
+  ebbtide-batch run --config /etc/ebbtide/batch.toml
+  ebbtide-batch bag render.toml --config /etc/ebbtide/bags.toml";
 
 /// Jobs, bags and workflows on preemptible servers that are nodes of a Slurm cluster.
 #[derive(Debug, Parser)]
@@ -42,6 +44,9 @@ struct Cli {
 enum Task {
     /// Serve until SIGTERM; what runs goes on then, and is found again
     Run,
+    /// Run a bag with a deadline by primary and backup maps, on servers that may hibernate
+    #[command(after_help = maps::HELP)]
+    Bag(maps::BagArgs),
     /// Look once, and say what is seen and what is wrong with slurm.conf and the cloud
     Check,
     #[command(flatten)]
@@ -57,6 +62,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
     let pool = PoolOptions::batch(&settings).map_err(ServiceError::from)?;
     match cli.task {
         Task::Run => Box::pin(service::run(&settings, pool)).await,
+        Task::Bag(args) => Box::pin(maps::run(&settings, &pool, &args)).await,
         Task::Check => Box::pin(look(&settings, &pool)).await,
         Task::Pool(task) => Box::pin(task.carry_out(&pool, &cli.config)).await,
     }

@@ -47,7 +47,7 @@ pub mod simulate;
 pub use backup::Backup;
 pub use bound::{Critical, critical, least_price, smallest_without_copies};
 pub use error::BagError;
-pub use executor::{BagAction, BagEvent, Conduct, Executor, OnHibernation, VmId};
+pub use executor::{BagAction, BagEvent, Conduct, Executor, OnHibernation, VmId, VmState};
 pub use fleet::plan_on;
 pub use input::{
     Bag, Checkpoints, InstanceType, LONGEST, MOST_TASKS, MOST_TYPES, Rules, Task, slots_price,

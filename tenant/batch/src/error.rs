@@ -85,6 +85,28 @@ pub enum BatchError {
         /// How often it was tried.
         attempts: u32,
     },
+    /// A bag that is run by maps was done too late, or not at all.
+    #[error(
+        "bag {name} missed its deadline: {done} of {tasks} tasks done, {took} s of {deadline} s"
+    )]
+    Missed {
+        /// Its name.
+        name: String,
+        /// Tasks that are done.
+        done: usize,
+        /// All of them.
+        tasks: usize,
+        /// When the last one was done, seconds since the begin.
+        took: i64,
+        /// The deadline, seconds since the begin.
+        deadline: i64,
+    },
+    /// Another bag has to be brought to its end first.
+    #[error("bag {name} of the same state_dir has not given its servers back")]
+    Unfinished {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl BatchError {
@@ -101,6 +123,8 @@ impl BatchError {
             Self::Book { .. } => "EB-BATCH-007",
             Self::NotStarted { .. } => "EB-BATCH-008",
             Self::Failed { .. } => "EB-BATCH-009",
+            Self::Missed { .. } => "EB-BATCH-016",
+            Self::Unfinished { .. } => "EB-BATCH-017",
         }
     }
 

@@ -6,6 +6,7 @@
 //!   promise about deadlines is in `controller/deadline.rs`.
 //! - [`placement`] says which member starts on which node and how many servers of each type there
 //!   should be, [`RunningTimes`] how long a member takes in expectation on a server of some age.
+//! - [`maps`] runs a bag by primary and backup maps on servers that hibernate.
 //! - [`script`] writes the batch script of an attempt. [`replay()`] runs the same members on
 //!   on-demand servers, [`servers_cost()`] divides what the pool paid among works, [`report()`]
 //!   compares. [`view`] has what the service shows.
@@ -16,6 +17,7 @@
 mod book;
 mod controller;
 mod error;
+pub mod maps;
 pub mod placement;
 mod replay;
 mod report;

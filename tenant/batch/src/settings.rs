@@ -186,6 +186,9 @@ pub struct BatchPolicy {
     pub hour_seconds: f64,
     /// How often the cloud is asked for prices, seconds.
     pub price_seconds: f64,
+    /// From the end of a task to the begin of the next on the same processor at most, in a bag that
+    /// is run by maps, seconds.
+    pub lag_seconds: f64,
     /// How long a member of unknown length is taken to work, seconds.
     pub length_seconds: f64,
     /// By so much a member may take longer than expected without missing its deadline.
@@ -211,6 +214,7 @@ impl Default for BatchPolicy {
             margin_seconds: 30.0,
             hour_seconds: 3_600.0,
             price_seconds: 60.0,
+            lag_seconds: 5.0,
             length_seconds: 3_600.0,
             length_reserve: 0.2,
             budget: None,
@@ -298,6 +302,7 @@ impl BatchSettings {
             ("policy.margin_seconds", policy.margin_seconds, 0.0, 1e6),
             ("policy.hour_seconds", policy.hour_seconds, 1.0, 1e6),
             ("policy.price_seconds", policy.price_seconds, 0.1, 3_600.0),
+            ("policy.lag_seconds", policy.lag_seconds, 0.0, 3_600.0),
             ("policy.length_seconds", policy.length_seconds, 1.0, 1e8),
             ("policy.length_reserve", policy.length_reserve, 0.0, 10.0),
             ("policy.budget_hours", policy.budget_hours, 0.01, 87_600.0),

@@ -68,7 +68,7 @@ impl Marks {
 }
 
 /// The names of the marks of a work. Makes its directories, if they are not there yet.
-fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
+pub(crate) fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
     for dir in directories(work) {
         std::fs::create_dir_all(dir)?;
     }
@@ -79,7 +79,7 @@ fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
+pub(crate) fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
     let text = std::fs::read_to_string(path).ok()?;
     text.trim().parse().ok()
 }

@@ -4,9 +4,9 @@
 mod answers;
 mod api;
 pub(crate) mod fault;
-mod marks;
+pub(crate) mod marks;
 mod shell;
-mod start;
+pub(crate) mod start;
 
 use crate::service::answers::Call;
 use crate::service::shell::Service;

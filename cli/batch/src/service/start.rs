@@ -1,7 +1,9 @@
 //! Submits attempts to Slurm.
 
 use ebbtide_batch::script::{ScriptOptions, directories, output_path, script};
-use ebbtide_batch::{BatchAction, BatchController, BatchSettings, job_name};
+use ebbtide_batch::{
+    BatchAction, BatchController, BatchSettings, MemberId, Work, WorkId, job_name,
+};
 use ebbtide_batch_service::storage;
 use ebbtide_burst::BurstError;
 use ebbtide_slurm::Slurm;
@@ -58,12 +60,6 @@ async fn start(
     else {
         return Ok(());
     };
-    let stage = book.work.stage(*member);
-    for dir in directories(&book.work) {
-        let dir = Path::new(&dir);
-        std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
-    }
-    let name = job_name(*work, *member, *attempt);
     let options = ScriptOptions {
         attempt: *attempt,
         server_type: ty,
@@ -71,10 +67,34 @@ async fn start(
         length: *length,
         ebbtide: &settings.slurm.ebbtide,
     };
+    let memory_mb = book.work.stage(*member).memory_mb;
+    let work = (*work, &book.work);
+    submit(settings, slurm, work, *member, node, memory_mb, options).await
+}
+
+/// Submits an attempt at a member to its node.
+///
+/// # Errors
+/// As [`act`].
+pub(crate) async fn submit(
+    settings: &BatchSettings,
+    slurm: &Slurm,
+    (id, work): (WorkId, &Work),
+    member: MemberId,
+    node: &str,
+    memory_mb: u64,
+    options: ScriptOptions<'_>,
+) -> Result<(), BurstError> {
+    let (stage, attempt) = (work.stage(member), options.attempt);
+    for dir in directories(work) {
+        let dir = Path::new(&dir);
+        std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
+    }
+    let name = job_name(id, member, attempt);
     let scripts = settings.state_dir.join("scripts");
     std::fs::create_dir_all(&scripts).map_err(storage("make", &scripts))?;
-    let path = scripts.join(format!("{work}.sh"));
-    let text = script(&book.work, *member, options);
+    let path = scripts.join(format!("{id}.sh"));
+    let text = script(work, member, options);
     std::fs::write(&path, text).map_err(storage("write", &path))?;
     let mut words = vec![
         "--parsable".to_owned(),
@@ -85,11 +105,11 @@ async fn start(
         format!("--job-name={name}"),
         format!("--nodelist={node}"),
         format!("--cpus-per-task={}", stage.cpus),
-        format!("--chdir={}", book.work.dir.display()),
-        format!("--output={}", output_path(&book.work, *member, *attempt)),
+        format!("--chdir={}", work.dir.display()),
+        format!("--output={}", output_path(work, member, attempt)),
     ];
-    if stage.memory_mb > 0 {
-        words.push(format!("--mem={}M", stage.memory_mb));
+    if memory_mb > 0 {
+        words.push(format!("--mem={memory_mb}M"));
     }
     if let Some(partition) = &settings.slurm.partition {
         words.push(format!("--partition={partition}"));

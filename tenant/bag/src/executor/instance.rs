@@ -41,6 +41,11 @@ impl<'a> ExecutorInstance<'a> {
         }
     }
 
+    /// The tasks that run on its cores.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = usize> + '_ {
+        self.running.iter().filter_map(|(task, _)| *task)
+    }
+
     /// Takes a task off its core, if it runs here.
     pub(super) fn stop(&mut self, task: usize) -> Option<usize> {
         let core = self.running.iter().position(|(r, _)| *r == Some(task))?;

@@ -17,9 +17,11 @@ use crate::input::Bag;
 use crate::map::Market;
 use crate::plan::Plan;
 use instance::{ExecutorInstance, VmPhase};
+use serde::{Deserialize, Serialize};
 
 /// An instance of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum VmId {
     /// Of the primary map, by its place there.
     Primary(usize),
@@ -83,6 +85,29 @@ pub enum BagAction {
     },
     /// Delete an instance, whatever it is doing.
     Release(VmId),
+}
+
+/// What an instance of a plan is doing, as far as the executor was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VmState {
+    /// A backup that was not needed so far.
+    Planned,
+    /// Launched, and not up yet.
+    Launched,
+    /// Up.
+    Up,
+    /// Frozen.
+    Hibernated,
+    /// Released, or interrupted for good.
+    Gone,
+}
+
+impl VmState {
+    /// Whether there is to be an instance.
+    #[must_use]
+    pub fn is_wanted(self) -> bool {
+        matches!(self, Self::Launched | Self::Up | Self::Hibernated)
+    }
 }
 
 /// What is done when an instance hibernates.
@@ -284,6 +309,40 @@ impl<'a> Executor<'a> {
     pub fn backups_of(&self, primary: usize) -> std::ops::Range<usize> {
         let (first, end) = self.covered.get(primary).copied().unwrap_or((0, 0));
         first..end
+    }
+
+    /// All instances of the plan.
+    pub fn vms(&self) -> impl Iterator<Item = VmId> + use<> {
+        let backups = (0..self.backups.len()).map(VmId::Backup);
+        (0..self.primaries.len()).map(VmId::Primary).chain(backups)
+    }
+
+    /// What an instance is doing; one that the plan does not have is gone.
+    #[must_use]
+    pub fn state(&self, vm: VmId) -> VmState {
+        let instance = match vm {
+            VmId::Primary(vm) => self.primaries.get(vm),
+            VmId::Backup(vm) => self.backups.get(vm),
+        };
+        match instance.map(|one| one.phase) {
+            Some(VmPhase::Planned) => VmState::Planned,
+            Some(VmPhase::Launched) => VmState::Launched,
+            Some(VmPhase::Up) => VmState::Up,
+            Some(VmPhase::Hibernated { .. }) => VmState::Hibernated,
+            Some(VmPhase::Gone) | None => VmState::Gone,
+        }
+    }
+
+    /// The tasks that run on instances that are wanted: those of a hibernated one are frozen.
+    pub fn running(&self) -> impl Iterator<Item = (VmId, usize)> + '_ {
+        let all = self.vms().filter(|vm| self.state(*vm).is_wanted());
+        all.flat_map(|vm| {
+            let instance = match vm {
+                VmId::Primary(at) => &self.primaries[at],
+                VmId::Backup(at) => &self.backups[at],
+            };
+            instance.tasks().map(move |task| (vm, task))
+        })
     }
 
     fn instance(&mut self, vm: VmId) -> &mut ExecutorInstance<'a> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on panics.
 
 mod bids;
+mod maps;
 mod outages;
 mod promises;
 mod replay;

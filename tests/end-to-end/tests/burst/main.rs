@@ -19,5 +19,6 @@ mod batch_failures;
 mod failures;
 mod lane;
 mod lend;
+mod maps;
 mod short_jobs;
 mod test_bed;

@@ -326,15 +326,19 @@ impl TestBed {
                 let Ok(answer) = servers.list_servers(list()).await else {
                     continue;
                 };
-                let runs = |server: &&v1::Server| {
-                    ["active", "evacuating"].contains(&server.status.as_str())
+                // One that comes back is frozen until it is active.
+                let word = |server: &v1::Server| match server.status.as_str() {
+                    "active" | "evacuating" => Some(""),
+                    "hibernated" => Some(" frozen"),
+                    "building" if !server.launched_at.is_empty() => Some(" frozen"),
+                    _ => None,
                 };
                 let all = answer.into_inner().servers;
-                let lines: String = all
-                    .iter()
-                    .filter(runs)
-                    .map(|server| format!("{} {}\n", server.id, server.name))
-                    .collect();
+                let line = |server: &v1::Server| {
+                    let word = word(server)?;
+                    Some(format!("{} {}{word}\n", server.id, server.name))
+                };
+                let lines: String = all.iter().filter_map(line).collect();
                 std::fs::write(&next, lines).unwrap();
                 std::fs::rename(&next, &file).unwrap();
             }
@@ -376,13 +380,29 @@ impl TestBed {
 
     /// The servers of the other project end.
     pub(crate) async fn end_normal_servers(&self) {
+        self.end_some(usize::MAX, &[]).await;
+    }
+
+    /// So many of them end, on hosts that keep no hibernated server.
+    pub(crate) async fn end_normal_servers_elsewhere(&self, count: usize) {
+        let kept = self.instances().await;
+        let kept: Vec<String> = kept
+            .into_iter()
+            .filter(|one| one.status == "hibernated")
+            .map(|one| one.host)
+            .collect();
+        self.end_some(count, &kept).await;
+    }
+
+    async fn end_some(&self, count: usize, not_on: &[String]) {
         let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
         let request = v1::ListServersRequest {
             project_id: "corporate".to_owned(),
             ..Default::default()
         };
         let all = servers.list_servers(request).await.unwrap().into_inner();
-        for one in all.servers {
+        let all = all.servers.into_iter();
+        for one in all.filter(|one| !not_on.contains(&one.host)).take(count) {
             let request = v1::DeleteServerRequest { id: one.id };
             servers.delete_server(request).await.unwrap();
         }
@@ -512,6 +532,7 @@ async fn region_of(hosts: &[&str], sections: &str) -> Region {
         grpc_port: ebbtide_harness::free_port().unwrap(),
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         sections: sections.to_owned(),
+        region: "comeback = { first_seconds = 1, max_seconds = 2, reserve_percent = 0 }".to_owned(),
         ..Default::default()
     };
     let region = Region::start(options).await.unwrap();
@@ -524,6 +545,14 @@ async fn region_of(hosts: &[&str], sections: &str) -> Region {
                 ("ebbtide:grace_seconds", "8"),
                 ("ebbtide:price_per_hour", "0.10"),
             ][..],
+        ),
+        (
+            "p.sleep",
+            &[
+                ("ebbtide:preemptible", "true"),
+                ("ebbtide:interruption", "hibernate"),
+                ("ebbtide:grace_seconds", "0"),
+            ],
         ),
         ("node", &[]),
     ] {

@@ -17,6 +17,7 @@ mod hostile;
 mod killed;
 mod kit;
 mod life;
+mod maps;
 mod market;
 mod paper;
 mod plugins;

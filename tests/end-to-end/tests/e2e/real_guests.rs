@@ -22,7 +22,7 @@ struct Scene {
     shared: Option<tempfile::TempDir>,
 }
 
-fn driver(node: &Hypervisor, shared: Option<&tempfile::TempDir>) -> String {
+pub(crate) fn driver(node: &Hypervisor, shared: Option<&tempfile::TempDir>) -> String {
     let dir = node.dir();
     let template = dir.join("domain.xml");
     std::fs::write(&template, node.guest().template()).unwrap();
@@ -54,7 +54,7 @@ DISK_GB = {{ total = 4 }}
     )
 }
 
-async fn flavor(region: &Region, name: &str, specs: &[(&str, &str)]) {
+pub(crate) async fn flavor(region: &Region, name: &str, specs: &[(&str, &str)]) {
     let specs = specs
         .iter()
         .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));

@@ -1,0 +1,121 @@
+//! Bags by primary and backup maps with a real Slurm: the nodes of hibernated servers are frozen
+//! with all that runs on them, and their tasks go on where they were, or are done on a backup.
+
+use crate::test_bed::{Beside, TestBed, Wanted};
+use ebbtide_harness::{Process, eventually};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(240);
+/// Tasks of a bag, and how long each counts, tenths of a second. A task counts in small steps,
+/// since a frozen `sleep` would not notice that it was.
+const TASKS: usize = 4;
+const TENTHS: u32 = 80;
+
+/// Writes a bag.
+fn bag(bed: &TestBed, name: &str, deadline: u32) -> PathBuf {
+    let ends = bed.path(&format!("{name}-ends"));
+    let count = format!(
+        "i=0; while [ $i -lt {TENTHS} ]; do i=$((i+1)); sleep 0.1; done; echo $EBBTIDE_TASK on $SLURMD_NODENAME >>{}",
+        ends.display()
+    );
+    let document = json!({
+        "name": name, "dir": bed.path(name), "command": count,
+        "rules": {"deadline": deadline, "boot": 25, "margin": 20, "slot": "1s"},
+        "tasks": [{"name": "t", "count": TASKS, "duration": TENTHS / 10 + 4, "memory_mb": 100}],
+    });
+    let path = bed.path(&format!("{name}.json"));
+    std::fs::write(&path, document.to_string()).unwrap();
+    path
+}
+
+/// Waits until the journal has so many events of a kind of the newest bag, which is the first or
+/// the second.
+async fn journal(bed: &TestBed, process: &Process, bags: usize, event: &str, least: usize) {
+    eventually(LONG, async || {
+        let text = bed.text("with/maps.jsonl");
+        let mut begun = text.split("\"event\":\"begun\"");
+        let word = format!("\"event\":\"{event}\"");
+        let newest = begun.nth(bags).unwrap_or_default();
+        if newest.matches(&word).count() >= least {
+            Ok(())
+        } else {
+            Err(format!("{event}: {text}\n{}", process.log_tail()))
+        }
+    })
+    .await;
+}
+
+/// Every task ended once; on how many nodes of normal servers.
+fn ends(bed: &TestBed, name: &str) -> usize {
+    let text = bed.text(&format!("{name}-ends"));
+    let mut tasks: Vec<&str> = text
+        .lines()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, ["t-1", "t-2", "t-3", "t-4"], "{text}");
+    text.lines()
+        .filter(|line| line.ends_with("c5") || line.ends_with("c6"))
+        .count()
+}
+
+#[tokio::test]
+#[ignore = "minutes; asked for with --run-ignored"]
+async fn tasks_of_frozen_nodes_go_on_or_move_to_a_backup_in_time() {
+    let wanted = Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    };
+    let bed = TestBed::with(Beside::Batch, wanted).await;
+    let config = bed.batch_settings("with", "length_reserve = 0.0\nlag_seconds = 2");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text
+        .replace("p.node", "p.sleep")
+        .replace("model = \"uniform:max=24\"\n", "");
+    std::fs::write(&config, text).unwrap();
+
+    // Frozen, and back in time; the program is killed meanwhile.
+    let file = bag(&bed, "waits", 150);
+    let file = file.to_str().unwrap();
+    let process = bed.burst("bag", &config, &[file]);
+    journal(&bed, &process, 1, "attempt", 2).await;
+    bed.preempt(6).await;
+    journal(&bed, &process, 1, "hibernated", 1).await;
+    process.kill();
+    drop(process);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    bed.end_normal_servers().await;
+    let process = bed.burst("bag", &config, &[file]);
+    let status = process.wait_exit(LONG).await.unwrap();
+    let log = process.log_tail();
+    eprintln!("{log}");
+    assert!(status.success(), "{log}");
+    assert_eq!(ends(&bed, "waits"), 0, "a task has moved: {log}");
+    let frozen = bed.text("cluster/log/machines");
+    assert!(frozen.contains("thawed"), "{frozen}");
+
+    // Frozen for good: there is capacity for backups on other hosts only.
+    let file = bag(&bed, "moves", 110);
+    let process = bed.burst("bag", &config, &[file.to_str().unwrap()]);
+    journal(&bed, &process, 2, "attempt", 2).await;
+    bed.preempt(6).await;
+    journal(&bed, &process, 2, "hibernated", 1).await;
+    bed.end_normal_servers_elsewhere(2).await;
+    let status = process.wait_exit(LONG).await.unwrap();
+    let log = process.log_tail();
+    eprintln!("{log}");
+    assert!(status.success(), "{log}");
+    assert!(ends(&bed, "moves") > 0, "no task has moved: {log}");
+    eventually(LONG, async || {
+        let left = bed.instances().await;
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    })
+    .await;
+}
