@@ -112,6 +112,7 @@ impl Scene {
         std::fs::write(&config, text).unwrap();
         let tasks = chance.from(form.tasks.0, form.tasks.1);
         let lengths = (0..tasks).map(|_| chance.from(form.lengths.0, form.lengths.1));
+        let lengths: Vec<u64> = lengths.collect();
         let bag = json!({
             "name": format!("bag-{run}"), "dir": "/shared", "command": "true",
             "rules": {
@@ -119,7 +120,7 @@ impl Scene {
                 "boot": form.boot, "margin": form.margin, "slot": "1s",
             },
             "tasks": [{
-                "name": "t", "memory_mb": 100, "durations": lengths.collect::<Vec<_>>(),
+                "name": "t", "memory_mb": 100, "durations": lengths,
             }],
         });
         let file = dir.join("bag.json");
@@ -143,7 +144,7 @@ impl Scene {
                 .unwrap()
         };
         let mut process = start(1);
-        if run % self.form.killed == 0 {
+        if run.is_multiple_of(self.form.killed) {
             let after = chance.from(500, 5_000);
             tokio::time::sleep(Duration::from_millis(after)).await;
             process.kill();
@@ -188,7 +189,7 @@ impl Scene {
             let list = v1::ListServersRequest::default();
             let all = servers.list_servers(list).await.unwrap().into_inner();
             let used = all.servers.iter().filter(|one| {
-                one.status == "active" && one.flavor.as_str() == "sleeps" && !one.host.is_empty()
+                one.status == "active" && one.flavor_name == "sleeps" && !one.host.is_empty()
             });
             let used: Vec<&str> = used.map(|one| one.host.as_str()).collect();
             if used.is_empty() {
@@ -242,7 +243,7 @@ impl Scene {
     /// All bags, and what came of them together.
     async fn happen(&self, hibernations: usize) {
         tokio::join!(self.bags(), self.normal_servers(), self.consoles());
-        let all = self.outcomes.borrow();
+        let all = self.outcomes.take();
         assert_eq!(all.len() as u64, self.form.bags);
         let sum = |part: fn(&Outcome) -> usize| all.iter().map(part).sum::<usize>();
         let nearest = all.iter().map(|one| one.deadline - one.took).min();
