@@ -8,22 +8,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(240);
-/// Tasks of a bag, and how long each counts, tenths of a second. A task counts in small steps,
+/// Tasks of a bag, and how long each counts, halves of a second. A task counts in small steps,
 /// since a frozen `sleep` would not notice that it was.
 const TASKS: usize = 4;
-const TENTHS: u32 = 80;
+const HALVES: u32 = 16;
 
 /// Writes a bag.
 fn bag(bed: &TestBed, name: &str, deadline: u32) -> PathBuf {
-    let ends = bed.path(&format!("{name}-ends"));
+    let (begins, ends) = (format!("{name}-begins"), format!("{name}-ends"));
+    let (begins, ends) = (bed.path(&begins), bed.path(&ends));
     let count = format!(
-        "i=0; while [ $i -lt {TENTHS} ]; do i=$((i+1)); sleep 0.1; done; echo $EBBTIDE_TASK on $SLURMD_NODENAME >>{}",
+        "echo $EBBTIDE_TASK $EBBTIDE_ATTEMPT >>{}; i=0; while [ $i -lt {HALVES} ]; do i=$((i+1)); sleep 0.5; done; echo $EBBTIDE_TASK on $SLURMD_NODENAME >>{}",
+        begins.display(),
         ends.display()
     );
     let document = json!({
         "name": name, "dir": bed.path(name), "command": count,
         "rules": {"deadline": deadline, "boot": 25, "margin": 20, "slot": "1s"},
-        "tasks": [{"name": "t", "count": TASKS, "duration": TENTHS / 10 + 4, "memory_mb": 100}],
+        "tasks": [{"name": "t", "count": TASKS, "duration": HALVES / 2 + 4, "memory_mb": 100}],
     });
     let path = bed.path(&format!("{name}.json"));
     std::fs::write(&path, document.to_string()).unwrap();
@@ -42,6 +44,19 @@ async fn journal(bed: &TestBed, process: &Process, bags: usize, event: &str, lea
             Ok(())
         } else {
             Err(format!("{event}: {text}\n{}", process.log_tail()))
+        }
+    })
+    .await;
+}
+
+/// Waits until two tasks run, one on each core of the first server.
+async fn two_run(bed: &TestBed, name: &str, process: &Process) {
+    eventually(LONG, async || {
+        let begun = bed.text(&format!("{name}-begins"));
+        if begun.lines().count() >= 2 {
+            Ok(())
+        } else {
+            Err(process.log_tail())
         }
     })
     .await;
@@ -81,7 +96,7 @@ async fn tasks_of_frozen_nodes_go_on_or_move_to_a_backup_in_time() {
     let file = bag(&bed, "waits", 150);
     let file = file.to_str().unwrap();
     let process = bed.burst("bag", &config, &[file]);
-    journal(&bed, &process, 1, "attempt", 2).await;
+    two_run(&bed, "waits", &process).await;
     bed.preempt(6).await;
     journal(&bed, &process, 1, "hibernated", 1).await;
     process.kill();
@@ -93,14 +108,24 @@ async fn tasks_of_frozen_nodes_go_on_or_move_to_a_backup_in_time() {
     let log = process.log_tail();
     eprintln!("{log}");
     assert!(status.success(), "{log}");
-    assert_eq!(ends(&bed, "waits"), 0, "a task has moved: {log}");
+    // What was frozen is done where it was, by its first attempt. On a busy machine others may be
+    // late, and move.
+    assert!(ends(&bed, "waits") <= TASKS - 2, "{log}");
+    let begins = bed.text("waits-begins");
+    let frozen: Vec<&str> = begins.lines().take(2).collect();
+    for task in frozen {
+        let (task, attempt) = task.split_once(' ').unwrap();
+        assert_eq!(attempt, "1", "{begins}");
+        let again = format!("{task} 2");
+        assert!(!begins.lines().any(|line| line == again), "{begins}");
+    }
     let frozen = bed.text("cluster/log/machines");
     assert!(frozen.contains("thawed"), "{frozen}");
 
     // Frozen for good: there is capacity for backups on other hosts only.
     let file = bag(&bed, "moves", 110);
     let process = bed.burst("bag", &config, &[file.to_str().unwrap()]);
-    journal(&bed, &process, 2, "attempt", 2).await;
+    two_run(&bed, "moves", &process).await;
     bed.preempt(6).await;
     journal(&bed, &process, 2, "hibernated", 1).await;
     bed.end_normal_servers_elsewhere(2).await;

@@ -79,6 +79,8 @@ struct Scene {
     nodes: BTreeMap<String, Hypervisor>,
     seed: u64,
     over: Cell<bool>,
+    /// How often the program was killed.
+    kills: Cell<usize>,
     outcomes: RefCell<Vec<Outcome>>,
 }
 
@@ -147,9 +149,13 @@ impl Scene {
         if run.is_multiple_of(self.form.killed) {
             let after = chance.from(500, 5_000);
             tokio::time::sleep(Duration::from_millis(after)).await;
-            process.kill();
-            drop(process);
-            process = start(2);
+            // One that has ended would begin the bag once more.
+            if process.exit_status().is_none() {
+                process.kill();
+                drop(process);
+                process = start(2);
+                self.kills.set(self.kills.get() + 1);
+            }
         }
         let status = process.wait_exit(Duration::from_secs(180)).await.unwrap();
         let journal = std::fs::read_to_string(dir.join("maps.jsonl")).unwrap();
@@ -255,12 +261,13 @@ impl Scene {
                 .count(),
         );
         eprintln!(
-            "seed {}: {} of {} bags met their deadline, {hibernated} hibernations, {resumed} resumed, \
+            "seed {}: {} of {} bags met their deadline, {} kills, {hibernated} hibernations, {resumed} resumed, \
              {moved} bags moved tasks ({} tasks), {waited} waited a hibernation out and moved none; \
              the nearest was done {} ms before its deadline",
             self.seed,
             all.len(),
             self.form.bags,
+            self.kills.get(),
             sum(|one| one.moved),
             nearest.unwrap_or(0)
         );
@@ -334,6 +341,7 @@ async fn simulated(hosts: usize, form: Form, seed: u64) -> Scene {
         nodes: BTreeMap::new(),
         seed,
         over: Cell::new(false),
+        kills: Cell::new(0),
         outcomes: RefCell::default(),
     }
 }
@@ -366,15 +374,16 @@ async fn two_hundred_bags_meet_their_deadlines_although_their_servers_hibernate(
     let form = Form {
         bags: 200,
         at_once: 8,
-        tasks: (3, 8),
-        lengths: (1, 4),
-        deadlines: (24, 40),
-        normal: 3,
-        stays: (500, 25_000),
+        tasks: (4, 8),
+        lengths: (2, 5),
+        deadlines: (32, 48),
+        normal: 6,
+        stays: (500, 15_000),
+        pauses: (100, 600),
         ..SIMULATED
     };
-    let scene = simulated(12, form, seed).await;
-    scene.happen(200).await;
+    let scene = simulated(16, form, seed).await;
+    scene.happen(150).await;
 }
 
 #[tokio::test]
@@ -417,6 +426,7 @@ async fn five_bags_of_real_guests_that_hibernate_meet_their_deadlines() {
         nodes,
         seed: 1,
         over: Cell::new(false),
+        kills: Cell::new(0),
         outcomes: RefCell::default(),
     };
     scene.happen(3).await;
