@@ -321,16 +321,25 @@ impl TestBed {
         let (file, next) = (self.path("cluster/instances"), self.path("cluster/next"));
         task::spawn("calls", async move {
             let mut looks = tokio::time::interval(Duration::from_millis(100));
+            let mut frozen = std::collections::BTreeSet::new();
             loop {
                 looks.tick().await;
                 let Ok(answer) = servers.list_servers(list()).await else {
                     continue;
                 };
-                // One that comes back is frozen until it is active.
-                let word = |server: &v1::Server| match server.status.as_str() {
-                    "active" | "evacuating" => Some(""),
-                    "hibernated" => Some(" frozen"),
-                    "building" if !server.launched_at.is_empty() => Some(" frozen"),
+                let mut word = |server: &v1::Server| match server.status.as_str() {
+                    "active" | "evacuating" => {
+                        frozen.remove(&server.id);
+                        Some("")
+                    }
+                    "hibernated" => {
+                        frozen.insert(server.id.clone());
+                        Some(" frozen")
+                    }
+                    // One that comes back is frozen until it is active.
+                    _ if frozen.contains(&server.id) && server.status != "deleting" => {
+                        Some(" frozen")
+                    }
                     _ => None,
                 };
                 let all = answer.into_inner().servers;
