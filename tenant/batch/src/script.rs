@@ -63,6 +63,14 @@ pub fn directories(work: &Work) -> Vec<String> {
         .to_vec()
 }
 
+/// What a script does when it is told to end. Before the command runs it only remembers that. The
+/// service may repeat the signal; a second one would end `ebbtide run` before it has saved.
+const SIGNALS: &str = r#"# TERM goes to the command once, which saves its work and ends.
+child= told= passed=
+pass_on() { [ -z "$told" ] || [ -z "$child" ] || [ -n "$passed" ] || { passed=1; kill -TERM "$child" 2>/dev/null; }; }
+trap 'told=1; pass_on' TERM
+"#;
+
 /// The script of an attempt.
 #[must_use]
 pub fn script(work: &Work, member: MemberId, options: ScriptOptions<'_>) -> String {
@@ -70,8 +78,9 @@ pub fn script(work: &Work, member: MemberId, options: ScriptOptions<'_>) -> Stri
     let name = work.member_name(member);
     let dir = work.dir.display().to_string();
     let mut text = String::from("#!/bin/sh\n# Written by ebbtide-batch.\n");
+    text.push_str(SIGNALS);
     if stage.checkpoint.is_some() {
-        text.push_str("# USR1: to save and go on.\nchild=\ntrap '[ -z \"$child\" ] || kill -USR1 \"$child\" 2>/dev/null' USR1\n");
+        text.push_str("# USR1: to save and go on.\ntrap '[ -z \"$child\" ] || kill -USR1 \"$child\" 2>/dev/null' USR1\n");
     }
     let _ = writeln!(text, "dir={}", quoted(&dir));
     let _ = writeln!(text, "member={} attempt={}", quoted(&name), options.attempt);
@@ -103,11 +112,14 @@ mkdir -p "$dir/work/$member" && cd "$dir/work/$member" || { result 73; exit 73; 
             quoted(input)
         );
     }
-    let _ = writeln!(
-        text,
-        "# The signal goes to the command, which saves its work and ends.\nchild=\ntrap '[ -z \"$child\" ] || kill -TERM \"$child\" 2>/dev/null; told=1' TERM\n{} &\nchild=$!",
-        command(stage, options)
-    );
+    if stage.checkpoint.is_some() {
+        // A signal at the moment of the fork could get lost in the child.
+        let _ = writeln!(
+            text,
+            "[ -z \"$told\" ] || {{ result {PUT_BACK}; exit {PUT_BACK}; }}"
+        );
+    }
+    let _ = writeln!(text, "{} &\nchild=$!", command(stage, options));
     let put_back = if stage.checkpoint.is_some() {
         // 130: `ebbtide run` has saved and stopped. 143: it was told before it had begun.
         format!(

@@ -133,6 +133,10 @@ fn a_member_that_is_told_to_save_is_put_back() {
     // To save and go on: that ends neither the script nor a program that does not listen yet.
     tell("-USR1");
     tell("-TERM");
+    // Repeated, it is not passed on: the program saves. The script may have ended by now.
+    let _ = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
     assert_eq!(child.wait().unwrap().code(), Some(PUT_BACK));
     let result = bench.read(&result_path(&bench.work, MEMBER, 2));
     assert_eq!(result.unwrap(), PUT_BACK.to_string());
@@ -150,4 +154,23 @@ fn a_member_that_is_told_to_save_is_put_back() {
     }
     assert!(state_path(&bench.work, MEMBER).ends_with("/work/main.0/.run"));
     assert!(output_path(&bench.work, MEMBER, 2).ends_with("/output/main.0.2"));
+}
+
+#[test]
+fn a_member_that_is_told_before_its_command_runs_is_put_back() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let checkpoint = json!({"command": "./save", "cost": "2s"});
+    let bench = Bench::new("early", &[("checkpoint", checkpoint)]);
+    // The script tells itself before it begins with the command, and the command never ends alone.
+    let program = bench.dir.join("sleeps");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = bench.text(1, program.to_str().unwrap());
+    let (before, after) = text.split_once("\ndir=").unwrap();
+    let path = bench.dir.join("script");
+    std::fs::write(&path, format!("{before}\nkill -TERM $$\ndir={after}")).unwrap();
+    let ended = Command::new("/bin/sh").arg(&path).status().unwrap();
+    assert_eq!(ended.code(), Some(PUT_BACK));
+    let result = bench.read(&result_path(&bench.work, MEMBER, 1));
+    assert_eq!(result.unwrap(), PUT_BACK.to_string());
 }

@@ -114,6 +114,15 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     let bag_id = submit(&bed, &bag).await;
     let flow_id = submit(&bed, &flow).await;
     busy(3).await;
+    // A member can save what it has once its command runs.
+    eventually(PATIENCE, async || {
+        let runs = |index: &u32| bed.path(&format!("sweep/work/main.{index}/i")).exists();
+        match (0..4).filter(runs).count() {
+            4 => Ok(()),
+            count => Err(format!("{count} of 4 members of the sweep run")),
+        }
+    })
+    .await;
     // Six have room: all servers of the service leave, those of the sweep among them.
     bed.preempt(6).await;
     // The service is killed, and another one goes on with its book.
