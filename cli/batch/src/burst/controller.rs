@@ -101,9 +101,20 @@ impl Controller<'_> {
         }
         // Also after the clock was set back.
         if at >= self.config_due || self.config_due > at + CONFIG_MS {
-            let config = self.pool.slurm.run("scontrol", &["show", "config"]).await?;
-            self.manager.set_ageing(Ageing::of(&config)?);
-            self.config_due = at + CONFIG_MS;
+            let config = self.pool.slurm.run("scontrol", &["show", "config"]).await;
+            match config.and_then(|config| Ageing::of(&config)) {
+                Ok(ageing) => {
+                    self.manager.set_ageing(ageing);
+                    self.config_due = at + CONFIG_MS;
+                    self.faults.over("config");
+                }
+                // Jobs may lose their places then, which is no reason to leave nodes alone.
+                Err(error) => {
+                    let error = CliError::from(error);
+                    self.faults
+                        .lasting(&mut self.record_file, "config", &error)?;
+                }
+            }
         }
         let cloud = self.cloud().await?;
         let instances = cloud.servers().await?;

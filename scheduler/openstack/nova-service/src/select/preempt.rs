@@ -1,6 +1,7 @@
 //! Preemption for a normal request that found no capacity: the cheapest preemptible instances
 //! leave.
 
+use super::claim::RetryBudget;
 use super::placement_snapshot::PlacementSnapshot;
 use super::{SelectRequest, Selector};
 use crate::evacuate::{Evacuations, PreemptionResult};
@@ -122,14 +123,19 @@ impl Selector {
                 return NOTHING;
             }
         };
-        let snapshot = match self.snapshot(request, &plan).await {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                tracing::warn!(
-                    code = error.code(),
-                    "{error}; no server is evicted without Placement's answer"
-                );
-                return NOTHING;
+        let mut patience = RetryBudget::new(self.settings.placement_patience, &request.stop);
+        let snapshot = loop {
+            match self.snapshot(request, &plan).await {
+                Ok(snapshot) => break snapshot,
+                Err(error) => {
+                    if !patience.wait(&error).await {
+                        tracing::warn!(
+                            code = error.code(),
+                            "{error}; no server is evicted without Placement's answer"
+                        );
+                        return NOTHING;
+                    }
+                }
             }
         };
         let verdict = self.facts.write(|cloud| {
