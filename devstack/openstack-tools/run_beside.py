@@ -58,8 +58,8 @@ class Runner:
 
 
 def a_command_beside_its_servers(stage):
-    """`ebbtide run` on a full cloud: saved on notice, it waits for room, goes on beside another server, is killed and started
-    again, and leaves no server."""
+    """`ebbtide run` on a full cloud: saved on notice, it waits for room, goes on beside another server,
+    is killed and started again, and leaves no server."""
     must(os.path.exists(BIN + '/ebbtide'), 'ebbtide is not in %r: cargo build -p ebbtide-cli' % BIN)
     cloud = stage.cloud
     stage.fill(count=5)

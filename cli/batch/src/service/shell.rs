@@ -270,8 +270,8 @@ impl<'a> Service<'a> {
         learn_servers(&mut self.record_file, &self.pool, cloud, servers, own, up).await
     }
 
-    /// Asks for prices every `policy.price_seconds`, and when a work with a bid has to know one. What
-    /// was last heard stays while the cloud does not say more.
+    /// Asks for prices every `policy.price_seconds`, and when a work with a bid has to know one.
+    /// What was last heard stays while the cloud does not say more.
     async fn learn_prices(
         &mut self,
         cloud: &ServerPool,

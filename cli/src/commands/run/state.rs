@@ -1,7 +1,7 @@
 //! The state directory, which outlives the machine.
 //!
-//! - `state`: the [`StateContents`] in the form of [`ebbtide_run::write_state`]. Replaced atomically:
-//!   written to a temporary file, synced, renamed.
+//! - `state`: the [`StateContents`] in the form of [`ebbtide_run::write_state`]. Replaced
+//!   atomically: written to a temporary file, synced, renamed.
 //! - `checkpoints/ID`: a checkpoint; complete if `state` lists it. Others were interrupted.
 //! - `stdout`, `stderr`: the output of the command on all instances.
 //! - `lock`: held by the run that uses the directory; the kernel releases it when that run ends.
