@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The demonstration of batch work on this OpenStack: ./devstack/batch-demo --openstack. The works of
-devstack/batch-works on servers of a tenant, while normal servers take three of them twice.
+"""The demonstration of batch work on this OpenStack: ./devstack/batch-demo --openstack. The works
+of devstack/batch-works on servers of a tenant, while normal servers take three of them twice.
 """
 import subprocess
 import time

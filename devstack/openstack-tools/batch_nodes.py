@@ -139,8 +139,8 @@ class Batch(Cluster):
 
 
 def make_room(stage, tenant, count):
-    """Normal servers for which so many of the tenant's have to leave the three hosts, which have room
-    for six: their ids."""
+    """Normal servers for which so many of the tenant's have to leave the three hosts, which have
+    room for six: their ids."""
     there = len([server for server in tenant.servers() if server['status'] == 'ACTIVE'])
     normal = [stage.cloud.create('urgent%d' % n, 'large') for n in range(6 - there + count)]
     for uuid in normal:

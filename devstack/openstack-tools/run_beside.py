@@ -33,7 +33,7 @@ class Runner:
         command = [BIN + '/ebbtide', 'run', '--state-dir', self.folder + '/state', '--flavor', 'large.preemptible', '--image', 'tiny',
                    '--network', 'none', '--every', '1h', '--checkpoint-command', 'cp now $EBBTIDE_CHECKPOINT_DIR/n', '--', 'sh', 'job']
         with open(self.folder + '/log', 'a', encoding='utf-8') as log:
-            # Without the service `preemption` in what it is told: no --endpoint, and Nova is enough.
+            # It is not told of the service `preemption`: Nova is enough.
             self.process = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def text(self, name):
@@ -58,8 +58,8 @@ class Runner:
 
 
 def a_command_beside_its_servers(stage):
-    """`ebbtide run` on a full cloud: saved on notice, it waits for room, goes on beside another server,
-    is killed and started again, and leaves no server."""
+    """`ebbtide run` on a full cloud: saved on notice, it waits for room, goes on beside another
+    server, is killed and started again, and leaves no server."""
     must(os.path.exists(BIN + '/ebbtide'), 'ebbtide is not in %r: cargo build -p ebbtide-cli' % BIN)
     cloud = stage.cloud
     stage.fill(count=5)

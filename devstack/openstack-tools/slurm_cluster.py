@@ -1,6 +1,6 @@
-"""A Slurm cluster whose cloud nodes are servers of this OpenStack, and a program beside slurmctld that
-makes them and gives them back with the rights of a tenant. Computes have Nova's fake driver, so that
-a slurmd is started for each server that Nova shows ACTIVE and killed when it goes. Slurm, slurmctld,
+"""A Slurm cluster whose cloud nodes are servers of this OpenStack, and a program beside slurmctld
+that makes them and gives them back with the rights of a tenant. Computes have Nova's fake driver, so
+that a slurmd is started for each server that Nova shows ACTIVE and killed when it goes. Slurm, slurmctld,
 the program, Nova, the scheduler and the agents are real.
 """
 import contextlib
@@ -70,7 +70,8 @@ class Tenant:
 
 
 class Machines(threading.Thread):
-    """Tells the cluster which servers there are: what a data centre does, and no part of the product."""
+    """Tells the cluster which servers there are: what a data centre does, and no part of the
+    product."""
 
     def __init__(self, tenant, folder):
         super().__init__(daemon=True)

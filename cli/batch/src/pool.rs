@@ -129,3 +129,21 @@ impl<'a> PoolOptions<'a> {
         self.within_budget(&journal::read(&self.state_dir)?, unix_millis())
     }
 }
+
+/// The cloud answers within this time, or is taken to be away.
+const CLOUD: Duration = Duration::from_secs(20);
+
+/// Waits for a cloud, but not for ever: one that does not answer must not stop a program.
+///
+/// # Errors
+/// [`BurstError::Silent`]; the call's.
+pub async fn within<T>(call: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    match tokio::time::timeout(CLOUD, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(BurstError::Silent {
+            program: "the cloud".to_owned(),
+            problem: format!("no answer after {} s", CLOUD.as_secs()),
+        }
+        .into()),
+    }
+}

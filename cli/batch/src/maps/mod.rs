@@ -17,7 +17,7 @@ use ebbtide_batch::maps::{
 use ebbtide_batch_service::faults::{Faults, log};
 use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_batch_service::lines::LineFile;
-use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_batch_service::pool::{PoolOptions, within};
 use ebbtide_batch_service::{say, storage};
 use ebbtide_burst::{BurstError, PoolServer, Status};
 use ebbtide_runtime::clock::unix_millis;
@@ -51,8 +51,6 @@ Examples:
 
 /// The journal in the state directory.
 const JOURNAL: &str = "maps.jsonl";
-/// The cloud answers within this time, or is taken to be away.
-const CLOUD: Duration = Duration::from_secs(20);
 
 /// What is to be done with a bag.
 #[derive(Debug, Clone, Args)]
@@ -414,18 +412,6 @@ impl Live<'_> {
             deadline,
         })
         .into())
-    }
-}
-
-/// A cloud that does not answer must not stop the bag.
-async fn within<T>(call: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    match tokio::time::timeout(CLOUD, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(BurstError::Silent {
-            program: "the cloud".to_owned(),
-            problem: format!("no answer after {} s", CLOUD.as_secs()),
-        }
-        .into()),
     }
 }
 

@@ -12,19 +12,16 @@ use ebbtide_batch_service::act::Actor;
 use ebbtide_batch_service::faults::{Faults, log};
 use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_batch_service::lines::LineFile;
-use ebbtide_batch_service::pool::PoolOptions;
+use ebbtide_batch_service::pool::{PoolOptions, within};
 use ebbtide_burst::{BurstError, PoolServer, World};
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The name of the book in the state directory.
 const BOOK: &str = "book.jsonl";
-/// The cloud answers within this time, or is taken to be away.
-const CLOUD: Duration = Duration::from_secs(20);
 /// Prices are asked for again so long after a call that failed, milliseconds.
 const PRICES_AGAIN_MS: i64 = 5_000;
 
@@ -306,18 +303,6 @@ impl<'a> Service<'a> {
         let cloud = Arc::new(self.pool.connect().await?);
         self.cloud = Some(Arc::clone(&cloud));
         Ok(cloud)
-    }
-}
-
-/// A cloud that does not answer must not stop the service.
-async fn within<T>(call: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    match tokio::time::timeout(CLOUD, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(BurstError::Silent {
-            program: "the cloud".to_owned(),
-            problem: format!("no answer after {} s", CLOUD.as_secs()),
-        }
-        .into()),
     }
 }
 

@@ -101,6 +101,7 @@ async fn tasks_of_frozen_nodes_go_on_or_move_to_a_backup_in_time() {
     journal(&bed, &process, 1, "hibernated", 1).await;
     process.kill();
     drop(process);
+    // The outage is this long, and nothing is awaited: tasks stay frozen, and no program looks.
     tokio::time::sleep(Duration::from_secs(8)).await;
     bed.end_normal_servers().await;
     let process = bed.burst("bag", &config, &[file]);
