@@ -1,6 +1,5 @@
 //! `ebbtide-batch`: the batch service beside slurmctld, and the programs that slurmctld calls.
 
-mod maps;
 mod service;
 
 use clap::{Parser, Subcommand};
@@ -20,8 +19,7 @@ docs/tenants/batch.md has the configuration file, the lines for slurm.conf, and 
 Examples:
   ebbtide-batch setup --config /etc/ebbtide/batch.toml --programs /usr/local/lib/ebbtide
   ebbtide-batch check --config /etc/ebbtide/batch.toml
-  ebbtide-batch run --config /etc/ebbtide/batch.toml
-  ebbtide-batch bag render.toml --config /etc/ebbtide/bags.toml";
+  ebbtide-batch run --config /etc/ebbtide/batch.toml";
 
 /// Jobs, bags and workflows on preemptible servers that are nodes of a Slurm cluster.
 #[derive(Debug, Parser)]
@@ -44,9 +42,12 @@ struct Cli {
 enum Task {
     /// Serve until SIGTERM; what runs goes on then, and is found again
     Run,
-    /// Run a bag with a deadline by primary and backup maps, on servers that may hibernate
-    #[command(after_help = maps::HELP)]
-    Bag(maps::BagArgs),
+    /// Says where bags by maps are handed in now
+    #[command(hide = true)]
+    Bag {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _rest: Vec<String>,
+    },
     /// Look once, and say what is seen and what is wrong with slurm.conf and the cloud
     Check,
     #[command(flatten)]
@@ -58,11 +59,15 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<(), CliError> {
+    if let Task::Bag { .. } = cli.task {
+        let words = "the service runs bags by maps: `ebbtide batch submit FILE`, after `maps = true` in [[types]] of its file; see docs/tenants/bags.md#run-it";
+        return Err(CliError::Usage(words.to_owned()));
+    }
     let settings = read(&cli.config)?;
     let pool = PoolOptions::batch(&settings).map_err(ServiceError::from)?;
     match cli.task {
         Task::Run => Box::pin(service::run(&settings, pool)).await,
-        Task::Bag(args) => Box::pin(maps::run(&settings, &pool, &args)).await,
+        Task::Bag { .. } => Ok(()),
         Task::Check => Box::pin(look(&settings, &pool)).await,
         Task::Pool(task) => Box::pin(task.carry_out(&pool, &cli.config)).await,
     }

@@ -12,10 +12,11 @@
 
 use crate::input::Bag;
 use crate::map::{Finish, Market, Vm, load, seconds, sum};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// An on-demand instance that is launched only if it has to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
     /// Its type.
     pub ty: usize,

@@ -2,9 +2,11 @@
 
 use crate::input::Bag;
 use ebbtide_model::Money;
+use serde::{Deserialize, Serialize};
 
 /// How an instance is bought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Market {
     /// Cheap, and it may hibernate or be interrupted at any time.
     Preemptible,
@@ -34,7 +36,7 @@ impl Market {
 }
 
 /// An instance of the primary map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vm {
     /// Its type.
     pub ty: usize,

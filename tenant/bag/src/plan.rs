@@ -4,10 +4,11 @@ use crate::backup::{Backup, backups, price_of_copies};
 use crate::bound;
 use crate::input::Bag;
 use crate::map::{Market, Vm, sum};
+use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign};
 
 /// What an instance or a plan costs, millionths of the currency unit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPrice {
     /// The primary map, if nothing hibernates.
     pub primary: u64,
@@ -52,7 +53,7 @@ impl AddAssign for PlanPrice {
 }
 
 /// An instance of the primary map with its backups.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedVm {
     /// The instance.
     pub vm: Vm,

@@ -85,27 +85,21 @@ pub enum BatchError {
         /// How often it was tried.
         attempts: u32,
     },
-    /// A bag that is run by maps was done too late, or not at all.
+    /// A bag by maps is not done by its deadline, or was done later.
     #[error(
-        "bag {name} missed its deadline: {done} of {tasks} tasks done, {took} s of {deadline} s"
+        "work {id} missed its deadline: {done} of {tasks} tasks done, {took} s of {deadline} s"
     )]
     Missed {
-        /// Its name.
-        name: String,
+        /// Which.
+        id: String,
         /// Tasks that are done.
         done: usize,
         /// All of them.
         tasks: usize,
-        /// When the last one was done, seconds since the begin.
+        /// When the last one was done, or the time until now, seconds since the begin.
         took: i64,
         /// The deadline, seconds since the begin.
         deadline: i64,
-    },
-    /// Another bag has to be brought to its end first.
-    #[error("bag {name} of the same state_dir has not given its servers back")]
-    Unfinished {
-        /// Its name.
-        name: String,
     },
 }
 
@@ -124,7 +118,6 @@ impl BatchError {
             Self::NotStarted { .. } => "EB-BATCH-008",
             Self::Failed { .. } => "EB-BATCH-009",
             Self::Missed { .. } => "EB-BATCH-016",
-            Self::Unfinished { .. } => "EB-BATCH-017",
         }
     }
 

@@ -33,8 +33,8 @@ pub use book::{
     WorkBook, WorkId, WorkState,
 };
 pub use controller::{
-    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, Mark, PUT_BACK,
-    job_name,
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, CheckedWork, Mark,
+    PUT_BACK, job_name,
 };
 pub use error::BatchError;
 pub use replay::{Replay, ReplayRules, replay};

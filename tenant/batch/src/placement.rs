@@ -181,7 +181,7 @@ impl Placer<'_> {
             }
             let ask = self.question(need, at);
             let expected = self.times.expected(at, ty, 0, ask);
-            all.push((expected * hourly as f64 * share(ty, need), at));
+            all.push((expected * hourly as f64 * share(ty, need.cpus, need.memory_mb), at));
         }
         all.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         // On-demand servers are for those that must have them, or for whom they are cheapest. What
@@ -249,8 +249,8 @@ impl Placer<'_> {
 
 /// The part of a server that a member has: of processors or memory, whichever is more.
 #[must_use]
-pub fn share(ty: &ServerType, need: &Need) -> f64 {
-    let cpus = f64::from(need.cpus) / f64::from(ty.vcpus);
-    let memory = need.memory_mb as f64 / ty.memory_mb as f64;
+pub fn share(ty: &ServerType, cpus: u32, memory_mb: u64) -> f64 {
+    let cpus = f64::from(cpus) / f64::from(ty.vcpus);
+    let memory = memory_mb as f64 / ty.memory_mb as f64;
     cpus.max(memory).min(1.0)
 }

@@ -1,6 +1,7 @@
 //! What a work took and cost, beside the same members on on-demand servers.
 
 use crate::book::{AttemptEnd, WorkBook, WorkState};
+use crate::maps::{BagBook, BagSummary};
 use crate::replay::{Replay, ReplayRules, replay};
 use crate::servers_cost::ServersCost;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct WorkReport {
     pub servers: usize,
     /// What whole servers cost for this work, boots and idle times included, millionths.
     pub servers_micros: u64,
+    /// Hibernations and backups of a bag by maps; `None` of other works.
+    #[serde(default)]
+    pub bag: Option<BagSummary>,
     /// The same members on on-demand servers alone.
     pub on_demand: Option<OnDemand>,
 }
@@ -117,6 +121,7 @@ pub fn report(
         preemptible_micros: preemptible.round() as u64,
         servers: servers.servers,
         servers_micros: servers.micros.round() as u64,
+        bag: book.bag.as_ref().map(BagBook::summary),
         on_demand,
     }
 }

@@ -29,6 +29,10 @@ pub struct BatchSettings {
     /// Polling interval for Slurm and the cloud, seconds.
     #[serde(default = "poll")]
     pub poll_seconds: f64,
+    /// Nothing runs on the servers, and no Slurm is asked: tasks of bags by maps are done once
+    /// their server was active for as long as they take.
+    #[serde(default)]
+    pub rehearse: bool,
     /// The cluster.
     pub slurm: ClusterSettings,
     /// A region and the servers there; either this or `openstack`.
@@ -97,6 +101,10 @@ pub struct TypeSettings {
     /// The most that is paid for an hour of a server; `None` accepts every market price.
     #[serde(default)]
     pub max_price: Option<Money>,
+    /// The type is for bags by maps, and for nothing else: its preemptible servers may hibernate,
+    /// its on-demand ones are backups.
+    #[serde(default)]
+    pub maps: bool,
     /// How long such servers live, as `ebbtide-lab plan --model` takes it; without it they are
     /// taken to last.
     #[serde(default)]
@@ -254,6 +262,8 @@ pub struct ServerType {
     pub price: u64,
     /// The most that is paid for an hour.
     pub max_price: Option<Money>,
+    /// Whether it is for bags by maps, and for nothing else.
+    pub maps: bool,
     /// How long they live.
     pub model: Option<Arc<dyn Lifetime>>,
     /// The model as it was written, for `ebbtide run`.
@@ -401,6 +411,7 @@ impl BatchSettings {
                 memory_mb: one.memory_mb,
                 price: one.price.micros(),
                 max_price: one.max_price,
+                maps: one.maps,
                 model,
                 model_text: one.model.clone(),
             });

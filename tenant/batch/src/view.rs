@@ -1,6 +1,7 @@
 //! What the service shows of works: the bodies of its REST answers.
 
 use crate::book::{Attempt, AttemptEnd, WorkBook, WorkId, WorkState};
+use crate::maps::{BagBook, BagRun, MapServer};
 use ebbtide_model::Money;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +41,46 @@ pub struct WorkDetails {
     pub dir: String,
     /// The members.
     pub list: Vec<MemberView>,
+    /// The servers of a bag by maps; none of other works.
+    #[serde(default)]
+    pub maps: Vec<MapServer>,
+}
+
+/// The plan of a bag by maps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanView {
+    /// Its name.
+    pub name: String,
+    /// Its tasks.
+    pub tasks: usize,
+    /// When all are done if nothing hibernates, seconds after the begin.
+    pub makespan_s: u64,
+    /// The deadline, seconds after the begin.
+    pub deadline_s: u64,
+    /// What is paid if nothing hibernates.
+    pub price: Money,
+    /// What is paid if everything hibernates and nothing comes back.
+    pub at_most: Money,
+    /// Both maps.
+    pub maps: Vec<MapServer>,
+}
+
+impl PlanView {
+    /// The plan of a bag.
+    #[must_use]
+    pub fn of(bag: &BagBook) -> Self {
+        let (plan, work) = (&bag.work.plan, &bag.work);
+        let most = plan.price.quiet().saturating_add(plan.price.backups);
+        Self {
+            name: work.work.name.clone(),
+            tasks: work.bag.tasks().len(),
+            makespan_s: plan.makespan(&work.bag),
+            deadline_s: work.bag.rules().deadline,
+            price: Money::from_micros(plan.price.quiet()),
+            at_most: Money::from_micros(most),
+            maps: work.maps(),
+        }
+    }
 }
 
 /// A member.
@@ -84,7 +125,7 @@ pub struct ServerView {
     pub server_type: String,
     /// The server's id.
     pub server: String,
-    /// `coming`, `up`, `leaving` or `going`.
+    /// `coming`, `up`, `leaving`, `hibernated` or `going`.
     pub state: String,
     /// Since when it runs, milliseconds since 1970.
     pub launched_ms: Option<i64>,
@@ -128,9 +169,15 @@ impl WorkSummary {
 }
 
 impl WorkDetails {
-    /// A work with its members.
+    /// A work with its members; with the run of a bag by maps that is open.
     #[must_use]
-    pub fn of(id: WorkId, book: &WorkBook, state: WorkState, now: i64) -> Self {
+    pub fn of(
+        id: WorkId,
+        book: &WorkBook,
+        state: WorkState,
+        now: i64,
+        run: Option<&BagRun>,
+    ) -> Self {
         let members = book.work.members().map(|member| {
             let one = book.member(member);
             let doing = if one.done {
@@ -154,6 +201,7 @@ impl WorkDetails {
             summary: WorkSummary::of(id, book, state, now),
             dir: book.work.dir.display().to_string(),
             list: members.collect(),
+            maps: book.bag.as_ref().map_or_else(Vec::new, |bag| bag.maps(run)),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::service::fault::ServiceError;
 use crate::service::shell::Service;
-use ebbtide_batch::view::{ServerView, ServiceStatus, WorkDetails, WorkSummary};
+use ebbtide_batch::view::{PlanView, ServerView, ServiceStatus, WorkDetails, WorkSummary};
 use ebbtide_batch::{
-    BatchError, BookEntry, ReplayRules, ServerType, ServersCost, Work, WorkBook, WorkId, WorkState,
+    BatchError, BookEntry, CheckedWork, ReplayRules, ServerType, ServersCost, Work, WorkBook, WorkId, WorkState,
     report, servers_cost,
 };
 use ebbtide_batch_service::faults::log;
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) enum Ask {
     Submit(Value),
+    Plan(Value),
     List,
     Show(WorkId),
     Cancel(WorkId),
@@ -46,14 +47,24 @@ impl Service<'_> {
         let now = unix_millis();
         match ask {
             Ask::Submit(document) => {
-                make_directories(&document)?;
-                let controller = self.controller()?;
-                let entry = controller
-                    .submit(now, document)
-                    .map_err(ServiceError::from)?;
+                let checked = self.checked(document, now)?;
+                if !self.settings.rehearse {
+                    make_directories(&checked.book.work)?;
+                }
+                let taken = self.controller()?.accept(checked);
+                let entry = taken.map_err(ServiceError::from)?;
                 self.keep(&entry)?;
                 log(&format!("work {}: handed in", entry.work));
                 self.summary(entry.work, now)
+            }
+            Ask::Plan(document) => {
+                let checked = self.checked(document, now)?;
+                let Some(bag) = checked.book.bag else {
+                    let problem = "only a bag with rules has a plan to show".to_owned();
+                    let key = "rules".to_owned();
+                    return Err(ServiceError::from(BatchError::Work { key, problem }).into());
+                };
+                value(&PlanView::of(&bag))
             }
             Ask::List => {
                 let controller = self.controller()?;
@@ -66,7 +77,9 @@ impl Service<'_> {
             }
             Ask::Show(id) => {
                 let (book, state) = self.work(id, now)?;
-                value(&WorkDetails::of(id, book, state, now))
+                let (book, controller) = (book.clone(), self.controller()?);
+                let run = controller.bag_run(id);
+                value(&WorkDetails::of(id, &book, state, now, run))
             }
             Ask::Cancel(id) => {
                 let entry = self
@@ -88,7 +101,7 @@ impl Service<'_> {
                 let unknown = (self.settings.policy.length_seconds * 1_000.0) as i64;
                 let spare = (self.settings.policy.spare_seconds * 1_000.0) as i64;
                 let boot = (self.settings.policy.boot_seconds * 1_000.0) as i64;
-                let types = self.controller()?.types().to_vec();
+                let types: Vec<ServerType> = self.controller()?.types().cloned().collect();
                 let paid = self.servers_cost(id, now)?;
                 let (book, _) = self.work(id, now)?;
                 let rules = replay_rules(book, &types, boot, spare);
@@ -96,6 +109,14 @@ impl Service<'_> {
             }
             Ask::Status => self.status(now),
         }
+    }
+
+    /// Checks a work by the prices and servers of the last look.
+    fn checked(&mut self, document: Value, now: i64) -> Result<CheckedWork, CliError> {
+        let (prices, servers) = (self.prices.clone(), self.servers.clone());
+        let controller = self.controller()?;
+        let checked = controller.check(now, document, &prices, &servers);
+        Ok(checked.map_err(ServiceError::from)?)
     }
 
     /// Writes a change down before it is answered.
@@ -145,7 +166,8 @@ impl Service<'_> {
                 Status::Coming => "coming",
                 Status::Active => "up",
                 Status::Leaving => "leaving",
-                Status::Kept | Status::Going | Status::Failed | Status::Gone => "going",
+                Status::Kept => "hibernated",
+                Status::Going | Status::Failed | Status::Gone => "going",
             };
             ServerView {
                 node: one.node.clone(),
@@ -169,9 +191,8 @@ impl Service<'_> {
 }
 
 /// Makes the directories of a work. A work that has none would wait for ever.
-fn make_directories(document: &Value) -> Result<(), CliError> {
-    let work = Work::read(document).map_err(ServiceError::from)?;
-    for dir in ebbtide_batch::script::directories(&work) {
+fn make_directories(work: &Work) -> Result<(), CliError> {
+    for dir in ebbtide_batch::script::directories(work) {
         std::fs::create_dir_all(&dir).map_err(|error| {
             ServiceError::from(BatchError::Work {
                 key: "dir".to_owned(),
@@ -196,9 +217,11 @@ fn replay_rules(
             && each.clone().all(|stage| ty.vcpus >= stage.cpus)
             && each.clone().all(|stage| ty.memory_mb >= stage.memory_mb)
     };
-    let ty = types.iter().filter(fits).min_by_key(|ty| ty.price)?;
+    let own = |ty: &&ServerType| ty.maps == book.bag.is_some();
+    let types = types.iter().filter(own);
+    let ty = types.clone().filter(fits).min_by_key(|ty| ty.price)?;
     // As many servers at a time as the pool may have.
-    let most = types.iter().map(|ty| ty.nodes.len()).sum();
+    let most = types.map(|ty| ty.nodes.len()).sum();
     Some(ReplayRules {
         vcpus: ty.vcpus,
         memory_mb: ty.memory_mb,

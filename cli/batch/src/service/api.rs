@@ -58,6 +58,7 @@ pub(crate) async fn serve(
         .route("/healthz", get(health))
         .route("/v1/status", get(status))
         .route("/v1/works", get(list).post(submit))
+        .route("/v1/plans", post(plan))
         .route("/v1/works/{id}", get(show))
         .route("/v1/works/{id}/cancel", post(cancel))
         .route("/v1/works/{id}/budget", put(budget))
@@ -131,6 +132,13 @@ async fn list(State(api): State<Api>) -> Response {
 async fn submit(State(api): State<Api>, request: Request) -> Response {
     match body(request).await {
         Ok(document) => api.ask(Ask::Submit(document), StatusCode::CREATED).await,
+        Err(refused) => *refused,
+    }
+}
+
+async fn plan(State(api): State<Api>, request: Request) -> Response {
+    match body(request).await {
+        Ok(document) => api.ask(Ask::Plan(document), StatusCode::OK).await,
         Err(refused) => *refused,
     }
 }

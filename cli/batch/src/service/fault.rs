@@ -47,9 +47,6 @@ impl ProgramError for ServiceError {
             BatchError::Book { .. } => {
                 "move the book away to begin without the works in it; jobs of the service that run are ended then"
             }
-            BatchError::Unfinished { .. } => {
-                "run that bag's file to its end, or give it up with --cancel"
-            }
             _ => return None,
         };
         Some(next.to_owned())

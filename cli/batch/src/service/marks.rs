@@ -57,6 +57,11 @@ impl Marks {
         }
     }
 
+    /// Takes a member for done by an attempt.
+    pub(crate) fn learn_one(&mut self, id: WorkId, member: MemberId, attempt: u32) {
+        self.known.entry((id, member)).or_insert(attempt);
+    }
+
     /// The mark of a member.
     pub(crate) fn mark(&self, id: WorkId, member: MemberId) -> Mark {
         match self.known.get(&(id, member)) {
@@ -68,7 +73,7 @@ impl Marks {
 }
 
 /// The names of the marks of a work. Makes its directories, if they are not there yet.
-pub(crate) fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
+fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
     for dir in directories(work) {
         std::fs::create_dir_all(dir)?;
     }
@@ -79,7 +84,7 @@ pub(crate) fn names(work: &Work) -> std::io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-pub(crate) fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
+fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
     let text = std::fs::read_to_string(path).ok()?;
     text.trim().parse().ok()
 }

@@ -4,9 +4,10 @@
 mod answers;
 mod api;
 pub(crate) mod fault;
-pub(crate) mod marks;
+mod marks;
+mod rehearsal;
 mod shell;
-pub(crate) mod start;
+mod start;
 
 use crate::service::answers::Call;
 use crate::service::shell::Service;
@@ -38,10 +39,15 @@ pub(crate) async fn run(settings: &BatchSettings, pool: PoolOptions<'_>) -> Resu
     let _api = api::serve(settings, sender).await?;
     log(&format!("serving at {}", settings.listen));
     loop {
+        // A latest start of a backup is not waited for until the next poll.
+        let due = service.wake_in();
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             Some(call) = calls.recv() => service.answer(call),
+            () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
+                service.look().await?;
+            }
             _ = poll.tick() => {
                 // Callers that wait are answered first: a look may take as long as the cloud.
                 for _ in 0..CALLS {

@@ -2,6 +2,7 @@
 
 use crate::service::fault::ServiceError;
 use crate::service::marks::{Marks, result};
+use crate::service::rehearsal::Rehearsal;
 use crate::service::start;
 use ebbtide_batch::{
     AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
@@ -13,12 +14,14 @@ use ebbtide_batch_service::faults::{Faults, log};
 use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_batch_service::lines::LineFile;
 use ebbtide_batch_service::pool::{PoolOptions, within};
+use ebbtide_burst::slurm::{Node, SlurmJob};
 use ebbtide_burst::{BurstError, PoolServer, World};
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The name of the book in the state directory.
 const BOOK: &str = "book.jsonl";
@@ -37,7 +40,9 @@ pub(crate) struct Service<'a> {
     pub(crate) record_file: RecordFile,
     pub(crate) faults: Faults,
     marks: Marks,
-    prices: BTreeMap<String, u64>,
+    /// What takes the place of Slurm in a rehearsal.
+    rehearsal: Option<Rehearsal>,
+    pub(crate) prices: BTreeMap<String, u64>,
     /// When they were last asked for and had.
     prices_at: i64,
     /// When they were last asked for.
@@ -63,7 +68,9 @@ impl<'a> Service<'a> {
         let (book, text) = LineFile::open(&pool.state_dir, BOOK)?;
         let known = Book::parse(&text).map_err(ServiceError::from)?;
         let controller = BatchController::new(settings, known).map_err(ServiceError::from)?;
+        let rehearsal = settings.rehearse.then(|| Rehearsal::open(&pool.state_dir));
         Ok(Self {
+            rehearsal: rehearsal.transpose()?,
             settings,
             pool,
             cloud: None,
@@ -118,11 +125,14 @@ impl<'a> Service<'a> {
     }
 
     async fn reconcile(&mut self) -> Result<(), CliError> {
-        let nodes = self.pool.slurm.nodes().await?;
-        let jobs = self.pool.slurm.jobs().await?;
+        let seen = self.slurm().await?;
         let cloud = within(self.cloud()).await?;
         let servers = within(cloud.servers()).await?;
         let now = unix_millis();
+        let (nodes, jobs) = match seen {
+            Some(seen) => seen,
+            None => self.rehearse(&servers, now)?,
+        };
         within(self.account(&cloud, &servers)).await?;
         self.learn_prices(&cloud, &servers, now).await?;
         let budget = self.pool.within_budget(&self.record_file.record, now);
@@ -176,9 +186,43 @@ impl<'a> Service<'a> {
         self.carry_out(&cloud, &servers, made).await
     }
 
+    /// How long until a backup has to start at the latest, if that lies ahead.
+    pub(crate) fn wake_in(&self) -> Option<Duration> {
+        let at = self.controller.as_ref()?.wake_at()?;
+        let ahead = u64::try_from(at - unix_millis()).ok().filter(|ms| *ms > 0);
+        ahead.map(Duration::from_millis)
+    }
+
+    /// Slurm's nodes and jobs; `None` in a rehearsal.
+    async fn slurm(&self) -> Result<Option<(Vec<Node>, Vec<SlurmJob>)>, CliError> {
+        if self.rehearsal.is_some() {
+            return Ok(None);
+        }
+        let nodes = self.pool.slurm.nodes().await?;
+        Ok(Some((nodes, self.pool.slurm.jobs().await?)))
+    }
+
+    /// The nodes and jobs of a rehearsal.
+    fn rehearse(
+        &mut self,
+        servers: &[PoolServer],
+        now: i64,
+    ) -> Result<(Vec<Node>, Vec<SlurmJob>), CliError> {
+        self.controller()?;
+        let (Some(rehearsal), Some(controller)) = (&mut self.rehearsal, &self.controller) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let (book, nodes) = (controller.book(), self.pool.nodes());
+        let marks = &mut self.marks;
+        Ok(rehearsal.look(book, &nodes, servers, now, marks)?)
+    }
+
     /// Reads the marks of open works. Of a work whose directory cannot be read nothing is started;
     /// others go on.
     fn read_marks(&mut self, now: i64) -> Result<(), CliError> {
+        if self.rehearsal.is_some() {
+            return Ok(());
+        }
         let mut marks = std::mem::take(&mut self.marks);
         let book = self.controller()?.book();
         let unread = marks.read(book, now);
@@ -218,14 +262,23 @@ impl<'a> Service<'a> {
             servers,
             signal: "TERM",
         };
-        let acted = within(actor.all(&made.nodes)).await;
+        let acted = match &mut self.rehearsal {
+            Some(rehearsal) => {
+                let nodes = &made.nodes;
+                rehearsal.act(cloud, servers, nodes, &made.jobs).await
+            }
+            None => within(actor.all(&made.nodes)).await,
+        };
         let acts = !made.nodes.is_empty() || !made.jobs.is_empty();
         let mut first = acted;
         for action in &made.jobs {
             let Some(controller) = &self.controller else {
                 break;
             };
-            let done = start::act(self.settings, &self.pool.slurm, controller, action).await;
+            let done = match &self.rehearsal {
+                Some(_) => Ok(()),
+                None => start::act(self.settings, &self.pool.slurm, controller, action).await,
+            };
             log(&match &done {
                 Ok(()) => describe(action),
                 Err(error) => format!("{}: not done: {error}", describe(action)),
@@ -254,15 +307,10 @@ impl<'a> Service<'a> {
         cloud: &ServerPool,
         servers: &[PoolServer],
     ) -> Result<(), CliError> {
-        let types = self.controller()?.types().to_vec();
-        let own = |node: &str| {
-            let mut types = types.iter();
-            let ty = types.find(|ty| ty.nodes.iter().any(|one| one == node));
-            ty.map_or(0, |ty| ty.price)
-        };
         let Some(controller) = &self.controller else {
             return Ok(());
         };
+        let own = |node: &str| controller.type_of(node).map_or(0, |ty| ty.price);
         let up = |id: &str| controller.has_come_up(id);
         learn_servers(&mut self.record_file, &self.pool, cloud, servers, own, up).await
     }

@@ -1,9 +1,7 @@
 //! Submits attempts to Slurm.
 
 use ebbtide_batch::script::{ScriptOptions, directories, output_path, script};
-use ebbtide_batch::{
-    BatchAction, BatchController, BatchSettings, MemberId, Work, WorkId, job_name,
-};
+use ebbtide_batch::{BatchAction, BatchController, BatchSettings, job_name};
 use ebbtide_batch_service::storage;
 use ebbtide_burst::BurstError;
 use ebbtide_slurm::Slurm;
@@ -39,6 +37,7 @@ pub(crate) async fn act(
     }
 }
 
+/// Submits an attempt at a member to its node.
 async fn start(
     settings: &BatchSettings,
     slurm: &Slurm,
@@ -46,7 +45,7 @@ async fn start(
     action: &BatchAction,
 ) -> Result<(), BurstError> {
     let BatchAction::Start {
-        work,
+        work: id,
         member,
         attempt,
         node,
@@ -56,8 +55,7 @@ async fn start(
     else {
         return Ok(());
     };
-    let (Some(book), Some(ty)) = (controller.book().works.get(work), controller.type_of(node))
-    else {
+    let (Some(book), Some(ty)) = (controller.book().works.get(id), controller.type_of(node)) else {
         return Ok(());
     };
     let options = ScriptOptions {
@@ -67,30 +65,13 @@ async fn start(
         length: *length,
         ebbtide: &settings.slurm.ebbtide,
     };
-    let memory_mb = book.work.stage(*member).memory_mb;
-    let work = (*work, &book.work);
-    submit(settings, slurm, work, *member, node, memory_mb, options).await
-}
-
-/// Submits an attempt at a member to its node.
-///
-/// # Errors
-/// As [`act`].
-pub(crate) async fn submit(
-    settings: &BatchSettings,
-    slurm: &Slurm,
-    (id, work): (WorkId, &Work),
-    member: MemberId,
-    node: &str,
-    memory_mb: u64,
-    options: ScriptOptions<'_>,
-) -> Result<(), BurstError> {
-    let (stage, attempt) = (work.stage(member), options.attempt);
+    let (work, member, attempt) = (&book.work, *member, *attempt);
+    let (stage, memory_mb) = (work.stage(member), book.memory_mb(member));
     for dir in directories(work) {
         let dir = Path::new(&dir);
         std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
     }
-    let name = job_name(id, member, attempt);
+    let name = job_name(*id, member, attempt);
     let scripts = settings.state_dir.join("scripts");
     std::fs::create_dir_all(&scripts).map_err(storage("make", &scripts))?;
     let path = scripts.join(format!("{id}.sh"));

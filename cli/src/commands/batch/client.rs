@@ -180,6 +180,7 @@ pub(super) fn parse<T: DeserializeOwned>(body: &Value) -> Result<T, BatchFault> 
 pub(super) fn without_members(mut body: Value) -> Value {
     if let Some(object) = body.as_object_mut() {
         object.remove("list");
+        object.remove("maps");
         object.remove("dir");
     }
     body

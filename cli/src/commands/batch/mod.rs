@@ -28,9 +28,18 @@ The file is TOML, or JSON with the same keys; docs/tenants/batch.md has all of t
   budget = \"3.00\"
   checkpoint = { command = \"./save\", restore = \"./resume\" }
 
+A bag by primary and backup maps, for servers that may hibernate; docs/tenants/bags.md#run-it:
+
+  name = \"frames\"
+  dir = \"/shared/frames\"
+  command = \"./render $EBBTIDE_TASK\"
+  rules = { deadline = \"6h\", boot = \"2m\", margin = \"2m\" }
+  tasks = [{ name = \"frame\", count = 40, duration = \"20m\", memory_mb = 1000 }]
+
 Examples:
   ebbtide batch submit render.toml
   ebbtide batch submit render.toml --wait
+  ebbtide batch submit frames.toml --dry-run
   ebbtide batch submit flow.json -o value -c id";
 const REPORT: &str = "\
 The work is compared with on-demand servers by a replay: the same members, each as long as it worked in
@@ -84,6 +93,9 @@ enum BatchTask {
         /// Wait until it is over; the exit code is 0 if all of it is done
         #[arg(long)]
         wait: bool,
+        /// Show both maps of a bag with rules, and hand nothing in
+        #[arg(long, conflicts_with = "wait")]
+        dry_run: bool,
     },
     /// All work
     #[command(
@@ -137,8 +149,16 @@ pub async fn run(context: &mut Context, args: BatchArgs) -> Result<(), CliError>
     let address: Address = args.service.service.parse().map_err(CliError::Usage)?;
     let client = BatchClient::new(address, args.service.service_token_file.as_deref())?;
     match args.task {
-        BatchTask::Submit { file, wait } => {
+        BatchTask::Submit {
+            file,
+            wait,
+            dry_run,
+        } => {
             let document = read(&file)?;
+            if dry_run {
+                let body = client.call("POST", "/v1/plans", Some(&document)).await?;
+                return view::plan(context, &client::parse(&body)?, body);
+            }
             let body = client.call("POST", "/v1/works", Some(&document)).await?;
             let made: WorkSummary = client::parse(&body)?;
             if !wait {

@@ -1,7 +1,10 @@
 //! Works as tables.
 
 use ebbtide_batch::WorkReport;
-use ebbtide_batch::view::{AttemptView, MemberView, ServiceStatus, WorkDetails, WorkSummary};
+use ebbtide_batch::maps::MapServer;
+use ebbtide_batch::view::{
+    AttemptView, MemberView, PlanView, ServiceStatus, WorkDetails, WorkSummary,
+};
 use ebbtide_model::Money;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -15,9 +18,9 @@ use time::OffsetDateTime;
 fn state(word: &str) -> TableCell {
     let tone = match word {
         "done" | "up" | "runs" => Tone::Good,
-        "active" | "coming" | "leaving" | "waits" => Tone::Warn,
+        "active" | "coming" | "leaving" | "waits" | "hibernated" => Tone::Warn,
         "failed" | "over-budget" => Tone::Bad,
-        "cancelled" | "going" => Tone::Dim,
+        "cancelled" | "going" | "gone" => Tone::Dim,
         _ => Tone::Plain,
     };
     TableCell::new(word).tone(tone)
@@ -124,6 +127,7 @@ pub(super) fn details(
     if !context.output.is_table() {
         return Ok(());
     }
+    maps(context, &one.maps)?;
     let shown = |member: &&MemberView| all || matches!(member.state.as_str(), "runs" | "failed");
     let rows: Vec<Vec<TableCell>> = one.list.iter().filter(shown).map(member).collect();
     if rows.is_empty() {
@@ -140,6 +144,57 @@ pub(super) fn details(
         text("parameters", "Parameters"),
     ];
     context.output.table(&columns, &rows)
+}
+
+/// The servers of a bag by maps.
+fn maps(context: &mut Context, all: &[MapServer]) -> Result<(), CliError> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let row = |one: &MapServer| {
+        let cores = one.cores.iter().map(|core| core.join(" "));
+        let start = one.latest_start_s;
+        vec![
+            TableCell::new(&one.node),
+            TableCell::new(&one.server_type),
+            TableCell::new(one.market.as_str()),
+            optional(one.backup_of.as_deref().unwrap_or_default()),
+            state(&one.state),
+            TableCell::new(one.hibernations),
+            optional(&start.map(span).unwrap_or_default()),
+            TableCell::new(cores.collect::<Vec<_>>().join(", ")),
+        ]
+    };
+    let columns = [
+        text("node", "Node"),
+        text("server_type", "Type"),
+        text("market", "Market"),
+        text("backup_of", "Backup of"),
+        text("state", "State"),
+        number("hibernations", "Hibernations"),
+        number("latest_start_s", "Latest start"),
+        text("cores", "Tasks, core by core"),
+    ];
+    let rows: Vec<Vec<TableCell>> = all.iter().map(row).collect();
+    context.output.table(&columns, &rows)
+}
+
+pub(super) fn plan(context: &mut Context, one: &PlanView, body: Value) -> Result<(), CliError> {
+    context.output.details(Details {
+        fields: vec![
+            ("name", TableCell::new(&one.name)),
+            ("tasks", TableCell::new(one.tasks)),
+            ("makespan_s", TableCell::new(span(one.makespan_s))),
+            ("deadline_s", TableCell::new(span(one.deadline_s))),
+            ("price", TableCell::new(one.price)),
+            ("at_most", TableCell::new(one.at_most)),
+        ],
+        json: Json::from(body),
+    })?;
+    if context.output.is_table() {
+        maps(context, &one.maps)?;
+    }
+    Ok(())
 }
 
 fn member(one: &MemberView) -> Vec<TableCell> {
@@ -223,6 +278,12 @@ pub(super) fn report(
         made.members,
         ends.collect::<Vec<_>>().join(", ")
     ))?;
+    if let Some(bag) = made.bag {
+        context.output.line(&format!(
+            "{} hibernations, {} resumed, {} backups, {} tasks moved",
+            bag.hibernations, bag.resumed, bag.backups, bag.moved
+        ))?;
+    }
     let deadline = match (made.deadline_ms, made.deadline_met) {
         (None, _) => String::new(),
         (Some(_), None) => "; the deadline lies ahead".to_owned(),

@@ -18,10 +18,10 @@ pub(super) enum VmPhase {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct ExecutorInstance<'a> {
+pub(super) struct ExecutorInstance {
     pub(super) ty: usize,
     pub(super) market: Market,
-    pub(super) cores: &'a [Vec<usize>],
+    pub(super) cores: Vec<Vec<usize>>,
     pub(super) phase: VmPhase,
     /// Tasks of it that are not done anywhere.
     pub(super) left: usize,
@@ -29,12 +29,12 @@ pub(super) struct ExecutorInstance<'a> {
     running: Vec<(Option<usize>, usize)>,
 }
 
-impl<'a> ExecutorInstance<'a> {
-    pub(super) fn new(ty: usize, market: Market, cores: &'a [Vec<usize>]) -> Self {
+impl ExecutorInstance {
+    pub(super) fn new(ty: usize, market: Market, cores: &[Vec<usize>]) -> Self {
         Self {
             ty,
             market,
-            cores,
+            cores: cores.to_vec(),
             phase: VmPhase::Planned,
             left: cores.iter().map(Vec::len).sum(),
             running: vec![(None, 0); cores.len()],

@@ -30,7 +30,8 @@ pub enum VmId {
 }
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BagEvent {
     /// An instance is up and can run tasks.
     Started(VmId),
@@ -161,12 +162,12 @@ struct TaskState {
 
 /// The state of a plan that is being carried out.
 #[derive(Debug, Clone)]
-pub struct Executor<'a> {
-    bag: &'a Bag,
+pub struct Executor {
+    bag: Bag,
     conduct: Conduct,
     now: u64,
-    primaries: Vec<ExecutorInstance<'a>>,
-    backups: Vec<ExecutorInstance<'a>>,
+    primaries: Vec<ExecutorInstance>,
+    backups: Vec<ExecutorInstance>,
     /// For each backup its instance of the primary map, and the latest start for what is left of
     /// its tasks.
     covers: Vec<(usize, u64)>,
@@ -175,12 +176,12 @@ pub struct Executor<'a> {
     tasks: Vec<TaskState>,
 }
 
-impl<'a> Executor<'a> {
+impl Executor {
     /// Begins at time 0: all instances of the primary map are launched.
     #[must_use]
-    pub fn begin(bag: &'a Bag, plan: &'a Plan, conduct: Conduct) -> (Self, Vec<BagAction>) {
+    pub fn begin(bag: &Bag, plan: &Plan, conduct: Conduct) -> (Self, Vec<BagAction>) {
         let mut executor = Self {
-            bag,
+            bag: bag.clone(),
             conduct,
             now: 0,
             primaries: Vec::with_capacity(plan.vms.len()),
@@ -345,7 +346,7 @@ impl<'a> Executor<'a> {
         })
     }
 
-    fn instance(&mut self, vm: VmId) -> &mut ExecutorInstance<'a> {
+    fn instance(&mut self, vm: VmId) -> &mut ExecutorInstance {
         match vm {
             VmId::Primary(vm) => &mut self.primaries[vm],
             VmId::Backup(vm) => &mut self.backups[vm],
@@ -447,7 +448,7 @@ impl<'a> Executor<'a> {
             left.filter_map(|&task| self.bag.rest(task, instance.ty, self.tasks[task].saved))
                 .sum()
         });
-        self.covers[backup].1 = crate::backup::latest(self.bag, longest.max().unwrap_or(0));
+        self.covers[backup].1 = crate::backup::latest(&self.bag, longest.max().unwrap_or(0));
     }
 
     /// Whether a backup still waits for its latest start.

@@ -21,7 +21,7 @@ enum Turn {
 struct World<'a> {
     bag: &'a Bag,
     plan: &'a Plan,
-    executor: Executor<'a>,
+    executor: Executor,
     instances: Vec<SimulatedInstance>,
     places: BTreeMap<VmId, usize>,
     /// When something happens on an instance next. Entries that are no longer true are passed over.

@@ -1,6 +1,7 @@
 //! What the book has: one line of JSON for each fact.
 
 use crate::work::MemberId;
+use ebbtide_bag::BagEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub struct BookEntry {
 pub enum Fact {
     /// The work was handed in.
     Submitted {
-        /// As it was handed in.
+        /// As it was handed in; of a bag by maps with its plan.
         document: Value,
     },
     /// The service is about to start an attempt. It stands here before Slurm knows of it.
@@ -91,6 +92,11 @@ pub enum Fact {
         /// Number of the newest checkpoint that was complete then; 0 for none.
         checkpoint: u64,
     },
+    /// What the executor of a bag by maps was told.
+    Bag {
+        /// What happened.
+        what: BagEvent,
+    },
     /// The tenant has cancelled the work.
     Cancelled,
     /// The tenant has changed what may be spent on the work.
@@ -112,7 +118,10 @@ impl Fact {
                 stage: *stage,
                 index: *index,
             }),
-            Self::Submitted { .. } | Self::Cancelled | Self::BudgetSet { .. } => None,
+            Self::Submitted { .. }
+            | Self::Bag { .. }
+            | Self::Cancelled
+            | Self::BudgetSet { .. } => None,
         }
     }
 }

@@ -8,7 +8,9 @@ pub use fact::{AttemptEnd, BidDecision, BookEntry, Fact, WorkId};
 pub use lengths::LengthEstimate;
 
 use crate::error::BatchError;
+use crate::maps::{BagBook, BagWork, is_bag};
 use crate::work::{MemberId, Work};
+use ebbtide_bag::BagEvent;
 use std::collections::BTreeMap;
 
 /// Milliseconds in an hour.
@@ -35,6 +37,8 @@ pub struct Attempt {
     pub started: i64,
     /// When Slurm started it.
     pub running: Option<i64>,
+    /// How long its server was frozen, milliseconds, and since when it is.
+    pub frozen: (i64, Option<i64>),
     /// When and how it ended.
     pub end: Option<(i64, AttemptEnd)>,
     /// What followed from prices above the bid, in order.
@@ -63,11 +67,14 @@ impl Attempt {
         last.map(|look| look.at)
     }
 
-    /// How long it has run, milliseconds.
+    /// How long it has run, milliseconds; not while it was frozen.
     #[must_use]
     pub fn ran(&self, now: i64) -> i64 {
         let until = self.end.map_or(now, |(end, _)| end);
-        self.running.map_or(0, |since| (until - since).max(0))
+        let (frozen, since) = self.frozen;
+        let frozen = frozen + since.map_or(0, |since| (until - since).max(0));
+        self.running
+            .map_or(0, |since| (until - since - frozen).max(0))
     }
 
     /// What its part of the server cost, millionths.
@@ -163,6 +170,8 @@ impl WorkState {
 pub struct WorkBook {
     /// What was handed in.
     pub work: Work,
+    /// Of a bag by maps.
+    pub bag: Option<BagBook>,
     /// When, milliseconds.
     pub submitted: i64,
     /// The members of each stage.
@@ -176,17 +185,25 @@ pub struct WorkBook {
 }
 
 impl WorkBook {
-    fn new(work: Work, submitted: i64) -> Self {
+    fn new(document: &serde_json::Value, submitted: i64) -> Result<Self, BatchError> {
+        let (work, bag) = if is_bag(document) {
+            let work = BagWork::read(document)?;
+            let events = Vec::new();
+            (work.work.clone(), Some(BagBook { work, events }))
+        } else {
+            (Work::read(document)?, None)
+        };
         let members = work.stages.iter();
         let members = members.map(|stage| vec![Member::default(); stage.members.len()]);
-        Self {
+        Ok(Self {
             members: members.collect(),
             budget: work.budget.map(ebbtide_model::Money::micros),
             submitted,
             cancelled: false,
             last_end: None,
             work,
-        }
+            bag,
+        })
     }
 
     /// A member.
@@ -252,7 +269,13 @@ impl WorkBook {
         if self.cancelled {
             return WorkState::Cancelled;
         }
-        if self.ready().next().is_none() && !running {
+        // The plan of a bag by maps has no part without one of its tasks.
+        let failed = if self.bag.is_some() {
+            self.work.members().any(|id| self.given_up(id))
+        } else {
+            self.ready().next().is_none() && !running
+        };
+        if failed {
             return WorkState::Failed;
         }
         if self.budget.is_some_and(|budget| self.spent(now) >= budget) {
@@ -326,9 +349,8 @@ impl Book {
     /// [`BatchError::Work`] for a work that cannot be read.
     pub fn apply(&mut self, entry: &BookEntry) -> Result<(), BatchError> {
         if let Fact::Submitted { document } = &entry.fact {
-            let work = Work::read(document)?;
-            let book = self.works.entry(entry.work);
-            let book = book.or_insert_with(|| WorkBook::new(work, entry.at));
+            let book = WorkBook::new(document, entry.at)?;
+            let book = self.works.entry(entry.work).or_insert(book);
             book.note_ready(entry.at);
             return Ok(());
         }
@@ -338,6 +360,7 @@ impl Book {
         match &entry.fact {
             Fact::Cancelled => book.cancelled = true,
             Fact::BudgetSet { budget } => book.budget = *budget,
+            Fact::Bag { what } => book.apply_to_bag(entry.at, *what),
             other => book.apply_to_member(entry.at, other),
         }
         book.note_ready(entry.at);
@@ -374,6 +397,7 @@ impl WorkBook {
                     from: *from,
                     started: at,
                     running: None,
+                    frozen: (0, None),
                     end: None,
                     bid: Vec::new(),
                 });
@@ -418,8 +442,39 @@ impl WorkBook {
                     });
                 }
             }
-            Fact::Submitted { .. } | Fact::Cancelled | Fact::BudgetSet { .. } => {}
+            Fact::Submitted { .. }
+            | Fact::Bag { .. }
+            | Fact::Cancelled
+            | Fact::BudgetSet { .. } => {}
         }
+    }
+
+    fn apply_to_bag(&mut self, at: i64, what: BagEvent) {
+        let Some(bag) = &mut self.bag else { return };
+        bag.events.push((at, what));
+        let (vm, freezes) = match what {
+            BagEvent::Hibernated(vm) => (vm, true),
+            BagEvent::Resumed(vm) => (vm, false),
+            _ => return,
+        };
+        let node = bag.work.node(vm);
+        let members = self.members.iter_mut().flatten();
+        let attempts = members.flat_map(|member| &mut member.attempts);
+        for one in attempts.filter(|one| one.node == node && one.end.is_none()) {
+            if freezes {
+                one.frozen.1.get_or_insert(at);
+            } else if let Some(since) = one.frozen.1.take() {
+                one.frozen.0 += (at - since).max(0);
+            }
+        }
+    }
+
+    /// Memory of a member, MB.
+    #[must_use]
+    pub fn memory_mb(&self, id: MemberId) -> u64 {
+        let bag = self.bag.as_ref();
+        let of_stage = self.work.stage(id).memory_mb;
+        bag.map_or(of_stage, |bag| bag.work.bag.tasks()[id.index].memory_mb)
     }
 
     /// Notes since when members wait.

@@ -59,10 +59,19 @@ impl BatchController {
             self.note(now, work, fact, made);
         }
         let Some(how) = self.end_of(now, world, work, member, attempt, job, mark) else {
-            if !self.tend_bid(now, world, (work, member), attempt, job, made) {
+            let book = self.book.works.get(&work);
+            // The executor of a bag by maps says what is ended.
+            let ours = book.is_some_and(|book| book.bag.is_none());
+            if ours && !self.tend_bid(now, world, (work, member), attempt, job, made) {
                 self.tend(now, world, work, member, attempt, job, made);
             }
             return;
+        };
+        let bag = self.book.works.get(&work).is_some_and(|book| book.bag.is_some());
+        let how = match how {
+            // Another attempt was faster: a copy on a backup, whose mark is not seen yet.
+            AttemptEnd::Failed { exit: 0 } if bag => AttemptEnd::Lost,
+            how => how,
         };
         self.bid_points.remove(&(work, member, attempt.number));
         let left = (world.result)(work, member, attempt.number);

@@ -7,6 +7,7 @@
 //! therefore stands in the book before Slurm knows of it, and Slurm's job is found by its name.
 
 mod attempts;
+mod bags;
 mod bid;
 mod budget;
 mod deadline;
@@ -17,14 +18,17 @@ mod world;
 pub use attempts::PUT_BACK;
 pub use world::{AttemptResult, BatchAction, BatchWorld, Mark, job_name};
 
-use crate::book::{Book, BookEntry, Fact, WorkId, WorkState};
+use crate::book::{Book, BookEntry, Fact, WorkBook, WorkId, WorkState};
 use crate::error::BatchError;
+use crate::maps::{BagWork, is_bag};
 use crate::placement::{NodeView, Placement, Placer, TypeView, share};
 use crate::running_time::RunningTimes;
 use crate::settings::{BatchSettings, ServerType, millis};
-use crate::work::MemberId;
-use ebbtide_burst::{BurstAction, BurstError, Load, Manager, Status};
+use crate::work::{MemberId, Work};
+use bags::Bags;
+use ebbtide_burst::{BurstAction, BurstError, Load, Manager, PoolServer, Status};
 use ebbtide_deadline::{Decider, Decision};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An attempt whose job Slurm does not show after so long was not taken.
@@ -51,12 +55,23 @@ pub struct BatchDecisions {
     pub wanted: Vec<u32>,
 }
 
+/// Work that was checked, and not taken in yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedWork {
+    /// The entry of the book.
+    pub entry: BookEntry,
+    /// What follows from it.
+    pub book: WorkBook,
+}
+
 /// The controller.
 #[derive(Debug)]
 pub struct BatchController {
     settings: BatchSettings,
     types: Vec<ServerType>,
     managers: Vec<Manager>,
+    /// Bags by maps, and the types of servers that are theirs.
+    bags: Bags,
     times: RunningTimes,
     /// All work.
     book: Book,
@@ -89,13 +104,11 @@ impl BatchController {
     /// # Errors
     /// [`BatchError::Setting`].
     pub fn new(settings: &BatchSettings, book: Book) -> Result<Self, BatchError> {
-        let types = settings.server_types()?;
-        let manager = |ty| Ok(Manager::of(settings.manager_options(ty)?)?);
-        let managers = types
-            .iter()
-            .map(manager)
-            .collect::<Result<_, BatchError>>()?;
+        let types = settings.server_types()?.into_iter();
+        let (for_bags, types): (Vec<ServerType>, Vec<ServerType>) = types.partition(|ty| ty.maps);
+        let managers = managers(settings, &types)?;
         Ok(Self {
+            bags: Bags::new(settings, for_bags, &book)?,
             boots: vec![millis(settings.policy.boot_seconds); types.len()],
             settings: settings.clone(),
             types,
@@ -121,9 +134,8 @@ impl BatchController {
     }
 
     /// The types of servers.
-    #[must_use]
-    pub fn types(&self) -> &[ServerType] {
-        &self.types
+    pub fn types(&self) -> impl Iterator<Item = &ServerType> {
+        self.types.iter().chain(&self.bags.types)
     }
 
     /// What a work is doing; `None` for one that is not known.
@@ -137,29 +149,65 @@ impl BatchController {
     /// The type of a node.
     #[must_use]
     pub fn type_of(&self, node: &str) -> Option<&ServerType> {
-        self.types
-            .iter()
+        self.types()
             .find(|ty| ty.nodes.iter().any(|one| one == node))
     }
 
     /// Whether the node of a server has come up during the life of this controller.
     #[must_use]
     pub fn has_come_up(&self, server: &str) -> bool {
-        self.managers
-            .iter()
-            .any(|manager| manager.has_come_up(server))
+        let mut managers = self.managers.iter().chain(&self.bags.managers);
+        self.bags.seen_up.contains(server) || managers.any(|one| one.has_come_up(server))
+    }
+
+    /// Checks work, and plans a bag by maps for the nodes that are free. Nothing is changed.
+    /// `prices` is what an hour of each flavor costs now, `servers` are those of the last look.
+    ///
+    /// # Errors
+    /// [`BatchError::Work`]; [`BatchError::NoType`] if no type has room for a member.
+    pub fn check(
+        &self,
+        now: i64,
+        document: Value,
+        prices: &BTreeMap<String, u64>,
+        servers: &[PoolServer],
+    ) -> Result<CheckedWork, BatchError> {
+        let document = if is_bag(&document) {
+            let types = self.bags.free(servers);
+            BagWork::settle(&document, &self.settings.policy, &types, prices)?.1
+        } else if self.settings.rehearse {
+            let problem = "the service rehearses bags with rules: it takes nothing else";
+            return Err(BatchError::work("rules", problem));
+        } else {
+            let work = Work::read(&document)?;
+            self.check_room(&work)?;
+            self.check_deadline(&work)?;
+            document
+        };
+        let entry = BookEntry {
+            at: now,
+            work: self.book.next_id(),
+            fact: Fact::Submitted { document },
+        };
+        let mut book = Book::default();
+        book.apply(&entry)?;
+        let made = book.works.remove(&entry.work);
+        let book = made.ok_or_else(|| BatchError::work("the document", "it is no work"))?;
+        Ok(CheckedWork { entry, book })
     }
 
     /// Takes in work. The entry is to be written down.
     ///
     /// # Errors
-    /// [`BatchError::Work`]; [`BatchError::NoType`] if no type has room for a member.
-    pub fn submit(
-        &mut self,
-        now: i64,
-        document: serde_json::Value,
-    ) -> Result<BookEntry, BatchError> {
-        let work = crate::work::Work::read(&document)?;
+    /// [`BatchError::Work`] for a bag whose plan cannot be begun.
+    pub fn accept(&mut self, checked: CheckedWork) -> Result<BookEntry, BatchError> {
+        let CheckedWork { entry, book } = checked;
+        self.bags.begin(entry.work, &book)?;
+        self.book.works.insert(entry.work, book);
+        Ok(entry)
+    }
+
+    fn check_room(&self, work: &Work) -> Result<(), BatchError> {
         for stage in &work.stages {
             let fits = |ty: &ServerType| ty.vcpus >= stage.cpus && ty.memory_mb >= stage.memory_mb;
             if !self.types.iter().any(fits) {
@@ -170,14 +218,7 @@ impl BatchController {
                 });
             }
         }
-        self.check_deadline(&work)?;
-        let entry = BookEntry {
-            at: now,
-            work: self.book.next_id(),
-            fact: Fact::Submitted { document },
-        };
-        self.book.apply(&entry)?;
-        Ok(entry)
+        Ok(())
     }
 
     /// Cancels a work. The entry is to be written down.
@@ -191,13 +232,18 @@ impl BatchController {
     /// Changes what may be spent on a work, millionths. The entry is to be written down.
     ///
     /// # Errors
-    /// [`BatchError::Unknown`], [`BatchError::Over`].
+    /// [`BatchError::Unknown`], [`BatchError::Over`]; [`BatchError::Work`] for a bag by maps.
     pub fn set_budget(
         &mut self,
         now: i64,
         work: WorkId,
         budget: Option<u64>,
     ) -> Result<BookEntry, BatchError> {
+        let book = self.book.works.get(&work);
+        if book.is_some_and(|book| book.bag.is_some()) {
+            let problem = "a bag with rules has none: its plan says what it costs at most";
+            return Err(BatchError::work("budget", problem));
+        }
         self.change(now, work, Fact::BudgetSet { budget })
     }
 
@@ -257,6 +303,7 @@ impl BatchController {
             self.report(need.work, None, error, &mut made);
         }
         self.look_after_nodes(now, world, &placement, &mut made)?;
+        self.look_at_bags(now, world, &mut made)?;
         made.wanted = placement.wanted;
         self.last_sent.retain(|_, at| *at + 10 * AGAIN_MS > now);
         Ok(made)
@@ -418,7 +465,7 @@ impl BatchController {
                 server_type: ty.name.clone(),
                 preemptible: ty.preemptible,
                 hourly: views[node.ty].hourly,
-                share: share(ty, need),
+                share: share(ty, need.cpus, need.memory_mb),
                 from: need.from,
             };
             self.note(now, need.work, fact, made);
@@ -454,4 +501,11 @@ impl BatchController {
         }
         Ok(())
     }
+}
+
+/// The manager of the nodes of each type.
+fn managers(settings: &BatchSettings, types: &[ServerType]) -> Result<Vec<Manager>, BatchError> {
+    let each = types.iter();
+    each.map(|ty| Ok(Manager::of(settings.manager_options(ty)?)?))
+        .collect()
 }

@@ -20,7 +20,8 @@ impl BatchController {
         let mut all = Vec::new();
         let mut spent = Vec::new();
         self.unaffordable.clear();
-        for (work, book) in &self.book.works {
+        let works = self.book.works.iter();
+        for (work, book) in works.filter(|(_, book)| book.bag.is_none()) {
             match book.state(now) {
                 WorkState::Active => {
                     let mut needs = self.needs_of(now, *work, book, world);

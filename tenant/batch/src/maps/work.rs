@@ -1,10 +1,10 @@
 //! The bag of a tenant, its plan, and the nodes on which it runs.
 
 use crate::error::BatchError;
-use crate::settings::{BatchSettings, ServerType};
+use crate::settings::{BatchPolicy, ServerType};
 use crate::work::{MemberId, Work};
 use ebbtide_bag::read::{FileOverrides, Format, bag};
-use ebbtide_bag::{Bag, BagError, Effort, Market, Plan, Task, VmId, plan};
+use ebbtide_bag::{Bag, BagError, Effort, Market, Method, Plan, PlannedVm, Task, VmId, plan};
 use ebbtide_model::{Money, toml_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The search for a plan begins with this number: a bag has one plan.
 const SEED: u64 = 1;
 
-/// The document, and what of the service's settings the plan depends on.
+/// What a tenant writes, and what became of it: the plan, and all that it depends on.
 #[derive(Debug, Serialize, Deserialize)]
 struct Settled {
     #[serde(flatten)]
@@ -21,6 +21,10 @@ struct Settled {
     types: Vec<Value>,
     length_reserve: f64,
     lag_seconds: u64,
+    /// Both maps.
+    plan: Vec<PlannedVm>,
+    /// The node of each server: of those of the primary map first, then of the backups.
+    nodes: Vec<String>,
 }
 
 /// What a tenant writes.
@@ -38,91 +42,14 @@ struct DocumentPart {
 /// The keys of a document.
 const KEYS: [&str; 6] = ["name", "dir", "command", "retries", "rules", "tasks"];
 
-/// Reads a document: JSON, or else TOML with the same keys.
-///
-/// # Errors
-/// [`BatchError::Work`] for what is neither.
-pub fn read(text: &str) -> Result<Value, BatchError> {
-    if text.trim_start().starts_with('{') {
-        let made = serde_json::from_str(text);
-        return made.map_err(|error| BatchError::work("the document", error.to_string()));
-    }
-    let table: toml::Table = toml::from_str(text).map_err(|error: toml::de::Error| {
-        let problem = toml_text::problem(text, error.span(), error.message());
-        BatchError::work("the document", problem)
-    })?;
-    serde_json::to_value(table).map_err(|e| BatchError::work("the document", e.to_string()))
-}
-
-/// Completes a document with the types of servers and what else its plan depends on, so that a
-/// program that is started again makes the same plan whatever its settings and the prices are then.
-///
-/// # Errors
-/// [`BatchError::Work`] for a document that cannot be used, [`BatchError::Setting`] for settings.
-pub fn settle(
-    document: &Value,
-    settings: &BatchSettings,
-    prices: &BTreeMap<String, u64>,
-) -> Result<Value, BatchError> {
-    let about = |error: serde_json::Error| {
-        let words = toml_text::without_values(&error.to_string());
-        BatchError::work("the document", words)
-    };
-    let unknown = document.as_object().and_then(|keys| {
-        let mut keys = keys.keys();
-        keys.find(|key| !KEYS.contains(&key.as_str()))
-    });
-    if let Some(key) = unknown {
-        let problem = format!("it is unknown; there are {}", KEYS.join(", "));
-        return Err(BatchError::work(key, problem));
-    }
-    let mut part = DocumentPart::deserialize(document).map_err(about)?;
-    if part
-        .tasks
-        .iter()
-        .any(|task| task.contains_key("checkpoints"))
-    {
-        let problem = "tasks with checkpoints are simulated only: a live bag begins a task anew on its backup; leave the key out";
-        return Err(BatchError::work("tasks.checkpoints", problem));
-    }
-    let policy = &settings.policy;
-    if policy.budget.is_some() {
-        let problem = "no budget is kept for a bag that is run by maps: leave the key out";
-        return Err(BatchError::setting("policy.budget", problem));
-    }
-    let seconds = |given: f64| given.ceil() as u64;
-    for (key, default) in [
-        ("boot", policy.boot_seconds),
-        ("margin", policy.margin_seconds),
-    ] {
-        let rule = part.rules.entry(key);
-        rule.or_insert_with(|| Value::from(seconds(default)));
-    }
-    let mut types = Vec::new();
-    for ty in settings.server_types()? {
-        let told = prices.get(&ty.flavor).copied().filter(|price| *price > 0);
-        let price = Money::from_micros(told.filter(|_| ty.preemptible).unwrap_or(ty.price));
-        let market = if ty.preemptible {
-            "preemptible"
-        } else {
-            "on_demand"
-        };
-        types.push(json!({
-            "name": ty.name, "vcpus": ty.vcpus, "memory_mb": ty.memory_mb,
-            market: price.to_string(),
-        }));
-    }
-    let settled = Settled {
-        part,
-        types,
-        length_reserve: policy.length_reserve,
-        lag_seconds: seconds(policy.lag_seconds),
-    };
-    serde_json::to_value(settled).map_err(about)
+/// Whether a document is a bag that is run by maps.
+#[must_use]
+pub fn is_bag(document: &Value) -> bool {
+    document.get("rules").is_some()
 }
 
 /// A bag with its plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BagWork {
     /// The bag as it is planned: each task with the reserve and the lag.
     pub bag: Bag,
@@ -130,78 +57,104 @@ pub struct BagWork {
     pub plan: Plan,
     /// The same tasks as the members of a work: what a script needs to know.
     pub work: Work,
-    /// How often a task is tried again after it failed by itself.
-    pub retries: u32,
     /// How long each task takes, as the tenant said, seconds.
     pub lengths: Vec<u64>,
-    /// As [`settle`] made it.
-    pub document: Value,
-    types: Vec<ServerType>,
-    /// The node and the type of each server of the plan.
+    /// The node of each server of the plan, and the place of its type.
     nodes: BTreeMap<VmId, (String, usize)>,
 }
 
 impl BagWork {
-    /// Plans a settled document.
+    /// Plans what a tenant handed in; also the document that stands in the book. It has the plan
+    /// and all that the plan depends on, so that neither other settings nor other prices change a
+    /// bag that runs. The types are those for bags by maps, with the nodes that are free.
     ///
     /// # Errors
     /// [`BatchError::Work`] for a document that cannot be used, a deadline that cannot be met, or a
-    /// plan with more servers than there are nodes; [`BatchError::Setting`].
-    pub fn new(document: &Value, settings: &BatchSettings) -> Result<Self, BatchError> {
-        let about = |error: serde_json::Error| BatchError::work("the document", error.to_string());
-        let settled = Settled::deserialize(document).map_err(about)?;
-        let refused = |error: BagError| BatchError::work(error.code(), error.to_string());
-        let Settled { part, types, .. } = &settled;
-        let text = json!({ "rules": part.rules, "tasks": part.tasks, "types": types });
-        let told = bag(&text.to_string(), Format::Json, FileOverrides::default());
-        let told = told.map_err(refused)?;
-        let longer = |task: &Task| Task {
-            seconds: (task.seconds as f64 * (1.0 + settled.length_reserve)).ceil() as u64
-                + settled.lag_seconds,
-            ..task.clone()
-        };
-        let tasks: Vec<Task> = told.tasks().iter().map(longer).collect();
-        let work = work(part, &told)?;
-        let own = settings.server_types()?;
-        let known = |at: usize, ty: &ebbtide_bag::InstanceType| {
-            let own = own.get(at);
-            own.is_some_and(|own| {
-                own.name == ty.name && own.preemptible == ty.preemptible.is_some()
-            })
-        };
-        let mut types = told.types().iter().enumerate();
-        if !types.all(|(at, ty)| known(at, ty)) || told.types().len() != own.len() {
-            let problem = "they are not those with which the bag began";
-            return Err(BatchError::setting("types", problem));
+    /// plan with more servers than there are free nodes.
+    pub fn settle(
+        document: &Value,
+        policy: &BatchPolicy,
+        types: &[ServerType],
+        prices: &BTreeMap<String, u64>,
+    ) -> Result<(Self, Value), BatchError> {
+        let unknown = document.as_object().and_then(|keys| {
+            let mut keys = keys.keys();
+            keys.find(|key| !KEYS.contains(&key.as_str()))
+        });
+        if let Some(key) = unknown {
+            let problem = format!("it is unknown; a bag with rules has {}", KEYS.join(", "));
+            return Err(BatchError::work(key, problem));
         }
-        let bag = Bag::new(tasks, told.types().to_vec(), *told.rules()).map_err(refused)?;
+        let mut part = DocumentPart::deserialize(document).map_err(about)?;
+        let mut tasks = part.tasks.iter();
+        if tasks.any(|task| task.contains_key("checkpoints")) {
+            let problem = "tasks with checkpoints are simulated only: a live bag begins a task anew on its backup; leave the key out";
+            return Err(BatchError::work("tasks.checkpoints", problem));
+        }
+        if types.is_empty() {
+            let problem =
+                "no type of servers is for bags with rules: the operator sets `maps` of types";
+            return Err(BatchError::work("rules", problem));
+        }
+        let seconds = |given: f64| given.ceil() as u64;
+        for (key, default) in [
+            ("boot", policy.boot_seconds),
+            ("margin", policy.margin_seconds),
+        ] {
+            let rule = part.rules.entry(key);
+            rule.or_insert_with(|| Value::from(seconds(default)));
+        }
+        let mut settled = Settled {
+            part,
+            types: types.iter().map(|ty| type_of(ty, prices)).collect(),
+            length_reserve: policy.length_reserve,
+            lag_seconds: seconds(policy.lag_seconds),
+            plan: Vec::new(),
+            nodes: Vec::new(),
+        };
+        let (bag, work, lengths) = settled.bag()?;
         let plan = plan(&bag, Effort::usual(SEED));
-        let nodes = assign(&plan, &own)?;
-        Ok(Self {
-            lengths: told.tasks().iter().map(|task| task.seconds).collect(),
-            retries: part.retries,
-            document: document.clone(),
-            types: own,
+        settled.nodes = assign(&plan, types)?;
+        settled.plan.clone_from(&plan.vms);
+        let nodes = named(&plan, &settled.nodes);
+        let document = serde_json::to_value(settled).map_err(about)?;
+        let made = Self {
             bag,
             plan,
             work,
+            lengths,
             nodes,
-        })
+        };
+        Ok((made, document))
     }
 
-    /// Whether a document that is handed in again is the one that was settled.
-    #[must_use]
-    pub fn is_of(&self, document: &Value) -> bool {
-        let same = |key: &str| match (document.get(key), self.document.get(key)) {
-            // Rules that the tenant left out come from the settings.
-            (Some(Value::Object(given)), Some(kept)) => {
-                let mut given = given.iter();
-                given.all(|(rule, value)| kept.get(rule) == Some(value))
-            }
-            (None, _) => key == "retries",
-            (given, kept) => given == kept,
+    /// Reads a document of the book.
+    ///
+    /// # Errors
+    /// [`BatchError::Work`] for a document that [`Self::settle`] did not make.
+    pub fn read(document: &Value) -> Result<Self, BatchError> {
+        let settled = Settled::deserialize(document).map_err(about)?;
+        let (bag, work, lengths) = settled.bag()?;
+        let known = |ty: usize, cores: &[Vec<usize>]| {
+            let mut tasks = cores.iter().flatten();
+            ty < bag.types().len() && tasks.all(|task| *task < bag.tasks().len())
         };
-        KEYS.iter().all(|key| same(key))
+        let whole = settled.plan.iter().all(|one| {
+            let mut backups = one.backups.iter();
+            known(one.vm.ty, &one.vm.cores) && backups.all(|backup| known(backup.ty, &backup.cores))
+        });
+        let servers = settled.plan.iter().map(|one| 1 + one.backups.len());
+        if !whole || servers.sum::<usize>() != settled.nodes.len() {
+            return Err(BatchError::work("plan", "it is not one of this bag"));
+        }
+        let plan = Plan::new(&bag, settled.plan, Method::Given);
+        Ok(Self {
+            nodes: named(&plan, &settled.nodes),
+            bag,
+            plan,
+            work,
+            lengths,
+        })
     }
 
     /// The node of a server of the plan.
@@ -210,11 +163,17 @@ impl BagWork {
         self.nodes.get(&vm).map_or("", |(node, _)| node)
     }
 
-    /// The type of a server of the plan.
+    /// The server of the plan that has a node.
     #[must_use]
-    pub fn server_type(&self, vm: VmId) -> Option<&ServerType> {
-        let (_, ty) = self.nodes.get(&vm)?;
-        self.types.get(*ty)
+    pub fn vm(&self, node: &str) -> Option<VmId> {
+        self.nodes().find(|(_, own)| *own == node).map(|(vm, _)| vm)
+    }
+
+    /// The name of the type of a server of the plan.
+    #[must_use]
+    pub fn server_type(&self, vm: VmId) -> &str {
+        let ty = self.nodes.get(&vm).map(|(_, ty)| &self.bag.types()[*ty]);
+        ty.map_or("", |ty| &ty.name)
     }
 
     /// The nodes of the plan with their servers.
@@ -232,36 +191,51 @@ impl BagWork {
             index: task,
         }
     }
+}
 
-    /// The maps in words: the servers with their nodes and tasks, core by core.
-    #[must_use]
-    pub fn maps(&self) -> Value {
-        let names = |cores: &[Vec<usize>]| -> Vec<Vec<&str>> {
-            let name = |task: &usize| self.bag.tasks()[*task].name.as_str();
-            let core = |core: &Vec<usize>| core.iter().map(name).collect();
-            cores.iter().map(core).collect()
+impl Settled {
+    /// The bag as it is planned, its tasks as members, and how long they take as the tenant said.
+    fn bag(&self) -> Result<(Bag, Work, Vec<u64>), BatchError> {
+        let text = json!({
+            "rules": self.part.rules, "tasks": self.part.tasks, "types": self.types,
+        });
+        let told = bag(&text.to_string(), Format::Json, FileOverrides::default());
+        let told = told.map_err(refused)?;
+        let longer = |task: &Task| Task {
+            seconds: (task.seconds as f64 * (1.0 + self.length_reserve)).ceil() as u64
+                + self.lag_seconds,
+            ..task.clone()
         };
-        let mut next = 0;
-        let mut maps = Vec::new();
-        for (at, planned) in self.plan.vms.iter().enumerate() {
-            let mut backups = Vec::new();
-            for backup in &planned.backups {
-                backups.push(json!({
-                    "node": self.node(VmId::Backup(next)),
-                    "latest_start": backup.latest_start(&self.bag),
-                    "cores": names(&backup.cores),
-                }));
-                next += 1;
-            }
-            maps.push(json!({
-                "node": self.node(VmId::Primary(at)),
-                "preemptible": planned.vm.market == Market::Preemptible,
-                "cores": names(&planned.vm.cores),
-                "backups": backups,
-            }));
-        }
-        Value::Array(maps)
+        let tasks: Vec<Task> = told.tasks().iter().map(longer).collect();
+        let work = work(&self.part, &told)?;
+        let lengths = told.tasks().iter().map(|task| task.seconds).collect();
+        let bag = Bag::new(tasks, told.types().to_vec(), *told.rules()).map_err(refused)?;
+        Ok((bag, work, lengths))
     }
+}
+
+fn about(error: serde_json::Error) -> BatchError {
+    let words = toml_text::without_values(&error.to_string());
+    BatchError::work("the document", words)
+}
+
+fn refused(error: BagError) -> BatchError {
+    BatchError::work(error.code(), error.to_string())
+}
+
+/// A type as a bag's file has it, at the price of now.
+fn type_of(ty: &ServerType, prices: &BTreeMap<String, u64>) -> Value {
+    let told = prices.get(&ty.flavor).copied().filter(|price| *price > 0);
+    let price = Money::from_micros(told.filter(|_| ty.preemptible).unwrap_or(ty.price));
+    let market = if ty.preemptible {
+        "preemptible"
+    } else {
+        "on_demand"
+    };
+    json!({
+        "name": ty.name, "vcpus": ty.vcpus, "memory_mb": ty.memory_mb,
+        market: price.to_string(),
+    })
 }
 
 /// The tasks as members of one stage.
@@ -284,31 +258,33 @@ fn work(part: &DocumentPart, bag: &Bag) -> Result<Work, BatchError> {
     Ok(work)
 }
 
+/// The servers of a plan with the places of their types: those of the primary map, then backups.
+fn servers(plan: &Plan) -> impl Iterator<Item = (VmId, usize)> {
+    let primaries = plan.vms.iter().enumerate();
+    let primaries = primaries.map(|(at, planned)| (VmId::Primary(at), planned.vm.ty));
+    let backups = plan.vms.iter().flat_map(|planned| &planned.backups);
+    let backups = backups.enumerate();
+    primaries.chain(backups.map(|(at, backup)| (VmId::Backup(at), backup.ty)))
+}
+
+fn named(plan: &Plan, nodes: &[String]) -> BTreeMap<VmId, (String, usize)> {
+    let each = servers(plan).zip(nodes);
+    each.map(|((vm, ty), node)| (vm, (node.clone(), ty)))
+        .collect()
+}
+
 /// Gives each server of the plan a node of its own: a backup has to get one whatever else runs.
-fn assign(
-    plan: &Plan,
-    types: &[ServerType],
-) -> Result<BTreeMap<VmId, (String, usize)>, BatchError> {
+fn assign(plan: &Plan, types: &[ServerType]) -> Result<Vec<String>, BatchError> {
     let mut needed = vec![0; types.len()];
-    let mut nodes = BTreeMap::new();
-    let mut give = |vm: VmId, ty: usize| {
-        if let Some(node) = types[ty].nodes.get(needed[ty]) {
-            nodes.insert(vm, (node.clone(), ty));
-        }
+    let mut nodes = Vec::new();
+    for (_, ty) in servers(plan) {
+        nodes.extend(types[ty].nodes.get(needed[ty]).cloned());
         needed[ty] += 1;
-    };
-    let mut next = 0;
-    for (at, planned) in plan.vms.iter().enumerate() {
-        give(VmId::Primary(at), planned.vm.ty);
-        for backup in &planned.backups {
-            give(VmId::Backup(next), backup.ty);
-            next += 1;
-        }
     }
     for (ty, needed) in types.iter().zip(&needed) {
         if *needed > ty.nodes.len() {
             let problem = format!(
-                "the plan needs {needed} servers of type {} and there are {} nodes for them: give the bag more time, or the type more nodes",
+                "the plan needs {needed} servers of type {} and {} of its nodes are free: give the bag more time, wait until other bags are done, or give the type more nodes",
                 ty.name,
                 ty.nodes.len()
             );
@@ -316,4 +292,63 @@ fn assign(
         }
     }
     Ok(nodes)
+}
+
+/// A server of the plan, as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MapServer {
+    /// Its node.
+    pub node: String,
+    /// Its type.
+    pub server_type: String,
+    /// `preemptible` or `on-demand`.
+    pub market: Market,
+    /// For a backup the node whose tasks it takes over.
+    pub backup_of: Option<String>,
+    /// The tasks of each core, in the order in which they run.
+    pub cores: Vec<Vec<String>>,
+    /// When it starts at the latest if none of its tasks is done by then, seconds since the begin;
+    /// for backups.
+    pub latest_start_s: Option<u64>,
+    /// `planned`, `coming`, `up`, `hibernated` or `gone`.
+    pub state: String,
+    /// How often it hibernated.
+    pub hibernations: usize,
+}
+
+impl BagWork {
+    /// Both maps as they were planned.
+    #[must_use]
+    pub fn maps(&self) -> Vec<MapServer> {
+        let names = |cores: &[Vec<usize>]| {
+            let name = |task: &usize| self.bag.tasks()[*task].name.clone();
+            let cores = cores.iter().map(|core| core.iter().map(name).collect());
+            cores.collect()
+        };
+        let server = |vm: VmId, market: Market, cores: &[Vec<usize>]| MapServer {
+            node: self.node(vm).to_owned(),
+            server_type: self.server_type(vm).to_owned(),
+            market,
+            backup_of: None,
+            cores: names(cores),
+            latest_start_s: None,
+            state: "planned".to_owned(),
+            hibernations: 0,
+        };
+        let mut maps = Vec::new();
+        let mut next = 0;
+        for (at, planned) in self.plan.vms.iter().enumerate() {
+            let vm = VmId::Primary(at);
+            maps.push(server(vm, planned.vm.market, &planned.vm.cores));
+            for backup in &planned.backups {
+                maps.push(MapServer {
+                    backup_of: Some(self.node(vm).to_owned()),
+                    latest_start_s: Some(backup.latest_start(&self.bag)),
+                    ..server(VmId::Backup(next), Market::OnDemand, &backup.cores)
+                });
+                next += 1;
+            }
+        }
+        maps
+    }
 }

@@ -157,6 +157,11 @@ impl Manager {
         })
     }
 
+    /// Looks after these nodes from now on, and leaves others alone.
+    pub fn set_nodes(&mut self, nodes: Vec<String>) {
+        self.names = nodes;
+    }
+
     /// Looks at the world and returns the actions to take. The load says how many servers there
     /// should be.
     ///
@@ -178,6 +183,7 @@ impl Manager {
         self.last = now;
         self.actions.clear();
         self.troubles.clear();
+        self.leave_others(now, world)?;
         self.duplicates(now, world);
         self.take_in(now, world);
         self.came_up(before, now, world)?;
@@ -206,6 +212,19 @@ impl Manager {
             ratio: self.controller.long_load_ratio(),
             target: self.controller.target(),
         })
+    }
+
+    /// Forgets nodes that are no longer its own.
+    fn leave_others(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
+        let (own, others) = std::mem::take(&mut self.slots)
+            .into_iter()
+            .partition(|(name, _)| self.names.contains(name));
+        self.slots = own;
+        let others: BTreeMap<String, Slot> = others;
+        for slot in others.into_values() {
+            self.report_event(now, ControllerEvent::Gone(slot.server), world)?;
+        }
+        Ok(())
     }
 
     /// The clock was set back by `by`: all remembered times move back by the same amount, so that
