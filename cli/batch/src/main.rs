@@ -88,10 +88,11 @@ async fn look(settings: &BatchSettings, pool: &PoolOptions<'_>) -> Result<(), Cl
             "on demand"
         };
         say!(
-            "type {}: {} nodes, flavor {}, {market}",
+            "type {}: {} nodes, flavor {}, {market}{}",
             ty.name,
             ty.nodes.len(),
-            ty.flavor
+            ty.flavor,
+            if ty.maps { ", for bags by maps" } else { "" }
         );
     }
     say!(

@@ -181,7 +181,10 @@ impl Placer<'_> {
             }
             let ask = self.question(need, at);
             let expected = self.times.expected(at, ty, 0, ask);
-            all.push((expected * hourly as f64 * share(ty, need.cpus, need.memory_mb), at));
+            all.push((
+                expected * hourly as f64 * share(ty, need.cpus, need.memory_mb),
+                at,
+            ));
         }
         all.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         // On-demand servers are for those that must have them, or for whom they are cheapest. What

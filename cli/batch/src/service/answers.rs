@@ -4,8 +4,8 @@ use crate::service::fault::ServiceError;
 use crate::service::shell::Service;
 use ebbtide_batch::view::{PlanView, ServerView, ServiceStatus, WorkDetails, WorkSummary};
 use ebbtide_batch::{
-    BatchError, BookEntry, CheckedWork, ReplayRules, ServerType, ServersCost, Work, WorkBook, WorkId, WorkState,
-    report, servers_cost,
+    BatchError, BookEntry, CheckedWork, ReplayRules, ServerType, ServersCost, Work, WorkBook,
+    WorkId, WorkState, report, servers_cost,
 };
 use ebbtide_batch_service::faults::log;
 use ebbtide_burst::Status;

@@ -271,9 +271,7 @@ impl Rehearsal {
 
 /// The open attempts of bags by maps: the work, the member with the attempt's number, the name of
 /// the job, the attempt, and how long the task takes, milliseconds.
-fn attempts(
-    book: &Book,
-) -> impl Iterator<Item = (WorkId, (MemberId, u32), String, &Attempt, i64)> {
+fn attempts(book: &Book) -> impl Iterator<Item = (WorkId, (MemberId, u32), String, &Attempt, i64)> {
     let bags = book.works.iter();
     let bags = bags.filter_map(|(id, one)| Some((*id, one, one.bag.as_ref()?)));
     bags.flat_map(|(id, one, bag)| {

@@ -72,9 +72,10 @@ impl Attempt {
     pub fn ran(&self, now: i64) -> i64 {
         let until = self.end.map_or(now, |(end, _)| end);
         let (frozen, since) = self.frozen;
-        let frozen = frozen + since.map_or(0, |since| (until - since).max(0));
-        self.running
-            .map_or(0, |since| (until - since - frozen).max(0))
+        let now = since.map_or(0, |since| until.saturating_sub(since).max(0));
+        let frozen = frozen.saturating_add(now);
+        let ran = |since: i64| until.saturating_sub(since).saturating_sub(frozen);
+        self.running.map_or(0, |since| ran(since).max(0))
     }
 
     /// What its part of the server cost, millionths.
@@ -464,7 +465,8 @@ impl WorkBook {
             if freezes {
                 one.frozen.1.get_or_insert(at);
             } else if let Some(since) = one.frozen.1.take() {
-                one.frozen.0 += (at - since).max(0);
+                let frozen = at.saturating_sub(since).max(0);
+                one.frozen.0 = one.frozen.0.saturating_add(frozen);
             }
         }
     }

@@ -67,7 +67,11 @@ impl BatchController {
             }
             return;
         };
-        let bag = self.book.works.get(&work).is_some_and(|book| book.bag.is_some());
+        let bag = self
+            .book
+            .works
+            .get(&work)
+            .is_some_and(|book| book.bag.is_some());
         let how = match how {
             // Another attempt was faster: a copy on a backup, whose mark is not seen yet.
             AttemptEnd::Failed { exit: 0 } if bag => AttemptEnd::Lost,

@@ -25,7 +25,9 @@ impl BatchController {
             room && !(need.on_demand && ty.preemptible)
         });
         let each = fits.map(|(ty, view)| {
-            need.left.expected as f64 / HOUR_MS * view.hourly as f64 * share(ty, need.cpus, need.memory_mb)
+            need.left.expected as f64 / HOUR_MS
+                * view.hourly as f64
+                * share(ty, need.cpus, need.memory_mb)
         });
         each.min_by(f64::total_cmp).unwrap_or(0.0)
     }

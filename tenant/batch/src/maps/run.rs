@@ -113,9 +113,7 @@ impl BagRun {
     /// [`BatchError::Work`] for an event about what the plan does not have.
     pub fn tell(&mut self, event: BagEvent) -> Result<(), BatchError> {
         let seconds = self.last.saturating_sub(self.begun) / 1_000;
-        let told = self
-            .executor
-            .on(u64::try_from(seconds).unwrap_or(0), event);
+        let told = self.executor.on(u64::try_from(seconds).unwrap_or(0), event);
         let refused = |error: ebbtide_bag::BagError| {
             BatchError::work(error.code().to_owned(), error.to_string())
         };

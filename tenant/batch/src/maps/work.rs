@@ -4,11 +4,13 @@ use crate::error::BatchError;
 use crate::settings::{BatchPolicy, ServerType};
 use crate::work::{MemberId, Work};
 use ebbtide_bag::read::{FileOverrides, Format, bag};
-use ebbtide_bag::{Bag, BagError, Effort, Market, Method, Plan, PlannedVm, Task, VmId, plan};
+use ebbtide_bag::{
+    Backup, Bag, BagError, Effort, Market, Method, Plan, PlannedVm, Task, VmId, plan,
+};
 use ebbtide_model::{Money, toml_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The search for a plan begins with this number: a bag has one plan.
 const SEED: u64 = 1;
@@ -135,16 +137,8 @@ impl BagWork {
     pub fn read(document: &Value) -> Result<Self, BatchError> {
         let settled = Settled::deserialize(document).map_err(about)?;
         let (bag, work, lengths) = settled.bag()?;
-        let known = |ty: usize, cores: &[Vec<usize>]| {
-            let mut tasks = cores.iter().flatten();
-            ty < bag.types().len() && tasks.all(|task| *task < bag.tasks().len())
-        };
-        let whole = settled.plan.iter().all(|one| {
-            let mut backups = one.backups.iter();
-            known(one.vm.ty, &one.vm.cores) && backups.all(|backup| known(backup.ty, &backup.cores))
-        });
         let servers = settled.plan.iter().map(|one| 1 + one.backups.len());
-        if !whole || servers.sum::<usize>() != settled.nodes.len() {
+        if !is_whole(&settled.plan, &bag) || servers.sum::<usize>() != settled.nodes.len() {
             return Err(BatchError::work("plan", "it is not one of this bag"));
         }
         let plan = Plan::new(&bag, settled.plan, Method::Given);
@@ -202,8 +196,8 @@ impl Settled {
         let told = bag(&text.to_string(), Format::Json, FileOverrides::default());
         let told = told.map_err(refused)?;
         let longer = |task: &Task| Task {
-            seconds: (task.seconds as f64 * (1.0 + self.length_reserve)).ceil() as u64
-                + self.lag_seconds,
+            seconds: ((task.seconds as f64 * (1.0 + self.length_reserve)).ceil() as u64)
+                .saturating_add(self.lag_seconds),
             ..task.clone()
         };
         let tasks: Vec<Task> = told.tasks().iter().map(longer).collect();
@@ -212,6 +206,22 @@ impl Settled {
         let bag = Bag::new(tasks, told.types().to_vec(), *told.rules()).map_err(refused)?;
         Ok((bag, work, lengths))
     }
+}
+
+/// Whether each task of a bag is in a plan once, and its copy at most once, beside it.
+fn is_whole(plan: &[PlannedVm], bag: &Bag) -> bool {
+    let mut first = BTreeSet::new();
+    let mut copies = BTreeSet::new();
+    let tasks = 0..bag.tasks().len();
+    let whole = plan.iter().all(|one| {
+        let own: BTreeSet<usize> = one.vm.tasks().collect();
+        let backed = |task: usize| own.contains(&task) && copies.insert(task);
+        let types = one.backups.iter().map(|backup| backup.ty);
+        types.chain([one.vm.ty]).all(|ty| ty < bag.types().len())
+            && one.vm.tasks().all(|task| first.insert(task))
+            && one.backups.iter().flat_map(Backup::tasks).all(backed)
+    });
+    whole && first.into_iter().eq(tasks)
 }
 
 fn about(error: serde_json::Error) -> BatchError {

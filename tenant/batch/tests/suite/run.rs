@@ -3,6 +3,7 @@
 use crate::sim::{Away, SETTINGS, Sim};
 use ebbtide_batch::{BatchController, BatchSettings, Book, BookEntry, WorkId};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A controller with its world and its book on disk.
 pub(crate) struct Run {
@@ -33,7 +34,9 @@ impl Run {
     }
 
     pub(crate) fn submit(&mut self, document: Value) -> WorkId {
-        let entry = self.controller.submit(self.sim.now, document).unwrap();
+        let now = self.sim.now;
+        let checked = self.controller.check(now, document, &BTreeMap::new(), &[]);
+        let entry = self.controller.accept(checked.unwrap()).unwrap();
         self.book.push(entry.clone());
         entry.work
     }

@@ -1,6 +1,6 @@
-//! Bags by primary and backup maps on a real region: `ebbtide-batch bag --rehearse` takes the
-//! servers of each plan, normal requests make preemptible ones hibernate at random, and every
-//! deadline that a plan promised is met.
+//! Bags by primary and backup maps on a real region: one service runs them beside each other and
+//! takes the servers of each plan, normal requests make preemptible ones hibernate at random, the
+//! service is killed, and every deadline that a plan promised is met.
 //!
 //! A rehearsal runs nothing on the servers: a task is done once its server was active for as long
 //! as the task takes. The short form is part of every run of the tests. The long ones are asked
@@ -12,7 +12,7 @@
 
 use super::kit::{flavor, nothing_is_overcommitted, request};
 use super::real_guests;
-use ebbtide_harness::{Hypervisor, Process, ProcessCommand};
+use ebbtide_harness::{Hypervisor, Process, ProcessCommand, eventually};
 use ebbtide_integration_tests::region::bin;
 use ebbtide_integration_tests::{Region, RegionOptions};
 use ebbtide_proto::v1;
@@ -20,7 +20,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Seeded numbers: splitmix64.
@@ -55,15 +55,15 @@ struct Form {
     deadlines: (u64, u64),
     boot: u64,
     margin: u64,
-    /// Every so many bags the program is killed and started again.
-    killed: u64,
+    /// Time between two kills of the service, milliseconds.
+    killed: (u64, u64),
     /// Normal servers at a time, each as large as a host, and how long they stay, milliseconds.
     normal: usize,
     stays: (u64, u64),
     pauses: (u64, u64),
 }
 
-/// What became of a bag, from its journal.
+/// What became of a bag, from the book.
 #[derive(Debug, Default)]
 struct Outcome {
     took: i64,
@@ -79,95 +79,157 @@ struct Scene {
     nodes: BTreeMap<String, Hypervisor>,
     seed: u64,
     over: Cell<bool>,
-    /// How often the program was killed.
+    service: RefCell<Option<Process>>,
+    /// How often the service was killed.
     kills: Cell<usize>,
     outcomes: RefCell<Vec<Outcome>>,
 }
 
 impl Scene {
+    fn new(region: Region, form: Form, nodes: BTreeMap<String, Hypervisor>, seed: u64) -> Self {
+        Self {
+            region,
+            form,
+            nodes,
+            seed,
+            over: Cell::new(false),
+            service: RefCell::default(),
+            kills: Cell::new(0),
+            outcomes: RefCell::default(),
+        }
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.region.dir().join(name)
     }
 
-    /// Writes the configuration and the bag of a run.
-    fn files(&self, run: u64, chance: &mut Chance) -> (PathBuf, PathBuf) {
-        let form = self.form;
-        let (dir, endpoint) = (self.path(&format!("bag-{run}")), self.region.endpoint());
-        std::fs::create_dir_all(&dir).unwrap();
+    fn book(&self) -> String {
+        let text = std::fs::read_to_string(self.path("batch/book.jsonl"));
+        let mut text = text.unwrap_or_default();
+        // The last line may be written at this moment.
+        text.truncate(text.rfind('\n').map_or(0, |at| at + 1));
+        text
+    }
+
+    /// Writes the configuration of the service.
+    fn configure(&self) {
+        let (dir, endpoint) = (self.path("batch"), self.region.endpoint().unwrap());
         let ty = |name: &str, node: &str, market: &str, price: &str| {
             format!(
-                "[[types]]\nname = \"{name}\"\nnodes = \"{node}[1-8]\"\nflavor = \"{name}\"\nmarket = \"{market}\"\n\
-                 vcpus = {}\nmemory_mb = 4000\nprice = \"{price}\"\n",
-                form.vcpus
+                "[[types]]\nname = \"{name}\"\nnodes = \"{node}[1-64]\"\nflavor = \"{name}\"\nmarket = \"{market}\"\n\
+                 vcpus = {}\nmemory_mb = 4000\nprice = \"{price}\"\nmaps = true\n",
+                self.form.vcpus
             )
         };
         let text = format!(
-            "state_dir = \"{}\"\nlisten = \"unix:/nowhere\"\npoll_seconds = 0.25\n[slurm]\n\
-             [region]\nendpoint = \"{}\"\nproject = \"bag-{run}\"\n{}{}\
+            "state_dir = \"{}\"\nlisten = \"{}\"\npoll_seconds = 0.25\nrehearse = true\n[slurm]\n\
+             [region]\nendpoint = \"{endpoint}\"\nproject = \"bags\"\n{}{}\
              [policy]\nlength_reserve = 0.0\nlag_seconds = 1\nlaunch_again_seconds = 1\n",
             dir.display(),
-            endpoint.unwrap(),
+            self.socket(),
             ty("sleeps", "p", "preemptible", "0.10"),
             ty("stays", "d", "on-demand", "0.30"),
         );
-        let config = dir.join("bags.toml");
-        std::fs::write(&config, text).unwrap();
+        std::fs::write(self.path("batch.toml"), text).unwrap();
+    }
+
+    fn socket(&self) -> String {
+        format!("unix:{}", self.path("batch.sock").display())
+    }
+
+    /// Starts the service. One that was killed leaves its socket, and the new one makes it anew.
+    fn start(&self) {
+        let log = format!("batch-{}.log", self.kills.get());
+        let service = ProcessCommand::new("ebbtide-batch", bin("ebbtide-batch"))
+            .arg("run")
+            .arg("--config")
+            .arg(self.path("batch.toml"))
+            .spawn(self.path(&log));
+        self.service.replace(Some(service.unwrap()));
+    }
+
+    fn log(&self) -> String {
+        let service = self.service.borrow();
+        service.as_ref().map_or_else(String::new, Process::log_tail)
+    }
+
+    /// The service is killed again and again, and started again.
+    async fn kill_the_service(&self) {
+        let mut chance = Chance(self.seed ^ (1 << 40));
+        while !self.over.get() {
+            let pause = chance.from(self.form.killed.0, self.form.killed.1);
+            let mut rest = pause;
+            while rest > 0 && !self.over.get() {
+                tokio::time::sleep(Duration::from_millis(rest.min(200))).await;
+                rest -= rest.min(200);
+            }
+            if self.over.get() {
+                return;
+            }
+            if let Some(service) = self.service.take() {
+                service.kill();
+            }
+            self.kills.set(self.kills.get() + 1);
+            self.start();
+        }
+    }
+
+    /// Calls `ebbtide batch` on a file; whether it was taken, and what it printed.
+    async fn submit(&self, file: &Path, more: &[&str]) -> (bool, String) {
+        let process = ProcessCommand::new("ebbtide", bin("ebbtide"))
+            .args(["batch", "submit", "--service", &self.socket()])
+            .arg(file)
+            .args(["-o", "json"])
+            .args(more.iter().copied())
+            .spawn(file.with_extension("log"))
+            .unwrap();
+        let status = process.wait_exit(Duration::from_secs(60)).await.unwrap();
+        let words = std::fs::read_to_string(file.with_extension("log")).unwrap();
+        (status.success(), words)
+    }
+
+    /// The file of a bag with these lengths and this deadline, seconds.
+    fn file(&self, name: &str, lengths: &[u64], deadline: u64) -> PathBuf {
+        let bag = json!({
+            "name": name, "dir": "/shared", "command": "true",
+            "rules": {
+                "deadline": deadline, "boot": self.form.boot, "margin": self.form.margin,
+                "slot": "1s",
+            },
+            "tasks": [{"name": "t", "memory_mb": 100, "durations": lengths}],
+        });
+        let file = self.path(&format!("{name}.json"));
+        std::fs::write(&file, bag.to_string()).unwrap();
+        file
+    }
+
+    /// One bag, from its submission until all its tasks are done.
+    async fn bag(&self, run: u64) {
+        let (form, mut chance) = (self.form, Chance(self.seed ^ (run << 20)));
         let tasks = chance.from(form.tasks.0, form.tasks.1);
         let lengths = (0..tasks).map(|_| chance.from(form.lengths.0, form.lengths.1));
         let lengths: Vec<u64> = lengths.collect();
-        let bag = json!({
-            "name": format!("bag-{run}"), "dir": "/shared", "command": "true",
-            "rules": {
-                "deadline": chance.from(form.deadlines.0, form.deadlines.1),
-                "boot": form.boot, "margin": form.margin, "slot": "1s",
-            },
-            "tasks": [{
-                "name": "t", "memory_mb": 100, "durations": lengths,
-            }],
-        });
-        let file = dir.join("bag.json");
-        std::fs::write(&file, bag.to_string()).unwrap();
-        (config, file)
-    }
-
-    /// One bag, from its begin until its servers are given back.
-    async fn bag(&self, run: u64) {
-        let mut chance = Chance(self.seed ^ (run << 20));
-        let (config, file) = self.files(run, &mut chance);
-        let dir = file.parent().unwrap();
-        let start = |at: u32| -> Process {
-            ProcessCommand::new("ebbtide-batch", bin("ebbtide-batch"))
-                .arg("bag")
-                .arg(&file)
-                .arg("--rehearse")
-                .arg("--config")
-                .arg(&config)
-                .spawn(dir.join(format!("{at}.log")))
-                .unwrap()
-        };
-        let mut process = start(1);
-        if run.is_multiple_of(self.form.killed) {
-            let after = chance.from(500, 5_000);
-            tokio::time::sleep(Duration::from_millis(after)).await;
-            // One that has ended would begin the bag once more.
-            if process.exit_status().is_none() {
-                process.kill();
-                drop(process);
-                process = start(2);
-                self.kills.set(self.kills.get() + 1);
+        let deadline = chance.from(form.deadlines.0, form.deadlines.1);
+        let name = format!("bag-{run}");
+        let file = self.file(&name, &lengths, deadline);
+        // The service may be killed at this moment: what it has answered for stands in its book.
+        eventually(Duration::from_secs(60), async || {
+            let named = format!("\"name\":\"{name}\"");
+            if self.book().contains(&named) {
+                return Ok(());
             }
-        }
-        let status = process.wait_exit(Duration::from_secs(180)).await.unwrap();
-        let journal = std::fs::read_to_string(dir.join("maps.jsonl")).unwrap();
-        assert!(
-            status.success(),
-            "run {run}: {}\n{journal}",
-            process.log_tail()
-        );
-        let outcome = outcome(&journal);
+            let (taken, words) = self.submit(&file, &[]).await;
+            if taken { Ok(()) } else { Err(words) }
+        })
+        .await;
+        let outcome = eventually(Duration::from_secs(2 * deadline), async || {
+            outcome(&self.book(), &name).ok_or_else(|| format!("{name}: {}", self.log()))
+        })
+        .await;
         assert!(
             outcome.took <= outcome.deadline,
-            "run {run}: {outcome:?}\n{journal}"
+            "{name}: {outcome:?}\n{}",
+            of_work(&self.book(), &name).join("\n")
         );
         self.outcomes.borrow_mut().push(outcome);
     }
@@ -178,6 +240,50 @@ impl Scene {
             .collect::<Vec<()>>()
             .await;
         self.over.set(true);
+    }
+
+    /// What a tenant is told before anything runs: the maps of a bag, and what is refused.
+    async fn contract(&self) {
+        let file = self.file("plan", &[2, 3], 100);
+        let plan = eventually(Duration::from_secs(60), async || {
+            let (well, words) = self.submit(&file, &["--dry-run"]).await;
+            if well { Ok(words) } else { Err(words) }
+        })
+        .await;
+        let at = plan.find('{').unwrap();
+        let plan: Value = serde_json::from_str(&plan[at..]).unwrap();
+        assert_eq!(
+            (&plan["tasks"], &plan["deadline_s"]),
+            (&json!(2), &json!(100))
+        );
+        assert_eq!(plan["maps"][0]["node"], "p1");
+        let backup = plan["maps"].as_array().unwrap().iter();
+        let backup = backup.filter(|one| one["backup_of"] == "p1").count();
+        assert!(backup >= 1, "{plan}");
+        assert_eq!(self.book(), "", "a dry run changes nothing");
+        let refused = async |file: &Path| {
+            let (well, words) = self.submit(file, &[]).await;
+            assert!(!well, "{words}");
+            words
+        };
+        let words = refused(&self.file("soon", &[50], 10)).await;
+        assert!(
+            words.contains("EB-BATCH-002") && words.contains("EB-BAG-007"),
+            "{words}"
+        );
+        let words = refused(&self.file("wide", &[80; 300], 100)).await;
+        assert!(
+            words.contains("EB-BATCH-002") && words.contains("are free"),
+            "{words}"
+        );
+        let other = self.path("other.json");
+        std::fs::write(
+            &other,
+            r#"{"name": "other", "dir": "/shared", "command": "true"}"#,
+        )
+        .unwrap();
+        let words = refused(&other).await;
+        assert!(words.contains("rehearses"), "{words}");
     }
 
     /// Normal servers that take a whole host on which a bag's server is, for a while.
@@ -248,7 +354,15 @@ impl Scene {
 
     /// All bags, and what came of them together.
     async fn happen(&self, hibernations: usize) {
-        tokio::join!(self.bags(), self.normal_servers(), self.consoles());
+        self.configure();
+        self.start();
+        self.contract().await;
+        tokio::join!(
+            self.bags(),
+            self.kill_the_service(),
+            self.normal_servers(),
+            self.consoles()
+        );
         let all = self.outcomes.take();
         assert_eq!(all.len() as u64, self.form.bags);
         let sum = |part: fn(&Outcome) -> usize| all.iter().map(part).sum::<usize>();
@@ -273,46 +387,66 @@ impl Scene {
         );
         assert!(hibernated >= hibernations, "{hibernated}");
         nothing_is_overcommitted(&self.region).await;
-        let list = v1::ListServersRequest::default();
-        let mut servers = self.region.servers().await.unwrap();
-        let left = servers.list_servers(list).await.unwrap().into_inner();
-        let left: Vec<&v1::Server> = left
-            .servers
-            .iter()
-            .filter(|one| one.project_id.starts_with("bag-"))
-            .filter(|one| !["deleted", "deleting", "preempted"].contains(&one.status.as_str()))
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
+        eventually(Duration::from_secs(60), async || {
+            let list = v1::ListServersRequest::default();
+            let mut servers = self.region.servers().await.unwrap();
+            let all = servers
+                .list_servers(list)
+                .await
+                .unwrap()
+                .into_inner()
+                .servers;
+            let gone = ["deleted", "deleting", "preempted"];
+            let left = all.iter().filter(|one| one.project_id == "bags");
+            let left: Vec<_> = left
+                .filter(|one| !gone.contains(&one.status.as_str()))
+                .collect();
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{left:?}: {}", self.log()))
+            }
+        })
+        .await;
     }
 }
 
-/// Reads a journal: the deadline is judged by its times, not by what the program says.
-fn outcome(journal: &str) -> Outcome {
+/// The lines of the book about the work with a name.
+fn of_work<'b>(book: &'b str, name: &str) -> Vec<&'b str> {
+    let named = format!("\"name\":\"{name}\"");
+    let mut lines = book.lines().filter(|line| line.contains(&named));
+    let Some(first) = lines.next() else {
+        return Vec::new();
+    };
+    let entry: Value = serde_json::from_str(first).unwrap();
+    let work = format!("\"work\":{},", entry["work"]);
+    book.lines().filter(|line| line.contains(&work)).collect()
+}
+
+/// What became of a bag, once all its tasks are done: the deadline is judged by the times of the
+/// book, not by what the service says.
+fn outcome(book: &str, name: &str) -> Option<Outcome> {
     let mut outcome = Outcome::default();
-    let (mut begun, mut done, mut tasks) = (0, 0, 0);
-    for line in journal.lines() {
+    let (mut begun, mut done, mut tasks) = (0, 0, usize::MAX);
+    for line in of_work(book, name) {
         let entry: Value = serde_json::from_str(line).unwrap();
         let at = entry["at"].as_i64().unwrap();
-        match entry["event"].as_str().unwrap() {
-            "begun" => {
-                begun = at;
-                let document = &entry["document"];
-                outcome.deadline = document["rules"]["deadline"].as_i64().unwrap() * 1_000;
-                tasks = document["tasks"][0]["durations"].as_array().unwrap().len();
-            }
-            "finished" => {
-                done += 1;
-                outcome.took = outcome.took.max(at - begun);
-                outcome.moved += usize::from(entry["vm"]["backup"].is_u64());
-            }
-            "hibernated" => outcome.hibernated += 1,
-            "resumed" => outcome.resumed += 1,
-            _ => {}
+        if entry["event"] == "submitted" {
+            begun = at;
+            let document = &entry["document"];
+            outcome.deadline = document["rules"]["deadline"].as_i64().unwrap() * 1_000;
+            tasks = document["tasks"][0]["durations"].as_array().unwrap().len();
         }
+        let what = &entry["what"];
+        if what["finished"].is_object() {
+            done += 1;
+            outcome.took = outcome.took.max(at - begun);
+            outcome.moved += usize::from(what["finished"]["vm"]["backup"].is_u64());
+        }
+        outcome.hibernated += usize::from(what["hibernated"].is_object());
+        outcome.resumed += usize::from(what["resumed"].is_object());
     }
-    assert_eq!(done, tasks, "{journal}");
-    assert!(journal.contains("given_back"), "{journal}");
-    outcome
+    (done == tasks).then_some(outcome)
 }
 
 const SLEEPS: [(&str, &str); 3] = [
@@ -335,15 +469,7 @@ async fn simulated(hosts: usize, form: Form, seed: u64) -> Scene {
     flavor(&region, "sleeps", form.vcpus, &SLEEPS).await;
     flavor(&region, "stays", form.vcpus, &[]).await;
     flavor(&region, "whole", 8, &[]).await;
-    Scene {
-        region,
-        form,
-        nodes: BTreeMap::new(),
-        seed,
-        over: Cell::new(false),
-        kills: Cell::new(0),
-        outcomes: RefCell::default(),
-    }
+    Scene::new(region, form, BTreeMap::new(), seed)
 }
 
 const SIMULATED: Form = Form {
@@ -355,14 +481,14 @@ const SIMULATED: Form = Form {
     deadlines: (18, 20),
     boot: 4,
     margin: 5,
-    killed: 5,
+    killed: (3_000, 8_000),
     normal: 2,
     stays: (500, 4_000),
     pauses: (200, 1_000),
 };
 
 #[tokio::test]
-async fn bags_meet_their_deadlines_although_their_servers_hibernate_and_programs_are_killed() {
+async fn bags_meet_their_deadlines_although_their_servers_hibernate_and_the_service_is_killed() {
     let scene = simulated(10, SIMULATED, 1).await;
     scene.happen(1).await;
 }
@@ -377,6 +503,7 @@ async fn two_hundred_bags_meet_their_deadlines_although_their_servers_hibernate(
         tasks: (4, 8),
         lengths: (2, 5),
         deadlines: (32, 48),
+        killed: (15_000, 35_000),
         normal: 6,
         stays: (500, 15_000),
         pauses: (100, 600),
@@ -398,7 +525,7 @@ async fn five_bags_of_real_guests_that_hibernate_meet_their_deadlines() {
         deadlines: (150, 180),
         boot: 25,
         margin: 25,
-        killed: 5,
+        killed: (100_000, 200_000),
         normal: 1,
         stays: (2_000, 70_000),
         pauses: (4_000, 12_000),
@@ -420,14 +547,6 @@ async fn five_bags_of_real_guests_that_hibernate_meet_their_deadlines() {
     real_guests::flavor(&region, "sleeps", &SLEEPS).await;
     real_guests::flavor(&region, "stays", &[]).await;
     real_guests::flavor(&region, "whole", &[]).await;
-    let scene = Scene {
-        region,
-        form,
-        nodes,
-        seed: 1,
-        over: Cell::new(false),
-        kills: Cell::new(0),
-        outcomes: RefCell::default(),
-    };
+    let scene = Scene::new(region, form, nodes, 1);
     scene.happen(3).await;
 }
