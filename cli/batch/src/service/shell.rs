@@ -6,7 +6,7 @@ use crate::service::rehearsal::Rehearsal;
 use crate::service::start;
 use ebbtide_batch::{
     AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
-    BookEntry,
+    BookEntry, Fact,
 };
 use ebbtide_batch_service::accounts::learn_servers;
 use ebbtide_batch_service::act::Actor;
@@ -183,6 +183,9 @@ impl<'a> Service<'a> {
             made?
         };
         self.write(&made.facts)?;
+        for entry in &made.facts {
+            self.log_bag(entry);
+        }
         self.carry_out(&cloud, &servers, made).await
     }
 
@@ -241,6 +244,18 @@ impl<'a> Service<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Logs what the executor of a bag by maps was told.
+    fn log_bag(&self, entry: &BookEntry) {
+        let works = self.controller.as_ref().map(|one| &one.book().works);
+        let book = works.and_then(|works| works.get(&entry.work));
+        let (Some(book), Fact::Bag { what }) = (book, &entry.fact) else {
+            return;
+        };
+        if let Some(bag) = &book.bag {
+            log(&format!("work {}: {}", entry.work, bag.words(*what)));
+        }
     }
 
     async fn carry_out(

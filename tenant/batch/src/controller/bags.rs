@@ -430,7 +430,11 @@ impl BatchController {
             // A server that is gone, or that the cloud did not give: off, then on again.
             let action = BurstAction::PowerDown { node: name };
             bags.send_once(now, AGAIN_MS, action, made);
-        } else if node.is_up() && node.is_drained() && node.reason.starts_with(OURS) {
+        } else if node.is_up()
+            && node.is_drained()
+            // Slurm forgets why a node rests when it comes up.
+            && (node.reason.starts_with(OURS) || state == VmState::Launched)
+        {
             let action = BurstAction::Open { node: name };
             bags.send_once(now, AGAIN_MS, action, made);
         }

@@ -46,6 +46,25 @@ impl BagBook {
         }
     }
 
+    /// An event in words.
+    #[must_use]
+    pub fn words(&self, event: BagEvent) -> String {
+        let node = |vm| self.work.node(vm);
+        match event {
+            BagEvent::Started(vm) => format!("{} is up", node(vm)),
+            BagEvent::Hibernated(vm) => format!("{} hibernates", node(vm)),
+            BagEvent::Resumed(vm) => format!("{} goes on", node(vm)),
+            BagEvent::Interrupted(vm) => format!("{} is gone", node(vm)),
+            BagEvent::Finished { task, vm } => {
+                let task = self.work.bag.tasks().get(task);
+                let name = task.map_or("a task", |task| &task.name);
+                format!("{name} is done on {}", node(vm))
+            }
+            BagEvent::Checkpointed { .. } => "a checkpoint".to_owned(),
+            BagEvent::Time => "the latest start of a backup".to_owned(),
+        }
+    }
+
     /// Both maps with the state of each server. Without a run the bag is over.
     #[must_use]
     pub fn maps(&self, run: Option<&BagRun>) -> Vec<MapServer> {

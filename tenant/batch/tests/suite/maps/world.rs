@@ -136,7 +136,8 @@ impl World {
             features: Vec::new(),
             weight: 100,
             comment: String::new(),
-            reason: RESTING.to_owned(),
+            // Slurm forgets why a node rests when it comes up.
+            reason: own.map_or_else(|| RESTING.to_owned(), |_| String::new()),
             partitions: Vec::new(),
         }
     }
