@@ -29,6 +29,8 @@ pub(super) struct Bags {
     runs: BTreeMap<WorkId, BagRun>,
     /// The nodes of each.
     nodes: BTreeMap<String, WorkId>,
+    /// Nodes that slurmctld has powered up for their bag.
+    heard: BTreeSet<String>,
     /// When each action was last sent.
     sent: BTreeMap<BurstAction, i64>,
     /// Whether a server that is kept has what was in its memory. Nova has no way to keep it that
@@ -49,6 +51,7 @@ impl Bags {
             seen_up: BTreeSet::new(),
             runs: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            heard: BTreeSet::new(),
             sent: BTreeMap::new(),
             freezes: settings.openstack.is_none(),
         };
@@ -417,14 +420,25 @@ impl BatchController {
         let bags = &mut self.bags;
         let name = name.to_owned();
         if !wanted {
+            bags.heard.remove(&name);
+        } else if !off {
+            bags.heard.insert(name.clone());
+        }
+        if !wanted {
             if !off {
                 let action = BurstAction::PowerDown { node: name };
                 bags.send_once(now, AGAIN_MS, action, made);
             }
         } else if node.is_off() && !node.is_stopping() && !node.is_down() {
             if state == VmState::Launched && own.is_none() {
+                // What the cloud refused waits. What slurmctld did not hear of does not.
+                let again = if bags.heard.contains(&name) {
+                    launch_again
+                } else {
+                    launch_again.min(AGAIN_MS)
+                };
                 let action = BurstAction::PowerUp { node: name };
-                bags.send_once(now, launch_again, action, made);
+                bags.send_once(now, again, action, made);
             }
         } else if !there && !off && (node.is_down() || node.is_up()) {
             // A server that is gone, or that the cloud did not give: off, then on again.

@@ -472,6 +472,21 @@ fn a_budget_that_is_used_up_gives_all_servers_back_and_the_bag_goes_on_when_ther
 }
 
 #[test]
+fn a_node_of_which_slurmctld_did_not_hear_is_asked_for_again_at_once() {
+    let mut settings = settings(NODES);
+    settings.policy.launch_again_seconds = 60.0;
+    let mut service = Service::new(settings);
+    service.submit(&document(300, MARGIN, &[10]));
+    let made = service.world.look(&mut service.controller);
+    let ups = made.nodes.iter();
+    let ups = ups.filter(|one| matches!(one, BurstAction::PowerUp { .. }));
+    assert_eq!(ups.count(), 1, "{:?}", made.nodes);
+    // What was decided is lost.
+    (0..12).for_each(|_| service.step(false));
+    assert_eq!(service.world.servers().len(), 1);
+}
+
+#[test]
 fn on_an_openstack_a_server_that_is_kept_has_lost_its_memory_and_counts_as_gone() {
     let cloud = "[openstack]\ncloud = \"batch\"\nimage = \"node\"";
     let mut service = Service::new(settings_on(cloud, NODES));
