@@ -261,17 +261,18 @@ impl Scene {
         let backup = backup.filter(|one| one["backup_of"] == "p1").count();
         assert!(backup >= 1, "{plan}");
         assert_eq!(self.book(), "", "a dry run changes nothing");
+        let reserve = self.form.boot + self.form.margin;
         let refused = async |file: &Path| {
             let (well, words) = self.submit(file, &[]).await;
             assert!(!well, "{words}");
             words
         };
-        let words = refused(&self.file("soon", &[50], 10)).await;
+        let words = refused(&self.file("soon", &[50], reserve + 1)).await;
         assert!(
             words.contains("EB-BATCH-002") && words.contains("EB-BAG-007"),
             "{words}"
         );
-        let words = refused(&self.file("wide", &[80; 300], 100)).await;
+        let words = refused(&self.file("wide", &[80; 300], reserve + 100)).await;
         assert!(
             words.contains("EB-BATCH-002") && words.contains("are free"),
             "{words}"
