@@ -135,13 +135,14 @@ impl BatchController {
             let Some(mut run) = self.bags.runs.remove(&id) else {
                 continue;
             };
-            self.look_at_bag(now, world, id, &mut run, made)?;
+            let looked = self.look_at_bag(now, world, id, &mut run, made);
             let book = self.book.works.get(&id);
             if book.is_some_and(|book| is_open(book, now)) {
                 self.bags.runs.insert(id, run);
             } else {
                 self.bags.nodes.retain(|_, bag| *bag != id);
             }
+            looked?;
         }
         let bags = &mut self.bags;
         for (ty, manager) in bags.types.iter().zip(&mut bags.managers) {
