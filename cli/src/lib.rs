@@ -22,20 +22,21 @@ use ebbtide_shell::program::Program;
 
 impl Program for Cli {
     const MOVED: &'static [(&'static [&'static str], &'static str)] = &[
-        (&["bench"], "ebbtide-lab"),
-        (&["conform"], "ebbtide-lab"),
-        (&["model"], "ebbtide-lab"),
-        (&["plan"], "ebbtide-lab"),
-        (&["replay"], "ebbtide-lab"),
-        (&["simulate"], "ebbtide-lab"),
-        (&["plugin", "bench"], "ebbtide-lab"),
-        (&["plugin", "check"], "ebbtide-lab"),
-        (&["plugin", "new"], "ebbtide-lab"),
-        (&["plugin", "try"], "ebbtide-lab"),
-        (&["audit"], "ebbtide-manage"),
-        (&["config"], "ebbtide-manage"),
-        (&["init"], "ebbtide-manage"),
-        (&["token"], "ebbtide-manage"),
+        (&["bench"], "ebbtide-lab bench"),
+        (&["conform"], "ebbtide-lab conform"),
+        (&["model"], "ebbtide-lab model"),
+        (&["plan"], "ebbtide-lab plan"),
+        (&["replay"], "ebbtide-lab replay"),
+        (&["simulate"], "ebbtide-lab simulate"),
+        (&["plugin", "bench"], "ebbtide-lab plugin bench"),
+        (&["plugin", "check"], "ebbtide-lab plugin check"),
+        (&["plugin", "new"], "ebbtide-lab plugin new"),
+        (&["plugin", "try"], "ebbtide-lab plugin try"),
+        (&["bag"], "ebbtide batch"),
+        (&["audit"], "ebbtide-manage audit"),
+        (&["config"], "ebbtide-manage config"),
+        (&["init"], "ebbtide-manage init"),
+        (&["token"], "ebbtide-manage token"),
     ];
 
     fn globals(&mut self) -> Globals {

@@ -72,11 +72,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "reads what a Slurm cluster did",
     ),
     (
-        "docs/tenants/burst.md",
-        "ebbtide bag submit",
-        "needs a Slurm cluster",
-    ),
-    (
         "docs/tenants/checkpointing.md",
         "ebbtide-lab simulate checkpointing",
         MINUTES,

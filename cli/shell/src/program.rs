@@ -22,7 +22,7 @@ pub type Groups = &'static [(&'static str, &'static [&'static str])];
 
 /// One of the programs.
 pub trait Program: Parser {
-    /// The commands that another program has now: the words of the command, and that program.
+    /// Commands that have moved: their words, and the command that does it now.
     const MOVED: &'static [(&'static [&'static str], &'static str)];
 
     /// The options of every command.
@@ -238,8 +238,8 @@ fn cloud_request(globals: &Globals, settings: &config::Config, io: &Io) -> Optio
     })
 }
 
-/// The program that has this command now, and the command: the last of its words is the one that is
-/// not known here.
+/// A command that has moved, and the command that does it now: the last of its words is the one that
+/// is not known here.
 fn moved<P: Program>(error: &clap::Error, args: &[OsString]) -> Option<(String, &'static str)> {
     use clap::error::{ContextKind, ContextValue};
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {
@@ -251,10 +251,10 @@ fn moved<P: Program>(error: &clap::Error, args: &[OsString]) -> Option<(String, 
         .filter_map(|word| word.to_str())
         .collect();
     let is_typed = |command: &[&str]| words.windows(command.len()).any(|part| part == command);
-    let (command, program) = P::MOVED
+    let (command, now) = P::MOVED
         .iter()
         .find(|(command, _)| command.last() == Some(&unknown.as_str()) && is_typed(command))?;
-    Some((command.join(" "), program))
+    Some((command.join(" "), now))
 }
 
 /// A value such as `-5h` that clap has taken for an option, and would have written behind `--`.
@@ -282,11 +282,11 @@ fn named(root: &mut clap::Command, args: &[OsString]) -> clap::Command {
 
 /// What clap has to say: help and version are data, mistakes are talk.
 fn usage<P: Program>(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
-    if let Some((command, program)) = moved::<P>(error, args) {
+    if let Some((command, now)) = moved::<P>(error, args) {
         let name = P::command().get_name().to_owned();
         let _ = writeln!(
             io.err,
-            "EB-CLI-017: {name} has no command `{command}` any more: {program} has it\n  next: `{program} {command}` with the same options"
+            "EB-CLI-017: {name} has no command `{command}` any more: it is `{now}`\n  next: `{now} --help`"
         );
         return errors::USAGE;
     }

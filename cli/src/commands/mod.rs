@@ -3,7 +3,6 @@
 
 pub mod advice;
 pub mod aggregate;
-pub mod bag;
 pub mod batch;
 pub mod billing;
 pub mod budget;
@@ -54,7 +53,7 @@ pub const GROUPS: Groups = &[
     ("Prices", &["price", "billing"]),
     (
         "Work on preemptible instances",
-        &["run", "advice", "batch", "bag", "burst"],
+        &["run", "advice", "batch", "burst"],
     ),
     ("This program", &["completion"]),
 ];
@@ -102,9 +101,6 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// The region at a glance: hosts, servers, what is used and free
     Status(status::StatusArgs),
-    /// Bags of tasks with a deadline, run by Slurm on preemptible nodes
-    #[command(subcommand)]
-    Bag(bag::BagCommand),
     /// Jobs, bags and workflows with deadlines and budgets; `ebbtide-batch` runs them on Slurm
     Batch(batch::BatchArgs),
     /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after
@@ -126,9 +122,7 @@ impl Command {
     pub fn uses_region(&self) -> bool {
         match self {
             // `run` goes to Nova itself, and needs no service `preemption`.
-            Self::Bag(_) | Self::Batch(_) | Self::Burst(_) | Self::Run(_) | Self::Completion(_) => {
-                false
-            }
+            Self::Batch(_) | Self::Burst(_) | Self::Run(_) | Self::Completion(_) => false,
             _ => true,
         }
     }
@@ -155,7 +149,6 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Evacuation(command) => evacuation::run(context, command).await,
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
-        Command::Bag(command) => Box::pin(bag::run(context, &command)).await,
         Command::Batch(args) => Box::pin(batch::run(context, args)).await,
         Command::Burst(command) => burst::run(context, &command),
         Command::Run(args) => Box::pin(run::run(context, *args)).await,

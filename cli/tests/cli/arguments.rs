@@ -261,6 +261,7 @@ async fn what_has_moved_says_where_it_is() {
             &["ebbtide", "--quiet", "token", "list"],
             "ebbtide-manage token",
         ),
+        (&["ebbtide", "bag", "submit", "bag.toml"], "ebbtide batch"),
     ] {
         let (out, err) = (Kept::default(), Kept::default());
         let words = words.iter().map(OsString::from);

@@ -89,12 +89,6 @@ pub enum BurstError {
         /// The error of the operating system.
         problem: String,
     },
-    /// A bag that cannot be submitted as it is.
-    #[error("the bag cannot be submitted: {problem}")]
-    Lanes {
-        /// Why.
-        problem: String,
-    },
     /// Slurm's configuration lacks what the controller needs.
     #[error("slurm.conf: {problem}")]
     Cluster {
@@ -128,7 +122,6 @@ impl BurstError {
             Self::NoInstance { .. } => "EB-BURST-008",
             Self::NeverUp { .. } => "EB-BURST-009",
             Self::Storage { .. } => "EB-BURST-010",
-            Self::Lanes { .. } => "EB-BURST-011",
             Self::Cluster { .. } => "EB-BURST-012",
             Self::Held { .. } => "EB-BURST-013",
         }

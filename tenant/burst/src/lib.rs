@@ -7,7 +7,7 @@
 //! - [`BurstRecord`] contains the events, one line each, and the account computed from them.
 //!   [`reckon()`] simulates the same jobs on the on-demand nodes alone; [`report`] compares both.
 //! - [`age`] reports to Slurm how old instances are, and for which jobs they are as good as new
-//!   ones. [`lanes`] makes job arrays of a planned bag.
+//!   ones.
 //!
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.
@@ -15,7 +15,6 @@
 pub mod age;
 mod baseline;
 mod error;
-pub mod lanes;
 mod manager;
 mod record;
 pub mod report;

@@ -1,12 +1,9 @@
-//! Settings, ages and lanes.
+//! Settings and ages.
 
 use crate::common;
 
 use common::SETTINGS;
-use ebbtide_bag::read::{FileOverrides, Format, bag};
-use ebbtide_bag::{Effort, plan};
 use ebbtide_burst::age::Ages;
-use ebbtide_burst::lanes::{LaneNotice, by_begin, lanes, script};
 use ebbtide_burst::{AgeSettings, BurstSettings, CloudSettings};
 use std::collections::BTreeSet;
 
@@ -122,42 +119,6 @@ fn lengths_without_a_model_and_models_that_are_none_are_refused() {
             .to_string()
             .contains("marble")
     );
-}
-
-const BAG: &str = r#"
-    rules = { deadline = "2h" }
-    tasks = [{ name = "render", count = 6, duration = "20m", memory_mb = 500 }]
-    types = [{ name = "m1", vcpus = 2, memory_mb = 4000, on_demand = 0.30, preemptible = 0.10 }]
-"#;
-
-#[test]
-fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
-    let bag = bag(BAG, Format::Toml, FileOverrides::default()).unwrap();
-    let plan = plan(&bag, Effort::usual(1));
-    let lanes = lanes(&bag, &plan).unwrap();
-    let mut wanted: Vec<String> = bag.tasks().iter().map(|task| task.name.clone()).collect();
-    wanted.sort();
-    for side in [&lanes.primary, &lanes.backup] {
-        let mut tasks: Vec<String> = side.iter().flat_map(|lane| lane.tasks.clone()).collect();
-        tasks.sort();
-        assert_eq!(tasks, wanted);
-    }
-    for lane in &lanes.backup {
-        assert!(lane.begin + lane.seconds <= 7_200, "{lane:?}");
-    }
-    let groups = by_begin(&lanes.backup);
-    let notice = LaneNotice::default();
-    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"", notice);
-    assert!(text.contains(r"dir='/work/it'\''s'"), "{text}");
-    assert!(text.contains("1) tasks='"), "{text}");
-}
-
-#[test]
-fn a_task_whose_name_is_no_file_name_cannot_be_submitted() {
-    let text = BAG.replace("\"render\", count = 6", "\"../x\"");
-    let bag = bag(&text, Format::Toml, FileOverrides::default()).unwrap();
-    let plan = plan(&bag, Effort::Greedy);
-    assert_eq!(lanes(&bag, &plan).unwrap_err().code(), "EB-BURST-011");
 }
 
 /// The keys that are expected, as the parser says it of one that is not.

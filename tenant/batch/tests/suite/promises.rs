@@ -129,6 +129,41 @@ fn a_server_with_notice_loses_no_work_of_a_member_that_saves() {
 }
 
 #[test]
+fn a_member_that_ends_before_its_server_works_on_through_a_notice() {
+    let mut run = Run::new();
+    let work = run.submit(bag(1, &[]));
+    let member = MemberId { stage: 0, index: 0 };
+    run.sim.lengths.insert((work, member), 20_000);
+    let ran = |run: &Run| {
+        let one = run.controller.book().works[&work].member(member);
+        let running = one.attempts.first().and_then(|attempt| attempt.running);
+        running.map_or(0, |since| run.sim.now - since)
+    };
+    // Five of twenty seconds are left, and its server has eight.
+    while ran(&run) < 15_000 {
+        run.step(true);
+    }
+    run.sim.take(0, true);
+    run.until_over(work);
+    let one = run.controller.book().works[&work].member(member);
+    assert!(one.done && one.attempts.len() == 1, "{one:?}");
+}
+
+#[test]
+fn a_member_that_fails_is_given_up_and_the_others_are_done() {
+    let mut run = Run::new();
+    let work = run.submit(bag(6, &[("retries", json!(1))]));
+    let member = MemberId { stage: 0, index: 2 };
+    run.sim.failing.insert((work, member));
+    run.until_over(work);
+    assert_eq!(run.state(work), "failed");
+    let book = &run.controller.book().works[&work];
+    assert_eq!(book.member(member).attempts.len(), 2);
+    assert_eq!(book.counts(), (5, 0, 1));
+    assert_eq!(run.problems, ["EB-BATCH-009"]);
+}
+
+#[test]
 fn a_budget_used_up_stops_the_work_and_a_higher_one_lets_it_go_on() {
     let mut run = Run::new();
     // 0.10 an hour: a member of 20 s costs 0.000556.

@@ -122,6 +122,8 @@ pub(crate) struct Sim {
     /// How long each member works.
     pub(crate) lengths: BTreeMap<(WorkId, MemberId), i64>,
     pub(crate) saves: bool,
+    /// Members whose command fails as often as it is tried.
+    pub(crate) failing: BTreeSet<(WorkId, MemberId)>,
     /// The cloud has no capacity for preemptible servers.
     pub(crate) full: bool,
     /// No node comes up on a new server.
@@ -167,6 +169,7 @@ impl Sim {
             results: BTreeMap::new(),
             lengths: BTreeMap::new(),
             saves: false,
+            failing: BTreeSet::new(),
             full: false,
             broken: false,
             broke: false,
@@ -341,7 +344,9 @@ impl Sim {
                         self.results
                             .insert((one.work, one.member, one.attempt), left);
                     }
-                    let end = if one.left <= 0 {
+                    let end = if one.left <= 0 && self.failing.contains(&key) {
+                        Some((JobState::Ended, "FAILED", 3))
+                    } else if one.left <= 0 {
                         let made = !self.marks.contains_key(&key);
                         if made {
                             self.marks.insert(key, one.attempt);

@@ -12,12 +12,10 @@
     clippy::indexing_slicing
 )] // These are tests.
 
-mod bag;
 mod batch;
 mod batch_bid;
 mod batch_failures;
 mod failures;
-mod lane;
 mod lend;
 mod maps;
 mod short_jobs;
